@@ -1,13 +1,15 @@
-// Package ledger is the record of what was enrolled and retired, and the deck that follows from it.
+// Package ledger records which tools were enrolled and retired, and derives the deck from that record.
 //
-// The record is a log of [Entry] values that is only ever added to. What is live is the fold of that log ([Reduce]): a
-// pure function that gives the same [Snapshot] for the same entries in whatever order they come, and an answer for any
-// entries at all. A [Ledger] is a log with its fold, as a value: a transition gives a new ledger and leaves the old
-// one as it was. It costs what changed and what is live, never the length of the log.
+// The record is an append-only log of [Entry] values. The live entries are the fold of that log, [FoldEntries]: a pure
+// function that returns the same [Snapshot] for the same entries in any order, and a result for any entries at all.
 //
-// Persisted, an entry is a [Record] of a hash chain, kept by a [Journal]; [Verify] names the first record that is
-// missing, torn, out of order or edited. The chain is not signed: it tells damage and careless edits, and not the work
-// of somebody who rewrites every record after theirs, or cuts the end off together with what the journal knows of it.
+// A journal stores each entry as a [Record] of a hash chain; see [Journal]. [VerifyChains] names the first record that
+// is missing, torn, out of order or edited. The chain is not signed. It detects damage and careless edits. It does not
+// detect a writer who replaces all later records, or who removes the end together with the journal's note of it.
 //
-// Nothing here does input or output, knows what time it is, or keeps state of its own.
+// Drawbridge itself keeps only a Snapshot, loaded with [FoldStream] and advanced with [Snapshot.With], because a log
+// grows without bound. [Ledger] keeps the log and its fold as one immutable value. It is for tools and tests that need
+// the history: what was live at a moment, and what a transition would append.
+//
+// The package does no input or output, reads no clock and keeps no state.
 package ledger

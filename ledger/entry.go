@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An EntryOp is what an entry does.
+// An EntryOp is the operation of an entry.
 type EntryOp string
 
 // The two operations. An entry with any other is kept in the log and changes nothing.
@@ -20,18 +20,18 @@ const (
 	OpRetire EntryOp = "retire"
 )
 
-// A EnrolledCard is a server's tool as it was enrolled. It is not changed after it was made.
+// An EnrolledCard is a server's tool as it was enrolled. It is immutable.
 type EnrolledCard struct {
 	Server drawbridge.ServerID
 	// Tool is the tool's name on its server.
 	Tool string
-	// ConfigHash is the hash of the server's configuration as it was then.
+	// ConfigHash is the hash of the server's configuration at enrolment.
 	ConfigHash string
 	// Definition is the MCP tool object as the server sent it.
 	Definition json.RawMessage
 }
 
-// Key gives the card's content key: that of its qualified name and the inputSchema of its definition.
+// Key returns the card's content key, made of its qualified name and the inputSchema of its definition.
 func (c EnrolledCard) Key() CardKey {
 	return ContentKey(QualifiedName(string(c.Server), c.Tool), rawjson.Get(c.Definition, "inputSchema"))
 }
@@ -41,16 +41,16 @@ type Entry struct {
 	Op     EntryOp
 	Key    CardKey
 	Server drawbridge.ServerID
-	// Card is what is enrolled; nil where the entry retires. An enrolment without a card changes nothing.
+	// Card is the enrolled card; nil for a retirement. An enrolment without a card changes nothing.
 	Card *EnrolledCard
-	// Seq is the entry's place in the log. The fold goes by it, and by nothing else.
+	// Seq is the entry's place in the log. The fold uses nothing else for the order.
 	Seq uint64
-	// At is when it happened, for people and for [Ledger.SnapshotAt].
+	// At is the time of the event, for people and for [Ledger.SnapshotAt].
 	At time.Time
 }
 
-// compareEntries puts entries in the order of the fold. The order is total, so that even entries which share a Seq, as
-// those of no journal do, fold in one way only.
+// compareEntries orders entries for the fold. The order is total, so entries that share a Seq, which no journal writes,
+// still fold in one way only.
 func compareEntries(a, b Entry) int {
 	if c := cmp.Compare(a.Seq, b.Seq); c != 0 {
 		return c
@@ -72,22 +72,21 @@ func compareCards(a, b *EnrolledCard) int {
 		bytes.Compare(a.Definition, b.Definition))
 }
 
-// A Journal keeps logs, one a stream. Several processes may append to one stream.
+// A Journal stores logs, one per stream. Several processes may append to one stream.
 type Journal interface {
-	// Append adds the entries to the end of a stream, all of them or none, and gives them back with their Seq, which
-	// counts from 1 without a gap, and their At, which is the journal's own time. An error means that none were added,
-	// unless it is a *drawbridge.Fault with Ambiguous set.
+	// Append adds the entries to the end of a stream: all of them or none. It returns them with Seq, which counts from
+	// 1 without a gap, and with At, which is the journal's own time. An error means that nothing was added, unless it
+	// is a *drawbridge.Fault with Ambiguous set.
 	Append(ctx context.Context, stream string, entries []Entry) ([]Entry, error)
 
-	// Replay gives the entries of a stream in order; none for a stream that nobody has appended to. It checks that each
-	// can be read, and not that the chain holds.
+	// Replay returns the entries of a stream in order; none for a stream without entries. It checks that each entry
+	// can be decoded. It does not verify the chain.
 	Replay(ctx context.Context, stream string) ([]Entry, error)
 }
 
-// A StreamFolder is a Journal that knows what its logs come to without giving all of them: a log grows for ever, and
-// what is live does not.
+// A StreamFolder is a Journal that can fold a stream without returning its whole log. A log grows without bound; the
+// set of live entries does not.
 type StreamFolder interface {
-	// FoldStream gives what Reduce makes of the entries of a stream; the zero Snapshot for a stream that nobody has
-	// appended to.
+	// FoldStream returns the fold of the stream's entries; the zero Snapshot for a stream without entries.
 	FoldStream(ctx context.Context, stream string) (Snapshot, error)
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// A CardKey is what a card is enrolled by: "bk_" and 32 hexadecimal digits, or "bk_" and a ULID.
+// A CardKey identifies an enrolled card: "bk_" and 32 hexadecimal digits, or "bk_" and a ULID.
 type CardKey string
 
 const keyPrefix = "bk_"
 
-// ContentKey gives the key that follows from what a card is: the same for the same qualified name and schema, in
-// whatever order and with whatever blanks the schema is written; another one when the schema says something else. A
-// nil schema is null; a schema that is no JSON counts byte for byte.
+// ContentKey returns the key derived from a card's content. Equal qualified names and schemas have equal keys, whatever
+// the order and white space of the schema. A nil schema counts as null. A schema that is not valid JSON counts byte for
+// byte.
 //
-// The key is the first half of the SHA-256 of {"name":…,"schema":…} in canonical JSON.
+// The key is the first half of the SHA-256 of {"name":…,"schema":…} in the canonical form of rawjson with double
+// numbers.
 func ContentKey(qualified string, schema json.RawMessage) CardKey {
 	text := make([]byte, 0, len(qualified)+len(schema)+32)
 	text = append(text, `{"name":`...)
@@ -39,14 +40,14 @@ func ContentKey(qualified string, schema json.RawMessage) CardKey {
 	return CardKey(keyPrefix + hex.EncodeToString(sum[:16]))
 }
 
-// KeyGenerator makes keys that are new each time and sort by when they were made. The zero Keys is ready; it is for
-// one goroutine at a time.
+// A KeyGenerator makes unique keys that sort by creation time. The zero value is ready to use. It is not safe for
+// concurrent use.
 type KeyGenerator struct {
 	entropy *ulid.MonotonicEntropy
 	millis  uint64
 }
 
-// Next gives a key that is greater than all before it, even where now is not later than it was, or is earlier.
+// Next returns a key greater than all keys before it, even if now has not advanced or went back.
 func (k *KeyGenerator) Next(now time.Time) CardKey {
 	if k.entropy == nil {
 		k.entropy = ulid.Monotonic(rand.Reader, 0)
@@ -62,5 +63,5 @@ func (k *KeyGenerator) Next(now time.Time) CardKey {
 	return keyPrefix + CardKey(id.String())
 }
 
-// QualifiedName gives the name of a server's tool among all tools: "<server>__<tool>".
+// QualifiedName returns the name of a server's tool among all tools: "<server>__<tool>".
 func QualifiedName(server, tool string) string { return server + drawbridge.NameSeparator + tool }

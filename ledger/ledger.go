@@ -7,37 +7,38 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Ledger is a log and its fold. It is a value: no method changes it, and ledgers made from one another share what
-// they have in common. The zero Ledger is empty. A ledger may be read from several goroutines.
+// A Ledger is a log and its fold. It is an immutable value: each transition returns a new ledger, and ledgers share
+// their common part. A transition costs time for the new and the live entries, never for the length of the log. The
+// zero Ledger is empty. A ledger is safe for concurrent use.
 type Ledger struct {
 	last     *batch
 	length   int
 	snapshot Snapshot
 }
 
-// A batch is what one transition added: the log is a chain of them, so that adding to it copies nothing.
+// A batch holds the entries of one transition. The log is a linked list of batches, so appending copies nothing.
 type batch struct {
 	before  *batch
 	entries []Entry
 }
 
-// A EnrolRequest asks for a card to be enrolled.
+// An EnrolRequest asks for a card to be enrolled.
 type EnrolRequest struct {
 	Card EnrolledCard
-	// Key is the key to enrol it by; empty means its content key. Of two cards with one key only the later is live.
+	// Key is the key to enrol the card by; empty means its content key. Of two cards with one key only the later is
+	// live.
 	Key CardKey
 }
 
-// Empty gives the ledger without entries. Its first entry will have Seq 1.
+// Empty returns the ledger without entries. Its first entry gets Seq 1.
 func Empty() Ledger { return Ledger{} }
 
-// FromLog gives the ledger of a log that was kept: the same ledger, in what is live and in its order, as the one that
-// the log was taken from.
+// FromLog returns the ledger of a stored log. Its live entries and their order equal those of the ledger that wrote the
+// log.
 func FromLog(log []Entry) Ledger { return Empty().Append(log...) }
 
-// Append adds entries that have their Seq already, as a journal gives it; there may be gaps, where others appended too.
-// Entries that come after everything in the log are folded onto what is live. Others are late, and then the whole log
-// is folded anew.
+// Append adds entries that already have a Seq from a journal. Gaps are allowed, since others may append too. Entries
+// after the end of the log are folded onto the live ones. An entry before it makes Append fold the whole log again.
 func (l Ledger) Append(entries ...Entry) Ledger {
 	if len(entries) == 0 {
 		return l
@@ -52,8 +53,8 @@ func (l Ledger) Append(entries ...Entry) Ledger {
 	return next
 }
 
-// Enrol adds cards. A card whose key is live takes the place of what was there. It gives the new ledger and what was
-// added to its log.
+// Enrol adds cards. A card with a live key replaces the card of that key. Enrol returns the new ledger and the entries
+// that it appended.
 func (l Ledger) Enrol(requests []EnrolRequest, at time.Time) (Ledger, []Entry) {
 	entries := make([]Entry, 0, len(requests))
 	for _, r := range requests {
@@ -65,14 +66,14 @@ func (l Ledger) Enrol(requests []EnrolRequest, at time.Time) (Ledger, []Entry) {
 	return l.appendNew(entries, at)
 }
 
-// Retire takes the card with that key out. A key that is not live is put on the log all the same. It gives the new
-// ledger and what was added to its log.
+// Retire removes the card with that key. The entry is appended even if the key is not live. Retire returns the new
+// ledger and the entries that it appended.
 func (l Ledger) Retire(key CardKey, server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
 	return l.appendNew([]Entry{{Op: OpRetire, Key: key, Server: server}}, at)
 }
 
-// RetireServer retires all that is live of a server. It gives the new ledger and what was added to its log: nothing
-// for a server that has nothing live.
+// RetireServer removes all live cards of a server. It returns the new ledger and the entries that it appended; none for
+// a server without live cards.
 func (l Ledger) RetireServer(server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
 	entries := l.LiveByServer(server)
 	for i, e := range entries {
@@ -81,7 +82,7 @@ func (l Ledger) RetireServer(server drawbridge.ServerID, at time.Time) (Ledger, 
 	return l.appendNew(entries, at)
 }
 
-// appendNew numbers and dates entries and appends them.
+// appendNew sets Seq and At of the entries and appends them.
 func (l Ledger) appendNew(entries []Entry, at time.Time) (Ledger, []Entry) {
 	for i := range entries {
 		entries[i].Seq = l.NextSeq() + uint64(i)
@@ -90,24 +91,24 @@ func (l Ledger) appendNew(entries []Entry, at time.Time) (Ledger, []Entry) {
 	return l.Append(entries...), entries
 }
 
-// Live gives the entries by which cards are live, in order. The slice is the caller's; the cards are shared.
+// Live returns the live entries in order. The caller owns the slice; the cards are shared.
 func (l Ledger) Live() []Entry { return l.snapshot.Live() }
 
-// LiveByServer gives what is live of one server, in order.
+// LiveByServer returns the live entries of one server, in order.
 func (l Ledger) LiveByServer(server drawbridge.ServerID) []Entry {
 	return l.snapshot.LiveByServer(server)
 }
 
-// LiveEntry gives the entry by which the card with that key is live.
+// LiveEntry returns the live entry with that key.
 func (l Ledger) LiveEntry(key CardKey) (Entry, bool) { return l.snapshot.LiveEntry(key) }
 
-// Snapshot gives the fold of the log.
+// Snapshot returns the fold of the log.
 func (l Ledger) Snapshot() Snapshot { return l.snapshot }
 
-// NextSeq is the Seq that the next entry will have: one past the highest.
+// NextSeq returns the Seq of the next entry: one past the highest.
 func (l Ledger) NextSeq() uint64 { return l.snapshot.highWater + 1 }
 
-// Entries gives all entries in the order they were appended. The slice is the caller's; the cards are shared.
+// Entries returns all entries in the order they were appended. The caller owns the slice; the cards are shared.
 func (l Ledger) Entries() []Entry {
 	log := make([]Entry, l.length)
 	end := l.length
@@ -118,7 +119,7 @@ func (l Ledger) Entries() []Entry {
 	return log
 }
 
-// SnapshotAt gives what was live at a moment: the fold of all entries up to it. It costs the length of the log.
+// SnapshotAt returns the fold of all entries up to a moment. Its cost grows with the length of the log.
 func (l Ledger) SnapshotAt(moment time.Time) Snapshot {
 	return FoldEntries(slices.DeleteFunc(l.Entries(), func(e Entry) bool { return e.At.After(moment) }))
 }

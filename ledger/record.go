@@ -12,18 +12,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A Record is an entry as a journal keeps it.
+// A Record is an entry as a journal stores it.
 type Record struct {
-	// Stream is the log it belongs to, Seq its place there: 1 for the first, and no gaps.
+	// Stream is the record's log and Seq its place there, counted from 1 without gaps.
 	Stream string
 	Seq    uint64
 	At     time.Time
 	// Kind is the operation, Key the card's key.
 	Kind, Key string
-	// Body is a line of JSON and, for an enrolment, a line feed and the definition, byte for byte as the server sent
+	// Body is a line of JSON. For an enrolment a line feed and the definition follow, byte for byte as the server sent
 	// it.
 	Body []byte
-	// Prev is the hash of the record before it, zero for the first. Hash is its own.
+	// Prev is the hash of the record before, zero for the first record. Hash is the record's own.
 	Prev, Hash [32]byte
 }
 
@@ -34,9 +34,9 @@ type recordHead struct {
 	Row    string              `json:"row,omitempty"`
 }
 
-// EncodeEntry gives the record of an entry, without Stream, Prev and Hash. It refuses an entry that Decode could not
-// give back as it is: one that neither enrols a card of its server, defined in JSON, nor retires. Errors show nothing
-// of the card but whose it is.
+// EncodeEntry returns the record of an entry, without Stream, Prev and Hash. It refuses an entry that DecodeRecord
+// could not restore: one that is neither a retirement nor an enrolment of the server's own card with a JSON definition.
+// Errors reveal nothing of the card except its key and server.
 func EncodeEntry(e Entry) (Record, error) {
 	h := recordHead{Server: e.Server}
 	var definition []byte
@@ -46,7 +46,7 @@ func EncodeEntry(e Entry) (Record, error) {
 		h.Tool, h.Row = e.Card.Tool, e.Card.ConfigHash
 		definition = e.Card.Definition
 		if rawjson.Valid(definition) != nil {
-			return Record{}, fmt.Errorf("encode %s of %s: its definition is no JSON", e.Key, e.Server)
+			return Record{}, fmt.Errorf("encode %s of %s: its definition is not JSON", e.Key, e.Server)
 		}
 	default:
 		return Record{}, fmt.Errorf("encode %s of %s: neither an enrolment of its own card nor a retirement",
@@ -62,8 +62,9 @@ func EncodeEntry(e Entry) (Record, error) {
 	return Record{Seq: e.Seq, At: e.At, Kind: string(e.Op), Key: string(e.Key), Body: body}, nil
 }
 
-// DecodeRecord gives the entry of a record. The entry's card shares its definition with the record's body. The error
-// is a *Break, Torn, for a body that is none; it shows nothing of the body. The chain is not looked at.
+// DecodeRecord returns the entry of a record. The entry's card shares its definition with the record's body. The error
+// for a damaged body is a *ChainError with DamageTorn; it reveals nothing of the body. DecodeRecord does not verify the
+// chain.
 func DecodeRecord(r Record) (Entry, error) {
 	e := Entry{Op: EntryOp(r.Kind), Key: CardKey(r.Key), Seq: r.Seq, At: r.At}
 	line, definition, more := bytes.Cut(r.Body, []byte{'\n'})
@@ -83,14 +84,14 @@ func DecodeRecord(r Record) (Entry, error) {
 		}
 		e.Card = &EnrolledCard{Server: h.Server, Tool: h.Tool, ConfigHash: h.Row, Definition: definition}
 	default:
-		return Entry{}, fmt.Errorf("decode record %d of %s: no such kind of record: %.20q", r.Seq, r.Stream, r.Kind)
+		return Entry{}, fmt.Errorf("decode record %d of %s: unknown kind %.20q", r.Seq, r.Stream, r.Kind)
 	}
 	return e, nil
 }
 
-// ChainHash gives the hash of a record that follows one with the hash prev. It is the SHA-256 of prev, Seq, the
-// seconds and nanoseconds of At since 1970 (eight bytes each, most significant first), then Stream, Kind, Key and
-// Body, each after its length in eight bytes. Prev and Hash of the record do not count.
+// ChainHash returns the hash of a record that follows a record with the hash prev. It is the SHA-256 of prev, Seq, and
+// the seconds and nanoseconds of At since 1970, eight bytes each and big endian; then Stream, Kind, Key and Body, each
+// after its length in eight bytes. The fields Prev and Hash of r are ignored.
 func ChainHash(prev [32]byte, r Record) [32]byte {
 	var room [2048]byte // nearly always there is enough
 	text := append(room[:0], prev[:]...)

@@ -77,7 +77,7 @@ func TestEncodeRefuses(t *testing.T) {
 		entry Entry
 		want  string
 	}{
-		{Entry{Op: OpEnrol, Key: "k", Server: "fs", Card: card}, "encode k of fs: its definition is no JSON"},
+		{Entry{Op: OpEnrol, Key: "k", Server: "fs", Card: card}, "encode k of fs: its definition is not JSON"},
 		{Entry{Op: OpEnrol, Key: "k", Server: "fs"},
 			"encode k of fs: neither an enrolment of its own card nor a retirement"},
 		{Entry{Op: OpEnrol, Key: "k", Server: "other", Card: whole},
@@ -102,7 +102,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"enroll", `{"server":"fs","tool":"sec` + "\n{}", "record 3 of deck: torn"},
 		{"enroll", `{"server":77}` + "\n{}", "record 3 of deck: torn"},
 		{"retire", `{"server":"fs"}` + "\n{}", "record 3 of deck: torn"},
-		{"audit", `{"server":"fs"}`, `decode record 3 of deck: no such kind of record: "audit"`},
+		{"audit", `{"server":"fs"}`, `decode record 3 of deck: unknown kind "audit"`},
 	} {
 		_, err := DecodeRecord(Record{Stream: "deck", Seq: 3, Kind: tt.kind, Body: []byte(tt.body)})
 		if err == nil || err.Error() != tt.want {

@@ -8,20 +8,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Snapshot is what a log comes to: the entries by which cards are live. It is not changed after it was made; the zero
-// Snapshot is that of the empty log.
+// A Snapshot is the fold of a log: its live entries. It is immutable; the zero Snapshot is the fold of the empty log.
 type Snapshot struct {
 	live      []Entry
 	places    map[CardKey]int
 	highWater uint64
 }
 
-// FoldEntries folds a log. It is the only fold there is: entries count in the order of their Seq, wherever they stand
-// in the slice. An enrolment puts its card at the end, or in the place of the card that has its key; a retirement
-// takes the card with its key out, and the others close up. A retirement of a key that is not live changes nothing.
+// FoldEntries folds a log. Entries count in the order of their Seq, whatever their place in the slice. An enrolment
+// puts its card at the end, or in the place of the card with its key. A retirement removes the card with its key, and
+// the later ones move up. A retirement of a key that is not live changes nothing.
 func FoldEntries(entries []Entry) Snapshot { return Snapshot{}.fold(entries) }
 
-// FoldStream gives what a stream of a journal comes to. The error is the journal's.
+// FoldStream returns the fold of a journal's stream. The error is the journal's.
 func FoldStream(ctx context.Context, j Journal, stream string) (Snapshot, error) {
 	if f, ok := j.(StreamFolder); ok {
 		return f.FoldStream(ctx, stream)
@@ -30,8 +29,8 @@ func FoldStream(ctx context.Context, j Journal, stream string) (Snapshot, error)
 	return FoldEntries(entries), err
 }
 
-// With folds entries that come after all of the snapshot's, as a journal gives them to who appended: nothing has to be
-// kept of the log for that.
+// With folds entries that come after all entries of the snapshot, such as those that [Journal].Append returned. The log
+// itself is not needed.
 func (s Snapshot) With(entries ...Entry) Snapshot { return s.fold(entries) }
 
 // fold folds entries that come after those of s.
@@ -55,8 +54,8 @@ func (s Snapshot) fold(entries []Entry) Snapshot {
 	return s
 }
 
-// A snapshotBuilder is a snapshot in the making. A retired entry stays as a gap, with no card, until closeUp: a batch
-// that retires thousands moves the others once.
+// A snapshotBuilder builds a snapshot. A retired entry stays as a gap without a card until removeGaps, so a batch that
+// retires thousands moves the others once.
 type snapshotBuilder struct {
 	live   []Entry
 	places map[CardKey]int
@@ -89,10 +88,10 @@ func (f *snapshotBuilder) removeGaps() {
 	}
 }
 
-// Live gives the entries by which cards are live, in order. The slice is the caller's; the cards are shared.
+// Live returns the live entries in order. The caller owns the slice; the cards are shared.
 func (s Snapshot) Live() []Entry { return append([]Entry(nil), s.live...) }
 
-// LiveByServer gives what is live of one server, in order.
+// LiveByServer returns the live entries of one server, in order.
 func (s Snapshot) LiveByServer(server drawbridge.ServerID) []Entry {
 	n := 0
 	for i := range s.live {
@@ -112,7 +111,7 @@ func (s Snapshot) LiveByServer(server drawbridge.ServerID) []Entry {
 	return own
 }
 
-// LiveEntry gives the entry by which the card with that key is live.
+// LiveEntry returns the live entry with that key.
 func (s Snapshot) LiveEntry(key CardKey) (Entry, bool) {
 	place, ok := s.places[key]
 	if !ok {
@@ -121,10 +120,10 @@ func (s Snapshot) LiveEntry(key CardKey) (Entry, bool) {
 	return s.live[place], true
 }
 
-// Len counts the live cards.
+// Len returns the number of live cards.
 func (s Snapshot) Len() int { return len(s.live) }
 
-// CountByServer counts the live cards of each server that has any.
+// CountByServer returns the number of live cards of each server that has any.
 func (s Snapshot) CountByServer() map[drawbridge.ServerID]int {
 	counts := map[drawbridge.ServerID]int{}
 	for i := range s.live {
@@ -133,5 +132,5 @@ func (s Snapshot) CountByServer() map[drawbridge.ServerID]int {
 	return counts
 }
 
-// HighWater is the highest Seq that was folded; 0 for the empty log.
+// HighWater returns the highest folded Seq; 0 for the empty log.
 func (s Snapshot) HighWater() uint64 { return s.highWater }

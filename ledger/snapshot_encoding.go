@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A encodedSnapshot is a snapshot as it is written down.
+// An encodedSnapshot is the stored form of a snapshot.
 type encodedSnapshot struct {
 	HighWater uint64         `json:"highWater"`
 	Live      []encodedEntry `json:"live"`
 }
 
-// A encodedEntry is the entry by which a card is live: the body is its record's.
+// An encodedEntry is the stored form of a live entry. Its body is that of the entry's record.
 type encodedEntry struct {
 	Seq  uint64  `json:"seq"`
 	At   int64   `json:"at"` // milliseconds since 1970, as journals have it
@@ -20,7 +20,7 @@ type encodedEntry struct {
 	Body []byte  `json:"body"`
 }
 
-// Encode writes the snapshot for DecodeSnapshot. The error is for an entry that no journal would take.
+// Encode returns the stored form of the snapshot, for DecodeSnapshot. It fails for an entry that EncodeEntry refuses.
 func (s Snapshot) Encode() ([]byte, error) {
 	kept := encodedSnapshot{HighWater: s.highWater, Live: make([]encodedEntry, 0, len(s.live))}
 	for _, e := range s.live {
@@ -33,11 +33,11 @@ func (s Snapshot) Encode() ([]byte, error) {
 	return json.Marshal(kept)
 }
 
-// DecodeSnapshot reads what Text wrote: what is live, in its order. The error is for anything else.
+// DecodeSnapshot restores a snapshot that Encode wrote, in the same order. It refuses anything else.
 func DecodeSnapshot(text []byte) (Snapshot, error) {
 	var kept encodedSnapshot
 	if err := json.Unmarshal(text, &kept); err != nil {
-		return Snapshot{}, fmt.Errorf("read a snapshot: %w", err)
+		return Snapshot{}, fmt.Errorf("read snapshot: %w", err)
 	}
 	s := Snapshot{live: make([]Entry, 0, len(kept.Live)), places: make(map[CardKey]int, len(kept.Live)),
 		highWater: kept.HighWater}
@@ -45,7 +45,7 @@ func DecodeSnapshot(text []byte) (Snapshot, error) {
 		e, err := DecodeRecord(Record{Seq: k.Seq, At: time.UnixMilli(k.At).UTC(), Kind: string(OpEnrol),
 			Key: string(k.Key), Body: k.Body})
 		if _, twice := s.places[k.Key]; err != nil || twice || k.Seq > kept.HighWater {
-			return Snapshot{}, fmt.Errorf("read a snapshot: entry %d is none", k.Seq)
+			return Snapshot{}, fmt.Errorf("read snapshot: entry %d is invalid", k.Seq)
 		}
 		s.places[k.Key] = len(s.live)
 		s.live = append(s.live, e)

@@ -5,42 +5,41 @@ import (
 	"iter"
 )
 
-// DamageKind is what is wrong with a record.
+// A DamageKind is the kind of damage of a record.
 type DamageKind string
 
 // The kinds of damage.
 const (
-	// DamageMissing: there is a record after it, or the journal remembers one, and it is not there.
+	// DamageMissing: a later record exists, or the journal remembers this one, but the record is gone.
 	DamageMissing DamageKind = "missing"
-	// DamageTorn: it is there and was not wholly written, or cannot be read as a record.
+	// DamageTorn: the record was written in part, or cannot be decoded.
 	DamageTorn DamageKind = "torn"
-	// DamageReordered: it comes after one with the same or a higher Seq.
+	// DamageReordered: the record follows one with the same or a higher Seq.
 	DamageReordered DamageKind = "reordered"
-	// DamageEdited: it is not what its hash was made of.
+	// DamageEdited: the record does not match its hash.
 	DamageEdited DamageKind = "edited"
 )
 
-// A ChainError is the first place where a chain does not hold.
+// A ChainError reports the first damaged record of a chain.
 type ChainError struct {
 	Stream string
 	Seq    uint64
 	Damage DamageKind
 }
 
-// Error names stream and record and says what is wrong.
+// Error names the stream, the record and the damage.
 func (b *ChainError) Error() string {
 	return fmt.Sprintf("record %d of %s: %s", b.Seq, b.Stream, b.Damage)
 }
 
-// VerifyChains goes through records and checks their chains, from the first record of each stream on. The error is a
-// *Break for the first record that is missing, torn, out of order or edited, or else what the records themselves gave
-// as an error.
+// VerifyChains verifies the chains of all streams from their first record on. The error is a *ChainError for the first
+// record that is missing, torn, out of order or edited, or else the error that records yielded.
 func VerifyChains(records iter.Seq2[Record, error]) error {
 	return VerifyChainsAfter(Record{}, records)
 }
 
-// VerifyChainsAfter is Verify where the chain of one stream begins after a record that is not there any more, of which
-// Stream, Seq and Hash are known.
+// VerifyChainsAfter verifies chains like [VerifyChains], but the chain of one stream starts after a record that no
+// longer exists. Stream, Seq and Hash of that record are known.
 func VerifyChainsAfter(before Record, records iter.Seq2[Record, error]) error {
 	type link struct {
 		seq  uint64

@@ -2,7 +2,7 @@ package audit
 
 import "strings"
 
-// findAssignedValue says whether a word that ends at i is given a value with "=" or ":", and where what it is given
+// findAssignedValue reports whether a word that ends at i is given a value with "=" or ":", and where what it is given
 // begins. Quotes, brackets and blanks may stand between: "name": …, env["NAME"] = …, NAME ?= …, name := …, name => ….
 func (p *secretScanner) findAssignedValue(i int) (at int, ok bool) {
 	i = p.skipBytes(i, " \t\"'`\\]?+")
@@ -48,7 +48,7 @@ func (p *secretScanner) valueExtent(start, i int) (from, to, end int) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// closesOuterQuote says whether a quote ends what its name stands in, as in read -p "Password: " answer: one like it
+// closesOuterQuote reports whether a quote ends what its name stands in, as in read -p "Password: " answer: one like it
 // is open in the name's line, and what follows begins no value.
 func (p *secretScanner) closesOuterQuote(start, open, quote int) bool {
 	if next := quote + 1; next < len(p.s) && strings.IndexByte(" \t\r\n,;:)}]", p.s[next]) < 0 {
@@ -66,7 +66,8 @@ type quoteCounts struct {
 	of            [8]struct{ double, single, back int }
 }
 
-// countBefore gives how many quotes of a kind the line has before a place, which is none before the one asked for last.
+// countBefore returns how many quotes of a kind the line has before a place, which is none before the one asked for
+// last.
 func (c *quoteCounts) countBefore(s string, place int, quote byte, slashes int) int {
 	for ; c.upTo < place; c.upTo++ {
 		n := &c.of[c.slashes%len(c.of)]
@@ -151,7 +152,7 @@ func (p *secretScanner) extentUntil(i int, mark string) (from, to, end int) {
 	return i, len(p.s), len(p.s)
 }
 
-// bareValueEnd gives the end of a value without quotes that begins at i.
+// bareValueEnd returns the end of a value without quotes that begins at i.
 func (p *secretScanner) bareValueEnd(i int) int {
 	for ; i < len(p.s); i++ {
 		if strings.IndexByte(" \t\r\n\"'&;,<>)}]", p.s[i]) >= 0 {
@@ -213,7 +214,7 @@ func (p *secretScanner) yamlBlockExtent(start, i int) (from, to int, ok bool) {
 	return from, to, !first
 }
 
-// isURLSignature says whether a word that begins there is the name of what signs a URL: who has the URL, and the
+// isURLSignature reports whether a word that begins there is the name of what signs a URL: who has the URL, and the
 // signature with it, may do what it is for.
 func (p *secretScanner) isURLSignature(start int, word string) bool {
 	if start > 0 && strings.IndexByte("?&;=", p.s[start-1]) < 0 {
@@ -229,7 +230,7 @@ var webhookAddresses = [...]struct{ host, path string }{
 	{"discord.com", "/api/webhooks/"}, {"discordapp.com", "/api/webhooks/"},
 }
 
-// webhookSecretStart gives where the secret part of an address begins whose host ends there; 0 where it has none.
+// webhookSecretStart returns where the secret part of an address begins whose host ends there; 0 where it has none.
 func webhookSecretStart(s, host string, end int) int {
 	for _, h := range webhookAddresses {
 		if host == h.host && strings.HasPrefix(s[end:], h.path) {

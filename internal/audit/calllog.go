@@ -55,7 +55,7 @@ type LoggedCall struct {
 	call       drawbridge.Call
 	viaCard    string // the card by which the call came, if it was not made directly
 	began      time.Time
-	// sent says that the intent is on record; barred is the verdict that was not to let it pass, nil where there was
+	// sent reports that the intent is on record; barred is the verdict that was not to let it pass, nil where there was
 	// none.
 	sent    bool
 	refusal *refusal
@@ -318,7 +318,7 @@ func (k *callerCache) add(c *drawbridge.Caller) (kept callerIdentity) {
 	return kept
 }
 
-// loggedArguments gives what is kept of params as arguments. What people answered to a server's questions is none of
+// loggedArguments returns what is kept of params as arguments. What people answered to a server's questions is none of
 // it.
 func loggedArguments(method string, params, read json.RawMessage) json.RawMessage {
 	switch method {

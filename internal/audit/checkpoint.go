@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A Checkpoint is somebody's word for how far a chain had come: whoever rewrites it afterwards would have to sign anew.
+// A Checkpoint is somebody's word for how far a chain had come: whoever rewrites it afterwards would have to sign
+// again.
 type Checkpoint struct {
 	Stream string
 	// Seq is the place of the last record then, Hash its hash.
@@ -30,7 +31,7 @@ func (c Checkpoint) signedBytes() []byte {
 	return append(text, c.Stream...)
 }
 
-// Sign gives the checkpoint with a signature.
+// Sign returns the checkpoint with a signature.
 func (c Checkpoint) Sign(key ed25519.PrivateKey) Checkpoint {
 	c.Signer = key.Public().(ed25519.PublicKey)
 	c.Signature = ed25519.Sign(key, c.signedBytes())

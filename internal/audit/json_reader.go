@@ -3,122 +3,56 @@ package audit
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A jsonReader goes through JSON. Its methods start at src[i] and leave i behind what they read; they say false where
-// that is not what they were to read, and then i is anywhere. What a scalar says is not checked beyond where it ends.
+// A jsonReader walks JSON that [rawjson.Valid] accepted. Its methods start at src[i] and leave i behind the text they
+// read; they return false where the text is something else.
 type jsonReader struct {
-	src string
+	raw []byte
+	src string // the same text as raw; the tokens are parts of it
 	i   int
 }
 
-// skipBlanks passes over blanks and gives the next byte; 0 at the end.
+// newJSONReader returns a reader of raw; false if raw is not JSON.
+func newJSONReader(raw []byte) (jsonReader, bool) {
+	return jsonReader{raw: raw, src: string(raw)}, rawjson.Valid(raw) == nil
+}
+
+// skipBlanks skips white space and returns the next byte; 0 at the end.
 func (r *jsonReader) skipBlanks() byte {
-	for ; r.i < len(r.src); r.i++ {
-		switch c := r.src[r.i]; c {
-		case ' ', '\n', '\r', '\t':
-		default:
-			return c
-		}
+	if r.i = rawjson.SkipSpace(r.raw, r.i); r.i < len(r.src) {
+		return r.src[r.i]
 	}
 	return 0
 }
 
-// readString reads a string, with its quotes. Where there is no whole one, i stays where it would begin.
+// readString reads a string and returns it with its quotes.
 func (r *jsonReader) readString() (string, bool) {
 	if r.skipBlanks() != '"' {
 		return "", false
 	}
-	for i := r.i + 1; i < len(r.src); i++ {
-		if i += plainPrefixLen(r.src[i:]); i == len(r.src) {
-			break
-		}
-		switch c := r.src[i]; {
-		case c == '\\':
-			i++
-		case c == '"':
-			token := r.src[r.i : i+1]
-			r.i = i + 1
-			return token, true
-		case c < ' ':
-			return "", false
-		}
-	}
-	return "", false
+	start := r.i
+	ok := r.readScalar()
+	return r.src[start:r.i], ok
 }
 
-// readScalar reads a number or a word.
+// readScalar reads a string, a number or a word.
 func (r *jsonReader) readScalar() bool {
-	start := r.i
-	for ; r.i < len(r.src); r.i++ {
-		switch r.src[r.i] {
-		case ' ', '\n', '\r', '\t', ',', ']', '}':
-			return isJSONScalar(r.src[start:r.i])
-		}
-	}
-	return isJSONScalar(r.src[start:r.i])
+	end, err := rawjson.SkipScalar(r.raw, r.i)
+	r.i = end
+	return err == nil
 }
 
-// isJSONScalar says whether a word is a number, true, false or null.
-func isJSONScalar(word string) bool {
-	switch word {
-	case "true", "false", "null":
-		return true
-	}
-	if digits := len(word); digits > 0 && (word[0] > '0' || digits == 1) { // most numbers are whole ones
-		for digits > 0 && word[digits-1] >= '0' && word[digits-1] <= '9' {
-			digits--
-		}
-		if digits == 0 {
-			return true
-		}
-	}
-	return json.Valid([]byte(word))
-}
-
-// skipValue passes over a value. That brackets of one kind close those of the other is not noticed: what is passed
-// over is not kept.
+// skipValue skips a value.
 func (r *jsonReader) skipValue() bool {
-	depth := 0
-	for {
-		switch r.skipBlanks() {
-		case '{', '[':
-			depth++
-			r.i++
-		case '}', ']':
-			depth--
-			r.i++
-		case ',', ':':
-			r.i++
-		case '"':
-			if _, ok := r.readString(); !ok {
-				return false
-			}
-		case 0:
-			return false
-		default:
-			if !r.skipScalar() {
-				return false
-			}
-		}
-		if depth <= 0 {
-			return depth == 0
-		}
-	}
+	end, err := rawjson.SkipValue(r.raw, r.i)
+	r.i = end
+	return err == nil
 }
 
-// skipScalar is scalar for a value that is passed over.
-func (r *jsonReader) skipScalar() bool {
-	start := r.i
-	for ; r.i < len(r.src); r.i++ {
-		if strings.IndexByte(" \n\r\t,:]}[{\"", r.src[r.i]) >= 0 {
-			break
-		}
-	}
-	return r.i > start
-}
-
-// unquoteToken gives what a token says.
+// unquoteToken returns the text of a string with quotes.
 func unquoteToken(token string) string {
 	if len(token) < 2 {
 		return ""
@@ -126,8 +60,8 @@ func unquoteToken(token string) string {
 	if strings.IndexByte(token, '\\') < 0 {
 		return token[1 : len(token)-1]
 	}
-	var text string
-	if json.Unmarshal([]byte(token), &text) != nil {
+	text, ok := rawjson.DecodeString(json.RawMessage(token))
+	if !ok {
 		return token
 	}
 	return text

@@ -50,7 +50,7 @@ const (
 	Unknown Outcome = "unknown"
 )
 
-// Failed says whether the outcome is that the caller did not get what they asked for.
+// Failed reports whether the outcome is that the caller did not get what they asked for.
 func (o Outcome) Failed() bool {
 	switch o {
 	case OK, Asked, Task:
@@ -186,7 +186,7 @@ func DecodeRecord(line []byte) (Record, error) {
 	return rec, nil
 }
 
-// DecodeRecordHead gives kind and ID of a record that rules have written. Of the rest it only sees that it is JSON.
+// DecodeRecordHead returns kind and ID of a record that rules have written. Of the rest it only sees that it is JSON.
 // The error is as for Decode.
 func DecodeRecordHead(line []byte) (kind RecordKind, id string, err error) {
 	rest, ours := bytes.CutPrefix(line, []byte(`{"id":"`))

@@ -33,7 +33,7 @@ func (w *recordWriter) appendQuoted(text string) {
 	w.dst = append(w.dst, bytes.TrimSuffix(b.Bytes(), []byte{'\n'})...)
 }
 
-// plainPrefixLen gives how many bytes a text begins with that are ASCII and stand for themselves in a JSON string.
+// plainPrefixLen returns how many bytes a text begins with that are ASCII and stand for themselves in a JSON string.
 func plainPrefixLen(s string) int {
 	const ones = 0x0101010101010101
 	i := 0

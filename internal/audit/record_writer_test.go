@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // FuzzQuoted holds that a text is quoted as encoding/json would, and that nothing is called plain that is not.
@@ -30,37 +32,16 @@ func FuzzQuoted(f *testing.F) {
 	})
 }
 
-// FuzzReader holds that a reader takes for a string, and for a scalar, what encoding/json does, and finds the same end
-// of a string as who goes byte by byte.
-func FuzzReader(f *testing.F) {
-	for _, s := range []string{`"`, `"a`, `"a"b`, `"a\"b"`, `"a\`, `"aaaaaaaaaaaaaa\\"`, "\"aaaaaaaa\x1f\"",
-		`"üüüüüüüüüüüü"`, `0`, `00`, `10`, `-`, `-1`, `1-`, `+1`, `1a`, `1e7`, `true`, `nul`,
-		`12345678901234567890`, ` 1`, "\x00"} {
+// FuzzRedact checks that redacted arguments are JSON, and that bytes which are not JSON keep nothing.
+func FuzzRedact(f *testing.F) {
+	for _, s := range []string{`"`, `{"token":"abc","n":1}`, `[{"name":"API_TOKEN","value":{"a":[1,"x"]}}]`, `{"a":1}x`,
+		`{"a":00}`, `["--token","x",]`, `"\ud800"`, "\"\xff\"", `{"password":]}`, ` [ true , null ] `, `{"value":1,"key":"pin"}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		r := jsonReader{src: s}
-		token, ok := r.readString()
-		start := len(s) - len(strings.TrimLeft(s, " \n\r\t"))
-		want, end := "", start
-		if strings.HasPrefix(s[start:], `"`) {
-			for i := start + 1; i < len(s) && (s[i] >= ' '); i++ {
-				if s[i] == '\\' {
-					i++
-				} else if s[i] == '"' {
-					want, end = s[start:i+1], i+1
-					break
-				}
-			}
-		}
-		if token != want || ok != (want != "") || r.i != end {
-			t.Errorf("read %q %v up to %d of %q, want %q up to %d", token, ok, r.i, s, want, end)
-		}
-		if word := strings.TrimLeft(s, " \n\r\t"); word == s && !strings.ContainsAny(s, " \n\r\t,]}{[\"") {
-			r = jsonReader{src: s}
-			if ok := r.readScalar(); ok != json.Valid([]byte(s)) {
-				t.Errorf("%q is a scalar: %v", s, ok)
-			}
+		got := new(RedactionRules).Redact(json.RawMessage(s))
+		if valid := rawjson.Valid([]byte(s)) == nil; valid != (rawjson.Valid(got) == nil) || !valid && got != nil {
+			t.Errorf("%q is redacted to %q", s, got)
 		}
 	})
 }

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A ArgumentMode says how much of a call's arguments is kept.
+// An ArgumentMode says how much of a call's arguments is kept.
 type ArgumentMode string
 
 // The modes. The empty Mode is Redacted.
@@ -27,7 +27,7 @@ const (
 
 // Bounds of what Redacted keeps.
 const (
-	// DefaultMaxString is how many bytes of a text are kept where nobody says otherwise.
+	// DefaultMaxString is how many bytes of a text are kept by default.
 	DefaultMaxString = 1024
 	// maxArguments is how many bytes arguments may come to, maxDepth how deep they may nest.
 	maxArguments = 16 << 10
@@ -41,8 +41,8 @@ type RedactionRules struct {
 	Arguments ArgumentMode
 	// MaxString is how many bytes of a text in the arguments are kept; 0 is DefaultMaxString.
 	MaxString int
-	// KnownSecrets gives values that are secrets, to be left out wherever they stand; nil knows none. It is called for
-	// each text, and may be from several goroutines; what it gives is not changed.
+	// KnownSecrets returns values that are secrets, to be left out wherever they stand; nil knows none. It is called
+	// for each text, and may be from several goroutines; what it gives is not changed.
 	KnownSecrets func() []string
 }
 
@@ -54,7 +54,7 @@ func (w *recordWriter) appendArguments(raw json.RawMessage) {
 	switch w.rules.Arguments {
 	case KeepHash:
 	case KeepFull:
-		if json.Valid(raw) {
+		if rawjson.Valid(raw) == nil {
 			w.appendRaw(argumentsPrefix)
 			w.dst = append(w.dst, raw...)
 		}
@@ -68,7 +68,7 @@ func (w *recordWriter) appendArguments(raw json.RawMessage) {
 	w.appendNumber(`,"size":`, int64(len(raw)))
 }
 
-// Redact gives arguments as Redacted keeps them: without what looks like a secret. It gives nothing where they are no
+// Redact returns arguments as Redacted keeps them: without what looks like a secret. It gives nothing where they are no
 // JSON.
 func (r *RedactionRules) Redact(arguments json.RawMessage) json.RawMessage {
 	w := recordWriter{rules: r}
@@ -78,7 +78,7 @@ func (r *RedactionRules) Redact(arguments json.RawMessage) json.RawMessage {
 	return w.dst[len(argumentsPrefix):]
 }
 
-// RedactText gives a text without what looks like a secret.
+// RedactText returns a text without what looks like a secret.
 func (r *RedactionRules) RedactText(text string) string {
 	text, _ = r.redactSecrets(text)
 	return text
@@ -87,19 +87,18 @@ func (r *RedactionRules) RedactText(text string) string {
 // argumentsPrefix is what arguments come after in a record.
 const argumentsPrefix = `,"arguments":`
 
-// appendRedactedArgs writes arguments without what looks like a secret; nothing where they are no JSON, or come to too
+// appendRedactedArgs writes arguments without what looks like a secret; nothing where they are not JSON, or come to too
 // much.
 func (w *recordWriter) appendRedactedArgs(raw []byte) {
 	before := len(w.dst)
 	w.appendRaw(argumentsPrefix)
 	start := len(w.dst)
-	v := redactingWriter{recordWriter: *w, jsonReader: jsonReader{src: string(raw)}, maxLen: start + maxArguments,
-		maxText: w.rules.MaxString}
+	r, ok := newJSONReader(raw)
+	v := redactingWriter{recordWriter: *w, jsonReader: r, maxLen: start + maxArguments, maxText: w.rules.MaxString}
 	if v.maxText <= 0 {
 		v.maxText = DefaultMaxString
 	}
-	ok := utf8.Valid(raw) && v.redactValue(0) && v.dropBlanks() == 0
-	if ok {
+	if ok = ok && v.redactValue(0) && v.dropBlanks() == 0; ok {
 		v.flush(v.i)
 	}
 	switch w.dst = v.dst; {
@@ -286,7 +285,7 @@ func (v *redactingWriter) redactString(token, text string) {
 	}
 	shown, changed := v.rules.redactSecrets(seen)
 	switch {
-	case !changed && len(text) <= v.maxText && (len(token) == len(text)+2 || json.Valid([]byte(token))):
+	case !changed && len(text) <= v.maxText:
 		return
 	case len(text) > v.maxText:
 		cut := shown
@@ -316,7 +315,7 @@ func (p *secretPair) isSecret() bool {
 	return p.secret
 }
 
-// hasSecretName says whether a member of the object that r stands at names something, and that is a secret.
+// hasSecretName reports whether a member of the object that r stands at names something, and that is a secret.
 func (r *jsonReader) hasSecretName() bool {
 	r.i++
 	for r.skipBlanks() == '"' {

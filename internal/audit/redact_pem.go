@@ -2,10 +2,10 @@ package audit
 
 import "strings"
 
-// minPEMLine is how long a line of a key in PEM is at least, but for its last one: they have 64 characters.
+// minPEMLine is how long a line of a key in PEM is at least, except for its last one: they have 64 characters.
 const minPEMLine = 40
 
-// RedactPEMKeys gives a text without what is in the keys, in PEM, that are in it: note says what stands there instead
+// RedactPEMKeys returns a text without what is in the keys, in PEM, that are in it: note says what stands there instead
 // of so many bytes. Only lines of Base64 go, which line ends or blanks divide, or the signs for these: whoever writes
 // the text must not be able to hide anything else by it.
 func RedactPEMKeys(text string, note func(n int) string) string {

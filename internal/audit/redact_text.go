@@ -12,7 +12,7 @@ import (
 // everyday texts.
 const minKnownSecret = 6
 
-// redactSecrets gives a text without the secrets in it, and says whether there were any: values that are known to be
+// redactSecrets returns a text without the secrets in it, and says whether there were any: values that are known to be
 // some, what begins as well-known ones do, what follows a name of one ("password=…", "--token …", "Authorization:
 // Bearer …"), and what a URL has before its "@".
 func (r *RedactionRules) redactSecrets(s string) (string, bool) {
@@ -34,7 +34,7 @@ func (r *RedactionRules) redactSecrets(s string) (string, bool) {
 	return p.out.String(), true
 }
 
-// redactKnownSecrets gives a text without the values that are known to be secrets, and says whether there were any.
+// redactKnownSecrets returns a text without the values that are known to be secrets, and says whether there were any.
 // One may be a part of another, or begin in it.
 func (r *RedactionRules) redactKnownSecrets(s string) (string, bool) {
 	if r.KnownSecrets == nil {
@@ -87,8 +87,8 @@ func (r *RedactionRules) longestKnownSecret() (most int) {
 	return most
 }
 
-// looksHarmless says that a text has none of the signs by which a secret is known that nobody told of: that something
-// is given a value, or announced, or a word that begins as secrets do. Most names and short texts have none.
+// looksHarmless reports that a text has none of the signs by which a secret is known that nobody told of: that
+// something is given a value, or announced, or a word that begins as secrets do. Most names and short texts have none.
 func looksHarmless(s string) bool {
 	for i := 0; i < len(s); i++ {
 		start := i
@@ -107,8 +107,8 @@ func looksHarmless(s string) bool {
 	return true
 }
 
-// announcesSecret says whether a word before a blank may give what follows the blank away as a secret: as a flag does,
-// a scheme, or the first line of a key.
+// announcesSecret reports whether a word before a blank may give what follows the blank away as a secret: as a flag
+// does, a scheme, or the first line of a key.
 func announcesSecret(word string) bool {
 	return word != "" && (word[0] == '-' || isAuthScheme(word) || strings.HasSuffix(word, "-----BEGIN"))
 }
@@ -235,7 +235,7 @@ func (p *secretScanner) skipBlanks(i int) int {
 	}
 }
 
-// wordEnd gives the end of the word that begins at i.
+// wordEnd returns the end of the word that begins at i.
 func (p *secretScanner) wordEnd(i int) int {
 	for i < len(p.s) && isWordChar(p.s[i]) {
 		i++
@@ -243,7 +243,7 @@ func (p *secretScanner) wordEnd(i int) int {
 	return i
 }
 
-// isAuthScheme says whether a word announces a credential in a header.
+// isAuthScheme reports whether a word announces a credential in a header.
 func isAuthScheme(word string) bool {
 	if len(word) < len("basic") || len(word) > len("bearer") {
 		return false
@@ -254,8 +254,8 @@ func isAuthScheme(word string) bool {
 // minPrefixedSecret is how many bytes a word has at least that is known by its beginning.
 const minPrefixedSecret = 16
 
-// hasSecretPrefix says whether a word begins as secrets do that nobody takes for anything else, and is long enough to
-// be one.
+// hasSecretPrefix reports whether a word begins as secrets do that nobody takes for anything else, and is long enough
+// to be one.
 func hasSecretPrefix(word string) bool {
 	if len(word) < minPrefixedSecret {
 		return false
@@ -299,7 +299,7 @@ func hasSecretPrefix(word string) bool {
 	return false
 }
 
-// isWordChar says whether c is a character of names and of secrets.
+// isWordChar reports whether c is a character of names and of secrets.
 func isWordChar(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
 }

@@ -2,11 +2,11 @@ package audit
 
 import "strings"
 
-// IsSecretName says whether a name is usually a secret's, of an argument, a variable or a header.
+// IsSecretName reports whether a name is usually a secret's, of an argument, a variable or a header.
 func IsSecretName(name string) bool { return isSecretName(name) }
 
-// isSecretName says whether a name is usually a secret's: apiKey, GITHUB_TOKEN, X-Auth-Token, db.password, pin. A name
-// is read word by word, so that "author", "keyboard" and "spinner" are none.
+// isSecretName reports whether a name is usually a secret's: apiKey, GITHUB_TOKEN, X-Auth-Token, db.password, pin. A
+// name is read word by word, so that "author", "keyboard" and "spinner" are none.
 func isSecretName(name string) bool {
 	var buf [24]byte
 	word := buf[:0]
@@ -44,7 +44,7 @@ func isSecretName(name string) bool {
 	return false
 }
 
-// isSecretWord says whether a word in small letters names a secret, alone or with others written together with it.
+// isSecretWord reports whether a word in small letters names a secret, alone or with others written together with it.
 func isSecretWord(word string) bool {
 	if len(word) < 3 {
 		return false
@@ -77,7 +77,7 @@ func isSecretWord(word string) bool {
 	return false
 }
 
-// isOrdinaryPassWord says whether a word that ends in "pass" is one of every day, or of filters and of drawing.
+// isOrdinaryPassWord reports whether a word that ends in "pass" is one of every day, or of filters and of drawing.
 func isOrdinaryPassWord(word string) bool {
 	for _, end := range [...]string{"bypass", "compass", "surpass", "trespass", "overpass", "underpass", "lowpass",
 		"highpass", "bandpass", "allpass", "multipass", "subpass", "renderpass", "boardingpass"} {

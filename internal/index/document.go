@@ -41,7 +41,7 @@ const (
 	maxFieldBytes = 16 << 10
 )
 
-// fieldTexts gives the text of each field.
+// fieldTexts returns the text of each field.
 func (d *Document) fieldTexts() [fields]string {
 	var parameters, hints strings.Builder
 	writeSchemaText(d.Schema, &parameters, &hints)

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 )
 
-// A EmbedRole says what a text is embedded for: many models put a question elsewhere than what answers it.
+// An EmbedRole says what a text is embedded for: many models put a question elsewhere than what answers it.
 type EmbedRole uint8
 
 // The roles of a text.
@@ -15,20 +15,20 @@ const (
 	RoleDocument
 )
 
-// An Embedder gives texts a place among each other by what they mean. It may be used from several goroutines.
+// An Embedder returns texts a place among each other by what they mean. It may be used from several goroutines.
 type Embedder interface {
 	// Model names the space that its vectors are of: those of two names are never compared. It is the same in every
 	// process.
 	Model() string
-	// Embed gives a vector for each text, in their order, all of one dimension. Their lengths say nothing: vectors are
-	// compared by the cosine between them. An error means that none was made.
+	// Embed returns a vector for each text, in their order, all of one dimension. Their lengths say nothing: vectors
+	// are compared by the cosine between them. An error means that none was made.
 	Embed(ctx context.Context, of EmbedRole, texts []string) ([][]float32, error)
 }
 
 // A TextKey tells texts apart that are embedded: it is the SHA-256 of the text.
 type TextKey [sha256.Size]byte
 
-// TextKeyOf gives the key of a text.
+// TextKeyOf returns the key of a text.
 func TextKeyOf(text string) TextKey { return sha256.Sum256([]byte(text)) }
 
 // A Neighbor is a text that lies near to a question, with the cosine between the two.
@@ -40,11 +40,11 @@ type Neighbor struct {
 // VectorStore keeps the vectors of texts by model and key, so that none is made twice, in whatever process. It may be
 // used from several goroutines.
 type VectorStore interface {
-	// Get gives those of the vectors that are kept.
+	// Get returns those of the vectors that are kept.
 	Get(ctx context.Context, model string, keys []TextKey) (map[TextKey][]float32, error)
 	// Put keeps vectors, all or none. What is there already stays.
 	Put(ctx context.Context, model string, vectors map[TextKey][]float32) error
-	// Nearest gives at most so many of the keys whose vectors lie nearest to the question's, the nearest first; of
+	// Nearest returns at most so many of the keys whose vectors lie nearest to the question's, the nearest first; of
 	// equals the key that comes first. Keys that have no vector are left out.
 	Nearest(ctx context.Context, model string, question []float32, most int, among []TextKey) ([]Neighbor, error)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// DefaultDeadline is what a question waits for its vector where nobody says otherwise.
+// DefaultDeadline is what a question waits for its vector by default.
 const DefaultDeadline = 250 * time.Millisecond
 
 const (
@@ -24,7 +24,7 @@ const (
 	minCoverage = 0.9
 )
 
-// A EmbeddingIndex ranks by the vectors of a model that runs elsewhere. Documents are embedded in the background, each
+// An EmbeddingIndex ranks by the vectors of a model that runs elsewhere. Documents are embedded in the background, each
 // text once; a question is embedded when it is asked, within a deadline. When the model is slow, or away, or another
 // than it was, questions have no answer here, soon: so that they are answered by words. Its methods may be called from
 // several goroutines.
@@ -51,7 +51,7 @@ type EmbeddingIndex struct {
 	refused                map[TextKey]bool
 	// notStored are vectors that the keeper did not take.
 	notStored map[TextKey][]float32
-	// modelVerified says that the model is the one whose vectors are kept. alone says that nothing is kept any more.
+	// modelVerified reports that the model is the one whose vectors are kept. alone says that nothing is kept any more.
 	modelVerified, storeGone bool
 	// probeVector is the vector of the text that never changes, as the model gave it last.
 	probeVector []float32
@@ -94,7 +94,7 @@ type EmbeddingIndexOptions struct {
 	Logger *slog.Logger
 }
 
-// A EmbeddingIndexStatus says how a library is.
+// An EmbeddingIndexStatus says how a library is.
 type EmbeddingIndexStatus struct {
 	// Model names the space, Dimension is how many numbers its vectors have; 0 is not known yet.
 	Model     string `json:"model"`
@@ -195,7 +195,7 @@ var (
 	errOtherDimension = errors.New("the vector of the question has another dimension than those of the texts")
 )
 
-// Nearest gives the keys whose texts lie nearest to a question. It is over within the deadline, and asks nobody where
+// Nearest returns the keys whose texts lie nearest to a question. It is over within the deadline, and asks nobody where
 // fewer than nine in ten of the keys have vectors, or where the model was away when it was last asked.
 func (l *EmbeddingIndex) Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error) {
 	return l.nearestCached(ctx, l.questions, question, most, among)

@@ -65,7 +65,7 @@ func (q *questionCache) dropOldEra() {
 	clear(q.pending)
 }
 
-// findOrBegin gives the vector of a question, or the question as it goes on; first says that the caller is to ask it.
+// findOrBegin returns the vector of a question, or the question as it goes on; first says that the caller is to ask it.
 func (q *questionCache) findOrBegin(question string) (vector []float32, g *pendingQuestion, first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +119,7 @@ func (c *circuitBreaker) fail(now time.Time, most int) (opened bool) {
 	return true
 }
 
-// questionVector gives the vector of a question, in the time that within leaves. The caller's own end is no fault of
+// questionVector returns the vector of a question, in the time that within leaves. The caller's own end is no fault of
 // the model's.
 func (l *EmbeddingIndex) questionVector(caller, within context.Context, asked *questionCache,
 	question string) ([]float32, error) {

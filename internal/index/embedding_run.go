@@ -85,7 +85,7 @@ func (l *EmbeddingIndex) EmbedAll(ctx context.Context, told func(done, of int)) 
 	}
 }
 
-// ForgetVectors lets go of all vectors, those that are kept too, so that all is embedded anew.
+// ForgetVectors lets go of all vectors, those that are kept too, so that all is embedded again.
 func (l *EmbeddingIndex) ForgetVectors(ctx context.Context) error {
 	l.working.Lock()
 	defer l.working.Unlock()
@@ -171,7 +171,7 @@ func (l *EmbeddingIndex) keyOffered() {
 	}
 }
 
-// resetVectors has all texts embedded anew, into vectors of that dimension.
+// resetVectors has all texts embedded again, into vectors of that dimension.
 func (l *EmbeddingIndex) resetVectors(dimension int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,7 +186,7 @@ func (l *EmbeddingIndex) resetVectors(dimension int) {
 	slices.SortFunc(l.notLoaded, func(a, b TextKey) int { return slices.Compare(a[:], b[:]) })
 }
 
-// embedNext embeds the next batch, but for what another process has had embedded meanwhile.
+// embedNext embeds the next batch, except for what another process has had embedded meanwhile.
 func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 	l.mu.Lock()
 	batch := slices.Clone(l.notEmbedded[:min(len(l.notEmbedded), l.o.Batch)])
@@ -221,8 +221,8 @@ func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 	return err
 }
 
-// embedTexts gives the vectors of texts, and those that the model refuses: a batch that it refuses is halved until one
-// is left.
+// embedTexts returns the vectors of texts, and those that the model refuses: a batch that it refuses is halved until
+// one is left.
 func (l *EmbeddingIndex) embedTexts(ctx context.Context, keys []TextKey, texts map[TextKey]string) (
 	made map[TextKey][]float32, refused []TextKey, err error) {
 	if len(keys) == 0 {

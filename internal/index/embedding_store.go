@@ -184,7 +184,7 @@ func (l *EmbeddingIndex) isStoreGone() bool {
 	return l.storeGone
 }
 
-// searchesInStore says whether vectors are kept elsewhere only.
+// searchesInStore reports whether vectors are kept elsewhere only.
 func (l *EmbeddingIndex) searchesInStore() bool { return l.o.SearchInStore && !l.isStoreGone() }
 
 // storeVectors has vectors kept, with those that were not before.

@@ -80,7 +80,7 @@ func quantize[N int8 | int16](to []N, v []float32, most float64) (length float64
 	return math.Sqrt(sum)
 }
 
-// coversEnough says whether enough of the keys have a vector, and that they are still searched.
+// coversEnough reports whether enough of the keys have a vector, and that they are still searched.
 func (r *vectorTable) coversEnough(among []TextKey) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -94,7 +94,7 @@ func (r *vectorTable) coversEnough(among []TextKey) bool {
 	return float64(have) >= minCoverage*float64(len(among))
 }
 
-// nearest gives the keys that lie nearest to a vector. Where it has another dimension there are none.
+// nearest returns the keys that lie nearest to a vector. Where it has another dimension there are none.
 func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Neighbor) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -120,7 +120,7 @@ func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Ne
 	return topNeighbors(near, most)
 }
 
-// topNeighbors gives at most so many of what is near, in order, each once: two documents may say the same.
+// topNeighbors returns at most so many of what is near, in order, each once: two documents may say the same.
 func topNeighbors(near []Neighbor, most int) []Neighbor {
 	slices.SortFunc(near, compareNeighbors)
 	near = slices.Compact(near)
@@ -148,7 +148,7 @@ func dotProduct(a []int8, b []int16) int32 {
 	return s0 + s1 + s2 + s3
 }
 
-// leastRecentlySearched gives so many of the keys as were not searched for the longest.
+// leastRecentlySearched returns so many of the keys as were not searched for the longest.
 func (r *vectorTable) leastRecentlySearched(known map[TextKey]Document, most int) []TextKey {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

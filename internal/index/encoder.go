@@ -22,10 +22,10 @@ var loadBuiltIn = sync.OnceValue(func() *WordEncoder {
 	return e
 })
 
-// BuiltInEncoder gives the encoder that is built in.
+// BuiltInEncoder returns the encoder that is built in.
 func BuiltInEncoder() *WordEncoder { return loadBuiltIn() }
 
-// An WordEncoder gives texts their vectors. It may be used from several goroutines.
+// An WordEncoder returns texts their vectors. It may be used from several goroutines.
 type WordEncoder struct {
 	rows       map[string]int32
 	pieceSlots int    // how many slots for pieces stand after the rows of the words
@@ -122,14 +122,14 @@ func (e *WordEncoder) sumRows(rows []int32) (sum [EncoderDims]int64) {
 	return sum
 }
 
-// firstEightBytes gives the first eight bytes of a text as a number, the first the lowest.
+// firstEightBytes returns the first eight bytes of a text as a number, the first the lowest.
 func firstEightBytes(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(
 		s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// UnitVector gives the sum as a vector of length one; all zero if it is of nothing.
+// UnitVector returns the sum as a vector of length one; all zero if it is of nothing.
 func (s *VectorSum) UnitVector() (v [EncoderDims]float32) {
 	var square float64
 	for _, n := range s {

@@ -11,7 +11,8 @@ const (
 	minPiece, maxPiece = 3, 5
 )
 
-// EncoderWords gives the words of a text that may have a vector, each once, in the order in which they are first read.
+// EncoderWords returns the words of a text that may have a vector, each once, in the order in which they are first
+// read.
 func EncoderWords(text string) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -24,7 +25,7 @@ func EncoderWords(text string) []string {
 	return out
 }
 
-// isLatinWord says whether a word is of the letters a to z alone.
+// isLatinWord reports whether a word is of the letters a to z alone.
 func isLatinWord(word string) bool {
 	for i := range len(word) {
 		if word[i] < 'a' || word[i] > 'z' {
@@ -34,7 +35,7 @@ func isLatinWord(word string) bool {
 	return true
 }
 
-// WordPieces gives the slots of an unknown word's pieces, among so many.
+// WordPieces returns the slots of an unknown word's pieces, among so many.
 func WordPieces(word string, slots int) []int32 {
 	marked := "<" + word + ">"
 	var out []int32

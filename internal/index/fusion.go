@@ -103,7 +103,7 @@ func (f *hitFusion) addMeaningScores(x *meaningIndex, parts [][]string, most, wa
 	}
 }
 
-// topHits gives the hits with the highest scores, the best of which is 1.
+// topHits returns the hits with the highest scores, the best of which is 1.
 func (f *hitFusion) topHits(most int) []Hit {
 	slices.SortFunc(f.hits, compareHits)
 	hits := f.hits[:min(len(f.hits), most)]
@@ -113,7 +113,7 @@ func (f *hitFusion) topHits(most int) []Hit {
 	return hits
 }
 
-// dropFarHits lets go of the hits whose texts lie too far from the question, but for the best of all.
+// dropFarHits lets go of the hits whose texts lie too far from the question, except for the best of all.
 func (f *hitFusion) dropFarHits(x *meaningIndex, under map[TextKey]bool) {
 	slices.SortFunc(f.hits, compareHits)
 	best := true
@@ -124,7 +124,7 @@ func (f *hitFusion) dropFarHits(x *meaningIndex, under map[TextKey]bool) {
 	})
 }
 
-// remoteScores gives what vectors made elsewhere say, by the text: the nearest has 1, the farthest of those that were
+// remoteScores returns what vectors made elsewhere say, by the text: the nearest has 1, the farthest of those that were
 // asked for 0. It is nil if they have no answer. How near a model puts what has nothing to do with the question is the
 // model's own, so cosines count from the farthest up. Under are the texts whose cosine is under Least.
 func (x *Index) remoteScores(ctx context.Context, question string, most int) (scores map[TextKey]float64,

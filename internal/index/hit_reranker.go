@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// DefaultRerankDeadline is how long a question waits for a model that judges where nobody says otherwise.
+// DefaultRerankDeadline is how long a question waits for a model that judges by default.
 const DefaultRerankDeadline = time.Second
 
 // defaultReranked is how many hits are judged.
@@ -73,7 +73,7 @@ func (j *HitReranker) Status() HitRerankerStatus {
 	return s
 }
 
-// Rerank gives the hits with the first of them in the model's order. The scores stay in their places, so that they
+// Rerank returns the hits with the first of them in the model's order. The scores stay in their places, so that they
 // fall all the same. Text gives what a document says.
 func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, text func(id string) string) []Hit {
 	n := min(len(hits), j.o.MaxHits)
@@ -122,7 +122,7 @@ func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, t
 	return ordered
 }
 
-// allowRequest says whether the model may be asked: while it is away one question now and then is.
+// allowRequest reports whether the model may be asked: while it is away one question now and then is.
 func (j *HitReranker) allowRequest() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -33,7 +33,7 @@ type Options struct {
 
 // RemoteRanker ranks documents by vectors that are made elsewhere. It may be used from several goroutines.
 type RemoteRanker interface {
-	// Nearest gives at most so many of the keys, those whose texts lie nearest to the question, the nearest first. It
+	// Nearest returns at most so many of the keys, those whose texts lie nearest to the question, the nearest first. It
 	// answers soon, or with an error: then the question is answered without it.
 	Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error)
 }
@@ -41,7 +41,7 @@ type RemoteRanker interface {
 // A PerIndexRanker is a Far that is asked apart by each index: what one has asked makes no other's answer come sooner.
 // A Library is one.
 type PerIndexRanker interface {
-	// ForIndex gives it for one index.
+	// ForIndex returns it for one index.
 	ForIndex() RemoteRanker
 }
 
@@ -84,7 +84,7 @@ type Query struct {
 	LocalOnly bool
 }
 
-// Find gives the documents that answer a question, the best first; of equals the one whose ID comes first. A document
+// Find returns the documents that answer a question, the best first; of equals the one whose ID comes first. A document
 // that shares no word with the question may be found by what it means; if none shares one and none is near, there is
 // no hit.
 func (x *Index) Find(ctx context.Context, s Query) []Hit {

@@ -72,7 +72,7 @@ type LexicalIndex struct {
 	changeCount     uint64 // of the documents, the last
 }
 
-// A indexedDocument, of which nothing is kept but what it is found by.
+// An indexedDocument, of which nothing is kept but what it is found by.
 type indexedDocument struct {
 	id    string
 	words []uint32 // of all fields, one after the other
@@ -152,7 +152,7 @@ func (s *scoreScale) lengthFactor(field int, length uint16) float32 {
 }
 
 // averageSteps is how finely averages are told apart: so many steps until one is twice another. They are that coarse
-// so that one document more or less changes the weight of no other, but for once in a while.
+// so that one document more or less changes the weight of no other, except for once in a while.
 const averageSteps = 32
 
 // updateScale makes the scale for the documents as they are. It says whether what an occurrence counts has changed.

@@ -15,7 +15,7 @@ type meaningIndex struct {
 	byID    map[string]int
 	ids     []string
 	rows    []packedVector
-	// keyed says that the keys of the documents' texts are wanted. They are never changed, but made anew.
+	// keyed reports that the keys of the documents' texts are wanted. They are never changed, but made again.
 	keyed bool
 	keys  []TextKey
 }
@@ -87,7 +87,7 @@ func (x *meaningIndex) documentVector(read *documentWords) packedVector {
 // A queryVectors is what documents are compared with: a vector of each of several texts.
 type queryVectors []packedQuery
 
-// queryVectors gives the vectors of the texts that have one.
+// queryVectors returns the vectors of the texts that have one.
 func (x *meaningIndex) queryVectors(texts [][]string) queryVectors {
 	all := make(queryVectors, 0, len(texts))
 	for _, words := range texts {
@@ -115,7 +115,7 @@ func (s queryVectors) bestCosine(r *packedVector) float64 {
 	return best
 }
 
-// nearest gives the places of at most so many documents that lie nearest, in no order; of those that lie as near the
+// nearest returns the places of at most so many documents that lie nearest, in no order; of those that lie as near the
 // ones whose IDs come first. All rows, which are more than a core keeps at hand, are gone through once, whatever
 // number of texts there is.
 func (x *meaningIndex) nearest(s queryVectors, most int) []int {

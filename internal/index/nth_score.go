@@ -3,7 +3,7 @@ package index
 // scoreSteps is how finely nth tells scores apart.
 const scoreSteps = 256
 
-// nthScore gives what so many of the scores, which are from 0 to 1, reach at least: not much less than the least of
+// nthScore returns what so many of the scores, which are from 0 to 1, reach at least: not much less than the least of
 // them. It is 0 where there are not so many. They are counted, not put in order.
 func nthScore[T float32 | float64](scores []T, most int) T {
 	var counts [scoreSteps + 1]int

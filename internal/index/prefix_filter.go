@@ -49,7 +49,7 @@ func (s *prefixFilter) set(m, sort textHash) {
 	s.used++
 }
 
-// isFullFor says whether so many words' bytes more would be too many.
+// isFullFor reports whether so many words' bytes more would be too many.
 func (s *prefixFilter) isFullFor(bytes int) bool { return (s.used+bytes)*bitsPerEntry > len(s.bits)*64 }
 
 // addWord has a word, for which there is room.

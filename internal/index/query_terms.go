@@ -13,7 +13,7 @@ type queryTerm struct {
 	parts    uint8
 }
 
-// An wordLookup is a word of questions as the documents have it. It holds until a document changes.
+// A wordLookup is a word of questions as the documents have it. It holds until a document changes.
 type wordLookup struct {
 	place, stem  uint32 // the places of the word and of its stem, if some document has them
 	known, found bool
@@ -60,7 +60,7 @@ func (x *LexicalIndex) parseQuestion(text string) parsedQuestion {
 	return q
 }
 
-// wordGroups gives all words of each part, or of the whole if it has very many parts.
+// wordGroups returns all words of each part, or of the whole if it has very many parts.
 func (q parsedQuestion) wordGroups() (all [][]string) {
 	if q.request.Parts > maxParts {
 		return [][]string{q.request.ContentWords(WholeRequest, math.MaxInt)}

@@ -20,7 +20,7 @@ type RetryAfterError interface {
 // A Reranker reads a question and texts together, and says how well each answers. It may be used from several
 // goroutines.
 type Reranker interface {
-	// Rerank gives a score for each text, in their order: the higher the better, to be compared with each other only.
+	// Rerank returns a score for each text, in their order: the higher the better, to be compared with each other only.
 	// An error means that none was made.
 	Rerank(ctx context.Context, question string, texts []string) ([]float64, error)
 }

@@ -20,7 +20,7 @@ type RequestWord struct {
 	Text string
 	// Part is the part that it stands in, from 0, or Between.
 	Part int
-	// IsStopWord says that it says little, whatever is looked for.
+	// IsStopWord reports that it says little, whatever is looked for.
 	IsStopWord bool
 }
 
@@ -84,8 +84,8 @@ func (s StopWords) parseWords(r *ParsedRequest, text string, part int) {
 	})
 }
 
-// ContentWords gives the words of a part, or of the whole, without those that say little, unless fewer than least were
-// left: then every word counts.
+// ContentWords returns the words of a part, or of the whole, without those that say little, unless fewer than least
+// were left: then every word counts.
 func (r ParsedRequest) ContentWords(part, least int) []string {
 	kept, all := 0, 0
 	for _, w := range r.Words {
@@ -108,7 +108,7 @@ func (r ParsedRequest) ContentWords(part, least int) []string {
 	return out
 }
 
-// partBoundary says whether a part ends where text begins, and how many bytes stand between the parts; if none does,
+// partBoundary reports whether a part ends where text begins, and how many bytes stand between the parts; if none does,
 // how many bytes to go on.
 func partBoundary(text string) (cut bool, next int) {
 	switch c := text[0]; c {
@@ -128,7 +128,7 @@ func partBoundary(text string) (cut bool, next int) {
 	return strings.ContainsRune("。，；？！、", r), size
 }
 
-// joiningWord says whether after a blank a word stands that joins what is asked for.
+// joiningWord reports whether after a blank a word stands that joins what is asked for.
 func joiningWord(text string) (cut bool, next int) {
 	if text == "" || strings.IndexByte("atwp", text[0]|0x20) < 0 {
 		return false, 1

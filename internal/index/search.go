@@ -38,7 +38,7 @@ type scoreState struct {
 	ranked []float32 // see join
 }
 
-// Search gives at most so many documents that share a word with the question, the best first; of equals the one whose
+// Search returns at most so many documents that share a word with the question, the best first; of equals the one whose
 // ID comes first.
 func (x *LexicalIndex) Search(text string, most int) []Hit {
 	return x.searchQuestion(x.parseQuestion(text), most)
@@ -66,7 +66,7 @@ func (x *LexicalIndex) searchQuestion(q parsedQuestion, most int) []Hit {
 	return x.topHits(s, most)
 }
 
-// rarestFirst gives the places of the terms in asked, the rarest first; of those that as many documents have, the one
+// rarestFirst returns the places of the terms in asked, the rarest first; of those that as many documents have, the one
 // that was asked for first.
 func (s *scoreState) rarestFirst() []uint64 {
 	const placeBits = 32
@@ -112,7 +112,7 @@ func (x *LexicalIndex) addScores(s *scoreState, w *queryTerm) {
 	}
 }
 
-// scoreSlot gives a document a row.
+// scoreSlot returns a document a row.
 func (s *scoreState) scoreSlot(doc uint32) (slot uint32) {
 	n := len(s.scores)
 	s.scores = s.scores[:n+s.row]
@@ -121,7 +121,7 @@ func (s *scoreState) scoreSlot(doc uint32) (slot uint32) {
 	return uint32(n + 1)
 }
 
-// topHits gives the documents with the highest scores.
+// topHits returns the documents with the highest scores.
 func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
 	var tops [1 + maxParts]float32
 	for rest := s.scores; len(rest) > 0; rest = rest[s.row:] {

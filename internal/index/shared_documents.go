@@ -36,7 +36,7 @@ func (x *Index) shareDocuments(put []Document, remove []string) {
 	}
 }
 
-// rerankHits gives hits in the order of who judges, if there is one.
+// rerankHits returns hits in the order of who judges, if there is one.
 func (x *Index) rerankHits(ctx context.Context, question string, hits []Hit) []Hit {
 	if x.o.Reranker == nil {
 		return hits

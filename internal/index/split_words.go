@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// SplitWords gives the words of a text, in their order and in lower case. A name is as many words as it is made of;
+// SplitWords returns the words of a text, in their order and in lower case. A name is as many words as it is made of;
 // letters and digits are words of their own. Of Chinese, Japanese and Korean, which are written without blanks or with
 // endings, two neighbouring characters are a word.
 func SplitWords(text string) []string {
@@ -18,7 +18,7 @@ func SplitWords(text string) []string {
 	return out
 }
 
-// splitEach gives the words of a text; joined are those between which and the word before nothing stands.
+// splitEach returns the words of a text; joined are those between which and the word before nothing stands.
 func splitEach(text string, yield func(word string, joined bool)) {
 	joined := false
 	for rest := toHalfWidth(text); rest != ""; {
@@ -45,7 +45,7 @@ func splitEach(text string, yield func(word string, joined bool)) {
 	}
 }
 
-// toHalfWidth gives letters and digits of full width as those that programs are written in.
+// toHalfWidth returns letters and digits of full width as those that programs are written in.
 func toHalfWidth(text string) string {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -55,7 +55,7 @@ func toHalfWidth(text string) string {
 	return text
 }
 
-// isUnspaced says whether a character is of a script that is read by pairs.
+// isUnspaced reports whether a character is of a script that is read by pairs.
 func isUnspaced(r rune) bool {
 	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
@@ -70,7 +70,7 @@ func runLength(text string, class func(rune) bool) int {
 	return len(text)
 }
 
-// eachBigram gives each two neighbouring characters of a text; one that is alone is given alone.
+// eachBigram returns each two neighbouring characters of a text; one that is alone is given alone.
 func eachBigram(text string, yield func(string)) {
 	_, before := utf8.DecodeRuneInString(text)
 	if before == len(text) {
@@ -123,7 +123,7 @@ func isDigit(r rune) bool {
 	return unicode.IsDigit(r)
 }
 
-// isPluralEnding says whether a small letter after capitals makes them several, as in URLs.
+// isPluralEnding reports whether a small letter after capitals makes them several, as in URLs.
 func isPluralEnding(letter rune, rest string) bool {
 	next, _ := utf8.DecodeRuneInString(rest)
 	return letter == 's' && !unicode.IsLower(next)
@@ -142,7 +142,7 @@ func possessiveLen(text string) int {
 	return size + n
 }
 
-// StemWord gives a word without its English endings, so that "listing" and "lists" are one. A word with other letters
+// StemWord returns a word without its English endings, so that "listing" and "lists" are one. A word with other letters
 // than a to z stays as it is.
 func StemWord(word string) string {
 	for i := range len(word) {

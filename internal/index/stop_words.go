@@ -5,8 +5,8 @@ import "strings"
 // StopWords has the words that say little of what is looked for. Make it once, with NewStopWords.
 type StopWords map[string]bool
 
-// NewStopWords gives the English words that stand in every request. Verbs such as list, get and create are none: tools
-// differ by them.
+// NewStopWords returns the English words that stand in every request. Verbs such as list, get and create are none:
+// tools differ by them.
 func NewStopWords() StopWords {
 	s := StopWords{}
 	for _, word := range strings.Fields(stopWordList) {

@@ -62,7 +62,7 @@ func newVocabulary() vocabulary {
 // pairKey is the key of two stems.
 func pairKey(first, second uint32) uint64 { return uint64(first)<<32 | uint64(second) }
 
-// wordPlace gives the place of a word, which is new where it has none. Some document must be added that has it.
+// wordPlace returns the place of a word, which is new where it has none. Some document must be added that has it.
 func (v *vocabulary) wordPlace(word string) uint32 {
 	if at, ok := v.words.at[word]; ok {
 		return at
@@ -83,7 +83,7 @@ func (v *vocabulary) wordPlace(word string) uint32 {
 	return at
 }
 
-// addToFilter has a word in the sketch, which is made anew when it is full.
+// addToFilter has a word in the sketch, which is made again when it is full.
 func (v *vocabulary) addToFilter(word string) {
 	if v.filter.isFullFor(len(word)) {
 		v.rebuildFilter()
@@ -91,7 +91,7 @@ func (v *vocabulary) addToFilter(word string) {
 	v.filter.addWord(word)
 }
 
-// pairPostings gives the documents of a pair, in its place.
+// pairPostings returns the documents of a pair, in its place.
 func (v *vocabulary) pairPostings(beside uint64) *[]posting {
 	at, ok := v.pairs.at[beside]
 	if !ok {
@@ -104,7 +104,7 @@ func (v *vocabulary) pairPostings(beside uint64) *[]posting {
 	return &v.pairs.lists[at]
 }
 
-// rebuildFilter makes the sketch anew.
+// rebuildFilter makes the sketch again.
 func (v *vocabulary) rebuildFilter() {
 	bits := len(v.pairs.at)
 	for word := range v.words.at {
@@ -119,7 +119,7 @@ func (v *vocabulary) rebuildFilter() {
 	}
 }
 
-// documentsWithPair gives the documents in which two stems stand beside each other.
+// documentsWithPair returns the documents in which two stems stand beside each other.
 func (v *vocabulary) documentsWithPair(first, second uint32) []posting {
 	if !v.filter.has(textHash(pairKey(first, second)), pairSalt) {
 		return nil
@@ -136,7 +136,7 @@ func (v *vocabulary) compare(at uint32, word string) int {
 	return cmp.Compare(v.words.terms[at].text, word)
 }
 
-// wordsWithPrefix gives the words that begin with another, without that itself, in the order of their texts.
+// wordsWithPrefix returns the words that begin with another, without that itself, in the order of their texts.
 func (v *vocabulary) wordsWithPrefix(word string) []uint32 {
 	if len(word) < prefixBytes {
 		return nil
@@ -171,7 +171,7 @@ func (v *vocabulary) removeFromHeads(word string) {
 	}
 }
 
-// addTerm gives a place to a text that has none.
+// addTerm returns a place to a text that has none.
 func (t *termTable) addTerm(text string) uint32 {
 	text = strings.Clone(text) // what it was cut from is not kept
 	at := uint32(len(t.terms))
@@ -211,7 +211,7 @@ func (v *vocabulary) removeDocument(doc uint32, all []uint32, lengths *[fields]u
 	})
 }
 
-// eachPostingList gives all lists.
+// eachPostingList returns all lists.
 func (v *vocabulary) eachPostingList(do func([]posting)) {
 	for _, terms := range [][]term{v.words.terms, v.stems.terms} {
 		for i := range terms {
@@ -223,7 +223,7 @@ func (v *vocabulary) eachPostingList(do func([]posting)) {
 	}
 }
 
-// eachWord gives the words of a document, with the stem of each and the pair that it makes with the one before; 0 is
+// eachWord returns the words of a document, with the stem of each and the pair that it makes with the one before; 0 is
 // none.
 func (v *vocabulary) eachWord(all []uint32, lengths *[fields]uint16, do func(field int, word, stem uint32,
 	beside uint64)) {
@@ -262,7 +262,7 @@ func (c *pairTable) reserve(words int) {
 	}
 }
 
-// addPair gives a place to a couple that has none.
+// addPair returns a place to a couple that has none.
 func (c *pairTable) addPair(beside uint64) uint32 {
 	at := uint32(len(c.lists))
 	if n := len(c.free); n > 0 {

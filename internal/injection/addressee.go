@@ -42,7 +42,7 @@ func isInWordList(list, word string) bool {
 	return word != "" && strings.Contains(list, " "+word+" ")
 }
 
-// A addressRole is what a word may have to do with whom a text is for.
+// An addressRole is what a word may have to do with whom a text is for.
 type addressRole uint8
 
 const (
@@ -65,7 +65,7 @@ func addAddressRoles(all map[string]wordFact) {
 	}
 }
 
-// addresseeOf says whether a sentence speaks to the model that reads it, or of models and their duties.
+// addresseeOf reports whether a sentence speaks to the model that reads it, or of models and their duties.
 func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	named := addressRole(0)
 	for i := range sentence {
@@ -127,7 +127,7 @@ func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	return said
 }
 
-// hasModelName says whether a sentence names a model, of language or AI where it is but called a model.
+// hasModelName reports whether a sentence names a model, of language or AI where it is but called a model.
 func hasModelName(sentence []textWord) bool {
 	before := ""
 	for i := range sentence {
@@ -140,12 +140,12 @@ func hasModelName(sentence []textWord) bool {
 	return false
 }
 
-// isLooseModelName says whether a name may be of anything: a model, behind another word.
+// isLooseModelName reports whether a name may be of anything: a model, behind another word.
 func isLooseModelName(w *textWord, before string) bool {
 	return strings.HasPrefix(w.folded, "model") && !isInWordList(" language ai ", before)
 }
 
-// isModelSetting says whether the last of the words names a model as settings do: "model:", "LLM model:".
+// isModelSetting reports whether the last of the words names a model as settings do: "model:", "LLM model:".
 func isModelSetting(words []textWord) bool {
 	last := len(words) - 1
 	if last == 0 {
@@ -154,7 +154,7 @@ func isModelSetting(words []textWord) bool {
 	return words[last-1].part&roleModelName != 0 && isLooseModelName(&words[last], "")
 }
 
-// endsInYouAre says whether the words end in "you are" and four more at most, after one that makes it a condition.
+// endsInYouAre reports whether the words end in "you are" and four more at most, after one that makes it a condition.
 func endsInYouAre(words []textWord) bool {
 	for i := len(words) - 2; i >= 1 && len(words)-i <= 6; i-- {
 		if words[i].folded == "you" && words[i+1].folded == "are" &&

@@ -5,7 +5,7 @@ import "strings"
 // ByteSet are the bytes that stand in a text, a bit for each.
 type ByteSet [4]uint64
 
-// BytesOf gives those of a text.
+// BytesOf returns those of a text.
 func BytesOf(text string) (all ByteSet) {
 	for i := range len(text) {
 		all[text[i]>>6] |= 1 << (text[i] & 63)
@@ -13,19 +13,19 @@ func BytesOf(text string) (all ByteSet) {
 	return all
 }
 
-// Has says whether a byte is among them.
+// Has reports whether a byte is among them.
 func (b *ByteSet) Has(c byte) bool { return b[c>>6]>>(c&63)&1 != 0 }
 
-// HasNonASCII says whether one of them is beyond ASCII.
+// HasNonASCII reports whether one of them is beyond ASCII.
 func (b *ByteSet) HasNonASCII() bool { return b[2]|b[3] != 0 }
 
-// intersects says whether one of others is among them.
+// intersects reports whether one of others is among them.
 func (b *ByteSet) intersects(others *ByteSet) bool {
 	return b[0]&others[0]|b[1]&others[1]|b[2]&others[2]|b[3]&others[3] != 0
 }
 
-// hasRunOf says whether n bytes that may be one of some things stand one after the other. So many hold a place that n
-// divides: only what stands around those places is looked at.
+// hasRunOf reports whether n bytes that may be one of some things stand one after the other. So many hold a place that
+// n divides: only what stands around those places is looked at.
 func hasRunOf(text string, of uint8, n int) bool {
 	for at := 0; at < len(text); at += n {
 		from, to := at, at
@@ -42,7 +42,7 @@ func hasRunOf(text string, of uint8, n int) bool {
 	return false
 }
 
-// mayBeInPieces says whether several words may be the pieces of one code. More is taken for a piece here than chunks
+// mayBeInPieces reports whether several words may be the pieces of one code. More is taken for a piece here than chunks
 // does, and less asked of them together.
 func mayBeInPieces(text string) bool {
 	n, odd := 0, 0 // pieces so far, and those with capitals or digits behind their first byte
@@ -73,7 +73,7 @@ func mayBeInPieces(text string) bool {
 	return false
 }
 
-// ContainsFold says whether a word of small letters stands in an ASCII text, in letters of either case.
+// ContainsFold reports whether a word of small letters stands in an ASCII text, in letters of either case.
 func ContainsFold(text, word string) bool {
 	for _, first := range [...]byte{word[0], upperASCII(word[0])} {
 		for rest := text; ; rest = rest[1:] {

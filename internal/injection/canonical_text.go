@@ -30,7 +30,7 @@ const (
 	cleanAll
 )
 
-// CanonicalText gives a definition's text in its canonical form, and what it took out of it: every character that
+// CanonicalText returns a definition's text in its canonical form, and what it took out of it: every character that
 // shows nothing or steers what is shown, escape sequences, floods of marks, and runs of white space that push text out
 // of sight. What writing systems need stays, so that an honest text comes back byte for byte; no letter is ever put in
 // the place of another. The canonical form of a canonical form is itself, and no form is longer than what was given.
@@ -64,7 +64,7 @@ func cleanText(text string, how cleanMode) (string, []Removal) {
 	}
 }
 
-// isCleanText says whether a text has nothing to clean; most have not, and are not copied.
+// isCleanText reports whether a text has nothing to clean; most have not, and are not copied.
 func isCleanText(text string) bool {
 	spaces := 0
 	for i := range len(text) {
@@ -231,8 +231,8 @@ func (c *textCleaner) cleanSpace(i int) int {
 	return end - i
 }
 
-// isTablePadding says whether what stands between two places fills up a cell of a table, in a line that begins as its
-// rows do.
+// isTablePadding reports whether what stands between two places fills up a cell of a table, in a line that begins as
+// its rows do.
 func (c *textCleaner) isTablePadding(from, to int) bool {
 	const most = 4096 // bytes of a row before it
 	if to == len(c.in) || c.in[to] != '|' {
@@ -266,7 +266,7 @@ func (c *textCleaner) cleanInvisible(i int, r rune, size int) int {
 	return end - i
 }
 
-// nextVisible gives the next rune that is seen.
+// nextVisible returns the next rune that is seen.
 func (c *textCleaner) nextVisible(i int) rune {
 	for n, r := range c.in[i:] {
 		if !isInvisible(r) && r != '\x1b' {
@@ -304,7 +304,7 @@ func (c *textCleaner) keepFlag(i int, r rune) int {
 	return n
 }
 
-// isInvisibleAllowed says whether the unseen rune r at i belongs where it stands: after the rune that was kept last,
+// isInvisibleAllowed reports whether the unseen rune r at i belongs where it stands: after the rune that was kept last,
 // before next.
 func (c *textCleaner) isInvisibleAllowed(i int, r, next rune) bool {
 	prev := c.prev
@@ -338,17 +338,17 @@ func (c *textCleaner) isInvisibleAllowed(i int, r, next rune) bool {
 	return false
 }
 
-// isEmojiEnd says whether an emoji may end with r, so that a joiner may follow.
+// isEmojiEnd reports whether an emoji may end with r, so that a joiner may follow.
 func isEmojiEnd(r rune) bool { return isPictograph(r) || r == 0xFE0F }
 
-// endsWithRepeats says whether the last so many runes that were kept are r already.
+// endsWithRepeats reports whether the last so many runes that were kept are r already.
 func (c *textCleaner) endsWithRepeats(r rune, times int) bool {
 	last := strings.Repeat(string(r), times)
 	return bytes.HasSuffix(c.out, []byte(last))
 }
 
-// isUsefulHyphen says whether the soft hyphen at i stands within a long word, where one is of use, with two letters at
-// least on either side.
+// isUsefulHyphen reports whether the soft hyphen at i stands within a long word, where one is of use, with two letters
+// at least on either side.
 func (c *textCleaner) isUsefulHyphen(i int) bool {
 	before, after := 0, 0
 	for j := i; j > 0; {
@@ -367,8 +367,8 @@ func (c *textCleaner) isUsefulHyphen(i int) bool {
 	return before >= 2 && after >= 2 && before+after >= 6
 }
 
-// lineIsRightToLeft says whether the line that i stands in has letters that run from right to left, and notes whether
-// its controls are balanced.
+// lineIsRightToLeft reports whether the line that i stands in has letters that run from right to left, and notes
+// whether its controls are balanced.
 func (c *textCleaner) lineIsRightToLeft(i int) bool {
 	if i < c.line.end {
 		return c.line.rtl
@@ -401,8 +401,8 @@ func (c *textCleaner) lineIsRightToLeft(i int) bool {
 	return c.line.rtl
 }
 
-// textHasRightToLeft says whether the text has letters that run from right to left: marks of direction stand on lines
-// without any, too.
+// textHasRightToLeft reports whether the text has letters that run from right to left: marks of direction stand on
+// lines without any, too.
 func (c *textCleaner) textHasRightToLeft() bool {
 	if !c.searched {
 		c.searched, c.rtl = true, strings.ContainsFunc(c.in, func(r rune) bool {

@@ -28,7 +28,7 @@ const (
 	minCode    = 16
 )
 
-// DecodeAll gives the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of
+// DecodeAll returns the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of
 // characters, percent and other escapes, entities, Morse, Braille, the words of a radio alphabet, Base85. Has are the
 // bytes of the text.
 func DecodeAll(text string, has *ByteSet) (found []DecodedText) {
@@ -51,7 +51,7 @@ func DecodeAll(text string, has *ByteSet) (found []DecodedText) {
 	return append(found, decodeBrailleAndBase85(text, has)...)
 }
 
-// decodeEscapedWriting gives the texts whose letters are each written by itself after a sign.
+// decodeEscapedWriting returns the texts whose letters are each written by itself after a sign.
 func decodeEscapedWriting(text string, has *ByteSet) (found []DecodedText) {
 	for i := range escapeWritings {
 		w := &escapeWritings[i]
@@ -145,7 +145,7 @@ func decodeChunkedBase64(text string) (found []DecodedText) {
 	return found
 }
 
-// spaceFields gives what stands between white space, and where each begins.
+// spaceFields returns what stands between white space, and where each begins.
 func spaceFields(text string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for at := 0; at < len(text); {
@@ -167,7 +167,7 @@ func spaceFields(text string) iter.Seq2[int, string] {
 	}
 }
 
-// isMixedCase says whether a piece has letters of both cases, or a digit.
+// isMixedCase reports whether a piece has letters of both cases, or a digit.
 func isMixedCase(piece string) bool {
 	small, large := false, false
 	for i := range len(piece) {
@@ -270,7 +270,7 @@ func looksLikeBase64(enc *base64.Encoding, run string) bool {
 	return err == nil && looksReadable(plain[:n])
 }
 
-// isBits says whether a run is of nothing but bits.
+// isBits reports whether a run is of nothing but bits.
 func isBits(run string) bool {
 	for i := range len(run) {
 		if run[i]|1 != '1' {
@@ -289,7 +289,7 @@ func hasLowerCase(run string) bool {
 	return false
 }
 
-// looksReadable says whether a readable text may begin so. It may be cut in the midst of a character.
+// looksReadable reports whether a readable text may begin so. It may be cut during a character.
 func looksReadable(b []byte) bool {
 	for len(b) > 0 {
 		r, size := utf8.DecodeRune(b)
@@ -356,8 +356,8 @@ func DecodeEscapes(text string, lead byte, mark string, n int) string {
 	return b.String()
 }
 
-// lowSurrogate gives the escape that a text begins with, where it is the second half of a character in UTF-16, and how
-// long it is.
+// lowSurrogate returns the escape that a text begins with, where it is the second half of a character in UTF-16, and
+// how long it is.
 func lowSurrogate(text string, lead byte, mark string, n int) (r rune, size int) {
 	digits := 1 + len(mark)
 	if n != 4 || len(text) < digits+n || text[0] != lead || text[1:digits] != mark {
@@ -457,7 +457,7 @@ func decodeSpaced(run string) (how, text string) {
 	return "", ""
 }
 
-// longestRunOf gives the longest stretch of a text that is of some characters only.
+// longestRunOf returns the longest stretch of a text that is of some characters only.
 func longestRunOf(text, characters string) (longest string) {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune(characters, r) }) {
 		if len(part) > len(longest) {
@@ -507,14 +507,14 @@ func decodeMorse(run string) string {
 	return ""
 }
 
-// ReverseText gives a text as it is read from its end.
+// ReverseText returns a text as it is read from its end.
 func ReverseText(text string) string {
 	r := []rune(text)
 	slices.Reverse(r)
 	return string(r)
 }
 
-// ROT13 gives a text with each letter from a to z moved by half the alphabet (ROT13).
+// ROT13 returns a text with each letter from a to z moved by half the alphabet (ROT13).
 func ROT13(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -527,8 +527,8 @@ func ROT13(text string) string {
 	}, text)
 }
 
-// IsReadable says whether a text that was decoded is one: UTF-8, of four bytes at least, printable but for white space,
-// and made of letters and spaces in good part.
+// IsReadable reports whether a text that was decoded is one: UTF-8, of four bytes at least, printable except for white
+// space, and made of letters and spaces in good part.
 func IsReadable(s string) bool {
 	if len(s) < 4 || !utf8.ValidString(s) {
 		return false

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// decodeBrailleAndBase85 gives the texts that stand in a text in Braille or in Base85.
+// decodeBrailleAndBase85 returns the texts that stand in a text in Braille or in Base85.
 func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
 	const brailleLead, fewestDots = "\xe2\xa0", 12
 	if has.Has(brailleLead[1]) && strings.Count(text, brailleLead) >= fewestDots {
@@ -37,7 +37,7 @@ const base85OnlyDigits = "!#$%&()*+;<=>?@^`{|}~"
 
 var base85OnlySet = BytesOf(base85OnlyDigits)
 
-// brailleLetter gives the letter that a sign of Braille stands for.
+// brailleLetter returns the letter that a sign of Braille stands for.
 func brailleLetter(r rune) rune {
 	const letters = "\x01\x03\x09\x19\x11\x0b\x1b\x13\x0a\x1a\x05\x07\x0d\x1d\x15\x0f\x1f\x17\x0e\x1e\x25\x27\x3a\x2d\x3d\x35"
 	if r < 0x2800 || r > 0x283F {

@@ -2,14 +2,14 @@ package injection
 
 import ()
 
-// carriesHiddenText says whether runs of r have been used to carry text.
+// carriesHiddenText reports whether runs of r have been used to carry text.
 func carriesHiddenText(r rune) bool {
 	return r >= tagFirst && r <= 0xE01EF || r >= 0xFE00 && r <= 0xFE0F || r >= 0x200B && r <= 0x200F ||
 		r >= 0x2060 && r <= 0x2064 ||
 		r == byteOrderMark || r == 0x180E || r == softHyphen
 }
 
-// decodeInvisible gives what a run of unseen runes says: tags that stand for letters, selectors that stand for bytes,
+// decodeInvisible returns what a run of unseen runes says: tags that stand for letters, selectors that stand for bytes,
 // or two kinds of nothing that stand for bits. It is "" where that is no readable text.
 func decodeInvisible(run string) string {
 	if len(run) < 8 {

@@ -75,7 +75,7 @@ func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, 
 // upsideDownLetters has each letter as it looks on its head, and after it the letter that it is.
 const upsideDownLetters = "ɐaqbɔcpdǝeɟfƃgɓgɥhᴉiıiɾjʞkɯmundpbqɹrʇtnuʌvʍwʎy˙."
 
-// undoUpsideDown gives a text that was turned by half a circle as it was before.
+// undoUpsideDown returns a text that was turned by half a circle as it was before.
 func undoUpsideDown(text string) string {
 	stand := map[rune]rune{}
 	all := []rune(upsideDownLetters)
@@ -90,7 +90,7 @@ func undoUpsideDown(text string) string {
 	}, ReverseText(text))
 }
 
-// plainWords gives the words as they are read, with digits that stand for letters read as these.
+// plainWords returns the words as they are read, with digits that stand for letters read as these.
 func (in *Inspector) plainWords(words []textWord) string {
 	var b strings.Builder
 	for i := range words {
@@ -111,8 +111,8 @@ func (in *Inspector) plainWords(words []textWord) string {
 	return b.String()
 }
 
-// isFancyWord says whether a word has a letter of an alphabet that is used for its looks: of mathematics, in circles,
-// as wide as an ideograph, turned round or small where it is a capital.
+// isFancyWord reports whether a word has a letter of an alphabet that is used for its looks: of mathematics, in
+// circles, as wide as an ideograph, turned round or small where it is a capital.
 func isFancyWord(raw string) bool {
 	for _, r := range raw {
 		switch {
@@ -128,8 +128,8 @@ func isFancyWord(raw string) bool {
 	return false
 }
 
-// isLeetWord says whether a word has digits or signs before letters: what names of programs have too, but no four in a
-// row of words.
+// isLeetWord reports whether a word has digits or signs before letters: what names of programs have too, but no four
+// in a row of words.
 func isLeetWord(raw string) bool {
 	inner := false
 	for i := range len(raw) {
@@ -146,7 +146,7 @@ func (in *Inspector) isKnownWord(w string) bool {
 	return in.scorer.known[w].kind != 0 || in.scorer.stemKind(w) != 0 || in.reader.lexicon.hasEntry(w)
 }
 
-// isMostlyEnglish says whether at least half of the words of a text are known, and four of them.
+// isMostlyEnglish reports whether at least half of the words of a text are known, and four of them.
 func (in *Inspector) isMostlyEnglish(text string) bool {
 	known, all := 0, 0
 	for w := range strings.FieldsFuncSeq(strings.ToLower(text),
@@ -163,7 +163,7 @@ func (in *Inspector) isMostlyEnglish(text string) bool {
 // them by chance.
 const commonWords = "the and you all not for with this that your user from send into tool file read them must then tell data any before what when have"
 
-// mapLetters gives a text with each letter of the alphabet replaced.
+// mapLetters returns a text with each letter of the alphabet replaced.
 func mapLetters(s string, move func(byte) byte) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -219,7 +219,7 @@ func addShiftedWords(all map[string]wordFact) {
 // mirrorLetter is for each letter the one as far from the other end of the alphabet.
 func mirrorLetter(n byte) byte { return 25 - n }
 
-// undoShift gives a text as it was before its letters were moved, and how they had been.
+// undoShift returns a text as it was before its letters were moved, and how they had been.
 func undoShift(way int, text string) (how, plain string) {
 	switch way {
 	case cipherReversed:

@@ -69,7 +69,7 @@ func escapeSequence(text string) (size int, style bool) {
 	return n, false
 }
 
-// setsTitleOrLink says whether an operating system command sets a title or begins or ends a link.
+// setsTitleOrLink reports whether an operating system command sets a title or begins or ends a link.
 func setsTitleOrLink(command string) bool {
 	for _, kind := range []string{"0;", "1;", "2;", "8;"} {
 		if strings.HasPrefix(command, kind) {
@@ -79,7 +79,7 @@ func setsTitleOrLink(command string) bool {
 	return false
 }
 
-// hidesText says whether a sequence hides what comes after it: concealed, or in black on black and its like.
+// hidesText reports whether a sequence hides what comes after it: concealed, or in black on black and its like.
 func hidesText(seq string) bool {
 	if !strings.HasSuffix(seq, "m") {
 		return false

@@ -24,9 +24,9 @@ const WeightStepsPerUnit = 16
 
 // A FeatureSum is what a sentence has on the scale.
 type FeatureSum struct {
-	// AnswersOnly says that only what counts in answers is weighed.
+	// AnswersOnly reports that only what counts in answers is weighed.
 	AnswersOnly bool
-	// KeepSlots says that slots are kept.
+	// KeepSlots reports that slots are kept.
 	KeepSlots bool
 
 	definitions, answers weightSum
@@ -93,7 +93,7 @@ func (l *FeatureSum) addPending() {
 	l.n = 0
 }
 
-// Slots gives the slots of what was added in either table, if Keep.
+// Slots returns the slots of what was added in either table, if Keep.
 func (l *FeatureSum) Slots() (definitions, answers []uint32) {
 	l.addPending()
 	return l.definitions.slots, l.answers.slots
@@ -160,7 +160,7 @@ func FeatureHash(s string) uint32 {
 	return h
 }
 
-// IsUnspacedScript says whether a letter is of a script that has no spaces between words.
+// IsUnspacedScript reports whether a letter is of a script that has no spaces between words.
 func IsUnspacedScript(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
 		unicode.Khmer, unicode.Myanmar, unicode.Tibetan)

@@ -81,7 +81,7 @@ func (r *wordReader) foldSpelling(raw string, w *textWord) string {
 	return folded
 }
 
-// isLetterSign says whether a sign is one that is written for a letter.
+// isLetterSign reports whether a sign is one that is written for a letter.
 func isLetterSign(c rune) bool {
 	switch c {
 	case '0', '1', '3', '4', '5', '7', '8', '@', '$', '!':
@@ -126,7 +126,7 @@ func (r *wordReader) joinLetters(words []textWord, text string) []textWord {
 	return out
 }
 
-// usualGap gives what stands between most of the letters.
+// usualGap returns what stands between most of the letters.
 func usualGap(words []textWord, text string) string {
 	seen := map[string]int{}
 	best := ""
@@ -139,7 +139,7 @@ func usualGap(words []textWord, text string) string {
 	return best
 }
 
-// isSingleLetter says whether a word is one letter, as it is written or as it is matched: a syllable of Hangul is
+// isSingleLetter reports whether a word is one letter, as it is written or as it is matched: a syllable of Hangul is
 // matched as several.
 func isSingleLetter(w *textWord, text string) bool {
 	if w.signs&classNonASCII == 0 {
@@ -181,8 +181,8 @@ func (r *wordReader) splitGlued(words []textWord) []textWord {
 	return out
 }
 
-// isMostlyLetters says whether a word has as many letters as other signs: a number or a digest has not, and is made of
-// no entries.
+// isMostlyLetters reports whether a word has as many letters as other signs: a number or a digest has not, and is made
+// of no entries.
 func isMostlyLetters(folded string) bool {
 	letters := 0
 	for i := range len(folded) {
@@ -193,7 +193,7 @@ func isMostlyLetters(folded string) bool {
 	return letters*2 >= len(folded)
 }
 
-// entryParts gives the entries that a word is made of, and how many bytes they are.
+// entryParts returns the entries that a word is made of, and how many bytes they are.
 func (r *wordReader) entryParts(folded string) (parts []string, covered int) {
 	text := []byte(folded)
 	for i := 0; i < len(folded); {
@@ -249,7 +249,7 @@ func (r *wordReader) countPieces(words []textWord, text string) int {
 	return 1
 }
 
-// gapBefore gives what stands before a word and after the one before it.
+// gapBefore returns what stands before a word and after the one before it.
 func gapBefore(words []textWord, i int, text string) string {
 	return text[words[i-1].end:max(words[i-1].end, words[i].at)]
 }
@@ -258,7 +258,7 @@ func isSignGap(gap string) bool {
 	return gap != "" && len(gap) <= 4 && !strings.ContainsAny(gap, " \n\t_/")
 }
 
-// arePieces says whether words are pieces rather than words: of two neither is an entry, of more not all.
+// arePieces reports whether words are pieces rather than words: of two neither is an entry, of more not all.
 func (r *wordReader) arePieces(words []textWord) bool {
 	known := 0
 	for i := range words {
@@ -269,7 +269,7 @@ func (r *wordReader) arePieces(words []textWord) bool {
 	return known == 0 || len(words) > 2 && known < len(words)
 }
 
-// isJoinedEntry says whether the words put together are an entry.
+// isJoinedEntry reports whether the words put together are an entry.
 func (l *conceptLexicon) isJoinedEntry(words []textWord) bool {
 	at := TreePosition{}
 	for w := range words {

@@ -73,7 +73,7 @@ func newWordFolder() *wordFolder {
 	return f
 }
 
-// foldWord gives a word in lower case, compatibility forms and accents undone.
+// foldWord returns a word in lower case, compatibility forms and accents undone.
 func foldWord(word string) string {
 	if isASCII(word) {
 		return strings.ToLower(word)
@@ -157,7 +157,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// mixesAlphabets says whether a word mixes Latin letters with letters of another alphabet that are drawn like Latin
+// mixesAlphabets reports whether a word mixes Latin letters with letters of another alphabet that are drawn like Latin
 // ones, more than once back and forth or within: what no language does.
 func (f *wordFolder) mixesAlphabets(word string) bool {
 	turns, latin, other, last := 0, 0, 0, 0

@@ -41,7 +41,7 @@ const (
 // LookalikeRule is the rule of a word whose letters are drawn as others.
 const LookalikeRule = "lookalikes"
 
-// Inspect gives what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may
+// Inspect returns what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may
 // be, and about what it stands in; nil where nothing is around it.
 func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic) []Finding {
 	most := maxResultText
@@ -126,7 +126,7 @@ func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, 
 	return found
 }
 
-// hasActionable says whether one of the findings is more than a note.
+// hasActionable reports whether one of the findings is more than a note.
 func hasActionable(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.Act > ActionNote })
 }
@@ -155,7 +155,7 @@ func hasOddWords(words []textWord) (turned, dressed bool) {
 	return mangled >= 2 || latin >= minPigLatin, moved >= minShifted || apart >= minDisguised || leet >= minDisguised
 }
 
-// wordIndexAt gives the first word that ends after a place in the text.
+// wordIndexAt returns the first word that ends after a place in the text.
 func wordIndexAt(words []textWord, at int) int {
 	n, _ := slices.BinarySearchFunc(words, at+1, func(w textWord, at int) int { return w.end - at })
 	return n
@@ -180,7 +180,8 @@ func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrig
 	return nil
 }
 
-// HasOrder says whether a text tells somebody what to do: a word of address or force, and one for what is to be done.
+// HasOrder reports whether a text tells somebody what to do: a word of address or force, and one for what is to be
+// done.
 func (in *Inspector) HasOrder(text string) bool {
 	has := concepts(0)
 	room := in.reader.readText(text)
@@ -192,7 +193,7 @@ func (in *Inspector) HasOrder(text string) bool {
 		has&(conceptRead|conceptSend|conceptIgnore|conceptChange|conceptRemoving|conceptTell|conceptYou|conceptCall|conceptWignore|conceptWsend) != 0
 }
 
-// isProse says whether a decoded text is of words: four at least, with spaces between, in letters for the most part.
+// isProse reports whether a decoded text is of words: four at least, with spaces between, in letters for the most part.
 func isProse(text string) bool {
 	words := strings.Fields(text)
 	letters := 0

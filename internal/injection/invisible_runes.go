@@ -46,7 +46,7 @@ func isInvisible(r rune) bool {
 	return isUnassigned(r)
 }
 
-// isUnassigned says whether nobody has said yet what r is. New pictures and ideographs may be newer than our tables.
+// isUnassigned reports whether nobody has said yet what r is. New pictures and ideographs may be newer than our tables.
 func isUnassigned(r rune) bool {
 	if r == 0x2028 || r == 0x2029 || r >= 0x3000 && r <= 0xD7FF || r >= 0x1F000 && r <= 0x3FFFF {
 		return false
@@ -74,7 +74,7 @@ func isRightToLeft(r rune) bool {
 		r <= 0x10FFF || r >= 0x1E800 && r <= 0x1EFFF)
 }
 
-// isPictograph says whether r is drawn as a picture, roughly as Extended_Pictographic has it.
+// isPictograph reports whether r is drawn as a picture, roughly as Extended_Pictographic has it.
 func isPictograph(r rune) bool {
 	return r >= 0x1F000 && r <= 0x1FAFF || r >= 0x2190 && r <= 0x21FF || r >= 0x2300 && r <= 0x27BF ||
 		r >= 0x2900 && r <= 0x2BFF ||
@@ -82,7 +82,7 @@ func isPictograph(r rune) bool {
 		r == 0x303D || r == 0x3297 || r == 0x3299
 }
 
-// takesVariation says whether a variation selector may follow base: a picture, a sign of mathematics, or a character
+// takesVariation reports whether a variation selector may follow base: a picture, a sign of mathematics, or a character
 // of a script with registered variants.
 func takesVariation(base, selector, next rune) bool {
 	switch {

@@ -144,7 +144,7 @@ func loadLexicon() (*conceptLexicon, error) {
 	return l, nil
 }
 
-// readWordLists gives the entries as they stand in the lists, where one may be under several concepts.
+// readWordLists returns the entries as they stand in the lists, where one may be under several concepts.
 func readWordLists() ([]lexiconEntry, error) {
 	all := make([]lexiconEntry, 0, expectedEntries)
 	for _, list := range []string{englishLexicon, worldLexicon} {
@@ -180,7 +180,7 @@ func readWordLists() ([]lexiconEntry, error) {
 // expectedEntries is about how many entries the lists come to.
 const expectedEntries = 1 << 14
 
-// mayBegin says whether an entry of two bytes or more begins with these.
+// mayBegin reports whether an entry of two bytes or more begins with these.
 func (l *conceptLexicon) mayBegin(a, b byte) bool {
 	pair := uint16(a)<<8 | uint16(b)
 	return l.firstPairs[pair/64]>>(pair%64)&1 != 0
@@ -189,7 +189,7 @@ func (l *conceptLexicon) mayBegin(a, b byte) bool {
 // maxEntryBytes is more bytes than an entry has.
 const maxEntryBytes = 96
 
-// conceptsAt gives what the entries are about that begin at i of a folded text, in which one space stands between
+// conceptsAt returns what the entries are about that begin at i of a folded text, in which one space stands between
 // words. Where glued, an entry may end within a word.
 func (l *conceptLexicon) conceptsAt(text []byte, i int, glued bool) (has concepts, size int) {
 	at := l.entries.Begin(text[i])
@@ -212,7 +212,7 @@ func (l *conceptLexicon) conceptsAt(text []byte, i int, glued bool) (has concept
 	return has, size
 }
 
-// hasEntry says whether a word by itself is an entry, or begins with one that is a stem.
+// hasEntry reports whether a word by itself is an entry, or begins with one that is a stem.
 func (l *conceptLexicon) hasEntry(word string) bool {
 	if word == "" {
 		return false

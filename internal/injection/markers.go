@@ -174,7 +174,7 @@ func newMarkerSet(all []markerRule) *markerSet {
 	return b
 }
 
-// findMarkers gives the marks that a text has, whose bytes are known.
+// findMarkers returns the marks that a text has, whose bytes are known.
 func (b *markerSet) findMarkers(text string, has *ByteSet, where TextOrigin) (found []Finding) {
 	l := &b.of[where]
 	for i, first := range l.first {

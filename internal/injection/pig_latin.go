@@ -5,7 +5,8 @@ import "strings"
 // minPigLatin is how many words of pig latin a text has.
 const minPigLatin = 5
 
-// undoPigLatin gives a text whose words have had their beginnings put behind them, with "ay"; "" where most are plain.
+// undoPigLatin returns a text whose words have had their beginnings put behind them, with "ay"; "" where most are
+// plain.
 func (in *Inspector) undoPigLatin(words []textWord) string {
 	moved, all := 0, 0
 	for i := range words {
@@ -28,7 +29,7 @@ func (in *Inspector) undoPigLatin(words []textWord) string {
 	return b.String()
 }
 
-// undoPigLatinWord gives what a word of pig latin was: of several, one that is known.
+// undoPigLatinWord returns what a word of pig latin was: of several, one that is known.
 func (in *Inspector) undoPigLatinWord(word string) string {
 	rest, ok := strings.CutSuffix(word, "ay")
 	if !ok || rest == "" {
@@ -47,8 +48,8 @@ func (in *Inspector) undoPigLatinWord(word string) string {
 	return guess
 }
 
-// isVowelless says whether a text of many letters has next to no vowels: they were left out for a reader who puts them
-// back.
+// isVowelless reports whether a text of many letters has next to no vowels: they were left out for a reader who puts
+// them back.
 func isVowelless(words []textWord, text string) bool {
 	const fewest, percent, longest = 40, 10, 16
 	letters, vowels := 0, 0

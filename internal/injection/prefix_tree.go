@@ -82,13 +82,13 @@ type TreePosition struct {
 	size uint16
 }
 
-// IsNone says that no entry goes on like that.
+// IsNone reports that no entry goes on like that.
 func (s TreePosition) IsNone() bool { return s.node == 0 }
 
-// Begin gives the spot behind the first byte of an entry.
+// Begin returns the spot behind the first byte of an entry.
 func (t *PrefixTree) Begin(b byte) TreePosition { return TreePosition{node: t.first[b]} }
 
-// Next gives the spot behind one more byte. At is one of this tree's.
+// Next returns the spot behind one more byte. At is one of this tree's.
 func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
 	n := &t.nodes[at.node]
 	if at.size < n.size {
@@ -105,7 +105,7 @@ func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
 	return TreePosition{}
 }
 
-// Value gives what the entry stands for that ends at a spot; 0 where none does.
+// Value returns what the entry stands for that ends at a spot; 0 where none does.
 func (t *PrefixTree) Value(at TreePosition) uint16 {
 	if n := &t.nodes[at.node]; at.size == n.size {
 		return n.value

@@ -39,7 +39,7 @@ func newRuleMatcher(all []injectionRule) *ruleMatcher {
 	return m
 }
 
-// match gives what the words meet, the first place for each rule. Where an anchor is innocent, what was met is noted.
+// match returns what the words meet, the first place for each rule. Where an anchor is innocent, what was met is noted.
 func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmlessContext) (found []Finding) {
 	all := concepts(0)
 	for i := range words {
@@ -66,7 +66,7 @@ func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmle
 	return found
 }
 
-// hasAllConcepts says whether each of the needs is there at all.
+// hasAllConcepts reports whether each of the needs is there at all.
 func hasAllConcepts(all concepts, need []concepts) bool {
 	for _, n := range need {
 		if all&n == 0 {
@@ -76,7 +76,7 @@ func hasAllConcepts(all concepts, need []concepts) bool {
 	return true
 }
 
-// bestMatch gives the place with the greatest action.
+// bestMatch returns the place with the greatest action.
 func (r *injectionRule) bestMatch(words []textWord, about []int, innocent *harmlessContext) (best Finding, ok bool) {
 	for n, i := range about {
 		if words[i].concepts&r.need[0] == 0 {
@@ -130,7 +130,7 @@ func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (las
 	return last, true
 }
 
-// hasExemptWord says whether a word of those that take the rule's force stands before the anchor, or before what the
+// hasExemptWord reports whether a word of those that take the rule's force stands before the anchor, or before what the
 // anchor is joined to with "or".
 func (r *injectionRule) hasExemptWord(words []textWord, anchor int) bool {
 	for j, left := anchor-1, unlessDistance; j >= 0 && left > 0 && anchor-j <= maxAnchorDistance &&
@@ -145,8 +145,8 @@ func (r *injectionRule) hasExemptWord(words []textWord, anchor int) bool {
 	return false
 }
 
-// isMention says whether the anchor's sentence talks about an attack, and makes none: a word that says so comes before
-// it and nothing that tells the reader to act between them, or it is quoted in a sentence with such a word.
+// isMention reports whether the anchor's sentence talks about an attack, and makes none: a word that says so comes
+// before it and nothing that tells the reader to act between them, or it is quoted in a sentence with such a word.
 func isMention(words []textWord, anchor int) bool {
 	number := words[anchor].sentence
 	for j := anchor - 1; j >= 0 && anchor-j <= mentionDistance && words[j].sentence == number; j-- {

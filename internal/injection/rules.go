@@ -14,7 +14,7 @@ const (
 	ActionBlank
 )
 
-// A injectionRule is met by a sentence in which words about each of the needed concepts stand near each other.
+// An injectionRule is met by a sentence in which words about each of the needed concepts stand near each other.
 type injectionRule struct {
 	name string
 	act  FindingAction

@@ -30,7 +30,7 @@ const (
 	placeDecoded
 )
 
-// maxWeight gives what a sentence may weigh at a place before it counts as an order: what one or two in a thousand
+// maxWeight returns what a sentence may weigh at a place before it counts as an order: what one or two in a thousand
 // honest tools, which the weights were not learned from, have something heavier than. It does not depend on how much
 // stands around the sentence, or an order could be hidden in a long text.
 func maxWeight(at TextPlace) float64 {
@@ -49,7 +49,7 @@ func maxWeight(at TextPlace) float64 {
 	return 1.3 // Instructions
 }
 
-// maxStrangeWeight gives what a sentence may weigh that has no word of what stands around it (Topic).
+// maxStrangeWeight returns what a sentence may weigh that has no word of what stands around it (Topic).
 func maxStrangeWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
@@ -158,7 +158,7 @@ const (
 // smallKinds are the first kinds of the list, of small words: no pairs are kept of them.
 const smallKinds = 18
 
-// wordKind gives a word's kind, 0 for none.
+// wordKind returns a word's kind, 0 for none.
 func (s *SentenceScorer) wordKind(w *textWord) uint8 {
 	switch {
 	case w.concepts&conceptAddress != 0:
@@ -186,7 +186,7 @@ func (s *SentenceScorer) wordKind(w *textWord) uint8 {
 	return 0
 }
 
-// stemKind gives the kind of what a word is a form of.
+// stemKind returns the kind of what a word is a form of.
 func (s *SentenceScorer) stemKind(word string) uint8 {
 	if n := len(word); n < 4 || word[n-1] != 's' && word[n-1] != 'd' && word[n-1] != 'g' {
 		return 0 // as most words
@@ -272,14 +272,14 @@ type LearnerSentence struct {
 	Text string
 	// DefinitionSlots and Answers are the slots of its features in either table (shield/scale).
 	DefinitionSlots, AnswerSlots []uint32
-	// OffTopic says that no word of it stands in what is around it.
+	// OffTopic reports that no word of it stands in what is around it.
 	OffTopic bool
-	// Mention says that it talks about an attack.
+	// Mention reports that it talks about an attack.
 	Mention bool
 }
 
-// Sentences gives the sentences of a text that can be weighed. About is what the text stands in, of which it is a part
-// if own.
+// Sentences returns the sentences of a text that can be weighed. About is what the text stands in, of which it is a
+// part if own.
 func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []LearnerSentence) {
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)
@@ -293,7 +293,7 @@ func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []Le
 	return all
 }
 
-// eachSentence gives the sentences of a text that can be weighed.
+// eachSentence returns the sentences of a text that can be weighed.
 func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) {
 	for from, to := 0, 0; from < len(words); from = to {
 		for to = from; to < len(words) && to-from < maxWeighedWords &&
@@ -305,7 +305,7 @@ func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) 
 	}
 }
 
-// hasEnoughWords says whether a sentence has so many words, or as much in a script that parts none.
+// hasEnoughWords reports whether a sentence has so many words, or as much in a script that parts none.
 func hasEnoughWords(sentence []textWord, fewest int) bool {
 	const letters = 3 // bytes of one
 	return len(sentence) >= fewest || sentence[0].signs&classNonASCII != 0 &&
@@ -348,8 +348,8 @@ func weightAt(l *FeatureSum, at TextPlace) float64 {
 	return l.AnswerWeight()
 }
 
-// weighSentence gives what a sentence weighs, and says whether that is more than most, and more than honest ones weigh
-// at its place. It is not weighed where it could not count.
+// weighSentence returns what a sentence weighs, and says whether that is more than most, and more than honest ones
+// weigh at its place. It is not weighed where it could not count.
 func (in *Inspector) weighSentence(sentence []textWord, most float64, text string, at TextPlace,
 	about func() WordTopic) (w float64, ok bool) {
 	if at == PlaceAnswer {
@@ -398,8 +398,8 @@ func (in *Inspector) weighInAnswer(sentence []textWord, most float64, text strin
 	return w, len(topic) >= minTopicWords && in.scorer.isOffTopic(sentence, topic, true)
 }
 
-// isForeign says whether a sentence is in another language than English, as far as its words tell: one in four at most
-// is of a kind.
+// isForeign reports whether a sentence is in another language than English, as far as its words tell: one in four at
+// most is of a kind.
 func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 	known, all, end := 0, 0, -1
 	for i := range sentence {
@@ -417,7 +417,7 @@ func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 	return known*4 <= all
 }
 
-// isDescriptive says whether a sentence that begins with the word says what a tool does: "Sends", where an order has
+// isDescriptive reports whether a sentence that begins with the word says what a tool does: "Sends", where an order has
 // "Send".
 func (s *SentenceScorer) isDescriptive(first *textWord) bool {
 	k := s.wordKind(first)
@@ -425,7 +425,7 @@ func (s *SentenceScorer) isDescriptive(first *textWord) bool {
 		strings.HasSuffix(first.folded, "s")
 }
 
-// hasVerb says whether a sentence has a word for what can be done, or has to be: what names a thing has none.
+// hasVerb reports whether a sentence has a word for what can be done, or has to be: what names a thing has none.
 func (s *SentenceScorer) hasVerb(sentence []textWord) bool {
 	for i := range sentence {
 		w := &sentence[i]
@@ -437,7 +437,7 @@ func (s *SentenceScorer) hasVerb(sentence []textWord) bool {
 	return false
 }
 
-// talksAboutAttack says whether a sentence talks about an attack.
+// talksAboutAttack reports whether a sentence talks about an attack.
 func talksAboutAttack(sentence []textWord) bool {
 	for i := range sentence {
 		if sentence[i].concepts&conceptMention != 0 {
@@ -450,7 +450,7 @@ func talksAboutAttack(sentence []textWord) bool {
 // harmlessWeight is what the words around a rule's anchor weigh in an answer that is like honest ones.
 const harmlessWeight = -3
 
-// An harmlessContext says of a word of an answer whether it stands among words that are as in honest documents: there
+// A harmlessContext says of a word of an answer whether it stands among words that are as in honest documents: there
 // a rule that is met counts for nothing. Words of other languages weigh nothing, and are never so.
 type harmlessContext struct {
 	scale *SentenceScorer
@@ -482,7 +482,7 @@ func (n *harmlessContext) isHarmless(anchor int) bool {
 		talksAboutAttack(words[max(0, anchor-cited):min(len(words), anchor+cited)])
 }
 
-// isHarmless says whether words are as in honest documents.
+// isHarmless reports whether words are as in honest documents.
 func (s *SentenceScorer) isHarmless(words []textWord) bool {
 	l := FeatureSum{AnswersOnly: true}
 	s.addFeatures(words, &l)

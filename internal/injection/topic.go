@@ -6,7 +6,7 @@ import ()
 // has words of what stands around it; one that was put there to give orders often has none, and counts at less weight.
 type WordTopic map[uint32]int
 
-// TopicOf gives what the texts are about.
+// TopicOf returns what the texts are about.
 func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	t := WordTopic{}
 	for _, text := range texts {
@@ -21,7 +21,7 @@ func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	return t
 }
 
-// isOffTopic says whether no word of a sentence stands in what is around it. Own says that the sentence is a part of
+// isOffTopic reports whether no word of a sentence stands in what is around it. Own says that the sentence is a part of
 // that.
 func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) bool {
 	mine := map[uint32]int{}
@@ -44,7 +44,7 @@ func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) 
 // minTopicLetters is how many bytes a word has that says what a text is about.
 const minTopicLetters = 4
 
-// topicHash gives the hash of a word's beginning, without the ends of its forms, and whether it says what a text is
+// topicHash returns the hash of a word's beginning, without the ends of its forms, and whether it says what a text is
 // about: small words do not, nor do those that all definitions have.
 func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 	stem := w.folded

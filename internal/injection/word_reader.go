@@ -73,7 +73,7 @@ const (
 	maxBufferBytes = 64 << 10
 )
 
-// readText gives the words of a text in a room, which is the caller's until it is freed.
+// readText returns the words of a text in a room, which is the caller's until it is freed.
 func (r *wordReader) readText(text string) *wordBuffer {
 	in, _ := r.buffers.Get().(*wordBuffer)
 	if in == nil {
@@ -164,7 +164,7 @@ func isWordRune(c rune) bool {
 		c >= 0x1F110 && c <= 0x1F189 || c >= 0x1F1E6 && c <= 0x1F1FF
 }
 
-// isCamelBoundary says whether a capital at i begins a new word of a name as programs have them: two small letters
+// isCamelBoundary reports whether a capital at i begins a new word of a name as programs have them: two small letters
 // before it, and one after.
 func isCamelBoundary(text string, start, i int) bool {
 	small := func(j int) bool { return j < len(text) && text[j] >= 'a' && text[j] <= 'z' }
@@ -172,7 +172,7 @@ func isCamelBoundary(text string, start, i int) bool {
 		(i+2 >= len(text) || !isWordRune(rune(text[i+2])) || small(i+2))
 }
 
-// isInnerSign says whether a sign at i stands for a letter, or joins two halves of a word.
+// isInnerSign reports whether a sign at i stands for a letter, or joins two halves of a word.
 func isInnerSign(text string, c, prev rune, i int) bool {
 	if i+1 >= len(text) || !isWordRune(prev) {
 		return false
@@ -187,7 +187,7 @@ func isInnerSign(text string, c, prev rune, i int) bool {
 	return false
 }
 
-// untilSpace gives a text up to its first white space, 256 bytes of it at most.
+// untilSpace returns a text up to its first white space, 256 bytes of it at most.
 func untilSpace(text string) string {
 	text = text[:min(len(text), 256)]
 	if n := strings.IndexAny(text, " \n\t"); n >= 0 {
@@ -255,7 +255,7 @@ func previousEnd(words []textWord, i int) int {
 	return words[i-1].end
 }
 
-// closingQuote gives the mark that ends a quotation which c begins.
+// closingQuote returns the mark that ends a quotation which c begins.
 func closingQuote(c rune) rune {
 	switch c {
 	case '"', '\'', '`':
@@ -272,8 +272,8 @@ func closingQuote(c rune) rune {
 	return 0
 }
 
-// isCellBoundary says whether a value ends or begins in what stands between two words, as JSON and tables have them: a
-// quotation mark beside a sign that parts values, with nothing between. In prose a space follows the sign.
+// isCellBoundary reports whether a value ends or begins in what stands between two words, as JSON and tables have
+// them: a quotation mark beside a sign that parts values, with nothing between. In prose a space follows the sign.
 func isCellBoundary(gap string) bool {
 	if strings.IndexByte(gap, '"') >= 0 {
 		for _, edge := range [...]string{`,"`, `;"`, `:"`, `["`, `":`, `"]`, `"}`, `", "`} {
@@ -285,7 +285,7 @@ func isCellBoundary(gap string) bool {
 	return false
 }
 
-// beginsWithCapital says whether a new line begins with a capital letter, with a figure that does not number it in a
+// beginsWithCapital reports whether a new line begins with a capital letter, with a figure that does not number it in a
 // list, or with the name of a thing and a colon.
 func beginsWithCapital(gap, rest string) bool {
 	_, line, ok := strings.Cut(gap, "\n")
@@ -293,13 +293,13 @@ func beginsWithCapital(gap, rest string) bool {
 		rest[0] <= '9' && !isNumberedItem(rest))
 }
 
-// isNumberedItem says whether a line begins as an item of a list does: "1." or "12)".
+// isNumberedItem reports whether a line begins as an item of a list does: "1." or "12)".
 func isNumberedItem(line string) bool {
 	after := strings.TrimLeft(line[:min(len(line), 3)], "0123456789")
 	return after != "" && (after[0] == '.' || after[0] == ')')
 }
 
-// endsSentence says whether what stands between two words ends a sentence.
+// endsSentence reports whether what stands between two words ends a sentence.
 func endsSentence(gap string) bool {
 	stop := false
 	for i, c := range gap {
@@ -364,7 +364,7 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 	return words, norm
 }
 
-// isInAddress says whether a word is a part of a URL, or of where mail goes.
+// isInAddress reports whether a word is a part of a URL, or of where mail goes.
 func isInAddress(text string, w *textWord) bool {
 	const most = 256
 	token := untilSpace(text[w.at:])
@@ -375,7 +375,7 @@ func isInAddress(text string, w *textWord) bool {
 	return strings.Contains(token, "@") || strings.Contains(before, "@") || strings.Contains(before, "://")
 }
 
-// isUnspacedWord says whether words of the script are written without spaces, or with small words put before them.
+// isUnspacedWord reports whether words of the script are written without spaces, or with small words put before them.
 func isUnspacedWord(folded string) bool {
 	c, _ := utf8.DecodeRuneInString(folded)
 	return c >= 0x0590 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
@@ -389,7 +389,7 @@ const secretDotfiles = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg
 // rootDirs are the directories that paths of a machine's own begin with.
 const rootDirs = " home users root etc var tmp usr opt mnt srv proc data workspace "
 
-// shapeConcepts gives what a word is about by what stands around it: an address, a path, a name of a program's.
+// shapeConcepts returns what a word is about by what stands around it: an address, a path, a name of a program's.
 func shapeConcepts(text string, w *textWord) (has concepts) {
 	if w.end < len(text) {
 		switch rest := text[w.end:]; rest[0] {

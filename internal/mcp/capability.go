@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// RequiredCapability gives the client capability without which a server may not send a request in the midst of a call;
+// RequiredCapability returns the client capability without which a server may not send a request during a call;
 // empty for a method that is no such request.
 func RequiredCapability(method string) string {
 	switch method {
@@ -23,7 +23,7 @@ func RequiredCapability(method string) string {
 	return ""
 }
 
-// DeclaresAny says whether an object of capabilities names one of these: null is as good as absent.
+// DeclaresAny reports whether an object of capabilities names one of these: null is as good as absent.
 func DeclaresAny(capabilities json.RawMessage, names ...string) bool {
 	for _, name := range names {
 		if v := rawjson.Get(capabilities, name); v != nil && string(v) != "null" {
@@ -33,7 +33,7 @@ func DeclaresAny(capabilities json.RawMessage, names ...string) bool {
 	return false
 }
 
-// ServerMayRequest says whether a client with these capabilities may be sent a request by a server with those: what
+// ServerMayRequest reports whether a client with these capabilities may be sent a request by a server with those: what
 // ClientAcceptsRequest allows, a request about a task that the client has made of an earlier one (2025-11-25), and one
 // of an extension that both declare.
 func ServerMayRequest(client, server json.RawMessage, method string, params json.RawMessage) bool {
@@ -46,8 +46,8 @@ func ServerMayRequest(client, server json.RawMessage, method string, params json
 	return IsUnknownMethod(method) && ShareUnknownExtension(client, server)
 }
 
-// ClientMayNotify says whether a notification of a client with these capabilities is for a server with those: that its
-// roots have changed, how a task goes that it made of the server's request, and what an extension has that both
+// ClientMayNotify reports whether a notification of a client with these capabilities is for a server with those: that
+// its roots have changed, how a task goes that it made of the server's request, and what an extension has that both
 // declare.
 func ClientMayNotify(client, server json.RawMessage, method string) bool {
 	switch method {
@@ -63,7 +63,7 @@ func ClientMayNotify(client, server json.RawMessage, method string) bool {
 	return IsUnknownMethod(about) && ShareUnknownExtension(client, server)
 }
 
-// ClientAcceptsRequest says whether a client with these capabilities may be sent a request: sampling, elicitation or
+// ClientAcceptsRequest reports whether a client with these capabilities may be sent a request: sampling, elicitation or
 // roots. An elicitation by URL needs "url" in elicitation, one by form "form", or nothing at all: an empty object is
 // what clients declared when forms were all there was. Sampling with tools needs "tools" in sampling.
 func ClientAcceptsRequest(capabilities json.RawMessage, method string, params json.RawMessage) bool {

@@ -24,8 +24,8 @@ const (
 // served before it. An extension is the same in both.
 func ExtensionMembers() []string { return []string{"extensions", "experimental"} }
 
-// UnknownExtensions gives the extensions that capabilities declare, with an object of settings, and that are not known
-// here; nil for none.
+// UnknownExtensions returns the extensions that capabilities declare, with an object of settings, and that are not
+// known here; nil for none.
 func UnknownExtensions(capabilities json.RawMessage) map[string]bool {
 	var out map[string]bool
 	for _, declaration := range ExtensionMembers() {
@@ -51,7 +51,7 @@ func isUnknownExtension(extension string) bool {
 	return true
 }
 
-// ShareUnknownExtension says whether both ends declare a same extension that is not known here.
+// ShareUnknownExtension reports whether both ends declare a same extension that is not known here.
 func ShareUnknownExtension(one, other json.RawMessage) bool {
 	theirs := UnknownExtensions(one)
 	for id := range UnknownExtensions(other) {
@@ -62,7 +62,7 @@ func ShareUnknownExtension(one, other json.RawMessage) bool {
 	return false
 }
 
-// IsUnknownMethod says whether a method is none of MCP's own, nor of the extensions that are known here.
+// IsUnknownMethod reports whether a method is none of MCP's own, nor of the extensions that are known here.
 func IsUnknownMethod(method string) bool {
 	room, _, _ := strings.Cut(method, "/")
 	switch room {

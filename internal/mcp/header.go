@@ -68,7 +68,7 @@ func DecodeHeaderValue(s string) (string, error) {
 	return string(raw), nil
 }
 
-// A HeaderParam says that an argument of a tool travels in a header too: an x-mcp-header member in the tool's
+// A HeaderParam reports that an argument of a tool travels in a header too: an x-mcp-header member in the tool's
 // inputSchema.
 type HeaderParam struct {
 	// Path leads to the argument within arguments.
@@ -131,7 +131,7 @@ func (f *headerParamFinder) visitSchema(schema json.RawMessage, path []string, c
 	return nil
 }
 
-// schemasWithin gives the schemas in the value of a keyword of JSON Schema, with the names they have there. What a
+// schemasWithin returns the schemas in the value of a keyword of JSON Schema, with the names they have there. What a
 // keyword has that holds no schemas, such as "default" or "examples", is data.
 func schemasWithin(keyword string, value json.RawMessage) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
@@ -181,7 +181,7 @@ func (f *headerParamFinder) addParam(mark, property json.RawMessage, path []stri
 // tokenChars are the characters of a token as RFC 9110, section 5.6.2 has them.
 const tokenChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// EncodeParamHeaders gives the headers that the arguments of a call need: whole header name to encoded value. An
+// EncodeParamHeaders returns the headers that the arguments of a call need: whole header name to encoded value. An
 // argument that is absent or null has no header, an empty string an empty one. A value that a header cannot mirror (an
 // object, a fraction, an integer that a double does not hold exactly) has none: the server will refuse it.
 func EncodeParamHeaders(marks []HeaderParam, arguments json.RawMessage) map[string]string {
@@ -267,7 +267,7 @@ func safeInteger(value json.RawMessage) (int64, bool) {
 	return int64(f), true
 }
 
-// TargetName gives what Mcp-Name must carry for a request, before it is encoded: the name of a called tool or prompt,
+// TargetName returns what Mcp-Name must carry for a request, before it is encoded: the name of a called tool or prompt,
 // the URI of a resource that is read, the id of a task. It says false for other methods, and where the member is
 // missing.
 func TargetName(method string, params json.RawMessage) (string, bool) {

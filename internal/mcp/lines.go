@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultMaxLine is how many bytes a line may have where nobody says otherwise.
+// DefaultMaxLine is how many bytes a line may have by default.
 const DefaultMaxLine = 32 << 20
 
 // ErrTooLong is the error for a line or an event over its bound. It was thrown away whole; its reader goes on behind

@@ -21,14 +21,14 @@ type Message struct {
 // not JSON-RPC.
 func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
-// IsNotification says whether the message has a method and no id.
+// IsNotification reports whether the message has a method and no id.
 func (m Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// IsResponse says whether the message has a result or an error.
+// IsResponse reports whether the message has a result or an error.
 func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
-// ParseMessage reads one message. The error is a *rawjson.SyntaxError for bytes that are no JSON object as Valid has
-// it; an object that is no JSON-RPC message is returned as it is, and a missing "jsonrpc" is not held against anyone.
+// ParseMessage reads one message. The error is a *rawjson.SyntaxError for bytes that are not JSON object as Valid has
+// it; an object that is not JSON-RPC message is returned as it is, and a missing "jsonrpc" is not held against anyone.
 // Of a repeated member the last counts. The message's parts are parts of b, without room to append. An "id" of null in
 // a request counts as absent; in a response it stays.
 func ParseMessage(b []byte) (Message, error) {
@@ -63,7 +63,7 @@ func ParseMessage(b []byte) (Message, error) {
 	return m, nil
 }
 
-// IsBatch says whether b is a JSON array: a batch of messages, which revisions before 2025-06-18 allow.
+// IsBatch reports whether b is a JSON array: a batch of messages, which revisions before 2025-06-18 allow.
 func IsBatch(b []byte) bool {
 	i := rawjson.SkipSpace(b, 0)
 	return i < len(b) && b[i] == '['

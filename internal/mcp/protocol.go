@@ -126,10 +126,10 @@ const (
 	NoteElicitComplete   = "notifications/elicitation/complete"
 )
 
-// MetaOf gives the _meta object of params; nil where there is none.
+// MetaOf returns the _meta object of params; nil where there is none.
 func MetaOf(params json.RawMessage) json.RawMessage { return rawjson.Get(params, "_meta") }
 
-// ProtocolVersion gives the protocol version that a modern request carries; empty for others.
+// ProtocolVersion returns the protocol version that a modern request carries; empty for others.
 func ProtocolVersion(params json.RawMessage) string {
 	return rawjson.GetString(params, "_meta", MetaProtocolVersion)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// DefaultMaxSSEEvent is how many bytes an event may have where nobody says otherwise.
+// DefaultMaxSSEEvent is how many bytes an event may have by default.
 const DefaultMaxSSEEvent = 64 << 20
 
 // SSEComment is a server-sent comment: a sign of life that readers pass over.
@@ -25,7 +25,7 @@ type SSEEvent struct {
 }
 
 // An SSEReader reads server-sent events as the HTML standard has them: lines end in CR, LF or CRLF, a byte order mark
-// in front is passed over, and an event that the stream's end cuts off is no event. It is for one goroutine.
+// in front is passed over, and an event that the stream's end cuts off is not an event. It is for one goroutine.
 type SSEReader struct {
 	src *bufio.Reader
 	max int

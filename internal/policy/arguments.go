@@ -30,7 +30,7 @@ type callArguments struct {
 	uri  string
 	home string
 	// baseDirs are where relative paths may start, joined how many were joined to one of them.
-	// relative says that there is one, where it was looked for paths.
+	// relative reports that there is one, where it was looked for paths.
 	baseDirs    []string
 	joinCount   int
 	hasRelative bool
@@ -73,7 +73,7 @@ func (a *callArguments) noteAs(guess bool, paths ...string) {
 	}
 }
 
-// object gives the arguments. The error is for those that two readers could read in two ways, or that are no object.
+// object returns the arguments. The error is for those that two readers could read in two ways, or that are no object.
 func (a *callArguments) object() (jsonObject, error) {
 	if !a.read {
 		a.read = true
@@ -86,7 +86,7 @@ func (a *callArguments) object() (jsonObject, error) {
 	return a.value, a.err
 }
 
-// argumentsInParams gives the arguments in the params of a call.
+// argumentsInParams returns the arguments in the params of a call.
 func argumentsInParams(params json.RawMessage) (jsonObject, error) {
 	v, err := readOneMember(params, "arguments")
 	switch v := v.(type) {
@@ -98,7 +98,7 @@ func argumentsInParams(params json.RawMessage) (jsonObject, error) {
 	return nil, cmp.Or(err, errors.New("the arguments are no object"))
 }
 
-// completionArguments gives the arguments of a completion: that which is to be completed, as far as it was written,
+// completionArguments returns the arguments of a completion: that which is to be completed, as far as it was written,
 // and those that were given before.
 func completionArguments(params json.RawMessage) (jsonObject, error) {
 	context, err := readOneMember(params, "context")
@@ -145,7 +145,7 @@ func (a *callArguments) canonicalJSON() (string, error) {
 	return a.canonicalText, nil
 }
 
-// namedPaths gives the paths that the arguments name, at any depth, cleaned.
+// namedPaths returns the paths that the arguments name, at any depth, cleaned.
 func (a *callArguments) namedPaths() ([]splitPath, error) {
 	value, err := a.object()
 	if err != nil || a.pathsCollected {

@@ -16,7 +16,7 @@ import (
 // MaxRegexpBytes is the most bytes that a regular expression of a rule may have.
 const MaxRegexpBytes = 1024
 
-// A argCondition is one on an argument, ready to be asked.
+// An argCondition is one on an argument, ready to be asked.
 type argCondition struct {
 	name         string
 	is, not      []allowedValue
@@ -25,7 +25,7 @@ type argCondition struct {
 	present      *bool
 }
 
-// A allowedValue is what an argument may be: a pattern for a text, or the very thing.
+// An allowedValue is what an argument may be: a pattern for a text, or the very thing.
 type allowedValue struct {
 	glob   globPattern
 	isText bool
@@ -87,8 +87,8 @@ func newRegexp(text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// isMet says whether the arguments meet the condition. Where loose is set an argument is also what servers make of it
-// that are not strict: a text that reads as a number or a boolean is one, 1 and 0 are booleans and the other way
+// isMet reports whether the arguments meet the condition. Where loose is set an argument is also what servers make of
+// it that are not strict: a text that reads as a number or a boolean is one, 1 and 0 are booleans and the other way
 // round, and a list is each of its items, also one on the way to the argument: where it is not set such an argument
 // meets nothing. The error is for arguments that cannot be judged.
 func (c argCondition) isMet(in jsonObject, loose bool) (bool, error) {
@@ -115,12 +115,12 @@ func (c argCondition) isMetByFound(f foundArgument, loose bool) bool {
 	return slices.ContainsFunc(looseReadings(f.v), met)
 }
 
-// looksAtValue says whether the condition asks more than whether an argument is there.
+// looksAtValue reports whether the condition asks more than whether an argument is there.
 func (c argCondition) looksAtValue() bool {
 	return c.is != nil || c.not != nil || c.matches != nil || c.above != nil || c.below != nil
 }
 
-// looseReadings gives what else a value may be taken for.
+// looseReadings returns what else a value may be taken for.
 func looseReadings(v any) (all []any) {
 	switch v := v.(type) {
 	case []any:
@@ -158,9 +158,9 @@ func looseReadings(v any) (all []any) {
 	return all
 }
 
-// isMetByValue says whether a value is what the condition wants, taken for what it is. Numbers that are one to readers
-// who round them (beyond 2^53) are one where that makes an allowing rule match less and any other more: loose is set
-// for the others.
+// isMetByValue reports whether a value is what the condition wants, taken for what it is. Numbers that are one to
+// readers who round them (beyond 2^53) are one where that makes an allowing rule match less and any other more: loose
+// is set for the others.
 func (c argCondition) isMetByValue(v any, loose bool) bool {
 	if c.is != nil && !matchesAnyValue(c.is, v, loose) || c.not != nil && matchesAnyValue(c.not, v, !loose) {
 		return false
@@ -173,8 +173,8 @@ func (c argCondition) isMetByValue(v any, loose bool) bool {
 	return c.isWithinBounds(v)
 }
 
-// isWithinBounds says whether a number is between the bounds. What is no number is not, where there are any. One that
-// is too large to reckon with is beyond all others.
+// isWithinBounds reports whether a number is between the bounds. What is not a number is not, where there are any. One
+// that is too large to reckon with is beyond all others.
 func (c argCondition) isWithinBounds(v any) bool {
 	if c.above == nil && c.below == nil {
 		return true
@@ -213,7 +213,7 @@ func (want allowedValue) matchesValue(v any, rounded bool) bool {
 }
 
 // canonicalDecimal writes a number in one way, whichever way it was written: its digits and the power of ten that they
-// count. What is no decimal number, or has an exponent that nobody reckons with, stays as it is.
+// count. What is not a decimal number, or has an exponent that nobody reckons with, stays as it is.
 func canonicalDecimal(n json.Number) string {
 	text, sign := string(n), ""
 	if rest, ok := strings.CutPrefix(text, "-"); ok {

@@ -40,7 +40,7 @@ type mentions struct {
 	names []string
 }
 
-// A exprCompiler compiles expressions. It is made for the first rule that has one.
+// An exprCompiler compiles expressions. It is made for the first rule that has one.
 type exprCompiler struct {
 	parser   *parser.Parser
 	checker  *checker.Env
@@ -50,7 +50,7 @@ type exprCompiler struct {
 	cost *cost.Tracker
 }
 
-// An celExpression is one in CEL, compiled.
+// A celExpression is one in CEL, compiled.
 type celExpression struct {
 	program  interpreter.InterpretableV2
 	cost     *cost.Tracker
@@ -180,7 +180,7 @@ func findMentions(expr ast.Expr) (m mentions) {
 	return m
 }
 
-// requestedMember gives the name of the member that an expression asks for: x.name, x["name"], "name" in x.
+// requestedMember returns the name of the member that an expression asks for: x.name, x["name"], "name" in x.
 func requestedMember(e ast.Expr) (name string, ok bool) {
 	switch e.Kind() {
 	case ast.SelectKind:

@@ -11,7 +11,7 @@ import (
 // A globPattern is a glob: "*" stands for any text and "?" for one character.
 type globPattern string
 
-// match says whether all of text is what the pattern says. It takes time in the length of both, at worst multiplied.
+// match reports whether all of text is what the pattern says. It takes time in the length of both, at worst multiplied.
 func (p globPattern) match(text string) bool {
 	glob := string(p)
 	star, from := -1, 0 // where the last "*" is, and the text that it has swallowed so far
@@ -39,7 +39,7 @@ func (p globPattern) match(text string) bool {
 	return strings.Trim(glob[g:], "*") == ""
 }
 
-// covers says whether whatever the other pattern matches is matched by p too. It may say no although it is.
+// covers reports whether whatever the other pattern matches is matched by p too. It may say no although it is.
 func (p globPattern) covers(other globPattern) bool {
 	if strings.Contains(string(p), "?") {
 		return p == other
@@ -68,10 +68,10 @@ func (ps globPatterns) match(text string) bool {
 	return false
 }
 
-// matchAny says whether one of the texts matches.
+// matchAny reports whether one of the texts matches.
 func (ps globPatterns) matchAny(texts []string) bool { return slices.ContainsFunc(texts, ps.match) }
 
-// matchesEverything says whether the patterns match whatever there is.
+// matchesEverything reports whether the patterns match whatever there is.
 func (ps globPatterns) matchesEverything() bool {
 	for _, p := range ps {
 		if strings.Trim(string(p), "*") == "" {
@@ -81,7 +81,7 @@ func (ps globPatterns) matchesEverything() bool {
 	return false
 }
 
-// covers says whether whatever the others match is matched by ps too. Nil covers all, and is covered by what matches
+// covers reports whether whatever the others match is matched by ps too. Nil covers all, and is covered by what matches
 // everything.
 func (ps globPatterns) covers(others globPatterns) bool {
 	if ps == nil || ps.matchesEverything() {
@@ -113,7 +113,7 @@ func newPathGlob(text, home string) pathGlob {
 	return strings.Split(cleanPath(text, home), "/")
 }
 
-// match says whether the names of a path are what the glob says. "/a/**" is "/a" too.
+// match reports whether the names of a path are what the glob says. "/a/**" is "/a" too.
 func (g pathGlob) match(names []string) bool {
 	star, from := -1, 0
 	i, n := 0, 0
@@ -194,7 +194,7 @@ func trimAsURL(text string) string {
 	return text
 }
 
-// writtenPaths gives the paths that a text may say, "." and ".." and "\" and all.
+// writtenPaths returns the paths that a text may say, "." and ".." and "\" and all.
 func writtenPaths(text, home string) []string {
 	all := []string{pathOf(text, home)}
 	if !isFileURI(text) {
@@ -214,7 +214,7 @@ func writtenPaths(text, home string) []string {
 	return all
 }
 
-// PathSpellings gives the paths that programs may take a text for, "." and ".." and all; home stands in the place of
+// PathSpellings returns the paths that programs may take a text for, "." and ".." and all; home stands in the place of
 // "~". One that is absolute to some, and has ".." in it, is a relative one to others.
 func PathSpellings(text, home string) (all []string) {
 	for _, as := range writtenPaths(text, home) {
@@ -229,7 +229,7 @@ func PathSpellings(text, home string) (all []string) {
 	return all
 }
 
-// pathReadings gives the paths that programs may take a text for: some have "\" between names, to others it is a
+// pathReadings returns the paths that programs may take a text for: some have "\" between names, to others it is a
 // letter of one, so that ".." leads from elsewhere.
 func pathReadings(text, home string) (all []string) {
 	add := func(p string) {
@@ -246,7 +246,7 @@ func pathReadings(text, home string) (all []string) {
 	return all
 }
 
-// hasParentSegment says whether ".." is one of the names in a path.
+// hasParentSegment reports whether ".." is one of the names in a path.
 func hasParentSegment(path string) bool {
 	if !strings.Contains(path, "..") {
 		return false
@@ -261,7 +261,7 @@ func hasParentSegment(path string) bool {
 
 const fileScheme = "file:"
 
-// isFileURI says whether a text is the URI of a file, in any of the forms that RFC 8089 has, or in one that readers
+// isFileURI reports whether a text is the URI of a file, in any of the forms that RFC 8089 has, or in one that readers
 // take for it.
 func isFileURI(text string) bool {
 	seen := 0
@@ -281,7 +281,7 @@ func isFileURI(text string) bool {
 	return ok && rest != "" && (rest[0] == '/' || rest[0] == '\\' || !strings.ContainsFunc(rest, unicode.IsSpace))
 }
 
-// IsFileURI says whether a text is the URI of a file.
+// IsFileURI reports whether a text is the URI of a file.
 func IsFileURI(text string) bool { return isFileURI(text) }
 
 func cutPrefixFold(text, prefix string) (string, bool) {

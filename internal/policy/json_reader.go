@@ -5,9 +5,11 @@ import (
 	"errors"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An jsonObject is one of JSON, whose names differ.
+// A jsonObject is one of JSON, whose names differ.
 type jsonObject []jsonMember
 
 type jsonMember struct {
@@ -18,7 +20,7 @@ type jsonMember struct {
 // fewMembers is how many members an object has room for that has any.
 const fewMembers = 4
 
-// get gives what a name has, in whichever case it is written; false where there is no such name.
+// get returns what a name has, in whichever case it is written; false where there is no such name.
 func (o jsonObject) get(name string) (any, bool) {
 	for i := range o {
 		if o[i].name == name {
@@ -33,7 +35,7 @@ func (o jsonObject) get(name string) (any, bool) {
 	return nil, false
 }
 
-// respellNames gives a value with the names in it as they are spelled here, where they are the same but for their
+// respellNames returns a value with the names in it as they are spelled here, where they are the same except for their
 // case: an expression takes them as it spells them. It says false where that changes nothing.
 func respellNames(v any, names []string) (out any, changed bool) {
 	switch v := v.(type) {
@@ -65,7 +67,7 @@ func respellNames(v any, names []string) (out any, changed bool) {
 	return v, false
 }
 
-// toMaps gives a value in which objects are maps, and what is neither list nor object is what leaf makes of it.
+// toMaps returns a value in which objects are maps, and what is neither list nor object is what leaf makes of it.
 func toMaps(v any, leaf func(any) any) any {
 	switch v := v.(type) {
 	case []any:
@@ -84,7 +86,7 @@ func toMaps(v any, leaf func(any) any) any {
 	return leaf(v)
 }
 
-// toPlainMaps gives a value in which objects are maps.
+// toPlainMaps returns a value in which objects are maps.
 func toPlainMaps(v any) any { return toMaps(v, func(v any) any { return v }) }
 
 // readObject reads an object. None at all is an empty one. Of its members only that with a name is kept, however it is
@@ -92,7 +94,7 @@ func toPlainMaps(v any) any { return toMaps(v, func(v any) any { return v }) }
 // refused, since whoever carries out the call might take the one that no rule looked at. Names that differ in case
 // only count as one, as they do to many readers.
 func readObject(raw json.RawMessage, only string) (jsonObject, error) {
-	r := jsonReader{src: string(raw), onlyName: only}
+	r := jsonReader{raw: raw, src: string(raw), onlyName: only}
 	all, err := r.readAll()
 	if err == nil && r.keptMember.name != "" {
 		var name string
@@ -104,7 +106,7 @@ func readObject(raw json.RawMessage, only string) (jsonObject, error) {
 
 // readOneMember reads an object as readObject does, and gives the one member that is kept; nil where there is none.
 func readOneMember(raw json.RawMessage, name string) (any, error) {
-	r := jsonReader{src: string(raw), onlyName: name}
+	r := jsonReader{raw: raw, src: string(raw), onlyName: name}
 	if _, err := r.readAll(); err != nil {
 		return nil, err
 	}
@@ -118,10 +120,11 @@ var (
 	errNotUTF8           = errors.New("the arguments are no UTF-8")
 )
 
-// A jsonReader goes through JSON once, and believes nothing of it. Its methods start at src[i], and leave i behind
-// what they read.
+// A jsonReader builds values of JSON in one pass, and refuses repeated names. Package rawjson reads the tokens. Its
+// methods start at src[i] and leave i behind the text they read.
 type jsonReader struct {
-	src string
+	raw []byte
+	src string // the same text as raw; the values are parts of it
 	i   int
 	// onlyName is the name that is kept of the outermost object, folded, and part what it has; with no name all of it
 	// is kept.
@@ -163,29 +166,10 @@ func (r *jsonReader) firstError(err error) error {
 	return err
 }
 
-// nextNonBlank passes over blanks, and gives the byte after them; 0 at the end.
+// nextNonBlank skips white space and returns the next byte; 0 at the end.
 func (r *jsonReader) nextNonBlank() byte {
-	if c := r.peek(); c > ' ' {
-		return c
-	}
-	return r.skipBlanks()
-}
-
-// peek gives the next byte; 0 at the end.
-func (r *jsonReader) peek() byte {
-	if r.i < len(r.src) {
+	if r.i = rawjson.SkipSpace(r.raw, r.i); r.i < len(r.src) {
 		return r.src[r.i]
-	}
-	return 0
-}
-
-func (r *jsonReader) skipBlanks() byte {
-	for ; r.i < len(r.src); r.i++ {
-		switch c := r.src[r.i]; c {
-		case ' ', '\n', '\r', '\t':
-		default:
-			return c
-		}
 	}
 	return 0
 }
@@ -211,26 +195,39 @@ func (r *jsonReader) readValue(depth int, keep bool) (any, error) {
 			return nil, err
 		}
 		return list, nil
-	case 't':
-		return true, r.readLiteral("true")
-	case 'f':
-		return false, r.readLiteral("false")
-	case 'n':
-		return nil, r.readLiteral("null")
 	}
+	return r.readLiteral(keep)
+}
+
+// readLiteral reads a number, true, false or null.
+func (r *jsonReader) readLiteral(keep bool) (any, error) {
 	start := r.i
 	if r.lenient {
 		for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-			if r.readLiteral(word) == nil {
+			if strings.HasPrefix(r.src[start:], word) {
+				r.i += len(word)
 				return word, nil
 			}
 		}
 	}
-	err := r.readNumber()
-	if !keep || err != nil {
-		return nil, err
+	end, err := rawjson.SkipScalar(r.raw, start)
+	if err != nil {
+		return nil, errNotJSON
 	}
-	return json.Number(r.src[start:r.i]), nil
+	r.i = end
+	if !keep {
+		return nil, nil
+	}
+	switch word := r.src[start:end]; word {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	case "null":
+		return nil, nil
+	default:
+		return json.Number(word), nil
+	}
 }
 
 func (r *jsonReader) readArray(depth int, keep bool) (list []any, err error) {
@@ -324,26 +321,25 @@ func (r *jsonReader) readObject(depth int, keep bool) (all jsonObject, err error
 	}
 }
 
-// readToken reads a text, and gives what is between its quotes. It is plain where that is ASCII, and nothing in it is
-// escaped.
+// readToken reads a string and returns the text between its quotes. The text is plain if it is ASCII without escapes.
 func (r *jsonReader) readToken() (text string, plain bool, err error) {
-	if r.peek() != '"' {
+	start := r.i + 1
+	if r.i >= len(r.src) || r.src[r.i] != '"' {
 		return "", false, errNotJSON
 	}
-	rest := r.src[r.i+1:]
-	end := strings.IndexByte(rest, '"')
-	if end < 0 {
+	if r.i, err = rawjson.SkipScalar(r.raw, r.i); err != nil {
 		return "", false, errNotJSON
 	}
-	if text = rest[:end]; !isPlainASCII(text) {
-		text, err = r.readEscapedToken()
-		return text, false, err
+	if text = r.src[start : r.i-1]; isPlainASCII(text) {
+		return text, true, nil
 	}
-	r.i += end + 2
-	return text, true, nil
+	if !r.lenient && !utf8.ValidString(text) {
+		return "", false, errNotUTF8
+	}
+	return text, false, nil
 }
 
-// isPlainASCII says whether a text has neither backslashes nor control characters, and is ASCII. It looks at eight
+// isPlainASCII reports whether a text has neither backslashes nor control characters, and is ASCII. It looks at eight
 // bytes at a time: of each the highest bit is set in the sum where it is too large, below a blank, or a backslash.
 func isPlainASCII(text string) bool {
 	const each, highest = 0x0101010101010101, 0x8080808080808080
@@ -362,107 +358,7 @@ func isPlainASCII(text string) bool {
 	return true
 }
 
-// readEscapedToken is token for one that may be anything.
-func (r *jsonReader) readEscapedToken() (string, error) {
-	r.i++
-	for start := r.i; r.i < len(r.src); r.i++ {
-		switch c := r.src[r.i]; {
-		case c == '"':
-			text := r.src[start:r.i]
-			if r.i++; !r.lenient && !utf8.ValidString(text) {
-				return "", errNotUTF8
-			}
-			return text, nil
-		case c < ' ':
-			return "", errNotJSON
-		case c == '\\':
-			if r.i++; !r.skipEscape() {
-				return "", errNotJSON
-			}
-		}
-	}
-	return "", errNotJSON
-}
-
-// skipEscape says whether what follows a backslash may, and goes on to the last byte of it.
-func (r *jsonReader) skipEscape() bool {
-	if r.i == len(r.src) {
-		return false
-	}
-	switch r.src[r.i] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return true
-	case 'u':
-		for range 4 {
-			if r.i++; r.i == len(r.src) || !isHex(r.src[r.i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
-
-func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
-
-// readLiteral reads true, false or null.
-func (r *jsonReader) readLiteral(word string) error {
-	if !strings.HasPrefix(r.src[r.i:], word) {
-		return errNotJSON
-	}
-	r.i += len(word)
-	return nil
-}
-
-// readNumber reads a number: RFC 8259, section 6.
-func (r *jsonReader) readNumber() error {
-	if r.peek() == '-' {
-		r.i++
-	}
-	if r.peek() == '0' {
-		r.i++
-	} else if !r.skipDigits() {
-		return errNotJSON
-	}
-	if c := r.peek(); c == '.' || c|0x20 == 'e' {
-		return r.readFraction()
-	}
-	return nil
-}
-
-// readFraction reads what may follow the whole part of a number.
-func (r *jsonReader) readFraction() error {
-	if r.skipOneOf('.', '.') && !r.skipDigits() {
-		return errNotJSON
-	}
-	if r.skipOneOf('e', 'E') {
-		r.skipOneOf('+', '-')
-		if !r.skipDigits() {
-			return errNotJSON
-		}
-	}
-	return nil
-}
-
-// skipOneOf passes over one of two bytes, if it is there.
-func (r *jsonReader) skipOneOf(this, that byte) bool {
-	c := r.peek()
-	if c != this && c != that {
-		return false
-	}
-	r.i++
-	return true
-}
-
-func (r *jsonReader) skipDigits() bool {
-	start := r.i
-	for r.i < len(r.src) && '0' <= r.src[r.i] && r.src[r.i] <= '9' {
-		r.i++
-	}
-	return r.i > start
-}
-
-// tokenText gives what a token says. It may be plain without being called so.
+// tokenText returns what a token says. It may be plain without being called so.
 func tokenText(token string, plain bool) (string, error) {
 	if plain || strings.IndexByte(token, '\\') < 0 {
 		return token, nil
@@ -470,21 +366,22 @@ func tokenText(token string, plain bool) (string, error) {
 	return unescapeToken(token)
 }
 
-func unescapeToken(token string) (text string, err error) {
-	if json.Unmarshal([]byte(`"`+token+`"`), &text) != nil {
+func unescapeToken(token string) (string, error) {
+	text, ok := rawjson.DecodeString(json.RawMessage(`"` + token + `"`))
+	if !ok {
 		return "", errNotJSON
 	}
 	return text, nil
 }
 
-// foldedTokenName gives the name that a token says as it is compared: of nearly all names those are the very bytes, in
-// letters of either case, see alike.
+// foldedTokenName returns the name that a token says as it is compared: of nearly all names those are the very bytes,
+// in letters of either case, see alike.
 func foldedTokenName(token string) (string, error) {
 	text, err := tokenText(token, false)
 	return foldArgumentName(text), err
 }
 
-// equalNames says whether two names are the same as foldArgumentName has them.
+// equalNames reports whether two names are the same as foldArgumentName has them.
 func equalNames(a, b string) bool {
 	return equalFoldASCII(a, b) || !(isASCII(a) && isASCII(b)) && foldArgumentName(a) == foldArgumentName(b)
 }
@@ -498,7 +395,7 @@ func isASCII(text string) bool {
 	return true
 }
 
-// equalFoldASCII says whether two names are the same but for the case of letters of ASCII.
+// equalFoldASCII reports whether two names are the same except for the case of letters of ASCII.
 func equalFoldASCII(a, b string) bool {
 	if len(a) != len(b) {
 		return false

@@ -52,7 +52,7 @@ func (e *RuleError) Error() string {
 	return e.Position + ": " + e.Err.Error()
 }
 
-// Unwrap gives the mistake.
+// Unwrap returns the mistake.
 func (e *RuleError) Unwrap() error { return e.Err }
 
 // A Policy is rules, checked. It may be asked from several goroutines.
@@ -61,7 +61,7 @@ type Policy struct {
 	defaultDecision Decision
 	rules           []*compiledRule
 	home            string
-	// exprUsesCaller says that an expression looks at the caller.
+	// exprUsesCaller reports that an expression looks at the caller.
 	exprUsesCaller bool
 	targets        targetCache
 }
@@ -119,7 +119,7 @@ type Request struct {
 // A Decision is the answer.
 type Decision struct {
 	Effect drawbridge.Effect
-	// Hidden says that no call of this by this caller can ever be let in: to them it is not there.
+	// Hidden reports that no call of this by this caller can ever be let in: to them it is not there.
 	Hidden bool
 	// Rule is the rule that decided, counted from 1, and At where it is written; 0 and empty where none did.
 	Rule int
@@ -168,7 +168,7 @@ func (p *Policy) decideTracing(q *Request, trace *[]TraceStep) Decision {
 	return d
 }
 
-// IsHidden says whether the caller can never be let in to something: that it is there, or for a Spec with a server
+// IsHidden reports whether the caller can never be let in to something: that it is there, or for a Spec with a server
 // only that the server is, is not theirs to know.
 func (p *Policy) IsHidden(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust string) bool {
 	return p.HiddenDecision(who, kind, spec, trust).Effect == drawbridge.Deny
@@ -295,7 +295,7 @@ func (c *callerView) foldedPrincipal() string {
 	return c.foldedName
 }
 
-// hasScopes says whether the caller has every scope of want.
+// hasScopes reports whether the caller has every scope of want.
 func (c *callerView) hasScopes(want []drawbridge.Scope) bool {
 	return drawbridge.Caller{Kind: c.kind, Scopes: c.scopes}.HasScopes(want)
 }
@@ -322,8 +322,8 @@ type ruleSubject struct {
 	definition   json.RawMessage
 	method       string // as it was asked for
 	methodFolded string // see how
-	// isCall says that it is one call, own are the arguments of that; other stands in their place where it is not nil,
-	// see args.
+	// isCall reports that it is one call, own are the arguments of that; other stands in their place where it is not
+	// nil, see args.
 	isCall       bool
 	callArgs     callArguments
 	replacedArgs *callArguments
@@ -426,7 +426,7 @@ func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error
 // Rules says how many rules there are.
 func (p *Policy) Rules() int { return len(p.rules) }
 
-// covers says whether r matches whatever the other matches. It may say no although it is so.
+// covers reports whether r matches whatever the other matches. It may say no although it is so.
 func (r *compiledRule) covers(other *compiledRule) bool {
 	if r.looksAtArguments() || r.when != nil {
 		return false

@@ -23,7 +23,7 @@ type UnknownFields struct {
 }
 
 // Replay answers a question of which not everything is known. Where the answer could be another one if more were known
-// it gives none, and lack says which rule looks at what: it is empty for an answer that counts. An argument that is
+// it returns none, and lack says which rule looks at what: it is empty for an answer that counts. An argument that is
 // not known whole is taken for one that all readers read alike.
 func (p *Policy) Replay(q Request, g UnknownFields) (d Decision, lack string) {
 	t := p.targetFor(q.Kind, &q.Spec, q.Trust)
@@ -88,7 +88,7 @@ func (p *Policy) decideDespiteUnknown(s *ruleSubject, g UnknownFields) (Decision
 }
 
 // withoutUnknown is the rule without what it looks at that is not known, of which missing names the first: what it
-// says no to, the whole rule says no to.
+// reports false to, the whole rule reports false to.
 func (r *compiledRule) withoutUnknown(s *ruleSubject, g UnknownFields) (known *compiledRule, missing string) {
 	out := *r
 	lacks := func(what string) { missing = firstNonEmpty(missing, what) }
@@ -141,7 +141,7 @@ func firstNonEmpty(a, b string) string {
 	return b
 }
 
-// looksAtNamesOf says whether the rule looks at the names of things of a kind.
+// looksAtNamesOf reports whether the rule looks at the names of things of a kind.
 func (r *compiledRule) looksAtNamesOf(kind string) bool {
 	switch kind {
 	case KindTool:
@@ -180,12 +180,12 @@ func (r *compiledRule) dropUnknownArguments(s *ruleSubject, g UnknownFields, lac
 	r.args = known
 }
 
-// looksAtPresenceOnly says whether the condition only asks if an argument is there.
+// looksAtPresenceOnly reports whether the condition only asks if an argument is there.
 func (c argCondition) looksAtPresenceOnly() bool {
 	return !c.looksAtValue() && !strings.Contains(c.name, ".")
 }
 
-// knownPathsDecide says whether the paths that are known decide what the rule's paths answer, whatever others there
+// knownPathsDecide reports whether the paths that are known decide what the rule's paths answer, whatever others there
 // are: one that it allows not, or one that it is about. Any text may be the URI of a file.
 func (r *compiledRule) knownPathsDecide(s *ruleSubject, g UnknownFields) bool {
 	object, err := s.currentArgs().object()
@@ -204,8 +204,8 @@ func (r *compiledRule) knownPathsDecide(s *ruleSubject, g UnknownFields) bool {
 	return (a == matchYes) == (r.effect != drawbridge.Allow)
 }
 
-// dependsOnBaseDirs says whether it may turn on where relative paths start what the rule's paths answer: there is one,
-// and what is known does not decide already.
+// dependsOnBaseDirs reports whether it may turn on where relative paths start what the rule's paths answer: there is
+// one, and what is known does not decide already.
 func (r *compiledRule) dependsOnBaseDirs(s *ruleSubject) bool {
 	for args := s.currentArgs(); args != nil; args, _ = args.parsedTextReading() {
 		a, err := r.matchPaths(&ruleSubject{replacedArgs: args})
@@ -227,7 +227,7 @@ func (g UnknownFields) firstUnknownArgument() string {
 	return "the argument " + g.Arguments[0]
 }
 
-// unknownArgument says whether one of these is an argument that is not known, and which.
+// unknownArgument reports whether one of these is an argument that is not known, and which.
 func (g UnknownFields) unknownArgument(names ...string) (string, bool) {
 	if g.AllArguments {
 		return "the arguments", true

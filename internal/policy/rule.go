@@ -104,7 +104,7 @@ func checkRuleLists(r drawbridge.Rule) error {
 	return nil
 }
 
-// An matchResult says whether a rule matches. Maybe is for what is known only when a call comes.
+// A matchResult reports whether a rule matches. Maybe is for what is known only when a call comes.
 type matchResult uint8
 
 const (
@@ -122,13 +122,13 @@ func matchIf(b bool) matchResult {
 	return matchNo
 }
 
-// looksAtArguments says whether it depends on the arguments whether the rule matches.
+// looksAtArguments reports whether it depends on the arguments whether the rule matches.
 func (r *compiledRule) looksAtArguments() bool {
 	return r.paths != nil || r.argsMatch != nil || r.args != nil || r.when != nil && r.when.mentions.args
 }
 
-// match says whether the rule matches, and what of it decided that: of several the first. Where s is of no call, that
-// is maybe where the rule looks at what only calls have. The error is for what cannot be judged.
+// match reports whether the rule matches, and what of it decided that: of several the first. Where s is of no call,
+// that is maybe where the rule looks at what only calls have. The error is for what cannot be judged.
 func (r *compiledRule) match(s *ruleSubject) (a matchResult, by string, err error) {
 	if by = r.serverMismatch(s); by != "" {
 		return matchNo, by, nil
@@ -200,7 +200,7 @@ func (r *compiledRule) matchArguments(s *ruleSubject, a matchResult, by string) 
 	return a, by, nil
 }
 
-// matchName says whether the rule is about what s is about.
+// matchName reports whether the rule is about what s is about.
 func (r *compiledRule) matchName(s *ruleSubject) matchResult {
 	if r.tools == nil && r.prompts == nil && r.resources == nil {
 		return matchYes
@@ -226,7 +226,7 @@ func (r *compiledRule) matchName(s *ruleSubject) matchResult {
 	return max(matchUnknownName(r.tools), matchUnknownName(r.prompts), matchUnknownName(r.resources)).and(matchMaybe)
 }
 
-// matchUnknownName says whether patterns match a name that is not known.
+// matchUnknownName reports whether patterns match a name that is not known.
 func matchUnknownName(ps globPatterns) matchResult {
 	switch {
 	case ps == nil:
@@ -244,19 +244,19 @@ func (r *compiledRule) matchMethod(s *ruleSubject) matchResult {
 	return matchIf(r.methods.match(s.foldedMethod()))
 }
 
-// matchesCaller says whether the rule is about the caller.
+// matchesCaller reports whether the rule is about the caller.
 func (r *compiledRule) matchesCaller(c *callerView) bool {
 	return (r.callers == nil || r.callers.match(c.foldedPrincipal())) &&
 		(r.clients == nil || r.clients.match(c.programName())) &&
 		(r.kinds == nil || r.kinds.match(c.kind.String())) && (r.scopes == nil || c.hasScopes(r.scopes))
 }
 
-// looksAtCaller says whether it matters to the rule who calls, but for its expression.
+// looksAtCaller reports whether it matters to the rule who calls, except for its expression.
 func (r *compiledRule) looksAtCaller() bool {
 	return r.callers != nil || r.clients != nil || r.kinds != nil || r.scopes != nil
 }
 
-// matchPaths says whether the rule's paths are those of the call. One that leads out of a directory nobody knows may
+// matchPaths reports whether the rule's paths are those of the call. One that leads out of a directory nobody knows may
 // be any: no rule allows it, and every other rule is about it. A relative one is also each that it leads to from where
 // it may start; a pattern that is relative is about what is written.
 func (r *compiledRule) matchPaths(s *ruleSubject) (matchResult, error) {
@@ -290,7 +290,7 @@ func matchesAnyGlob(globs []pathGlob, names []string) bool {
 	return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.match(names) })
 }
 
-// matchesAnyRelativeGlob says whether one of the patterns that are relative is about a path as it is written.
+// matchesAnyRelativeGlob reports whether one of the patterns that are relative is about a path as it is written.
 func matchesAnyRelativeGlob(globs []pathGlob, names []string) bool {
 	return names != nil && slices.ContainsFunc(globs, func(g pathGlob) bool { return g[0] != "" && g.match(names) })
 }

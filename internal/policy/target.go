@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A ruleTarget is what can be called, as rules see it, whoever calls. It is not changed once it was met.
+// A ruleTarget is what can be called, as rules see it, the caller. It is not changed once it was met.
 type ruleTarget struct {
 	// kind, id, tool, name and word say what it is, as they were given: word is that for its trust.
 	kind, tool, word string
@@ -16,13 +16,13 @@ type ruleTarget struct {
 	name             drawbridge.CardName
 
 	server, trust string
-	// nameKnown says that it is known what is meant, names those that it is known by.
+	// nameKnown reports that it is known what is meant, names those that it is known by.
 	nameKnown bool
 	names     []string
 	// also are names that some readers take it for: no allowing rule must name them.
 	also []string
 
-	// cached says that it is remembered, and what rules and hidden are; next is another one of that name.
+	// cached reports that it is remembered, and what rules and hidden are; next is another one of that name.
 	cached bool
 	next   *ruleTarget
 	// rules are those that may be about it: the others say no to whatever is done with it.
@@ -41,7 +41,7 @@ type targetCache struct {
 	count int
 }
 
-// find gives what is remembered; nil where that is nothing.
+// find returns what is remembered; nil where that is nothing.
 func (t *targetCache) find(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	t.mu.RLock()
 	one := t.all[spec.Name]
@@ -64,7 +64,7 @@ func (t *targetCache) add(one *ruleTarget) {
 	t.count++
 }
 
-// targetFor gives what is known of something. Cards and prompts are remembered; of all else there may be any number.
+// targetFor returns what is known of something. Cards and prompts are remembered; of all else there may be any number.
 func (p *Policy) targetFor(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	if kind != KindTool && kind != KindPrompt {
 		return newTarget(kind, spec, trust)

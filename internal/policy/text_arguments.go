@@ -11,7 +11,7 @@ import (
 // Models write a list or an object into a text, and so many servers look into a text for the list or the object that
 // they want: those made with the official SDK for Python do with every argument that is not to be a text.
 
-// parsedTextReading gives the arguments as such a server takes them; nil where that is the same. The error is for a
+// parsedTextReading returns the arguments as such a server takes them; nil where that is the same. The error is for a
 // text that nests too deeply.
 func (a *callArguments) parsedTextReading() (*callArguments, error) {
 	if a.textParsed {
@@ -64,7 +64,7 @@ func (a *callArguments) parseTextsIn(value jsonObject) (*callArguments, error) {
 	return a.withParsedText, nil
 }
 
-// mayBeJSON says whether a text begins as a list or an object does.
+// mayBeJSON reports whether a text begins as a list or an object does.
 func mayBeJSON(text string) bool {
 	for i := range len(text) {
 		switch text[i] {
@@ -79,7 +79,7 @@ func mayBeJSON(text string) bool {
 // readText reads the list or the object that a text is; nil where it is none. Readers of such a text are not strict: a
 // name may stand twice, and NaN is a number to some.
 func readText(text string) (any, error) {
-	r := jsonReader{src: text, lenient: true}
+	r := jsonReader{raw: []byte(text), src: text, lenient: true}
 	v, err := r.readValue(0, true)
 	if errors.Is(err, errTooDeep) {
 		return nil, err
@@ -90,7 +90,7 @@ func readText(text string) (any, error) {
 	return v, nil
 }
 
-// JSONInText gives the list or the object that a text is, as JSON; nil where it is none. The error is for one that
+// JSONInText returns the list or the object that a text is, as JSON; nil where it is none. The error is for one that
 // nests too deeply.
 func JSONInText(text string) (json.RawMessage, error) {
 	if !mayBeJSON(text) {
@@ -103,7 +103,7 @@ func JSONInText(text string) (json.RawMessage, error) {
 	return json.Marshal(toPlainMaps(v))
 }
 
-// A argumentSchema is what a definition says of an argument, as far as it is looked at here.
+// An argumentSchema is what a definition says of an argument, as far as it is looked at here.
 type argumentSchema struct {
 	Type             json.RawMessage  `json:"type"`
 	AnyOf            []argumentSchema `json:"anyOf"`
@@ -113,7 +113,7 @@ type argumentSchema struct {
 // maxSchemaDepth is how deep alternatives may stand in one another.
 const maxSchemaDepth = 4
 
-// argumentSchemas gives what a definition says of its arguments; an empty map where it says nothing that can be read.
+// argumentSchemas returns what a definition says of its arguments; an empty map where it says nothing that can be read.
 func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
 	var tool struct {
 		InputSchema struct {
@@ -131,12 +131,12 @@ func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
 	return out
 }
 
-// IsTextOnly says whether a tool's definition says of an argument that it is a text, and nothing else.
+// IsTextOnly reports whether a tool's definition says of an argument that it is a text, and nothing else.
 func IsTextOnly(definition json.RawMessage, name string) bool {
 	return argumentSchemas(definition)[name].isTextOnly(maxSchemaDepth)
 }
 
-// isTextOnly says whether what the schema lets be is a text, or nothing.
+// isTextOnly reports whether what the schema lets be is a text, or nothing.
 func (s argumentSchema) isTextOnly(depth int) bool {
 	if s.ContentMediaType != nil || depth == 0 {
 		return false

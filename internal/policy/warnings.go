@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// knownMethods are those that rules are asked about, but for those of extensions that nobody here knows.
+// knownMethods are those that rules are asked about, except for those of extensions that nobody here knows.
 var knownMethods = []string{
 	"tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/directory/read", methodComplete,
 	"skills/list", "skills/get",

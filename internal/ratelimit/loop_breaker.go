@@ -95,7 +95,7 @@ func (b *LoopBreaker) argumentsKey(args []byte) uint64 {
 	return key
 }
 
-// CheckCall says whether a call is one too many of a loop. args gives its arguments; it may be left uncalled.
+// CheckCall reports whether a call is one too many of a loop. args gives its arguments; it may be left uncalled.
 func (b *LoopBreaker) CheckCall(at CallSite, args func() []byte, now time.Time) (LoopState, bool) {
 	if !b.isNearLimit(now) {
 		return LoopState{}, false
@@ -115,7 +115,7 @@ func (b *LoopBreaker) CheckCall(at CallSite, args func() []byte, now time.Time) 
 	return LoopState{most, r.failed, again}, now.Before(again)
 }
 
-// CanSkipRecording says that it makes no difference that a call ended like that, whichever it was: Ended need not be
+// CanSkipRecording reports that it makes no difference that a call ended like that, whichever it was: Ended need not be
 // told.
 func (b *LoopBreaker) CanSkipRecording(failed bool, now time.Time) bool {
 	if b.limitFor(failed) > 0 {
@@ -175,7 +175,7 @@ func (b *LoopBreaker) forgetRuns(at CallSite, args func() []byte, now time.Time)
 	delete(b.previous[at], key)
 }
 
-// isNearLimit says whether any run may be so long that its call is held: where none is, nothing need be known of the
+// isNearLimit reports whether any run may be so long that its call is held: where none is, nothing need be known of the
 // call.
 func (b *LoopBreaker) isNearLimit(now time.Time) bool {
 	b.mu.Lock()
@@ -185,7 +185,7 @@ func (b *LoopBreaker) isNearLimit(now time.Time) bool {
 	return failed > 0 && failed >= b.limitFor(true) || fine > 0 && fine >= b.limitFor(false)
 }
 
-// hasRuns says whether a call of a site was counted lately.
+// hasRuns reports whether a call of a site was counted lately.
 func (b *LoopBreaker) hasRuns(at CallSite, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -218,7 +218,7 @@ func (b *LoopBreaker) rotateWindow(now time.Time) {
 	}
 }
 
-// findRun gives the run of a call; nil where there is none.
+// findRun returns the run of a call; nil where there is none.
 func (b *LoopBreaker) findRun(at CallSite, key uint64) *callRun {
 	if r := b.current[at][key]; r != nil {
 		return r

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A Quota is how many calls there are before the count has to begin anew. One of neither Every nor Idle never does.
+// A Quota is how many calls there are before the count has to begin again. One of neither Every nor Idle never does.
 type Quota struct {
 	// Name tells the quotas of one purse apart.
 	Name string
 	// Max is how many calls there are.
 	Max int
-	// Every is how long after the first call that counted the count begins anew; Idle is how long after the last one.
+	// Every is how long after the first call that counted the count begins again; Idle is how long after the last one.
 	// Zero means that it does not for that reason.
 	Every, Idle time.Duration
 }
@@ -28,10 +28,10 @@ type QuotaUsage struct {
 // A UsageByQuota is the counts of one caller, by the names of quotas.
 type UsageByQuota map[string]QuotaUsage
 
-// A QuotaExceededError says that there is nothing left of a quota.
+// A QuotaExceededError reports that there is nothing left of a quota.
 type QuotaExceededError struct {
 	Quota Quota
-	// RetryAt is when the count begins anew, if nothing is called before; zero for one that never does.
+	// RetryAt is when the count begins again, if nothing is called before; zero for one that never does.
 	RetryAt time.Time
 }
 
@@ -40,7 +40,7 @@ func (e *QuotaExceededError) Error() string {
 	return fmt.Sprintf("quota %s: all %d calls are used", e.Quota.Name, e.Quota.Max)
 }
 
-// CurrentUsage is the count as it stands at a time: an empty one where it has begun anew since.
+// CurrentUsage is the count as it stands at a time: an empty one where it has begun again since.
 func (q Quota) CurrentUsage(c QuotaUsage, now time.Time) QuotaUsage {
 	if c.Used == 0 || q.hasPassed(c.First, q.Every, now) || q.hasPassed(c.Last, q.Idle, now) {
 		return QuotaUsage{}
@@ -48,13 +48,13 @@ func (q Quota) CurrentUsage(c QuotaUsage, now time.Time) QuotaUsage {
 	return c
 }
 
-// hasPassed says whether a span is over. One that began a whole span from now did so by a clock that has been put back
-// since, and is over too: nobody waits for that date.
+// hasPassed reports whether a span is over. One that began a whole span from now did so by a clock that has been put
+// back since, and is over too: nobody waits for that date.
 func (q Quota) hasPassed(since time.Time, span time.Duration, now time.Time) bool {
 	return span > 0 && now.Sub(since).Abs() >= span
 }
 
-// resetTime is when a count begins anew.
+// resetTime is when a count begins again.
 func (q Quota) resetTime(c QuotaUsage) (at time.Time) {
 	if q.Every > 0 {
 		at = c.First.Add(q.Every)

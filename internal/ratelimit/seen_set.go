@@ -21,7 +21,7 @@ type SeenSet struct {
 // maxSeenTexts is how many texts are remembered in one Life. What there is no room for is not taken for new.
 const maxSeenTexts = 1 << 16
 
-// AddIfNew says whether the text comes for the first time, and remembers it.
+// AddIfNew reports whether the text comes for the first time, and remembers it.
 func (o *SeenSet) AddIfNew(text string, now time.Time) bool {
 	sum := sha256.Sum256([]byte(text))
 	o.mu.Lock()
@@ -41,7 +41,7 @@ func (o *SeenSet) IsNew(text string, now time.Time) bool {
 	return !o.contains(sum, now) && len(o.current) < maxSeenTexts
 }
 
-// contains says whether a text has come before. The lock is held.
+// contains reports whether a text has come before. The lock is held.
 func (o *SeenSet) contains(sum [sha256.Size]byte, now time.Time) bool {
 	if gone := now.Sub(o.since); gone >= o.TTL || o.current == nil {
 		if o.previous = o.current; gone >= 2*o.TTL {

@@ -35,7 +35,7 @@ func (p *WindowLimiter) CheckRoom(name string, max int, now time.Time) (again ti
 	return p.pruneAndCheck(name, max, now)
 }
 
-// GiveBack gives back a call that was taken at a time, and was not made after all.
+// GiveBack returns back a call that was taken at a time, and was not made after all.
 func (p *WindowLimiter) GiveBack(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// An Edit changes one member of an object, by path. A nil Value removes the member; any other value replaces it, or
-// adds it at the end where it is missing. Objects on the way are made where they are missing (not for a removal).
-// A path has at least one name.
+// An Edit changes one member of an object, by path. A nil Value removes the member. Any other value replaces it, or
+// adds it at the end if it is missing. Missing objects on the path are created, except for a removal. A path has at
+// least one name.
 //
-// Of a name on the path that is repeated in its object only the last member counts, and only that one stays: readers do
-// not agree on which of them to believe, so an edit must not leave the other ones behind.
+// Of a repeated name on the path only the last member counts, and only that one stays. Parsers do not agree on repeated
+// names, so an edit must not leave the others behind.
 type Edit struct {
 	Path  []string
 	Value json.RawMessage
 }
 
-// Put is the edit that sets the member at path.
+// Put returns the edit that sets the member at path.
 func Put(value json.RawMessage, path ...string) Edit { return Edit{path, value} }
 
-// Drop is the edit that removes the member at path.
+// Drop returns the edit that removes the member at path.
 func Drop(path ...string) Edit { return Edit{Path: path} }
 
-// Apply carries out the edits, in order, on the object obj, which must be valid, and gives the new bytes; everything
-// else stays as it is, byte for byte. Nil or empty obj counts as {}. obj is not changed; where no edit has an effect
-// it is returned itself. A value on a path that is no object is replaced by one, but left alone by a removal.
+// Apply carries out the edits, in order, on the valid object obj and returns the new bytes. Everything else stays byte
+// for byte. Nil or empty obj counts as {}. Apply does not change obj, and returns it if no edit has an effect. A value
+// on a path that is not an object is replaced by one; a removal leaves it alone.
 func Apply(obj json.RawMessage, edits ...Edit) json.RawMessage {
 	for _, e := range edits {
 		obj = applyEdit(obj, e.Path, e.Value)
@@ -33,9 +33,9 @@ func Apply(obj json.RawMessage, edits ...Edit) json.RawMessage {
 	return obj
 }
 
-// MapValues changes the values of the members of the object obj, which must be valid, in one pass: to what f gives for
-// them. Everything else stays as it is, byte for byte; where f gives all of them as they are, or obj is no object, obj
-// is returned itself. A repeated name is given to f as often as it is there.
+// MapValues replaces the value of each member of the valid object obj by the result of f, in one pass. Everything else
+// stays byte for byte. It returns obj itself if f changes nothing or obj is not an object. f sees every member of a
+// repeated name.
 func MapValues(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMessage {
 	out := AppendObjectFunc(make([]byte, 0, len(obj)), obj,
 		func(dst []byte, m Member) []byte { return append(dst, f(m)...) })
@@ -45,7 +45,7 @@ func MapValues(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMe
 	return out
 }
 
-// MapElements changes the elements of an array, which must be valid, as MapValues does with members.
+// MapElements replaces the elements of a valid array, as MapValues does with members.
 func MapElements(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	out := AppendArrayFunc(make([]byte, 0, len(array)), array, func(dst []byte, element json.RawMessage) []byte {
 		return append(dst, f(element)...)
@@ -56,8 +56,8 @@ func MapElements(array json.RawMessage, f func(element json.RawMessage) json.Raw
 	return out
 }
 
-// AppendObjectFunc appends the object obj to dst, with what f appends for the value of each member in the place of the
-// value. Obj must be valid; what is no object is appended as it is. Everything but the values stays, byte for byte.
+// AppendObjectFunc appends the valid object obj to dst. In place of each value it appends what f appends. Everything
+// else stays byte for byte; a value that is not an object is appended unchanged.
 func AppendObjectFunc(dst []byte, obj json.RawMessage, f func(dst []byte, m Member) []byte) []byte {
 	at := 0
 	for m := range Members(obj) {
@@ -112,7 +112,7 @@ func applyEdit(obj json.RawMessage, path []string, value json.RawMessage) json.R
 	return replaceMembers(obj, hits, value)
 }
 
-// appendMember puts a member at the end of obj.
+// appendMember adds a member at the end of obj.
 func appendMember(obj json.RawMessage, name string, value json.RawMessage) json.RawMessage {
 	body := bytes.LastIndexByte(obj, '}')
 	if body < 0 {
@@ -129,7 +129,7 @@ func appendMember(obj json.RawMessage, name string, value json.RawMessage) json.
 	return append(out, obj[body:]...)
 }
 
-// replaceMembers gives the last of the members the value and cuts out the others; it cuts out all where value is nil.
+// replaceMembers sets the value of the last member and removes the others. A nil value removes all of them.
 func replaceMembers(obj json.RawMessage, members []Member, value json.RawMessage) json.RawMessage {
 	out := slices.Grow(json.RawMessage(nil), len(obj)+len(value))
 	at := 0

@@ -23,17 +23,17 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep a JSON value may nest before it is refused: a bound for every reader behind this one.
+// MaxDepth bounds the nesting of accepted JSON values, and so the work of every later reader.
 const MaxDepth = 512
 
-// A SyntaxError says where bytes stop being JSON as this package accepts it.
+// A SyntaxError reports the place where bytes stop being JSON as this package accepts it.
 type SyntaxError struct {
-	// Offset counts bytes from the start of what was read.
+	// Offset counts bytes from the start of the input.
 	Offset int
 	Reason string
 }
 
-// Error gives reason and offset.
+// Error returns reason and offset.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("json: %s at byte %d", e.Reason, e.Offset) }
 
 // Valid checks that b holds exactly one JSON value in valid UTF-8, nested no deeper than MaxDepth. The error is a
@@ -46,7 +46,7 @@ func Valid(b []byte) error {
 	return CheckEnd(b, end)
 }
 
-// CheckEnd checks what Skip does not: that nothing stands behind the value that ends at b[i], and that b is UTF-8.
+// CheckEnd checks the two things that SkipValue does not: nothing follows the value that ends at b[i], and b is UTF-8.
 func CheckEnd(b []byte, i int) error {
 	if i = SkipSpace(b, i); i != len(b) {
 		return &SyntaxError{i, "more than one value"}
@@ -61,15 +61,14 @@ func CheckEnd(b []byte, i int) error {
 	return &SyntaxError{good, "invalid UTF-8"}
 }
 
-// A Member is one member of an object: its name and its value, both as they stand in the bytes (the name with its
-// quotes).
+// A Member is one member of an object. Name and Value are parts of the object's bytes; the name has its quotes.
 type Member struct {
 	Name, Value json.RawMessage
 	// start is where the name begins, end where the value ends, in the object's bytes.
 	start, end int
 }
 
-// HasName says whether the member has this name. Escapes in the name are understood.
+// HasName reports whether the member has this name, after decoding its escapes.
 func (m Member) HasName(name string) bool {
 	raw := m.Name[1 : len(m.Name)-1]
 	if bytes.IndexByte(raw, '\\') < 0 {
@@ -79,8 +78,8 @@ func (m Member) HasName(name string) bool {
 	return s == name
 }
 
-// ResemblesName says whether the member has another name that some readers take for this one: letters of the other
-// case, those that fold to it (the long s, the sign for kelvin), and characters that nobody sees.
+// ResemblesName reports whether the member has a different name that some parsers accept for this one. Such names
+// differ in case, in letters that fold to it (the long s, the Kelvin sign), or in invisible characters.
 func (m Member) ResemblesName(name string) bool {
 	raw := m.Name[1 : len(m.Name)-1]
 	if len(raw) < len(name) || m.HasName(name) {
@@ -102,21 +101,20 @@ func (m Member) ResemblesName(name string) bool {
 	return strings.EqualFold(seen, name)
 }
 
-// Members goes through the members of the object in b, in order. It stops early at the first thing that is not valid
-// JSON, and yields nothing where b is not an object. Names and values are parts of b, not copies, and have no room to
-// append.
+// Members iterates over the members of the object in b, in order. It stops at the first invalid byte, and yields
+// nothing if b is not an object. Names and values are parts of b without room to append.
 func Members(b []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) { _, _ = ScanObject(b, yield) }
 }
 
-// Elements goes through the elements of the array in b, under the terms of Members.
+// Elements iterates over the elements of the array in b, under the terms of Members.
 func Elements(b []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		scanElements(b, func(start, end int) bool { return yield(b[start:end:end]) })
 	}
 }
 
-// scanElements gives the places of the elements of the array in b to each, until that says false.
+// scanElements calls each with the bounds of every element of the array in b, until it returns false.
 func scanElements(b []byte, each func(start, end int) bool) {
 	i := SkipSpace(b, 0)
 	if i >= len(b) || b[i] != '[' {
@@ -134,7 +132,7 @@ func scanElements(b []byte, each func(start, end int) bool) {
 	}
 }
 
-// ScanObject gives the members of the object in b to each, until that says false, and the end of the object.
+// ScanObject calls each with every member of the object in b until it returns false. It returns the end of the object.
 func ScanObject(b []byte, each func(Member) bool) (end int, err error) {
 	i := SkipSpace(b, 0)
 	if i >= len(b) || b[i] != '{' {
@@ -173,8 +171,7 @@ func ScanObject(b []byte, each func(Member) bool) (end int, err error) {
 	}
 }
 
-// Get finds the value at path in the object b; nil where there is none. Of a repeated name the last counts, as it does
-// for encoding/json and JavaScript.
+// Get returns the value at path in the object b; nil if it is missing. Of a repeated name the last member counts.
 func Get(b []byte, path ...string) json.RawMessage {
 	for _, name := range path {
 		var found json.RawMessage
@@ -191,15 +188,15 @@ func Get(b []byte, path ...string) json.RawMessage {
 	return b
 }
 
-// GetString gives the string at path; empty where there is none or it is no string.
+// GetString returns the string at path; "" if it is missing or not a string.
 func GetString(b []byte, path ...string) string {
 	s, _ := DecodeString(Get(b, path...))
 	return s
 }
 
-// MayContain says whether a word may be in JSON text, as a name or in a value: also where letters of it, "-" or "_"
-// are written as escapes, which no encoder does by itself. False is certain, and found out much faster than a large
-// text is read. The word may begin or end with the quotes of a name.
+// MayContain reports whether a word may be in JSON text, as a name or in a value. It returns true also if letters, "-"
+// or "_" are written as escapes, which no encoder does unasked. False is certain, and found much faster than a large
+// text is parsed. The word may begin or end with the quotes of a name.
 func MayContain(text []byte, word string) bool {
 	if containsWord(text, word) {
 		return true
@@ -217,8 +214,8 @@ func MayContain(text []byte, word string) bool {
 	}
 }
 
-// containsWord is bytes.Contains, but goes by the byte of the word that JSON text has the fewest of: each name and
-// each text in it begins with a quote.
+// containsWord is bytes.Contains, but searches for the byte of the word that is rarest in JSON text. Every name and
+// string begins with a quote.
 func containsWord(text []byte, word string) bool {
 	rare := len(word) / 2
 	for i := range len(word) {
@@ -240,7 +237,7 @@ func containsWord(text []byte, word string) bool {
 	return false
 }
 
-// DecodeString decodes the JSON string raw. It says false where raw is no string.
+// DecodeString decodes the JSON string raw. It returns false if raw is not a string.
 func DecodeString(raw json.RawMessage) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -275,8 +272,7 @@ func AppendQuoted(dst []byte, s string) []byte {
 	return append(AppendEscaped(append(dst, '"'), s), '"')
 }
 
-// AppendEscaped appends s to dst as Quote writes it, without the quotes: a part of a string that is written piece by
-// piece.
+// AppendEscaped appends s to dst as Quote writes it, without the quotes, for strings written piece by piece.
 func AppendEscaped(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	for i := 0; i < len(s); {
@@ -310,7 +306,7 @@ func AppendEscaped(dst []byte, s string) []byte {
 	return dst
 }
 
-// needsNoEscape says whether the eight bytes of s are ASCII, and stand in a string as they are. See plain.
+// needsNoEscape reports whether the eight bytes of s are ASCII and need no escape. See plainStringEnd.
 func needsNoEscape(s string) bool {
 	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(
 		s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56

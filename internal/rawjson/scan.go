@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// SkipValue finds the end of the JSON value that starts at or after b[i] (white space is passed over). It checks the
-// whole value but for the UTF-8 of its strings, without recursion. The error is a *SyntaxError.
+// SkipValue returns the end of the JSON value that starts at or after b[i], after white space. It checks the whole
+// value except the UTF-8 of its strings, without recursion. The error is a *SyntaxError.
 func SkipValue(b []byte, i int) (end int, err error) { return skipValueDepth(b, i, MaxDepth) }
 
-// skipValueDepth is Skip with a bound for the depth.
+// skipValueDepth is SkipValue with a bound for the depth.
 func skipValueDepth(b []byte, i, maxDepth int) (end int, err error) {
 	i = SkipSpace(b, i)
 	if i < len(b) && b[i] != '{' && b[i] != '[' {
@@ -48,8 +48,8 @@ func skipValueDepth(b []byte, i, maxDepth int) (end int, err error) {
 	}
 }
 
-// closeContainers goes on behind a value: out of the containers that end there, up to the next value in one that does
-// not. It returns how many containers are open then.
+// closeContainers continues after a value: it leaves the containers that end there, up to the next value in one that
+// does not. It returns the number of containers still open.
 func closeContainers(b []byte, i int, open []byte) (next, depth int, err error) {
 	for depth = len(open); depth > 0; {
 		kind := open[depth-1]
@@ -71,12 +71,13 @@ func closeContainers(b []byte, i int, open []byte) (next, depth int, err error) 
 	return i, 0, nil
 }
 
-// closingBracket is the other one of '{' and '}', or '[' and ']'.
+// closingBracket returns '}' for '{' and ']' for '['.
 func closingBracket(open byte) byte { return open + 2 }
 
-// Whitespace are what JSON has as white space.
+// Whitespace holds the white space characters of JSON.
 const Whitespace = " \t\r\n"
 
+// SkipSpace returns the index of the first byte of b[i:] that is not white space; len(b) if there is none.
 func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
 		i++
@@ -84,7 +85,7 @@ func SkipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipName passes over a member's name and its colon.
+// skipName skips a member's name and its colon.
 func skipName(b []byte, i int) (int, error) {
 	i = SkipSpace(b, i)
 	if i >= len(b) || b[i] != '"' {
@@ -101,7 +102,16 @@ func skipName(b []byte, i int) (int, error) {
 	return i + 1, nil
 }
 
-// skipScalar passes over anything but an object or an array.
+// SkipScalar returns the end of the string, number, true, false or null that starts at b[i]. It checks syntax, not the
+// UTF-8 of a string. The error is a *SyntaxError.
+func SkipScalar(b []byte, i int) (end int, err error) {
+	if i >= len(b) {
+		return i, &SyntaxError{i, "unexpected end"}
+	}
+	return skipScalar(b, i)
+}
+
+// skipScalar skips any value except an object or an array.
 func skipScalar(b []byte, i int) (int, error) {
 	word := ""
 	switch b[i] {
@@ -122,7 +132,7 @@ func skipScalar(b []byte, i int) (int, error) {
 	return i + len(word), nil
 }
 
-// skipString passes over the string that starts at b[i].
+// skipString skips the string that starts at b[i].
 func skipString(b []byte, i int) (int, error) {
 	for i = plainStringEnd(b, i+1); i < len(b); i = plainStringEnd(b, i) {
 		switch c := b[i]; {
@@ -139,11 +149,11 @@ func skipString(b []byte, i int) (int, error) {
 	return i, &SyntaxError{i, "unexpected end"}
 }
 
-// lowBits and tops are words that have the lowest and the highest bit of each of their eight bytes.
+// lowBits and highBits have the lowest and the highest bit of each of their eight bytes set.
 const lowBits, highBits = 0x0101010101010101, 0x8080808080808080
 
-// plainStringEnd is the index of the first byte of b[i:] that is not just a part of a string: a quote, a backslash, a
-// control character. It is len(b) where there is none.
+// plainStringEnd returns the index of the first quote, backslash or control character of b[i:]; len(b) if there is
+// none.
 func plainStringEnd(b []byte, i int) int {
 	// Strings are most of a large message, so eight bytes are looked at together. (x-ones*n) &^ x has the top bit of a
 	// byte set where the byte is below n. A borrow may set it in higher bytes too, but never in a lower one.
@@ -160,7 +170,7 @@ func plainStringEnd(b []byte, i int) int {
 	return i
 }
 
-// skipEscape passes over the escape that starts at b[i].
+// skipEscape skips the escape that starts at b[i].
 func skipEscape(b []byte, i int) (int, error) {
 	if i++; i >= len(b) {
 		return i, &SyntaxError{i, "unexpected end"}
@@ -183,7 +193,7 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// skipNumber passes over a number.
+// skipNumber skips a number.
 func skipNumber(b []byte, i int) (int, error) {
 	start := i
 	if b[i] == '-' {

@@ -28,10 +28,10 @@ const (
 	RiskNone
 )
 
-// String gives "high", "review", "low" or "none".
+// String returns "high", "review", "low" or "none".
 func (r ChangeRisk) String() string { return [...]string{"high", "review", "low", "none"}[r] }
 
-// MarshalText gives the word for it.
+// MarshalText returns the word for it.
 func (r ChangeRisk) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // A DefinitionChange is one difference between two definitions.
@@ -49,7 +49,7 @@ type DefinitionChange struct {
 // A Comparison is what a definition's change comes to.
 type Comparison struct {
 	Risk ChangeRisk `json:"risk"`
-	// NeedsApproval says that a person should be asked before the new definition takes the old one's place.
+	// NeedsApproval reports that a person should be asked before the new definition takes the old one's place.
 	NeedsApproval bool               `json:"ask"`
 	Changes       []DefinitionChange `json:"changes"`
 	// Reasons are what rules found in the new definition and not in the old one.
@@ -150,13 +150,13 @@ func classifyChange(path, name, before, after string) DefinitionChange {
 	return c
 }
 
-// isHarmlessTitleChange says whether a title's change tells nothing new: one comes or goes that says the name, or
+// isHarmlessTitleChange reports whether a title's change tells nothing new: one comes or goes that says the name, or
 // names one thing more.
 func isHarmlessTitleChange(name, before, after string) bool {
 	return (before == "" || after == "") && titleSaysName(before+after, name) || addsOneNoun(before, after)
 }
 
-// isProsePath says whether what stands at a path are words about a thing, and no value that a call or a schema has.
+// isProsePath reports whether what stands at a path are words about a thing, and no value that a call or a schema has.
 func isProsePath(path, before, after string) bool {
 	for _, v := range []string{before, after} {
 		if v != "" && v[0] != '"' {
@@ -183,7 +183,7 @@ func isProsePath(path, before, after string) bool {
 // namedMembers are the members of a schema whose members are named as the server likes.
 var namedMembers = map[string]bool{"properties": true, "patternProperties": true, "$defs": true, "definitions": true}
 
-// titledName gives the name of what the title at a path is that of; nothing where it has none.
+// titledName returns the name of what the title at a path is that of; nothing where it has none.
 func titledName(path, tool string) string {
 	parts := strings.Split(path, "/")
 	switch n := len(parts); {
@@ -205,13 +205,13 @@ func valueOrDefault(value, unsaid string) string {
 // countAddresses counts the URLs and mail addresses of a text.
 func countAddresses(text string) int { return strings.Count(text, "://") + strings.Count(text, "@") }
 
-// onOneLine gives a text of JSON with blanks in the place of the ends of lines.
+// onOneLine returns a text of JSON with blanks in the place of the ends of lines.
 func onOneLine(text string) string {
 	return strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ").Replace(text)
 }
 
-// linkLikeWords gives what in a text may lead somewhere: words with a "@", a colon and slashes, or a dot within. A dot
-// more makes them others, and of prose it does not.
+// linkLikeWords returns what in a text may lead somewhere: words with a "@", a colon and slashes, or a dot within. A
+// dot more makes them others, and of prose it does not.
 func linkLikeWords(text string) (all []string) {
 	text, _ = injection.CanonicalText(onOneLine(text))
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
@@ -229,7 +229,7 @@ func linkLikeWords(text string) (all []string) {
 	return all
 }
 
-// normalizedWords gives a text without what does not change its words: case, white space, punctuation.
+// normalizedWords returns a text without what does not change its words: case, white space, punctuation.
 func normalizedWords(text string) string {
 	text, _ = injection.CanonicalText(onOneLine(text))
 	return strings.Map(func(r rune) rune {
@@ -240,7 +240,7 @@ func normalizedWords(text string) string {
 	}, text)
 }
 
-// leafValues gives the values of a definition by path. The order of members does not count, nor that of "required",
+// leafValues returns the values of a definition by path. The order of members does not count, nor that of "required",
 // "enum" and "type", whose members are at their own text.
 func leafValues(raw json.RawMessage) map[string]string {
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -19,7 +19,7 @@ import (
 type Report struct {
 	Verdict CheckVerdict
 	Reasons []Finding
-	// Canonical is what may be shown to a model: the bytes that came but for the texts that were changed.
+	// Canonical is what may be shown to a model: the bytes that came except for the texts that were changed.
 	Canonical json.RawMessage
 	// Renamed has, by the names in Canonical, the names of properties and arguments as they came, where they are
 	// others. A name that would stand for two is not among them. Nil is none.
@@ -148,7 +148,7 @@ func (w *jsonWalker) checkString(i int) int {
 	return end
 }
 
-// quoteJSON gives a JSON string in which nothing is escaped that need not be.
+// quoteJSON returns a JSON string in which nothing is escaped that need not be.
 func quoteJSON(text string) []byte {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -255,7 +255,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	return out
 }
 
-// definitionTopic gives what a definition is about: the words of its name, its description and the names of its
+// definitionTopic returns what a definition is about: the words of its name, its description and the names of its
 // properties.
 func (w *jsonWalker) definitionTopic() injection.WordTopic {
 	if w.about != nil {
@@ -307,7 +307,7 @@ func (w *jsonWalker) currentProperty() string {
 	return ""
 }
 
-// isSchemaType says whether a text is one of the types of JSON Schema.
+// isSchemaType reports whether a text is one of the types of JSON Schema.
 func isSchemaType(text string) bool {
 	switch text {
 	case "string", "object", "number", "integer", "boolean", "array", "null":
@@ -316,7 +316,7 @@ func isSchemaType(text string) bool {
 	return false
 }
 
-// isSpokenProperty says whether a property has what is said to somebody: what stands there by default is a sentence.
+// isSpokenProperty reports whether a property has what is said to somebody: what stands there by default is a sentence.
 func isSpokenProperty(property string) bool {
 	switch strings.ToLower(property) {
 	case "message", "text", "body", "content", "prompt", "question", "comment", "reason", "subject", "greeting",
@@ -370,7 +370,7 @@ func (w *jsonWalker) addFindings(reasons []Finding) {
 	w.reasons = append(w.reasons, reasons...)
 }
 
-// isMisplacedOrder says whether a member that has a value, or a title of few words, has a sentence which tells
+// isMisplacedOrder reports whether a member that has a value, or a title of few words, has a sentence which tells
 // somebody what to do.
 func (s *Shield) isMisplacedOrder(member, text string) bool {
 	const fewest = 7
@@ -385,7 +385,7 @@ func (s *Shield) isMisplacedOrder(member, text string) bool {
 	return s.inspector.HasOrder(text)
 }
 
-// isPropertyReference says whether the value that the walker is at names a property, since "required" and its like
+// isPropertyReference reports whether the value that the walker is at names a property, since "required" and its like
 // must go on to match, or the argument of a prompt.
 func (w *jsonWalker) isPropertyReference() bool {
 	n := len(w.stack)
@@ -395,7 +395,7 @@ func (w *jsonWalker) isPropertyReference() bool {
 	return n > 1 && w.stack[n-1].array && !w.stack[n-2].array && w.stack[n-2].key == "required"
 }
 
-// isPlainKey says whether a key is a plain word, as nearly all are.
+// isPlainKey reports whether a key is a plain word, as nearly all are.
 func isPlainKey(key string) bool {
 	for i := range len(key) {
 		if b := key[i]; b >= utf8.RuneSelf || b < '$' {
@@ -405,7 +405,7 @@ func isPlainKey(key string) bool {
 	return true
 }
 
-// isSentenceLong says whether a name has as many words as a sentence.
+// isSentenceLong reports whether a name has as many words as a sentence.
 func isSentenceLong(name string) bool {
 	const most = 8
 	return strings.Count(name, "_")+strings.Count(name, "-") >= most || strings.Count(name, " ") > 2*most

@@ -77,12 +77,12 @@ func RuleNames(reasons []Finding) (names []string) {
 	return names
 }
 
-// isInTopMember says whether the walker is in the member of that name of the outermost object.
+// isInTopMember reports whether the walker is in the member of that name of the outermost object.
 func (w *jsonWalker) isInTopMember(name string) bool {
 	return len(w.stack) > 1 && !w.stack[0].array && w.stack[0].key == name
 }
 
-// isShownToPeople says whether a person is shown the value that the walker is at, and nothing refers to it.
+// isShownToPeople reports whether a person is shown the value that the walker is at, and nothing refers to it.
 func (w *jsonWalker) isShownToPeople() bool {
 	switch w.currentMember() {
 	case "message":

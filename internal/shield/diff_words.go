@@ -22,7 +22,7 @@ type DiffRun struct {
 	Text string
 }
 
-// DiffWords gives what differs between two texts, word by word. A character that cannot be seen is a word of its own.
+// DiffWords returns what differs between two texts, word by word. A character that cannot be seen is a word of its own.
 func DiffWords(before, after string) []DiffRun {
 	was, is := diffTokens(before), diffTokens(after)
 	var runs []DiffRun
@@ -67,7 +67,7 @@ func diffTokens(text string) (all []string) {
 	return all
 }
 
-// DiffWords gives what differs between the values before and after, as texts where both are.
+// DiffWords returns what differs between the values before and after, as texts where both are.
 func (c DefinitionChange) DiffWords() []DiffRun {
 	return DiffWords(jsonText(c.Before), jsonText(c.After))
 }
@@ -104,7 +104,7 @@ func (c DefinitionChange) Description() string {
 	return c.Class
 }
 
-// MarshalJSON gives the members of a change, and its Kind.
+// MarshalJSON returns the members of a change, and its Kind.
 func (c DefinitionChange) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Path   string     `json:"path"`
@@ -116,7 +116,7 @@ func (c DefinitionChange) MarshalJSON() ([]byte, error) {
 	}{c.Path, c.Class, c.Risk, c.Description(), c.Before, c.After})
 }
 
-// wideningOf says whether a schema takes more after the change (1), less (-1), or whether that is not known (0).
+// wideningOf reports whether a schema takes more after the change (1), less (-1), or whether that is not known (0).
 func (c DefinitionChange) wideningOf() int {
 	if !strings.Contains(c.Path, "Schema/") {
 		return 0
@@ -177,7 +177,7 @@ func compareBounds(keyword, before, after string) int {
 	return 0
 }
 
-// WorstChange gives the change that matters most: of the highest risk, and of these the one that says most of it by
+// WorstChange returns the change that matters most: of the highest risk, and of these the one that says most of it by
 // its class, an instruction before all others. Nil where nothing changed.
 func (c Comparison) WorstChange() *DefinitionChange {
 	classes := []string{"instruction", "address", "annotation", "schema", "wording", "cosmetic"}

@@ -18,8 +18,8 @@ const maxHostBytes = 1024
 var idnaProfile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false),
 	idna.CheckHyphens(false), idna.VerifyDNSLength(true))
 
-// NormalizeHost gives the host of an address in its ASCII form, in which no letter looks like another; false where a
-// host has characters that cannot be seen or turn the order of others, or is no name of a host. One that is ASCII
+// NormalizeHost returns the host of an address in its ASCII form, in which no letter looks like another; false where a
+// host has characters that cannot be seen or turn the order of others, or is not a name of a host. One that is ASCII
 // stays as it is.
 func NormalizeHost(host string) (ascii string, ok bool) {
 	if isASCII(host) {
@@ -38,25 +38,25 @@ func NormalizeHost(host string) (ascii string, ok bool) {
 	return ascii, true
 }
 
-// isASCII says whether a text is ASCII.
+// isASCII reports whether a text is ASCII.
 func isASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// isInvisibleInHost says whether a rune has no place in a host because nobody sees it. Joiners are for idna to judge,
-// which knows the scripts that need them, and selectors for injection.CanonicalText.
+// isInvisibleInHost reports whether a rune has no place in a host because nobody sees it. Joiners are for idna to
+// judge, which knows the scripts that need them, and selectors for injection.CanonicalText.
 func isInvisibleInHost(r rune) bool {
 	return r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.C, unicode.Z,
 		unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// isNotHostRune says whether a rune of an ASCII form is none of a name: a full-width slash becomes one.
+// isNotHostRune reports whether a rune of an ASCII form is none of a name: a full-width slash becomes one.
 func isNotHostRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
-// mixesAlphabets says whether a label of a host has letters of several alphabets, as one has that is made to look like
-// another. Han stands beside kana, hangul and bopomofo, and any of these beside Latin.
+// mixesAlphabets reports whether a label of a host has letters of several alphabets, as one has that is made to look
+// like another. Han stands beside kana, hangul and bopomofo, and any of these beside Latin.
 func mixesAlphabets(host string) bool {
 	if isASCII(host) && !strings.Contains(strings.ToLower(host), "xn--") || len(host) > maxHostBytes {
 		return false

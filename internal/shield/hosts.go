@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// namesNewHost says whether a text names a host that another one does not.
+// namesNewHost reports whether a text names a host that another one does not.
 func namesNewHost(before, after string) bool {
 	known := hostsIn(before)
 	for host := range hostsIn(after) {
@@ -31,7 +31,7 @@ var (
 	versionPrefix = lazyRegexp(`(?i)\b(?:versions?|ver|releases?|revision|build|section|chapter|clause)[\s:="']*$`)
 )
 
-// hostsIn gives the hosts and IP addresses that a text names, in lower case.
+// hostsIn returns the hosts and IP addresses that a text names, in lower case.
 func hostsIn(text string) map[string]bool {
 	text, _ = injection.CanonicalText(text)
 	text = unmaskDots.Replace(text)
@@ -88,7 +88,7 @@ var (
 	packagePrefixes = wordSet("com org net io java javax")
 )
 
-// looksLikeHost says whether a name with dots in it is a host's, by its last part.
+// looksLikeHost reports whether a name with dots in it is a host's, by its last part.
 func looksLikeHost(name string) bool {
 	labels := strings.Split(name, ".")
 	n := len(labels) - 1

@@ -22,7 +22,7 @@ func Fingerprint(definition json.RawMessage) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// canonicalDefinition gives the canonical form of a definition. Where it has none, it says false and gives the
+// canonicalDefinition returns the canonical form of a definition. Where it has none, it says false and gives the
 // definition itself.
 func canonicalDefinition(raw json.RawMessage) (text []byte, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -117,11 +117,11 @@ type PendingChange struct {
 	Definition json.RawMessage
 	Hash       string
 	At         time.Time
-	// Rejected says that a person wants nothing of it; else it waits for one.
+	// Rejected reports that a person wants nothing of it; else it waits for one.
 	Rejected bool
 }
 
-// sameAs says whether two pins say the same, whenever they were made.
+// sameAs reports whether two pins say the same, whenever they were made.
 func (p Pin) sameAs(q Pin) bool {
 	return p.Hash == q.Hash && (p.Pending == nil) == (q.Pending == nil) &&
 		(p.Pending == nil || p.Pending.Hash == q.Pending.Hash && p.Pending.Rejected == q.Pending.Rejected)
@@ -169,7 +169,7 @@ type PinOutcome struct {
 	Pinned map[string]json.RawMessage
 	// LeftOut says why tools of the list are not shown.
 	LeftOut map[string]string
-	// TooMany says that some are not shown because their server has named too many.
+	// TooMany reports that some are not shown because their server has named too many.
 	TooMany bool
 	// Changed are the pins that are new, or not what they were: to be kept.
 	Changed []Pin
@@ -219,8 +219,8 @@ func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(bef
 	return out
 }
 
-// withdrawnChanges gives the pins of tools that are not listed any more and made an offer: there is nothing to decide.
-// The pin stays, so that a tool does not come back as another one.
+// withdrawnChanges returns the pins of tools that are not listed any more and made an offer: there is nothing to
+// decide. The pin stays, so that a tool does not come back as another one.
 func withdrawnChanges(pins map[string]Pin, seen map[string]bool) (changed []Pin) {
 	for _, p := range pins {
 		if !seen[p.Tool] && p.Pending != nil {
@@ -254,7 +254,7 @@ func pinAfterListing(pin, lock Pin, l ListedTool, hash string, cosmetic func(bef
 	return pin
 }
 
-// IsCosmetic says whether a change needs nobody to look at it. One to what can be read in two ways does: it may say
+// IsCosmetic reports whether a change needs nobody to look at it. One to what can be read in two ways does: it may say
 // what it said before to the one reader only.
 func (s *Shield) IsCosmetic(before, after json.RawMessage) bool {
 	if _, ok := canonicalDefinition(after); !ok {

@@ -16,8 +16,8 @@ const (
 // PinnedParts are all parts that are pinned, the tools first.
 func PinnedParts() []string { return []string{"", PartPrompt, PartTemplate, PartInstructions} }
 
-// PinnedName gives the name under which a definition of a part is pinned; empty for one that has none, and where there
-// is no such part. A server has one text of instructions, which go by the name of their part.
+// PinnedName returns the name under which a definition of a part is pinned; empty for one that has none, and where
+// there is no such part. A server has one text of instructions, which go by the name of their part.
 func PinnedName(part string, definition json.RawMessage) string {
 	member, ok := map[string]string{"": "name", PartPrompt: "name", PartTemplate: "uriTemplate",
 		PartInstructions: "instructions"}[part]

@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// sameReading says whether two texts differ in nothing that their meaning hangs on. All signs count, but for those
-// that one writes in more ways: white space, the case of what begins a sentence, the full stop, or the mark of
+// sameReading reports whether two texts differ in nothing that their meaning hangs on. All signs count, except for
+// those that one writes in more ways: white space, the case of what begins a sentence, the full stop, or the mark of
 // exclamation, at the end, typographic quotes and dashes, bullets of lists, bold and backticks.
 func sameReading(before, after string) bool {
 	before, after = plainReading(before), plainReading(after)
@@ -44,7 +44,7 @@ const (
 	stressWords = stressWord + `(?: ` + stressWord + `)*`
 )
 
-// plainReading gives a text in its canonical form, with plain signs and without what stresses words.
+// plainReading returns a text in its canonical form, with plain signs and without what stresses words.
 func plainReading(text string) string {
 	text, _ = injection.CanonicalText(text)
 	text = plainTypography.Replace(text)
@@ -55,7 +55,7 @@ func plainReading(text string) string {
 	return trimBetweenScripts(withoutBackticks(text)) // last: stars within backticks or quotes are wildcards
 }
 
-// withoutBackticks takes the backticks away, but for those that part two words.
+// withoutBackticks takes the backticks away, except for those that part two words.
 func withoutBackticks(text string) string {
 	var b strings.Builder
 	at := 0
@@ -102,17 +102,17 @@ func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r)
 // A proseWord is a word with all signs that touch it.
 type proseWord struct {
 	text string
-	// begins says that a sentence, or a line, begins with it.
+	// begins reports that a sentence, or a line, begins with it.
 	begins bool
 }
 
-// readsSameAs says whether two words read the same: where both begin a sentence, a capital does not count.
+// readsSameAs reports whether two words read the same: where both begin a sentence, a capital does not count.
 func (w proseWord) readsSameAs(v proseWord) bool {
 	return w.text == v.text || w.begins && v.begins && withoutCapital(w.text) == withoutCapital(v.text)
 }
 
-// withoutCapital gives a word of letters without the capital that it begins with; what has other signs within may be a
-// name.
+// withoutCapital returns a word of letters without the capital that it begins with; what has other signs within may be
+// a name.
 func withoutCapital(word string) string {
 	bare := strings.Trim(word, `"'(),;:.!?`)
 	if bare == "" || strings.ContainsFunc(bare, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' }) {
@@ -156,8 +156,8 @@ func withoutFinalStop(word string) string {
 	return word
 }
 
-// titleSaysName says whether a title has the words of the name beside it and no others; of a schema's that stands for
-// the whole, also with what libraries add.
+// titleSaysName reports whether a title has the words of the name beside it and no others; of a schema's that stands
+// for the whole, also with what libraries add.
 func titleSaysName(title, name string) bool {
 	rest, ok := strings.CutPrefix(lowerLettersOnly(title), lowerLettersOnly(name))
 	return ok && name != "" && slices.Contains([]string{"", "arguments", "args", "input", "output", "result"}, rest) &&
@@ -167,7 +167,7 @@ func titleSaysName(title, name string) bool {
 		})
 }
 
-// lowerLettersOnly gives the letters and digits of a text, in lower case.
+// lowerLettersOnly returns the letters and digits of a text, in lower case.
 func lowerLettersOnly(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isWordRune(r) || unicode.IsMark(r) {
@@ -190,7 +190,7 @@ var riskyWords = wordSet(`delete deletes remove erase wipe drop destroy purge tr
 		secret secrets password passwords passphrase token tokens key keys credential credentials private root sudo admin system disk disks drive
 		home database databases account accounts tmp temp etc usr var bin dev proc sys opt mnt lib`)
 
-// addsOneNoun says whether a title says what it said, and names one thing more: "issue" is then "issue or pull
+// addsOneNoun reports whether a title says what it said, and names one thing more: "issue" is then "issue or pull
 // request".
 func addsOneNoun(before, after string) bool {
 	rest, ok := strings.CutPrefix(after, before)
@@ -203,7 +203,7 @@ func lazyRegexp(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
-// wordSet gives the words of a text.
+// wordSet returns the words of a text.
 func wordSet(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, word := range strings.Fields(text) {

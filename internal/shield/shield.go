@@ -25,10 +25,10 @@ const (
 	VerdictClean
 )
 
-// String gives "held", "blanked", "flagged" or "clean".
+// String returns "held", "blanked", "flagged" or "clean".
 func (v CheckVerdict) String() string { return [...]string{"held", "blanked", "flagged", "clean"}[v] }
 
-// MarshalText gives the word for it.
+// MarshalText returns the word for it.
 func (v CheckVerdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 // WeighedRule is the Rule of what no rule met: a sentence is flagged by what its words weigh, which errs now and then.
@@ -51,7 +51,7 @@ type Finding struct {
 	Excerpt string `json:"excerpt,omitempty"`
 }
 
-// affectsVerdict says whether a reason makes a verdict other than Clean.
+// affectsVerdict reports whether a reason makes a verdict other than Clean.
 func (r Finding) affectsVerdict() bool { return r.Action != "noted" && r.Action != "cut" }
 
 // TextCaps are the most bytes a text of a definition may have. Zero is the default: 1,024 for a description, 2,048 for

@@ -122,7 +122,7 @@ func testAppendIsWholeOrNothing(t *testing.T, p OpenStore) {
 	if !ok || f.Code != drawbridge.InvalidInput || f.Kind != drawbridge.Backend || f.Ambiguous {
 		t.Errorf("error %#v, want a fault of the backend, InvalidInput", err)
 	}
-	if want := "its definition is no JSON"; err == nil || f.Err == nil || !strings.Contains(err.Error(), want) ||
+	if want := "its definition is not JSON"; err == nil || f.Err == nil || !strings.Contains(err.Error(), want) ||
 		strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error %v; want %q and nothing of the definition", err, want)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A EventKind says what an event is about.
+// An EventKind says what an event is about.
 type EventKind string
 
 // The kinds of event: what speaks against a server, what speaks for it, and what a person or we ourselves set.

@@ -113,7 +113,7 @@ func (a EventHistory) Compacted(r ScoreRules) EventHistory {
 	return a
 }
 
-// RecentReasons gives the last events that explain a score, the newest first: not the calls that succeeded.
+// RecentReasons returns the last events that explain a score, the newest first: not the calls that succeeded.
 func (a EventHistory) RecentReasons(most int) (out []Event) {
 	for _, e := range slices.Backward(a.Events) {
 		if e.Kind != CallSucceeded && len(out) < most {

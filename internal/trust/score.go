@@ -53,7 +53,7 @@ type ScoreState struct {
 	at            time.Time
 	missingBefore float64
 	pendingMilli  int
-	// quarantined says that the server was quarantined before that moment, falls how often it fell so low before.
+	// quarantined reports that the server was quarantined before that moment, falls how often it fell so low before.
 	quarantined bool
 	falls       fallHistory
 }
@@ -79,13 +79,13 @@ func (r ScoreRules) missingScoreAt(s ScoreState, now time.Time) float64 {
 // event and t the time since.
 func (r ScoreRules) Score(s ScoreState, now time.Time) float64 { return 1 - r.missingScoreAt(s, now) }
 
-// IsQuarantined says whether a server is quarantined at a time.
+// IsQuarantined reports whether a server is quarantined at a time.
 func (r ScoreRules) IsQuarantined(s ScoreState, now time.Time) bool {
 	held := s.quarantined || r.isBelowThreshold(s)
 	return held && (r.Score(s, now) < r.releaseScore() || now.Before(r.fallsAfter(s).quarantinedUntil))
 }
 
-// isBelowThreshold says whether the score is under the threshold at the moment of the last events.
+// isBelowThreshold reports whether the score is under the threshold at the moment of the last events.
 func (r ScoreRules) isBelowThreshold(s ScoreState) bool { return 1-s.missingScore() < r.threshold() }
 
 // QuarantineEnd is when a quarantine ends if nothing more happens: the first millisecond at which Quarantined says so.
