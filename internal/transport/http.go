@@ -184,8 +184,8 @@ func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessa
 	return mcp.Message{}, err
 }
 
-// Kept says whether a legacy server keeps a session, and so can ask in the midst of a request.
-func (h *HTTPConn) Kept() bool { return h.session.Load().hasID() }
+// HasSession reports whether the legacy server keeps a session. Only then can it send requests during a call.
+func (h *HTTPConn) HasSession() bool { return h.session.Load().hasID() }
 
 // isModernRequest says whether a message is of the modern generation.
 func isModernRequest(params json.RawMessage) bool {

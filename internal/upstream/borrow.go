@@ -9,26 +9,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A stateless caller says with each request what it can be asked; a server of the stateful generation hears that once a
-// session. So such callers have sessions beside the home, one for each kind of client, which are opened with what that
-// client declares. Nothing tells which call a question or a log line belongs to: a pipe has one stream for everything,
-// and over HTTP the reference servers ask on the stream outside requests. So a session for callers who can be asked,
-// or want to hear log lines, has one call at a time, and is called a lane.
+// A stateless caller declares with each request what it can be asked; a stateful server learns that once a session.
+// Such callers therefore use sessions beside the primary one, one for each kind of client. They are opened with the
+// capabilities that client declared.
+//
+// Nothing tells which call a server request or a log line belongs to. A pipe has one stream, and over HTTP the
+// reference servers ask on the stream outside requests. A session for callers that can be asked, or that want log
+// lines, has one call at a time; its key has a slot.
 
 const (
-	// maxExtraSessions is how many sessions for one principal's stateless callers an endpoint has where each takes a
-	// process, maxExtraSessionsHTTP where it does not; maxPrivateSessions and maxPrivateSessionsHTTP are how many for
-	// its stateful ones. The one that was idle longest makes room.
+	// maxExtraSessions bounds the sessions of a server for one principal's stateless callers, each of them a process;
+	// maxExtraSessionsHTTP bounds those over HTTP. maxPrivateSessions and maxPrivateSessionsHTTP bound the sessions for
+	// stateful callers. When a bound is reached, the session that was idle longest is ended.
 	maxExtraSessions       = 16
 	maxExtraSessionsHTTP   = 128
 	maxPrivateSessions     = 64
 	maxPrivateSessionsHTTP = 4096
-	// extraIdleTimeout is how long one for stateless callers may go unused.
+	// extraIdleTimeout is how long a session for stateless callers may go unused.
 	extraIdleTimeout = time.Minute
 )
 
-// sessionKeyFor says which session a call belongs on, for a client of that kind. It is the home where the server's era
-// is not known yet. It needs mu.
+// sessionKeyFor returns the key of the session for a call from a client of that kind. While the server's era is unknown
+// it returns the primary key. It needs mu.
 func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) sessionKey {
 	if e.era == 0 {
 		return e.primaryKey()
@@ -38,7 +40,7 @@ func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) session
 	if c.Era != 0 && e.era.Has(c.Era) {
 		k.era = c.Era
 	}
-	if e.sessionlessLegacy && canBeAsked(c) {
+	if e.sessionlessLegacy && e.pool.clients.canBeAsked(c) {
 		k.era = drawbridge.Modern
 	}
 	if e.config.Share == "all" && e.config.Credentials != config.PerCallerCredentials {
@@ -52,7 +54,7 @@ func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) session
 	case k.era == drawbridge.Modern:
 	case kind != "" && c.Era == drawbridge.Modern:
 		k.clientKind, k.principal = kind, e.callerAuth().PrincipalFor(c)
-		if canBeAsked(c) || e.wantsLog(call) {
+		if e.pool.clients.canBeAsked(c) || e.wantsLog(call) {
 			k.slot = 1
 		}
 	case kind != "" && !e.needsPrivateSession(c):
@@ -66,21 +68,22 @@ func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) session
 	return k
 }
 
-// needsPrivateSession says whether a stateful caller has a session of its own: where that takes no process, where the
-// server is known to ask, and where the caller has one. Most servers never ask: with them the callers of one kind
-// share a session that was opened with what they declare. The first question there is passed on where it is known
-// whose it is. It needs mu.
+// needsPrivateSession reports whether a stateful caller gets a session of its own. It does over HTTP, where a session
+// takes no process; with a server known to send requests; and if it already has one. Most servers never send requests,
+// so callers of one kind share a session opened with their capabilities. The first request there is passed on if its
+// caller is known. It needs mu.
 func (e *managedServer) needsPrivateSession(c drawbridge.Caller) bool {
 	return e.config.URL != "" || e.asksClients || e.pool.callerSessions.logLevel(c.Session) != "" ||
 		e.sessions[sessionKey{era: drawbridge.Legacy, principal: c.Principal, session: c.Session}] != nil
 }
 
-// clientKindFor tells kinds of client apart, for those who may need a session of their kind: by what they say of
-// themselves, however they write it. It is empty for others.
+// clientKindFor returns a key for clients that declared the same and may need a session of their kind; "" for other
+// callers.
 func (e *managedServer) clientKindFor(call drawbridge.Call) string {
 	c := call.Caller
 	isolated := e.config.Isolate == "session" && c.Session == ""
-	declares := canBeAsked(c) || declaresExtensions(c)
+	traits := e.pool.clients.traits(c)
+	declares := e.pool.clients.canBeAsked(c) || traits.declaresExtensions
 	switch {
 	case c.Era == drawbridge.Modern:
 		declares = declares || e.wantsLog(call)
@@ -88,24 +91,24 @@ func (e *managedServer) clientKindFor(call drawbridge.Call) string {
 		if !declares || e.config.Isolate == "session" {
 			return ""
 		}
-		return clientKind(c)
+		return traits.kind
 	default:
 		declares = false
 	}
 	if !isolated && (!declares || e.speaksEra(drawbridge.Modern)) {
 		return ""
 	}
-	return clientKind(c)
+	return traits.kind
 }
 
-// speaksEra says whether the server is known to speak a generation.
+// speaksEra reports whether the server is known to speak a protocol era.
 func (e *managedServer) speaksEra(era drawbridge.ProtocolEra) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.era.Has(era)
 }
 
-// maxGroupSessions is how many sessions of a crowd there may be.
+// maxGroupSessions returns how many sessions the group of a key may have.
 func (e *managedServer) maxGroupSessions(k sessionKey) int {
 	switch {
 	case e.config.URL != "" && k.session != "":
@@ -118,7 +121,7 @@ func (e *managedServer) maxGroupSessions(k sessionKey) int {
 	return maxExtraSessions
 }
 
-// wantsLog says whether the caller wants log lines, which on a shared session could be anybody's.
+// wantsLog reports whether the caller asked for log lines. On a shared session such lines cannot be attributed.
 func (e *managedServer) wantsLog(call drawbridge.Call) bool {
 	if call.Caller.Era == drawbridge.Modern {
 		return requestedLogLevel(call.Params) != ""
@@ -126,8 +129,8 @@ func (e *managedServer) wantsLog(call drawbridge.Call) bool {
 	return call.Caller.Session != "" && e.pool.callerSessions.logLevel(call.Caller.Session) != ""
 }
 
-// claimSlot gives the session that a call is to use; of lanes the first that is free, which is the call's until
-// release. It says false where all lanes are in use. It needs mu.
+// claimSlot returns the key of the session for a call. Of a key with slots it claims the first free one until
+// releaseSlot. It returns false when all slots are in use. It needs mu.
 func (e *managedServer) claimSlot(k sessionKey) (sessionKey, bool) {
 	if k.slot == 0 {
 		return k, true
@@ -149,7 +152,7 @@ func (e *managedServer) claimSlot(k sessionKey) (sessionKey, bool) {
 	return fresh, fresh.slot > 0
 }
 
-// releaseSlot gives a claimed session back. It needs mu.
+// releaseSlot frees a claimed slot. It needs mu.
 func (e *managedServer) releaseSlot(k sessionKey) {
 	if e.claimedSlots[k] {
 		delete(e.claimedSlots, k)
@@ -157,14 +160,14 @@ func (e *managedServer) releaseSlot(k sessionKey) {
 	}
 }
 
-// wakeWaiters wakes those that wait for a lane, or for room. It needs mu.
+// wakeWaiters wakes calls that wait for a slot or for room. It needs mu.
 func (e *managedServer) wakeWaiters() {
 	close(e.slotFreed)
 	e.slotFreed = make(chan struct{})
 }
 
-// A sessionGroup are the sessions that count together against what there may be: one principal's, for its stateless
-// callers or for its stateful ones.
+// A sessionGroup identifies sessions counted against one bound: one principal's, for its stateless callers or for its
+// stateful ones.
 type sessionGroup struct {
 	principal string
 	private   bool
@@ -172,11 +175,11 @@ type sessionGroup struct {
 
 func (k sessionKey) group() sessionGroup { return sessionGroup{k.principal, k.session != ""} }
 
-// isExtra says whether the session is one of those that are counted: there may be any number of kinds of caller.
+// isExtra reports whether the session counts against its group's bound.
 func (k sessionKey) isExtra() bool { return k.session != "" || k.clientKind != "" }
 
-// makeRoom says whether one more session may be opened. Where there are as many as there may be it ends the one that
-// was idle longest, and there is room when that has ended. It needs mu.
+// makeRoom reports whether one more session may be opened. At the bound it ends the session that was idle longest;
+// there is room once that has ended. It needs mu.
 func (e *managedServer) makeRoom(k sessionKey) bool {
 	if !k.isExtra() || e.groupSizes[k.group()] < e.maxGroupSessions(k) {
 		return true
@@ -196,7 +199,7 @@ func (e *managedServer) makeRoom(k sessionKey) bool {
 	return false
 }
 
-// adjustGroupSize counts a session that is opened, or has ended. It needs mu.
+// adjustGroupSize adds n to the size of the key's group. It needs mu.
 func (e *managedServer) adjustGroupSize(k sessionKey, n int) {
 	if !k.isExtra() {
 		return
@@ -210,14 +213,14 @@ func (e *managedServer) adjustGroupSize(k sessionKey, n int) {
 	}
 }
 
-var errAllBusy = errors.New("every session with it has a call in progress, or one that waits for its caller")
+var errAllBusy = errors.New("every session is busy with a call or waits for its caller; try again later")
 
 // maxBorrowTries bounds how often a call waits for a session that is gone again before the call could be sent.
 const maxBorrowTries = 4
 
-// borrowSession gives a session for a call, opened if it must be; giveBack ends that.
+// borrowSession returns a session for a call, and opens it if necessary. The caller ends the use with returnSession.
 func (e *managedServer) borrowSession(ctx context.Context, call drawbridge.Call, step string) (s *session, err error) {
-	var mine sessionKey // the lane, once there is one
+	var mine sessionKey // the claimed slot, if any
 	defer func() {
 		if err != nil && mine.slot > 0 {
 			e.mu.Lock()
@@ -225,7 +228,7 @@ func (e *managedServer) borrowSession(ctx context.Context, call drawbridge.Call,
 			e.releaseSlot(mine)
 		}
 	}()
-	var patience time.Time // the end of the wait for a lane, once there is one
+	var patience time.Time // when the wait for a slot ends, once it has begun
 	kind := e.clientKindFor(call)
 	for tries := 0; tries < maxBorrowTries; {
 		if err := ctx.Err(); err != nil {
@@ -264,15 +267,15 @@ func (e *managedServer) borrowSession(ctx context.Context, call drawbridge.Call,
 			return nil, e.unavailableFault(step, err)
 		}
 	}
-	return nil, e.unavailableFault(step, errors.New("it ends as soon as it starts"))
+	return nil, e.unavailableFault(step, errors.New("the session ends as soon as it starts"))
 }
 
-// unsentFault is why a call did not leave us.
+// unsentFault returns the fault for a call that was not sent.
 func (e *managedServer) unsentFault(step string, err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: step, Err: err}
 }
 
-// canUseSession says whether a call has a session to enter, or one may be opened for it. It needs mu.
+// canUseSession reports whether a call has a session to use, or one may be opened. It needs mu.
 func (e *managedServer) canUseSession(k sessionKey) bool {
 	if s := e.sessions[k]; s != nil && !s.isOver() || e.openings[k] != nil {
 		return true
@@ -280,7 +283,7 @@ func (e *managedServer) canUseSession(k sessionKey) bool {
 	return e.makeRoom(k)
 }
 
-// waitForSlot waits until a lane is free, or a session has ended.
+// waitForSlot waits until a slot is free or a session has ended.
 func (e *managedServer) waitForSlot(ctx context.Context, freed <-chan struct{}, until time.Time, step string) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -296,14 +299,14 @@ func (e *managedServer) waitForSlot(ctx context.Context, freed <-chan struct{}, 
 	}
 }
 
-// An openingWait opening is to be looked at when wait is closed.
+// An openingWait is an opening and the channel to wait for.
 type openingWait struct {
 	o    *sessionOpening
 	wait <-chan struct{}
 }
 
-// recentFailure gives what went wrong when the session, or the home, was opened last, where that is only a moment ago.
-// It needs mu.
+// recentFailure returns the error of the last opening of this session, or of the primary one, if it is recent. It needs
+// mu.
 func (e *managedServer) recentFailure(k sessionKey) error {
 	for _, k := range []sessionKey{k, e.primaryKey()} {
 		if err := e.failures.lastError(k); err != nil && !e.signedInSince(k.principal, err) {
@@ -313,8 +316,8 @@ func (e *managedServer) recentFailure(k sessionKey) error {
 	return nil
 }
 
-// acquireOrOpen gives the session of a key for one more call, or the opening to wait for. It is called with mu held and
-// returns without.
+// acquireOrOpen returns the session of a key for one more call, or the opening to wait for. It is called with mu held
+// and returns without.
 func (e *managedServer) acquireOrOpen(k sessionKey, call drawbridge.Call, step string) (*session, openingWait, error) {
 	defer e.mu.Unlock()
 	s := e.sessions[k]
@@ -346,9 +349,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// returnSession ends what borrow began; open says that the server may still be at the call. Over HTTP a cancellation
-// can overtake what it is for, and the server then waits for answers: so the session ends, and no other call has that
-// lane with it.
+// returnSession ends the use of a borrowed session. Set open if the server may still be working on the call: over HTTP
+// a cancellation can overtake its request. A session with a slot then ends, so that no other call shares it.
 func (e *managedServer) returnSession(s *session, open bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -368,4 +370,4 @@ func (e *managedServer) returnSession(s *session, open bool) {
 	e.releaseSlot(s.key)
 }
 
-var errSingleUse = errors.New("its last call is over")
+var errSingleUse = errors.New("the session was for one call, which is over")

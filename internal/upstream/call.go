@@ -11,21 +11,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/interop"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/oauth"
-	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// Do carries a call to a server, which is mounted first if it must be, and gives its result object as the server sent
-// it, but for its name for itself. An error is a *drawbridge.Fault: one with Raw for what the server answered, a
-// Transient one for a server that is away, an Ambiguous one where the server may have done what was asked. A call that
-// was not sent is sent once more; one of unknown outcome whose repetition the server has said to be harmless is so at
-// most twice, after a pause.
+// Do makes a call to a server and returns its result object. It mounts the server first if necessary. The result is as
+// the server sent it, less the server's name for itself. An error is a *drawbridge.Fault: with Raw for an error
+// response, Transient for a server that is away, Ambiguous if the call may have taken effect.
 //
-// Where caller and server are of different generations, what the server asks in the midst of the call reaches the
-// caller in the caller's own way. A stateful caller is asked by its Peer, as often as the server answers that it needs
-// input. A stateless one gets a result that asks for input, with a requestState that names the call, which goes on
-// meanwhile: the same call with the answers and that state goes on with it. Such a state is good once, for the
-// caller's principal, and until the call's time limit or [Options.ParkTime] ends the call.
+// A call that was not sent is sent once more. A call of unknown outcome is repeated at most twice, after a pause, and
+// only if the server declared that repeating is harmless.
+//
+// If caller and server speak different eras, a server request during the call reaches the caller in the caller's own
+// form. A stateful caller is asked by its Peer as often as the server answers that it needs input. A stateless caller
+// gets a result that asks for input, with a requestState that names the call, which goes on meanwhile. Repeating the
+// call with the answers and that state resumes it. The state is good once, for the caller's principal, until the call's
+// time limit or [Options.ParkTime].
+//
+// The layers below, from the outside in: callAcrossGenerations (protocol eras), callWithSignIn (sign-in during the
+// call), callWithRetry (session and retries), callTask (tools that exist only as tasks), roundTrip (one request on the
+// session). interop.CallEnv leads back into callWithSignIn for every repeated round.
 func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
 	e, err := f.serverByID(id)
 	if err != nil {
@@ -36,7 +40,7 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 	return result, e.callerAuth().RedactSignInURL(call.Caller, err)
 }
 
-// callAcrossGenerations carries a call in the way that caller and server can be brought together.
+// callAcrossGenerations makes a call and translates between the protocol eras of caller and server.
 func (f *Fleet) callAcrossGenerations(ctx context.Context, e *managedServer, call drawbridge.Call) (
 	drawbridge.Result, error) {
 	call.Caller.Capabilities = e.allowedCapabilities(call.Caller)
@@ -55,27 +59,28 @@ func (f *Fleet) callAcrossGenerations(ctx context.Context, e *managedServer, cal
 	}
 	result, err := e.callWithRetry(ctx, f, call)
 	if e.needsUserSignIn(call, err) {
-		return f.pool.parkedCalls.BeginCall(ctx, e.callEnv(f, call), call) // it was refused, and can be carried again
+		return f.pool.parkedCalls.BeginCall(ctx, e.callEnv(f, call), call) // refused, so it may be sent again
 	}
 	return interop.TranslateElicitationError(result, err)
 }
 
-// allowedCapabilities gives what the server may hear of what its caller can be asked: not every server puts forms
-// before everybody.
+// allowedCapabilities returns the capabilities that the server may learn: elicitation is left out if the rules block
+// it.
 func (e *managedServer) allowedCapabilities(c drawbridge.Caller) json.RawMessage {
-	if !mcp.DeclaresAny(c.Capabilities, "elicitation") || e.pool.o.Elicitation.BlockReason(e.config, c) == "" {
+	traits := e.pool.clients.traits(c)
+	if !traits.declaresElicitation || e.pool.o.Elicitation.BlockReason(e.config, c) == "" {
 		return c.Capabilities
 	}
-	return rawjson.Apply(c.Capabilities, rawjson.Drop("elicitation"))
+	return traits.withoutElicitation
 }
 
-// mayAskLegacyWay says whether the server may ask a stateless caller in a way that the caller's generation has no
-// words for: it is, or may turn out to be, of the stateful one, and the caller has something that may be asked.
+// mayAskLegacyWay reports whether the server may send requests that a stateless caller's era does not have. That is so
+// for a server that is, or may turn out to be, stateful, and a caller that accepts requests.
 func (e *managedServer) mayAskLegacyWay(c drawbridge.Caller) bool {
-	return canBeAsked(c) && !e.speaksEra(drawbridge.Modern)
+	return e.pool.clients.canBeAsked(c) && !e.speaksEra(drawbridge.Modern)
 }
 
-// serverCapabilities gives what the server was last known to declare.
+// serverCapabilities returns the last known capabilities of the server.
 func (e *managedServer) serverCapabilities() json.RawMessage {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,7 +90,7 @@ func (e *managedServer) serverCapabilities() json.RawMessage {
 	return e.listing.Capabilities
 }
 
-// callEnv is the way of one call to the server and back.
+// callEnv returns the environment in which interop makes the requests of one call.
 func (e *managedServer) callEnv(f *Fleet, call drawbridge.Call) interop.CallEnv {
 	step := e.describeCall(call)
 	carry := func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
@@ -106,7 +111,7 @@ func (e *managedServer) callEnv(f *Fleet, call drawbridge.Call) interop.CallEnv 
 	}
 }
 
-// callWithRetry carries a call to the server and its answer back.
+// callWithRetry makes a call on a session and repeats it as far as Do allows.
 func (e *managedServer) callWithRetry(ctx context.Context, f *Fleet, call drawbridge.Call) (drawbridge.Result, error) {
 	step, resent, repeats := e.describeCall(call), false, 0
 	for {
@@ -141,8 +146,8 @@ func (e *managedServer) callWithRetry(ctx context.Context, f *Fleet, call drawbr
 	}
 }
 
-// checkAdmission waits until what the server lists on the session's connection was told, and asks whether the call may
-// still be made: what it is about may be something else by now than what its caller was shown.
+// checkAdmission waits until the listing of the session's connection was published, then asks AdmitCall. The tool may
+// have changed since its caller saw it.
 func (e *managedServer) checkAdmission(ctx context.Context, f *Fleet, s *session, call drawbridge.Call,
 	step string) error {
 	if f.options.AdmitCall == nil {
@@ -150,7 +155,7 @@ func (e *managedServer) checkAdmission(ctx context.Context, f *Fleet, s *session
 	}
 	e.mu.Lock()
 	o := s.opening
-	if o == nil && !e.listedThisRun { // beside the home, which is what is listed
+	if o == nil && !e.listedThisRun { // an extra session: the primary one is listed
 		o = e.requestSession(e.primaryKey(), nil)
 	}
 	e.mu.Unlock()
@@ -161,14 +166,14 @@ func (e *managedServer) checkAdmission(ctx context.Context, f *Fleet, s *session
 		err = s.listErr
 	}
 	e.mu.Unlock()
-	// else it is not for want of the caller's own entrance
+	// otherwise only the caller's own sign-in is missing
 	if err != nil && (s.isPrimary() || s.key.principal == e.pool.o.Principal) {
-		return e.unavailableFault(step, fmt.Errorf("what it lists now is not known: %w", err))
+		return e.unavailableFault(step, fmt.Errorf("list its tools: %w", err))
 	}
 	return f.options.AdmitCall(ctx, e.config.ID, call)
 }
 
-// callFault is why a call on this session has no result.
+// callFault returns the fault for a call without a result on this session.
 func (s *session) callFault(ctx context.Context, step string, err error) *drawbridge.Fault {
 	switch {
 	case ctx.Err() != nil:
@@ -181,13 +186,13 @@ func (s *session) callFault(ctx context.Context, step string, err error) *drawbr
 	return s.server.callFault(step, err)
 }
 
-// isUndelivered says whether a request surely did not reach the server's tools: it was not sent, or its session was
+// isUndelivered reports whether a request surely did not reach the server's tools: it was not sent, or its session was
 // unknown.
 func isUndelivered(err error) bool {
 	return errors.Is(err, transport.ErrClosed) || errors.Is(err, transport.ErrSessionExpired)
 }
 
-// describeCall names a call for faults: "call echo on github".
+// describeCall returns the step name of a call for faults: "call echo on github".
 func (e *managedServer) describeCall(call drawbridge.Call) string {
 	name, _ := mcp.TargetName(call.Method, call.Params)
 	if call.Method == mcp.MethodToolsCall && name != "" {
@@ -196,7 +201,7 @@ func (e *managedServer) describeCall(call drawbridge.Call) string {
 	return fmt.Sprintf("%s on %s", call.Method, e.config.ID)
 }
 
-// isRepeatable says whether a call may be sent twice: reading always may, a tool when the server says so.
+// isRepeatable reports whether a call may be sent twice: reads always, tools if the server says so.
 func (e *managedServer) isRepeatable(call drawbridge.Call) bool {
 	if call.Method != mcp.MethodToolsCall {
 		return true
@@ -208,7 +213,7 @@ func (e *managedServer) isRepeatable(call drawbridge.Call) bool {
 	return listing != nil && isToolRepeatable(listing.Tools, name)
 }
 
-// callTimeout is how long a call may go without an answer or progress.
+// callTimeout returns how long a call may go without an answer or progress.
 func (e *managedServer) callTimeout() time.Duration {
 	if e.config.Timeout > 0 {
 		return e.config.Timeout
@@ -216,7 +221,7 @@ func (e *managedServer) callTimeout() time.Duration {
 	return e.pool.o.CallTimeout
 }
 
-// roundTrip carries a call over a session.
+// roundTrip sends one request of a call on the session and returns its result.
 func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	s.raiseLogLevel(ctx, call)
 	x := newInFlightCall(ctx, s, call, s.server.callTimeout(), s.server.log)
@@ -234,20 +239,20 @@ func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.Raw
 	if !interop.MayNeedInput(result) {
 		return result, nil
 	}
-	if call.Caller.Era == drawbridge.Modern { // whatever words a server of sessions may use
+	if call.Caller.Era == drawbridge.Modern { // a stateful server may use these members too
 		if method, found := interop.UndeclaredRequest(call.Caller.Capabilities, s.server.serverCapabilities(),
 			result); found {
 			return nil, &drawbridge.Fault{
 				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,
-				Err: fmt.Errorf("the server asks for %.40q, which the client did not declare that it answers", method),
+				Err: fmt.Errorf("the server sent %.40q, which the client did not declare to support", method),
 			}
 		}
 	}
 	return s.server.pool.o.Elicitation.PrepareInputRequests(s.server.config.ID, result), nil
 }
 
-// paramsForServer gives the params of a call as the session's server is to see them. A server of the stateless
-// generation hears what the caller declared, in whichever way it did: never what we could do.
+// paramsForServer returns the params of a call for this session's server. A stateless server learns the caller's
+// capabilities, never ours.
 func (s *session) paramsForServer(call drawbridge.Call) json.RawMessage {
 	if s.era == drawbridge.Legacy {
 		return interop.ToLegacyParams(call.Params)
@@ -258,8 +263,8 @@ func (s *session) paramsForServer(call drawbridge.Call) json.RawMessage {
 	case call.Caller.Era == drawbridge.Modern:
 		h.Capabilities = call.Caller.Capabilities
 	case call.Peer != nil:
-		// of the stateful generation alone
-		h.Capabilities = rawjson.Apply(call.Caller.Capabilities, rawjson.Drop("tasks"))
+		// tasks in this form exist only in the stateful era
+		h.Capabilities = s.server.pool.clients.traits(call.Caller).withoutTasks
 		fallthrough
 	default:
 		h.LogLevel = s.server.pool.callerSessions.logLevel(call.Caller.Session)

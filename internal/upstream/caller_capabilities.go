@@ -5,39 +5,96 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// canBeAsked says whether a caller declared that servers may ask it something, which takes a session that says so. An
-// extension that is not known here may have questions of its own.
-func canBeAsked(c drawbridge.Caller) bool {
-	if c.Session == "" && c.Era != drawbridge.Modern {
-		return false
+// clientTraits is the parsed form of the client info and capabilities that a caller declared.
+type clientTraits struct {
+	// acceptsRequests reports whether servers may send the client requests: sampling, elicitation, roots, or those of an
+	// extension that Drawbridge does not know, which may have requests of its own.
+	acceptsRequests bool
+	// declaresExtensions reports whether it declared anything else that a server may act on.
+	declaresExtensions bool
+	// declaresElicitation reports whether it declared elicitation.
+	declaresElicitation bool
+	// kind is a key for clients with the same client info and capabilities, however they write them. It is not empty.
+	kind string
+	// withoutElicitation and withoutTasks are the capabilities less that member.
+	withoutElicitation, withoutTasks json.RawMessage
+}
+
+// parseClientTraits reads the declaration of a client.
+func parseClientTraits(client, capabilities json.RawMessage) *clientTraits {
+	return &clientTraits{
+		acceptsRequests: mcp.DeclaresAny(capabilities, "sampling", "elicitation", "roots") ||
+			len(mcp.UnknownExtensions(capabilities)) > 0,
+		declaresExtensions:  mcp.DeclaresAny(capabilities, "extensions", "experimental", "tasks"),
+		declaresElicitation: mcp.DeclaresAny(capabilities, "elicitation"),
+		kind:                clientKind(client, capabilities),
+		withoutElicitation:  rawjson.Apply(capabilities, rawjson.Drop("elicitation")),
+		withoutTasks:        rawjson.Apply(capabilities, rawjson.Drop("tasks")),
 	}
-	return mcp.DeclaresAny(c.Capabilities, "sampling", "elicitation", "roots") ||
-		len(mcp.UnknownExtensions(c.Capabilities)) > 0
 }
 
-// declaresExtensions says whether a caller declared anything else that a server may go by.
-func declaresExtensions(c drawbridge.Caller) bool {
-	return mcp.DeclaresAny(c.Capabilities, "extensions", "experimental", "tasks")
-}
-
-// clientKind tells kinds of client apart: by what they say of themselves, however they write it. It is never empty.
-func clientKind(c drawbridge.Caller) string {
+// clientKind returns the key of clients with this info and these capabilities. It hashes their canonical form.
+func clientKind(client, capabilities json.RawMessage) string {
 	h := sha256.New()
-	for _, said := range []json.RawMessage{c.Client, c.Capabilities} {
-		said = rawjson.Canonical(said)
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(said))))
-		h.Write(said)
+	for _, declared := range []json.RawMessage{client, capabilities} {
+		declared = rawjson.Canonical(declared)
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(declared))))
+		h.Write(declared)
 	}
 	return string(h.Sum(nil))
 }
 
-// requestedLogLevel gives the log level that a stateless request asks for; empty for none.
+const (
+	// maxCachedDeclarations is how many declarations a clientTraitsCache keeps. A gateway has few kinds of client.
+	maxCachedDeclarations = 256
+	// maxCachedDeclaration is the size in bytes of the largest declaration that it keeps.
+	maxCachedDeclaration = 16 << 10
+)
+
+// A declaration is what a client sent about itself, byte by byte.
+type declaration struct{ client, capabilities string }
+
+// A clientTraitsCache parses each declaration once. It is keyed by the bytes and not by session: a stateless client
+// declares with each request, nearly always the same. The zero value is empty; its methods may be called from several
+// goroutines.
+type clientTraitsCache struct {
+	mu     sync.Mutex
+	known  map[declaration]*clientTraits
+	parsed int // how many declarations were parsed
+}
+
+// traits returns the traits of a caller. The result is shared and must not be changed.
+func (t *clientTraitsCache) traits(c drawbridge.Caller) *clientTraits {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if found := t.known[declaration{string(c.Client), string(c.Capabilities)}]; found != nil {
+		return found
+	}
+	t.parsed++
+	parsed := parseClientTraits(c.Client, c.Capabilities)
+	if len(c.Client)+len(c.Capabilities) > maxCachedDeclaration {
+		return parsed
+	}
+	if t.known == nil || len(t.known) == maxCachedDeclarations {
+		t.known = map[declaration]*clientTraits{}
+	}
+	t.known[declaration{string(c.Client), string(c.Capabilities)}] = parsed
+	return parsed
+}
+
+// canBeAsked reports whether servers may send requests to the caller. That takes a session, or a stateless caller.
+func (t *clientTraitsCache) canBeAsked(c drawbridge.Caller) bool {
+	return (c.Session != "" || c.Era == drawbridge.Modern) && t.traits(c).acceptsRequests
+}
+
+// requestedLogLevel returns the log level that a stateless request asks for, or "" for none.
 func requestedLogLevel(params json.RawMessage) string {
 	if !bytes.Contains(params, []byte("logLevel")) {
 		return ""

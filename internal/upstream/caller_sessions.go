@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// endedSessionMemory is how long it is remembered that a session has ended: a call of it may still be on its way.
+// endedSessionMemory is how long an ended session is remembered: one of its calls may still be on its way.
 const endedSessionMemory = time.Minute
 
-// logLevels gives the levels of log lines, the most talkative first.
+// logLevels returns the log levels, the most verbose first.
 func logLevels() [8]string {
 	return [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
 
-// logLevelRank counts levels from the most talkative on; it is below zero for what is no level.
+// logLevelRank returns the index of a level, 0 for the most verbose, or -1 for an unknown one.
 func logLevelRank(level string) int {
 	all := logLevels()
 	return slices.Index(all[:], level)
 }
 
-// isLogLevel says whether there is a level of that name: debug to emergency.
+// isLogLevel reports whether level is one of debug to emergency.
 func isLogLevel(level string) bool { return logLevelRank(level) >= 0 }
 
-// isMoreVerbose says whether a level has more log lines than another; what is no level has none.
+// isMoreVerbose reports whether a level includes more log lines than another. An unknown level includes none.
 func isMoreVerbose(level, than string) bool {
 	l, t := logLevelRank(level), logLevelRank(than)
 	return l >= 0 && (t < 0 || l < t)
 }
 
-// A callerSessionRegistry is what is remembered of callers' sessions, by their names; the empty one stands for every
-// caller without a session. The zero value remembers nothing yet. Its methods may be called from several goroutines.
+// A callerSessionRegistry keeps the log levels of callers' sessions, and which sessions ended in the last minute or
+// two. The empty session stands for every caller without one. The zero value is empty. Its methods may be called from
+// several goroutines.
 type callerSessionRegistry struct {
 	mu     sync.Mutex
 	levels map[string]string
-	// ended and endedBefore are the sessions that ended in the time that began at since, and in the one before it.
+	// ended holds the sessions that ended since the time since, endedBefore those of the period before it.
 	ended, endedBefore map[string]time.Time
 	since              time.Time
 }
 
-// setLogLevel notes which log lines the session wants, until its End: those of a level of the eight and above. A
-// session that has ended wants none.
+// setLogLevel sets the log level of a session until endSession. A session that has ended gets none.
 func (r *callerSessionRegistry) setLogLevel(session, level string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,14 +53,14 @@ func (r *callerSessionRegistry) setLogLevel(session, level string) {
 	r.levels[session] = level
 }
 
-// logLevel is what the session asked for; empty where it did not.
+// logLevel returns the level that the session asked for, or "".
 func (r *callerSessionRegistry) logLevel(session string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.levels[session]
 }
 
-// mostVerboseLevel is the most talkative level that any session asked for; empty where none did.
+// mostVerboseLevel returns the most verbose level that any session asked for, or "".
 func (r *callerSessionRegistry) mostVerboseLevel() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,7 @@ func (r *callerSessionRegistry) mostVerboseLevel() string {
 	return most
 }
 
-// endSession notes that a session, which is not the empty one, has ended.
+// endSession records the end of a session, which must not be the empty one.
 func (r *callerSessionRegistry) endSession(session string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *callerSessionRegistry) endSession(session string) {
 	r.ended[session] = now
 }
 
-// hasEndedLocked says whether a session ended a moment ago. The lock is held.
+// hasEndedLocked reports whether a session ended recently. It needs mu.
 func (r *callerSessionRegistry) hasEndedLocked(session string) bool {
 	at, ended := r.ended[session]
 	if !ended {
@@ -94,15 +94,15 @@ func (r *callerSessionRegistry) hasEndedLocked(session string) bool {
 	return ended && time.Since(at) <= endedSessionMemory
 }
 
-// hasEnded says whether a session ended a moment ago.
+// hasEnded reports whether a session ended recently.
 func (r *callerSessionRegistry) hasEnded(session string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.hasEndedLocked(session)
 }
 
-// connectionLogLevel is the level of a connection for the session, or, for the empty session, of one that everybody
-// shares: the most that anybody wants. Empty means that nobody said.
+// connectionLogLevel returns the level for a session's own connection or, for the empty session, for a shared one: the
+// most verbose level that any session asked for. It is "" if none did.
 func (r *callerSessionRegistry) connectionLogLevel(session string) string {
 	if session != "" {
 		return r.logLevel(session)

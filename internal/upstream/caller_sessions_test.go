@@ -35,7 +35,9 @@ func TestWhatCallersDeclare(t *testing.T) {
 		{drawbridge.Modern, "", `{"newcomer":{}}`, said{}},
 	} {
 		c := drawbridge.Caller{Era: tt.era, Session: tt.session, Capabilities: json.RawMessage(tt.capabilities)}
-		if diff := cmp.Diff(tt.want, said{canBeAsked(c), declaresExtensions(c)}); diff != "" {
+		var cache clientTraitsCache
+		got := said{cache.canBeAsked(c), cache.traits(c).declaresExtensions}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%v %q %s: %s", tt.era, tt.session, tt.capabilities, diff)
 		}
 	}
@@ -43,8 +45,7 @@ func TestWhatCallersDeclare(t *testing.T) {
 
 func TestKind(t *testing.T) {
 	kind := func(client, capabilities string) string {
-		return clientKind(drawbridge.Caller{Client: json.RawMessage(client),
-			Capabilities: json.RawMessage(capabilities), Session: "any"})
+		return clientKind(json.RawMessage(client), json.RawMessage(capabilities))
 	}
 	one := kind(`{"name":"a","version":"1"}`, `{"roots":{},"sampling":{}}`)
 	if other := kind(`{ "version":"1", "name":"a" }`, `{"sampling":{}, "roots":{}}`); one != other {

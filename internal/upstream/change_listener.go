@@ -15,69 +15,72 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// listenerOptions are what an ear needs; all of them but Settle and Missed must be there.
+// listenerOptions configure a changeListener. Only AwaitProcessed may be nil.
 type listenerOptions struct {
-	// Listen sends a request to be told of the changes of all lists, and of what is watched, and waits for its end. The
-	// error of a request that the server refused is a *transport.ResponseError.
+	// Listen sends a request for the changes of all lists and of the watch set, and waits for its end. An error
+	// response of the server is a *transport.ResponseError.
 	Listen func(ctx context.Context, w drawbridge.WatchSet, in transport.Handler) error
-	// Handler hears what the server says.
+	// Handler receives the server's notifications.
 	Handler transport.Handler
-	// TellsListChanges says that the server tells when its lists change.
+	// TellsListChanges reports whether the server declares that it notifies of list changes.
 	TellsListChanges bool
-	// AwaitProcessed is for a server that forgets all that its connection listens to when one request ends, as the
-	// reference servers do on a pipe: there the old request ends before the new one begins, and Settle waits until it
-	// has.
+	// AwaitProcessed is set for a server that drops all listening of a connection when one such request ends, as the
+	// reference servers do on a pipe. The old request then ends before the new one begins; AwaitProcessed waits until
+	// the server has processed that.
 	AwaitProcessed func(ctx context.Context)
-	// Wanted gives what is watched, and counts how often that has changed.
+	// Wanted returns the watch set, and a version that counts its changes.
 	Wanted func() (w drawbridge.WatchSet, turn int)
-	// OnApplied is told that the server knows of a turn but for what it refused, and how much of that is given up.
+	// OnApplied is called when the server applied a version, with what it refused and what is given up of that.
 	OnApplied func(turn int, refused watchRefusals, gone drawbridge.WatchSet)
-	// OnMissed is told that lists may have changed unheard.
+	// OnMissed is called when list changes may have been missed.
 	OnMissed func()
-	// IsOver says that the connection is.
+	// IsOver reports whether the connection has ended.
 	IsOver func() bool
-	// Logger is told of what nobody else hears of.
+	// Logger receives events that are reported nowhere else.
 	Logger *slog.Logger
 }
 
-// listenAckTimeout is how long a server has to say yes or no to a request.
+// listenAckTimeout is how long a server has to acknowledge or refuse a request.
 const listenAckTimeout = 10 * time.Second
 
 const (
-	// The pauses between requests that end double from the first to the last; one that was open as long as stayed
-	// counts as the first.
+	// Pauses between requests that end double from minRelistenPause to maxRelistenPause. A request that was open for
+	// stableListenAge resets them.
 	minRelistenPause = 500 * time.Millisecond
 	maxRelistenPause = 60 * time.Second
 	stableListenAge  = time.Minute
 )
 
-// An changeListener listens to one server. Its methods are for one goroutine.
+// A changeListener keeps one listening request open at a stateless server, and replaces it when the watch set changes.
+// What the server refuses does not affect the rest, and no change is lost: the old request stays until the server has
+// acknowledged the new one, or for good if it refuses. After a gap everything watched counts as changed. Its methods
+// are for one goroutine.
 type changeListener struct {
 	o      listenerOptions
 	ctx    context.Context
 	cancel context.CancelFunc
-	// updateSignal has it look at what is wanted.
+	// updateSignal makes the loop read Wanted.
 	updateSignal chan struct{}
 	work         sync.WaitGroup
 	begun        bool
 
-	// The rest is its goroutine's. now is the request that is open, nil where there is none; taken is what the server
-	// last said yes to, once it was heard.
+	// The fields below belong to listenLoop. current is the open request, nil for none; accepted is the last watch set
+	// that the server acknowledged.
 	current      *listenRequest
 	accepted     drawbridge.WatchSet
 	acceptedOnce bool
-	// refusesLists says that the server does not listen even for changes of its lists.
+	// refusesLists is set if the server refuses to listen even for list changes.
 	refusesLists bool
 }
 
-// newChangeListener makes an ear that listens from the first Turn on, until ctx ends or Stop.
+// newChangeListener returns a listener that starts with the first update and runs until ctx ends or stop.
 func newChangeListener(ctx context.Context, o listenerOptions) *changeListener {
 	r := &changeListener{o: o, updateSignal: make(chan struct{}, 1)}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	return r
 }
 
-// update has the ear look at what is wanted.
+// update makes the listener apply the wanted watch set.
 func (r *changeListener) update() {
 	select {
 	case r.updateSignal <- struct{}{}:
@@ -89,14 +92,14 @@ func (r *changeListener) update() {
 	}
 }
 
-// stop ends the listening, and waits for the end.
+// stop ends the listening and waits for its end.
 func (r *changeListener) stop() {
 	r.cancel()
 	r.work.Wait()
 }
 
-// listenLoop listens until its end or the session's. What a server answers with an error that may pass, or ends by
-// itself, is begun again after a pause.
+// listenLoop listens until stop or the end of the session. After a retryable error, or when the server ends the
+// request, it begins again after a pause.
 func (r *changeListener) listenLoop() {
 	defer func() {
 		if r.current != nil {
@@ -124,7 +127,7 @@ func (r *changeListener) listenLoop() {
 			if time.Since(r.current.began) > stableListenAge {
 				pause = minRelistenPause
 			}
-			r.o.Logger.Debug("a server stopped telling of its changes", "error", r.current.err)
+			r.o.Logger.Debug("a listening request ended", "error", r.current.err)
 			r.current.stop()
 			r.current = nil
 		}
@@ -139,7 +142,7 @@ func (r *changeListener) listenLoop() {
 	}
 }
 
-// applyWanted has the server tell of what is wanted, as far as it will. It says false where another attempt is due
+// applyWanted sends the wanted watch set, less what the server refuses. It returns false if another attempt is due
 // later.
 func (r *changeListener) applyWanted() (complete bool) {
 	wanted, turn := r.o.Wanted()
@@ -165,18 +168,18 @@ func (r *changeListener) applyWanted() (complete bool) {
 					Err: errNotAcknowledged}, true})
 			}
 		case left.IsEmpty() && classifyListenError(err).retryable:
-			r.o.OnApplied(turn, refused, drawbridge.WatchSet{}) // it refuses everything just now
+			r.o.OnApplied(turn, refused, drawbridge.WatchSet{}) // it refuses everything at the moment
 			return false
 		case left.IsEmpty():
 			r.refusesLists = true
-			r.o.Logger.Info("a server does not tell of its changes", "error", err)
+			r.o.Logger.Info("a server refuses to notify of list changes", "error", err)
 		default:
 			refused = append(refused, r.attributeRefusal(left, err)...)
 		}
 	}
 }
 
-// reportApplied says that the server knows of a turn. It gives false where some of it is worth another attempt.
+// reportApplied reports a version as applied. It returns false if something refused is worth another attempt.
 func (r *changeListener) reportApplied(turn int, refused watchRefusals) (complete bool) {
 	final := refused.finalOnes()
 	r.o.OnApplied(turn, refused, final.watchSet())
@@ -188,11 +191,11 @@ func sameWatchSet(a, b drawbridge.WatchSet) bool {
 }
 
 var errNotAcknowledged = &drawbridge.Fault{
-	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not let this be watched",
+	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not support watching this",
 }
 
-// replaceRequest puts a request in the place of the one before. The lists are asked for again, and where there was a
-// time without either request, what is watched counts as updated: nobody knows what was missed.
+// replaceRequest replaces the open request. The lists are read again. If there was a gap without any request, the
+// watched resources count as updated.
 func (r *changeListener) replaceRequest(h *listenRequest, asked drawbridge.WatchSet) {
 	before := r.accepted
 	gap := r.current == nil
@@ -213,8 +216,8 @@ func (r *changeListener) replaceRequest(h *listenRequest, asked drawbridge.Watch
 	}
 }
 
-// attributeRefusal says what of a refused request it is refused for: of what is new since the last yes, if there is
-// anything.
+// attributeRefusal returns which part of a refused request caused the refusal: among what is new since the last
+// acknowledgement, if anything is.
 func (r *changeListener) attributeRefusal(asked drawbridge.WatchSet, err error) watchRefusals {
 	suspects := asked.Without(r.accepted)
 	if suspects.IsEmpty() {
@@ -230,8 +233,7 @@ func (r *changeListener) attributeRefusal(asked drawbridge.WatchSet, err error) 
 	return all
 }
 
-// refusesEverything says whether a server that gave an error which may pass refuses what nobody could object to as
-// well.
+// refusesEverything reports whether a server with a retryable error refuses even an empty watch set.
 func (r *changeListener) refusesEverything(err error) bool {
 	if !classifyListenError(err).retryable || !r.o.TellsListChanges {
 		return false
@@ -244,7 +246,8 @@ func (r *changeListener) refusesEverything(err error) bool {
 	return err != nil
 }
 
-// bisectRefused asks for ever smaller parts of what is refused with err together, and gives what is refused by itself.
+// bisectRefused requests ever smaller parts of what was refused with err, and returns the parts that are refused by
+// themselves.
 func (r *changeListener) bisectRefused(suspects drawbridge.WatchSet, err error) (found watchRefusals) {
 	if len(suspects.URIs)+len(suspects.Tasks) == 1 {
 		return watchRefusals{newWatchRefusal(suspects, err)}
@@ -268,7 +271,7 @@ func (r *changeListener) bisectRefused(suspects drawbridge.WatchSet, err error) 
 	return found
 }
 
-// openRequest begins a request, and waits until the server says yes or no.
+// openRequest starts a request and waits until the server acknowledges or refuses it.
 func (r *changeListener) openRequest(wanted drawbridge.WatchSet) (*listenRequest, error) {
 	if r.o.AwaitProcessed != nil {
 		r.closeRequest()
@@ -282,14 +285,14 @@ func (r *changeListener) openRequest(wanted drawbridge.WatchSet) (*listenRequest
 	case <-h.done:
 	case <-timer.C:
 		if wanted.IsEmpty() {
-			return h, nil // it may tell all the same
+			return h, nil // it may notify without an acknowledgement
 		}
 		h.stop()
 		return nil, context.DeadlineExceeded
 	}
 	select {
 	case <-h.acked:
-		return h, nil // it is over already: that is seen to later
+		return h, nil // it has ended; listenLoop handles that
 	default:
 		return nil, cmp.Or(h.err, errEndedUnacknowledged)
 	}
@@ -297,7 +300,7 @@ func (r *changeListener) openRequest(wanted drawbridge.WatchSet) (*listenRequest
 
 var errEndedUnacknowledged = errors.New("the server ended the request at once")
 
-// closeRequest ends the request that is open.
+// closeRequest ends the open request.
 func (r *changeListener) closeRequest() {
 	if r.current != nil {
 		r.current.stop()
@@ -318,11 +321,11 @@ type listenRequest struct {
 	cancel  context.CancelFunc
 	began   time.Time
 	asked   drawbridge.WatchSet
-	// acked is closed when the server has said that it listens; not is what it leaves out.
+	// acked is closed when the server has acknowledged; rejected is what it left out.
 	acked    chan struct{}
 	ackOnce  sync.Once
 	rejected drawbridge.WatchSet
-	// done is closed when it has ended, with err where the server or the connection ended it wrongly.
+	// done is closed at the end of the request, with err if the server or the connection ended it.
 	done chan struct{}
 	err  error
 }
@@ -345,7 +348,7 @@ func (h *listenRequest) stop() {
 	<-h.done
 }
 
-// HandleNotification passes on what the server says, but for the first: that it listens, and to what of it.
+// HandleNotification passes notifications on, except the first acknowledgement.
 func (h *listenRequest) HandleNotification(method string, params json.RawMessage) {
 	if method != mcp.NoteListenAck {
 		h.handler.HandleNotification(method, params)
@@ -357,14 +360,14 @@ func (h *listenRequest) HandleNotification(method string, params json.RawMessage
 	})
 }
 
-// HandleRequest is not for a server that speaks by a listening request.
+// HandleRequest passes requests on. A server that supports listening requests does not send any.
 func (h *listenRequest) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
 	return h.handler.HandleRequest(ctx, method, params)
 }
 
-// unacknowledgedResources gives what an acknowledgement leaves out. Of tasks it need not speak: they are an
-// extension's.
+// unacknowledgedResources returns the resources that an acknowledgement leaves out. It need not mention tasks, which
+// belong to an extension.
 func unacknowledgedResources(asked drawbridge.WatchSet, agreed json.RawMessage) drawbridge.WatchSet {
 	if len(agreed) == 0 || len(asked.URIs) == 0 {
 		return drawbridge.WatchSet{}

@@ -11,21 +11,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A dialFunc connects a session to its server: it sets conn, and proc where there is a process. Tests put their own in
-// the place of the real one.
+// A dialFunc connects a session to its server: it sets conn, and proc for a process. Tests replace it.
 type dialFunc func(ctx context.Context, s *session, sse bool) error
 
-// A startError is a process that could not be started.
+// A startError reports a process that could not be started.
 type startError struct{ error }
 
 func (s *startError) Unwrap() error { return s.error }
 
-// connect connects a session, not greeted yet.
+// connect returns a connected session before the handshake.
 func (g sessionOpener) connect(ctx context.Context) (*session, error) {
 	return g.dial(ctx, g.server.config.Type == "sse")
 }
 
-// connectSSE connects by the transport of 2024-11-05.
+// connectSSE connects with the HTTP+SSE transport of revision 2024-11-05.
 func (g sessionOpener) connectSSE(ctx context.Context) (*session, error) { return g.dial(ctx, true) }
 
 func (g sessionOpener) dial(ctx context.Context, sse bool) (*session, error) {
@@ -45,7 +44,7 @@ func newDialFunc(o Options) dialFunc {
 	}
 }
 
-// dialStdio starts the server's process.
+// dialStdio starts the server's process and connects to its pipes.
 func (s *session) dialStdio(ctx context.Context) error {
 	row := s.server.config
 	env, err := s.server.callerAuth().AddTokenVariable(ctx, s.key.principal,
@@ -82,9 +81,9 @@ func (s *session) dialStdio(ctx context.Context) error {
 	return nil
 }
 
-// ResolveProcess says what the server of a stdio row would be started as, without starting it: the program's path, and
-// its whole environment as "name=value", made of ours and the row's. Inherit is Options.InheritEnv. The error says why
-// there is no such program.
+// ResolveProcess returns the program path and environment with which a stdio row would be started, without starting it.
+// The environment is "name=value" pairs made of ours and the row's. inherit is Options.InheritEnv. The error says why
+// the program was not found.
 func ResolveProcess(row config.Server, ours []string, inherit bool) (program string, env []string, err error) {
 	p := Pool{o: Options{InheritEnv: inherit}}
 	env = process.Environ(ours, environFromPairs(row.Env), p.inheritsEnv(row))
@@ -92,13 +91,13 @@ func ResolveProcess(row config.Server, ours []string, inherit bool) (program str
 	return program, env, err
 }
 
-// CheckConfinement says why a row that requires it cannot be confined on this machine, before anything is started; nil
-// where it can, or does not ask for it.
+// CheckConfinement returns why a row that requires confinement cannot be confined on this machine, before anything is
+// started. It returns nil if it can, or if the row does not require it.
 func CheckConfinement(row config.Server, environ []string) error {
 	return process.UnmetConfinement(confine.ProfileFor(row, environ, ""))
 }
 
-// dialHTTP prepares a connection over HTTP; with sse it opens the stream of the old transport.
+// dialHTTP prepares a connection over HTTP; with sse it opens the stream of the HTTP+SSE transport.
 func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) error {
 	o := transport.HTTPOptions{
 		URL:               s.server.config.URL,
@@ -123,7 +122,7 @@ func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) e
 	return nil
 }
 
-// headerParamsFor gives the arguments of a tool that travel in headers too.
+// headerParamsFor returns the arguments of a tool that are also sent in headers.
 func (e *managedServer) headerParamsFor(tool string) []mcp.HeaderParam {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 var (
 	errNotRunning = errors.New("the fleet is not running")
-	errRemoved    = errors.New("the server was taken out of the fleet")
+	errRemoved    = errors.New("the server was removed from the fleet")
 	errCallerGone = errors.New("the caller's session has ended")
 )
 
@@ -24,7 +24,7 @@ func unknownServerFault(id drawbridge.ServerID) error {
 	}
 }
 
-// mountFault is why a server could not be mounted.
+// mountFault returns the fault for a server that could not be mounted.
 func (e *managedServer) mountFault(step string, err error) *drawbridge.Fault {
 	f := &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: transport.FaultCodeOf(err),
@@ -39,7 +39,7 @@ func (e *managedServer) mountFault(step string, err error) *drawbridge.Fault {
 	return f
 }
 
-// unavailableFault answers a call for a server that is away and not about to come back in this moment.
+// unavailableFault returns the fault for a call to a server that is away. last is the reason, which may be nil.
 func (e *managedServer) unavailableFault(step string, last error) *drawbridge.Fault {
 	err, code := fmt.Errorf("server %s is unavailable", e.config.ID), drawbridge.Transient
 	if last != nil {
@@ -58,7 +58,7 @@ func (e *managedServer) unavailableFault(step string, last error) *drawbridge.Fa
 	return f
 }
 
-// callFault is why a call that was on its way has no result. sent says that the server may have it.
+// callFault returns the fault for a call that was sent and has no result.
 func (e *managedServer) callFault(step string, err error) *drawbridge.Fault {
 	if reply, ok := errors.AsType[*transport.ResponseError](err); ok {
 		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: reply.FaultCode(), Step: step,
@@ -72,7 +72,7 @@ func (e *managedServer) callFault(step string, err error) *drawbridge.Fault {
 		f.Next = oauth.SignInRequired(err).AdviceWithURL(e.config.ID)
 	case errors.Is(err, transport.ErrLost), errors.As(err, &limit):
 		f.Ambiguous = true
-		f.Next = "it may have taken effect: look before it is repeated"
+		f.Next = "it may have taken effect: check before repeating it"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f.Ambiguous = true
 	}

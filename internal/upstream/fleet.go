@@ -1,16 +1,21 @@
-// Package upstream is the side-effecting half: it mounts MCP servers, finds out what each speaks, lists them, and
-// carries calls to them and everything they say back, as bytes.
+// Package upstream mounts MCP servers, detects the protocol era of each, lists what they offer, and makes calls to
+// them. It has side effects: it starts processes and opens connections.
 //
-// It promises that one bad server costs the others nothing: every server is mounted beside the others, with time limits
-// of its own. It promises that nothing it started outlives it: [Fleet.Run] owns every goroutine and every child
-// process, and returns when all of them are gone; see package process for what happens when we are killed. Of a call's
-// bytes only members of _meta change that belong to one hop, and of a result's the server's name for itself.
+// A broken server does not affect the others: each is mounted on its own, with its own time limits. Nothing outlives
+// [Fleet.Run], which owns every goroutine and child process and returns when all have ended. Package process handles
+// the case that Drawbridge is killed. Of a call's bytes only the members of _meta that belong to one hop change, and of
+// a result's the server's name for itself.
 //
-// What a server holds for one principal is never shown to another: connections are shared only between callers of one
-// principal, unless the server's row says otherwise, and what is asked in the course of a call (sampling, elicitation,
-// roots) goes to the caller of that call and nobody else.
+// What a server holds for one principal is never shown to another. Connections are shared only between callers of one
+// principal, unless the server's row says otherwise. Server requests during a call (sampling, elicitation, roots) reach
+// only the caller of that call.
 //
-// Which servers may be mounted, how cards are named and who may call them is decided elsewhere.
+// A call ends when its server is silent for the time limit, and at the latest after ten times that; the time stands
+// still while the caller is asked. A slow caller does not block the connection for others, and notifications reach a
+// caller before the answer does. A sent call is repeated only if its fault allows that, see drawbridge.Fault. No error
+// contains a resolved secret value.
+//
+// The package does not decide which servers may be mounted, how tools are named, or who may call them.
 package upstream
 
 import (
@@ -30,72 +35,72 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// RunReaperProcess must be called first thing in main, and in TestMain of tests that mount servers: our own executable
-// is run again to end what a server leaves behind (see package process). In that process it never returns; in all
-// others it does nothing. A program that does not call it has its servers killed when it dies, but not always what
-// they started.
+// RunReaperProcess must be called first in main, and in TestMain of tests that mount servers. Our executable is run
+// again to end the processes that a server leaves behind (see package process). In that process it never returns; in
+// all others it does nothing. If a program does not call it, its servers are killed when it dies, but their children
+// may stay.
 func RunReaperProcess() { process.RunIfReaper() }
 
-// MountedVariable is the environment variable by which a server knows that a fleet started it.
+// MountedVariable is the environment variable that tells a server that a fleet started it.
 const MountedVariable = process.MountedVariable
 
-// A MountStore remembers how mounts went, for the next process. Its errors are logged and cost nothing else.
+// A MountStore keeps the outcome of mounts for the next process. Its errors are logged and have no other effect.
 type MountStore interface {
 	// RecordAttempt records that a server is about to be mounted, before anything of it is started.
 	RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error
 	// SaveListing records what the server offers.
 	SaveListing(ctx context.Context, listing drawbridge.Listing) error
-	// SaveStatus records how the server is. It is called at each change of phase.
+	// SaveStatus records the server's status. It is called at each change of state.
 	SaveStatus(ctx context.Context, row string, status drawbridge.ServerStatus) error
 }
 
-// A FleetOptions is what a fleet has for itself, also where it shares its servers with others. The zero value works.
+// FleetOptions configure one fleet, even if it shares its servers with others. The zero value works.
 type FleetOptions struct {
-	// KnownListings has what is remembered of servers: the last listing by row hash. Last has how each server was
-	// last, by row hash: its last fault is told until another comes.
+	// KnownListings holds the last listing of servers by row hash. LastStatuses holds their last status by row hash;
+	// its fault is reported until another occurs.
 	KnownListings map[string]drawbridge.Listing
 	LastStatuses  map[string]drawbridge.ServerStatus
-	// OnListed is told of every listing, OnNotice of what a server says outside any call but for changes of its lists.
-	// Both may be called for several servers at once; for one server OnListed is called in order. OnNotice must not
-	// block. Either may be nil.
+	// OnListed is called with every listing, OnNotification with the server's notifications outside calls except list
+	// changes. Both may be called for several servers at once; for one server OnListed is called in order.
+	// OnNotification must not block. Either may be nil.
 	OnListed       func(context.Context, drawbridge.Listing)
 	OnNotification func(drawbridge.ServerNotification)
-	// AdmitCall refuses what may not be called, by what OnListed was told last. Where it is set, a call waits until
-	// what its server lists on a new connection was told. It may be nil.
+	// AdmitCall refuses calls that the last published listing does not allow. If it is set, a call waits until the
+	// listing of a new connection was published. It may be nil.
 	AdmitCall func(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) error
-	// Environ is the environment that stdio servers get theirs from, as "name=value"; nil means the process's.
+	// Environ is the environment from which stdio servers get theirs, as "name=value"; nil means the process's.
 	Environ []string
 }
 
-// Options are what a Fleet can do without. The zero value works.
+// Options configure a Fleet. The zero value works.
 type Options struct {
 	FleetOptions
-	// Logger is told what went wrong and nobody else hears of; nil is silence.
+	// Logger receives errors that are reported nowhere else; nil discards them.
 	Logger *slog.Logger
-	// Version is what Drawbridge calls itself by towards servers.
+	// Version is the version that Drawbridge reports to servers.
 	Version string
 	// MountStore may be nil.
 	MountStore MountStore
-	// Principal is whose mounts the fleet keeps and lists. Callers of others get connections of their own.
+	// Principal owns the mounts that the fleet keeps and lists. Callers of other principals get their own connections.
 	Principal string
-	// Roots are the directories that shared connections answer roots/list with.
+	// Roots are the directories with which shared connections answer roots/list.
 	Roots []Root
-	// InheritEnv gives stdio servers all of our environment where their row does not say.
+	// InheritEnv passes our whole environment to stdio servers, unless their row decides otherwise.
 	InheritEnv bool
-	// Keeper has what rows refer to as ${keychain:NAME}; nil has nothing.
+	// Keeper resolves ${keychain:NAME} in rows; nil resolves none.
 	Keeper secrets.SecretGetter
-	// Elicitation says which servers may put questions before people, and how many.
+	// Elicitation decides which servers may ask people questions, and how many.
 	Elicitation ElicitationRules
-	// OnDemand mounts a server when it is first called, and none by itself.
+	// OnDemand mounts a server at its first call instead of at the start.
 	OnDemand bool
-	// Vault keeps what signing in comes to; nil is memory that ends with the fleet.
+	// Vault keeps sign-in credentials; nil keeps them in memory until the fleet ends.
 	Vault Vault
-	// HTTPClient carries the requests to servers over HTTP; nil means one of the fleet's own. It must have no Timeout.
+	// HTTPClient sends the requests to HTTP servers; nil means one of the fleet's own. It must have no Timeout.
 	HTTPClient *http.Client
 
-	// Zero durations are their defaults; below zero has no meaning but for IdleStop: never.
+	// Zero durations mean the defaults given here. Negative ones are refused, except IdleStop: never.
 
-	// ProbeTimeout is how long a server has to say whether it is of the modern generation: 3 s.
+	// ProbeTimeout is how long a server has to answer whether it is stateless: 3 s.
 	ProbeTimeout time.Duration
 	// ConnectTimeout bounds a mount up to the handshake, and again the listing: 60 s.
 	ConnectTimeout time.Duration
@@ -103,18 +108,18 @@ type Options struct {
 	CallTimeout time.Duration
 	// IdleStop is how long a stdio server may go uncalled before it is stopped: 15 min.
 	IdleStop time.Duration
-	// RefreshEvery is the least time between two refreshes that a server's own list_changed brings about: 5 s.
+	// RefreshEvery is the least time between two refreshes caused by the server's list_changed: 5 s.
 	RefreshEvery time.Duration
-	// ParkTime is how long a call of a stateless caller waits for the answers to what its server asked: 10 min.
+	// ParkTime is how long a stateless caller's call waits for answers to server requests: 10 min.
 	ParkTime time.Duration
-	// CloseGrace is how long each step of the ending of a stdio server waits: 1 s.
+	// CloseGrace is how long each step of stopping a stdio server waits: 1 s.
 	CloseGrace time.Duration
 }
 
-// A Root is a directory that servers are told of: a file URI, and a name for people, which may be empty.
+// A Root is a directory that servers learn of: a file URI, and a name for people, which may be empty.
 type Root = interop.Root
 
-// ElicitationRules says which servers may put questions before people, and how many.
+// ElicitationRules decide which servers may ask people questions, and how many.
 type ElicitationRules = interop.ElicitationRules
 
 // The defaults of Options.
@@ -147,7 +152,7 @@ func (o Options) withDefaults() (Options, error) {
 			*d.value = d.def
 		}
 		if *d.value < 0 && !d.never {
-			return o, fmt.Errorf("%s is below zero: %v", d.name, *d.value)
+			return o, fmt.Errorf("%s must not be negative: %v", d.name, *d.value)
 		}
 	}
 	if o.Logger == nil {
@@ -159,25 +164,24 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// A Fleet is mounted servers in configuration order, each by its name. Its methods may be called from several
-// goroutines.
+// A Fleet is a set of mounted servers in configuration order, each with a unique name. Its methods may be called from
+// several goroutines.
 type Fleet struct {
 	pool    *Pool
 	options FleetOptions
-	// ownsPool says that no other fleet has the pool: it runs with this one.
+	// ownsPool is set if no other fleet uses the pool: the pool then runs with this fleet.
 	ownsPool bool
 	// started is closed when Run has begun.
 	started chan struct{}
 
 	mu     sync.Mutex // guards what is below
-	active bool       // Run runs, and is not told to end
+	active bool       // Run runs and was not told to end
 	order  []drawbridge.ServerID
 	byName map[drawbridge.ServerID]*managedServer
 }
 
-// NewFleet makes a fleet of rows in configuration order, with a pool of its own. Nothing is started before Run. The
-// error is for an option that means nothing, and for rows that no configuration should give: two of one name, one that
-// may not be mounted.
+// NewFleet returns a fleet of rows in configuration order, with a pool of its own. It starts nothing before Run. It
+// returns an error for an invalid option, for two rows of one name, and for a row that may not be mounted.
 func NewFleet(rows []config.Server, o Options) (*Fleet, error) {
 	p, err := NewPool(o)
 	if err != nil {
@@ -191,8 +195,8 @@ func NewFleet(rows []config.Server, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// NewFleet makes a fleet whose servers are shared with the pool's other fleets. Its Run is to end before the pool's
-// does. The error is as for New.
+// NewFleet returns a fleet that shares its servers with the pool's other fleets. Its Run must end before the pool's
+// does. The error is as for the function NewFleet.
 func (p *Pool) NewFleet(rows []config.Server, part FleetOptions) (*Fleet, error) {
 	if part.Environ == nil {
 		part.Environ = os.Environ()
@@ -207,27 +211,26 @@ func (p *Pool) NewFleet(rows []config.Server, part FleetOptions) (*Fleet, error)
 	return f, nil
 }
 
-// SetRemembered has what is remembered of servers take the place of Known and Last of the fleet's Part, for the
-// servers that it is given from now on.
+// SetRemembered replaces KnownListings and LastStatuses for servers that are added from now on.
 func (f *Fleet) SetRemembered(known map[string]drawbridge.Listing, last map[string]drawbridge.ServerStatus) {
 	f.pool.mu.Lock()
 	defer f.pool.mu.Unlock()
 	f.options.KnownListings, f.options.LastStatuses = known, last
 }
 
-// Add takes one more server into the fleet; while Run runs, it is mounted. The error is for a name that the fleet has,
-// and for a row that may not be mounted.
+// Add adds a server to the fleet; while Run runs, it is mounted. It returns an error for a name in use and for a row
+// that may not be mounted.
 func (f *Fleet) Add(row config.Server) error {
 	if err := row.ID.Validate(); err != nil {
 		return err
 	}
 	if row.Phase != drawbridge.Idle && row.Phase != "" {
-		return fmt.Errorf("add %s: the row is %s: %s", row.ID, row.Phase, row.Reason)
+		return fmt.Errorf("add %s: the server is %s: %s", row.ID, row.Phase, row.Reason)
 	}
 	f.mu.Lock()
 	if f.byName[row.ID] != nil {
 		f.mu.Unlock()
-		return fmt.Errorf("add %s: the name is taken", row.ID)
+		return fmt.Errorf("add %s: the name is in use", row.ID)
 	}
 	e := f.pool.attachFleet(f, row)
 	f.byName[row.ID] = e
@@ -240,7 +243,7 @@ func (f *Fleet) Add(row config.Server) error {
 	return nil
 }
 
-// mountOrNotify has a server mounted, and tells the fleet of it where it is already.
+// mountOrNotify mounts a server, and publishes its listing to the fleet if it is mounted already.
 func (f *Fleet) mountOrNotify(e *managedServer) {
 	if !f.pool.o.OnDemand {
 		e.mount()
@@ -250,9 +253,8 @@ func (f *Fleet) mountOrNotify(e *managedServer) {
 	}
 }
 
-// Remove takes a server out of the fleet at once: later calls do not find it. Calls in flight go on to their end, and
-// then everything of the server ends, unless another fleet has it too; gone is closed after that. The error is for an
-// unknown name.
+// Remove takes a server out of the fleet at once: later calls do not find it. Calls in flight finish; then the server
+// ends, unless another fleet uses it, and gone is closed. The error is for an unknown name.
 func (f *Fleet) Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error) {
 	f.mu.Lock()
 	e := f.byName[id]
@@ -265,7 +267,7 @@ func (f *Fleet) Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 	return f.detachServer(e), nil
 }
 
-// detachServer gives the fleet's part in a server up. Who has the last one ends it, after the calls in flight.
+// detachServer ends the fleet's use of a server. The last fleet to leave ends the server after the calls in flight.
 func (f *Fleet) detachServer(e *managedServer) (gone <-chan struct{}) {
 	done := make(chan struct{})
 	if !f.pool.detachFleet(f, e) {
@@ -288,9 +290,9 @@ func (f *Fleet) detachServer(e *managedServer) (gone <-chan struct{}) {
 	return done
 }
 
-// Run mounts every server beside the others and keeps them mounted until ctx ends. It returns when every connection is
-// closed and every child process is gone, but for those of servers that another fleet has too; the error is for a fleet
-// that was run before.
+// Run mounts all servers concurrently and keeps them mounted until ctx ends. It returns when every connection is closed
+// and every child process is gone, except those of servers that another fleet uses. It returns an error if the fleet
+// was run before.
 func (f *Fleet) Run(ctx context.Context) error {
 	if err := f.startPool(ctx); err != nil {
 		return err
@@ -307,7 +309,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return nil
 }
 
-// startPool begins the pool's life with the fleet's own, or waits for it.
+// startPool starts the pool if the fleet owns it, or waits for its start.
 func (f *Fleet) startPool(ctx context.Context) error {
 	if f.ownsPool {
 		if err := f.pool.startRun(); err != nil {
@@ -337,7 +339,7 @@ func (f *Fleet) activate() error {
 	return nil
 }
 
-// detachAll leaves all servers to those who have them too, and ends the others at once.
+// detachAll leaves servers that other fleets use to them, and ends the others at once.
 func (f *Fleet) detachAll() {
 	var ends []<-chan struct{}
 	for _, e := range f.servers() {
@@ -352,7 +354,7 @@ func (f *Fleet) detachAll() {
 	}
 }
 
-// Running is closed when Run has begun: what is asked of the fleet before that is refused.
+// Running is closed when Run has begun. Before that, calls are refused.
 func (f *Fleet) Running() <-chan struct{} { return f.started }
 
 func (f *Fleet) serverByID(id drawbridge.ServerID) (*managedServer, error) {
@@ -365,7 +367,7 @@ func (f *Fleet) serverByID(id drawbridge.ServerID) (*managedServer, error) {
 	return e, nil
 }
 
-// servers gives the fleet's endpoints in order.
+// servers returns the fleet's servers in order.
 func (f *Fleet) servers() []*managedServer {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// discover asks what a server of the modern generation is, and notes the answer. It gives what the server speaks of
-// what we do.
+// discover sends server/discover to a stateless server and stores the answer in the session. It returns the eras that
+// server and Drawbridge share.
 func (s *session) discover(ctx context.Context) (era drawbridge.ProtocolEra, err error) {
 	params := interop.ToModernParams(nil, s.server.ownRequestMeta(mcp.Version20260728))
 	result, err := s.sendRequest(ctx, mcp.MethodDiscover, params)
@@ -34,16 +34,15 @@ func (s *session) discover(ctx context.Context) (era drawbridge.ProtocolEra, err
 	return era, nil
 }
 
-// fullCapabilities is what a client can declare: that a server may ask it something, and that it shows apps and reads
-// skills. A server that is
-// listed hears that, since some list a tool only for clients that can do what it takes.
+// fullCapabilities are all capabilities that a client can declare: that a server may ask it something, show apps and
+// offer skills. The primary session declares them, since some servers list a tool only for clients that can use it.
 const fullCapabilities = `{"roots":{},"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},` +
 	`"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]},"io.modelcontextprotocol/skills":{}}}`
 
-// initialize greets a server of the legacy generation, and notes the answer. For a session of the caller's own the
-// server hears what the caller can do and speaks, and of roots that we have for who has none; for a shared one, that
-// we can do everything: some servers list the tools that ask only for clients that can be asked, and a caller who can
-// calls them on a session of its own. Here questions are refused, but for the one for roots.
+// initialize sends initialize to a stateful server and stores the answer in the session. A session of a caller's own
+// declares that caller's capabilities and version, and our roots if the caller has none. A shared session declares
+// fullCapabilities: some servers list tools that send requests only for clients that accept them. A caller that accepts
+// requests calls those tools on its own session; on the shared one all requests except roots/list are refused.
 func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error {
 	s.openingCall = opener
 	version, capabilities := mcp.Version20251125, json.RawMessage(fullCapabilities)
@@ -63,7 +62,7 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	}
 	if s.version = rawjson.GetString(result, "protocolVersion"); !slices.Contains(mcp.LegacyVersions(), s.version) {
 		// "it SHOULD disconnect" (2025-11-25, Lifecycle)
-		return fmt.Errorf("the server answers initialize with the protocol version %.40q, which we do not speak",
+		return fmt.Errorf("initialize: the server chose protocol version %.40q, which is not supported",
 			s.version)
 	}
 	s.era = drawbridge.Legacy
@@ -76,18 +75,18 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	return nil
 }
 
-// saveServerInfo keeps what both greetings have.
+// saveServerInfo stores the members that both handshakes have.
 func (s *session) saveServerInfo(result json.RawMessage) {
 	s.capabilities = rawjson.Get(result, "capabilities")
 	s.instructions = rawjson.GetString(result, "instructions")
 }
 
-// sendRequest sends a request of our own and gives its result.
+// sendRequest sends a request of our own and returns its result.
 func (s *session) sendRequest(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	return transport.ResultOrError(s.conn.Call(ctx, method, params, nil))
 }
 
-// ownRequestParams gives the params of a request of our own in the form that the session's generation has.
+// ownRequestParams returns the params of a request of our own in the form of the session's era.
 func (s *session) ownRequestParams(params json.RawMessage) json.RawMessage {
 	if s.era == drawbridge.Modern {
 		return interop.ToModernParams(params, s.server.ownRequestMeta(s.version))
@@ -95,7 +94,7 @@ func (s *session) ownRequestParams(params json.RawMessage) json.RawMessage {
 	return params
 }
 
-// ownRequestMeta is how we present ourselves in requests of our own.
+// ownRequestMeta returns how we present ourselves in requests of our own.
 func (e *managedServer) ownRequestMeta(version string) interop.RequestMeta {
 	return interop.RequestMeta{Version: version, ClientInfo: interop.ClientInfo(e.pool.o.Version),
 		Capabilities: json.RawMessage(fullCapabilities)}

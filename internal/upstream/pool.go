@@ -25,6 +25,7 @@ type Pool struct {
 	work           sync.WaitGroup // every goroutine; only start adds to it
 	parkedCalls    *interop.ParkedCalls
 	callerSessions callerSessionRegistry
+	clients        clientTraitsCache
 	// begun is closed when Run begins.
 	begun chan struct{}
 	// secrets finds what rows refer to.

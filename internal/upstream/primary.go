@@ -260,6 +260,6 @@ var errSessionlessLegacy = errors.New(
 
 // isSessionless says whether a session of the stateful generation is one that its server knows nothing of.
 func isSessionless(s *session) bool {
-	conn, ok := s.conn.(interface{ Kept() bool })
-	return ok && s.era == drawbridge.Legacy && s.isStateful() && !conn.Kept()
+	conn, ok := s.conn.(interface{ HasSession() bool })
+	return ok && s.era == drawbridge.Legacy && s.isStateful() && !conn.HasSession()
 }

@@ -76,7 +76,7 @@ func (e *managedServer) signedInSince(principal string, err error) bool {
 
 // needsUserSignIn says whether a call went wrong for want of a sign-in to which its caller can take the user.
 func (e *managedServer) needsUserSignIn(call drawbridge.Call, err error) bool {
-	return canBeAsked(call.Caller) && e.callerAuth().CanAskToSignIn(call, err)
+	return e.pool.clients.canBeAsked(call.Caller) && e.callerAuth().CanAskToSignIn(call, err)
 }
 
 // maxSignInVisits is how often the user is taken to sign in for one call: once, and again for more rights.
