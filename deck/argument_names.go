@@ -7,17 +7,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// restoreArgumentNames gives the params of a call in the server's own names: members of the arguments at any depth,
-// and the name of the argument that is to be completed, that are among names. Everything else stays byte for byte.
-// Params must be valid JSON.
-func restoreArgumentNames(params json.RawMessage, names map[string]string) json.RawMessage {
+// argumentNameEdits returns the edits that restore the server's own names in the params of a call: of members of the
+// arguments at any depth, and of the argument that is to be completed. Params must be valid JSON.
+func argumentNameEdits(params json.RawMessage, names map[string]string) (edits []rawjson.Edit) {
 	if len(names) == 0 {
-		return params
+		return nil
 	}
-	var edits []rawjson.Edit
 	for _, path := range [][]string{{"arguments"}, {"context", "arguments"}} {
 		if given := rawjson.Get(params, path...); given != nil {
-			if own := renameMembers(given, names); !equalRawJSON(own, given) {
+			if own := renameMembers(given, names); !sameBytes(own, given) {
 				edits = append(edits, rawjson.Put(own, path...))
 			}
 		}
@@ -25,7 +23,7 @@ func restoreArgumentNames(params json.RawMessage, names map[string]string) json.
 	if own, ok := names[rawjson.GetString(params, "argument", "name")]; ok {
 		edits = append(edits, rawjson.Put(rawjson.Quote(own), "argument", "name"))
 	}
-	return rawjson.Apply(params, edits...)
+	return edits
 }
 
 // findRenamedArgument gives a name in the params of a call that the server knows, and that is shown by another: who

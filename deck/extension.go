@@ -24,13 +24,14 @@ func (m *serverState) sharesExtension(theirs map[string]bool) bool {
 	return false
 }
 
-// callExtension carries out a request of an extension that only the caller and a server know: both must have declared
-// it. Which of the extensions they share the method belongs to only they can tell. Where several servers qualify, the
-// request goes to the one whose card, prompt or resource its params name.
-func (d *Deck) callExtension(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+// resolveExtension finds the server of a request of an extension that the deck does not know. The caller and the server
+// must both have declared an extension; only they can tell which of the shared ones the method belongs to. Where several
+// servers qualify, the request goes to the one whose tool, prompt or resource its params name.
+func (d *Deck) resolveExtension(ctx context.Context, s *callState) error {
+	call := s.call
 	theirs := mcp.UnknownExtensions(call.Caller.Capabilities)
 	if len(theirs) == 0 {
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+		return methodNotFoundFault(call.Method)
 	}
 	v := d.view.Load()
 	partners := v.extensionServers(call.Caller, theirs)
@@ -40,40 +41,35 @@ func (d *Deck) callExtension(ctx context.Context, call drawbridge.Call) (drawbri
 		partners = v.extensionServers(call.Caller, theirs)
 	}
 	if len(partners) == 0 {
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+		return methodNotFoundFault(call.Method)
 	}
 	if len(call.Params) > 0 && call.Params[0] != '{' && string(call.Params) != "null" {
-		return drawbridge.Result{}, faultInvalid(call.Method, errors.New("params are no object"))
+		return invalidParamsFault(call.Method, errors.New("params must be a JSON object"))
 	}
 	parts, err := pickMembers(call.Method, call.Params, "name", "uri", "requestState")
 	if err != nil {
-		return drawbridge.Result{}, err
+		return err
 	}
-	t, besides, ok := v.resolveExtensionTarget(call, partners, parts[0], parts[1])
+	t, others, ok := v.resolveExtensionTarget(call, partners, parts[0], parts[1])
 	if !ok {
-		return drawbridge.Result{}, ambiguousMethod(call.Method, partners)
+		return ambiguousMethod(call.Method, partners)
 	}
 	if v.hidesName(call.Caller, t.spec.Server, parts[0]) {
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+		return methodNotFoundFault(call.Method)
 	}
-	p := callParams{State: parts[2], Arguments: rawjson.Apply(call.Params, rawjson.Drop("_meta"),
+	s.target, s.others = t, others
+	s.params = callParams{State: parts[2], Arguments: rawjson.Apply(call.Params, rawjson.Drop("_meta"),
 		rawjson.Drop("requestState"), rawjson.Drop("inputResponses"))}
-	if string(p.State) == "null" {
-		p.State = nil
+	if string(s.params.State) == "null" {
+		s.params.State = nil
 	}
-	var result drawbridge.Result
-	for _, other := range besides {
-		if _, err = d.decideCall(ctx, call, other); err != nil {
-			break
+	s.mapError = func(err error) error {
+		if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Kind == drawbridge.UnknownCapability {
+			return methodNotFoundFault(call.Method) // a guard hides the target
 		}
+		return err
 	}
-	if err == nil {
-		result, err = d.callGuarded(ctx, call, t, p)
-	}
-	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Kind == drawbridge.UnknownCapability {
-		err = faultNoMethod(call.Method) // a guard hides it
-	}
-	return result, err
+	return nil
 }
 
 // extensionServers are the members that the caller may know of and shares an extension with.

@@ -22,7 +22,7 @@ func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string
 	}
 	s := d.view.Load().indexForMethod(method)
 	if s == nil {
-		return List{}, faultUnknown("method", method)
+		return List{}, unknownNameFault("method", method)
 	}
 	return d.applyListMode(s, caller, method), nil
 }

@@ -78,7 +78,7 @@ type offeredItem struct {
 func (o offeredItem) equal(other offeredItem) bool {
 	return o.ownName == other.ownName && o.Name == other.Name && o.heldReason == other.heldReason &&
 		o.nextStep == other.nextStep &&
-		equalRawJSON(o.Raw, other.Raw) && maps.Equal(o.ownArguments, other.ownArguments)
+		sameBytes(o.Raw, other.Raw) && maps.Equal(o.ownArguments, other.ownArguments)
 }
 
 // selectOffers sorts out what of a list can be on the deck: objects that are shown and say their name (in their member
@@ -117,7 +117,7 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 		}
 		seen[own] = true
 		name := own
-		if !equalRawJSON(s.Original, s.Definition) {
+		if !sameBytes(s.Original, s.Definition) {
 			name = rawjson.GetString(s.Definition, member)
 		}
 		offers = append(offers, offeredItem{own, name, s.Definition, s.OwnArguments, s.HeldReason, s.NextStep})
@@ -127,14 +127,6 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 
 // matchesOffer says whether s is an object that stands where it stood, as it came from the server.
 func (s VettedItem) matchesOffer(b offeredItem) bool {
-	return len(b.ownArguments) == 0 && len(s.OwnArguments) == 0 && b.ownName == b.Name && equalRawJSON(s.Original,
-		s.Definition) && equalRawJSON(s.Definition, b.Raw)
-}
-
-// equalRawJSON compares objects, quickly where they are the same memory.
-func equalRawJSON(a, b json.RawMessage) bool {
-	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
-		return true
-	}
-	return bytes.Equal(a, b)
+	return len(b.ownArguments) == 0 && len(s.OwnArguments) == 0 && b.ownName == b.Name && sameBytes(s.Original,
+		s.Definition) && sameBytes(s.Definition, b.Raw)
 }

@@ -11,7 +11,8 @@ import (
 
 // findResource finds the server of a URI. Before it says that there is none it waits for servers that are about to
 // appear.
-func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, error) {
+func (d *Deck) findResource(ctx context.Context, log *audit.LoggedCall, caller drawbridge.Caller,
+	uri string) (callTarget, error) {
 	t, ok := d.findURIOwner(ctx, caller, uri)
 	if !ok && d.beforeUnknown != nil {
 		d.waitForName(ctx, caller, "", func() bool { return d.view.Load().knowsURI(caller, uri) })
@@ -21,18 +22,19 @@ func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri s
 		t, ok = d.probeSkill(ctx, caller, uri)
 	}
 	if !ok {
-		audit.NoteHidden(ctx, d.view.Load().hiddenReason(caller, resources, uri))
-		return callTarget{}, faultUnknown("resource", uri)
+		log.NoteHidden(d.view.Load().hiddenReason(caller, resources, uri))
+		return callTarget{}, unknownNameFault("resource", uri)
 	}
 	return t, nil
 }
 
 // findCompletionRef finds the server of a completion's reference: a template as it is listed, or any URI.
-func (d *Deck) findCompletionRef(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, error) {
+func (d *Deck) findCompletionRef(ctx context.Context, log *audit.LoggedCall, caller drawbridge.Caller,
+	uri string) (callTarget, error) {
 	if t, ok := d.view.Load().templates.findURI(caller, uri); ok {
 		return t, nil
 	}
-	return d.findResource(ctx, caller, uri)
+	return d.findResource(ctx, log, caller, uri)
 }
 
 // findURIOwner finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies,

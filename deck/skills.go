@@ -18,31 +18,32 @@ import (
 // notice that its skills have changed, only a time that a list may be kept, so the deck does not enrol skills: it asks
 // for them when a caller does, as that caller. Whose skill is whose, package skill says.
 
-// callSkillMethod carries out a request about skills, but for their list, which is a list like others.
-func (d *Deck) callSkillMethod(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	can := func(m *serverState) bool { return m.skills }
-	switch call.Method {
+// resolveSkill finds the server of a request about skills or a directory. The list of skills is answered by [Deck.List].
+func (d *Deck) resolveSkill(ctx context.Context, s *callState) error {
+	can := hasSkills
+	switch s.call.Method {
 	case mcp.MethodSkillsGet:
 	case mcp.MethodDirectoryRead:
 		can = func(m *serverState) bool { return m.directories }
 	default:
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+		return methodNotFoundFault(s.call.Method)
 	}
-	if len(d.serversWith(ctx, call.Caller, can)) == 0 {
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+	if len(d.serversWith(ctx, s.call.Caller, can)) == 0 {
+		return methodNotFoundFault(s.call.Method)
 	}
-	p, err := ReadParams(call.Method, call.Params)
+	p, err := ReadParams(s.call.Method, s.call.Params)
 	if err != nil {
-		return drawbridge.Result{}, err
+		return err
 	}
-	t, err := d.findResource(ctx, call.Caller, p.Name)
+	t, err := d.findResource(ctx, s.log, s.call.Caller, p.Name)
 	if err != nil {
-		return drawbridge.Result{}, faultUnknown(methodNoun(call.Method), p.Name)
+		return unknownNameFault(methodSubject(s.call.Method), p.Name)
 	}
 	if m := d.view.Load().server(t.spec.Server); m == nil || !can(m) {
-		return drawbridge.Result{}, faultUnknown(methodNoun(call.Method), p.Name)
+		return unknownNameFault(methodSubject(s.call.Method), p.Name)
 	}
-	return d.callGuarded(ctx, call, t.withOwnName(p.Name, "uri"), p)
+	s.params, s.target = p, t.withOwnName(p.Name, "uri")
+	return nil
 }
 
 // serversWith gives the servers that the caller may know of and that can do something. Before it says that there is
@@ -101,7 +102,7 @@ func (d *Deck) skillProblems(id drawbridge.ServerID) (clashes []NameClash, leftO
 func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, error) {
 	members := d.serversWith(ctx, caller, hasSkills)
 	if len(members) == 0 {
-		return List{}, faultNoMethod(mcp.MethodSkillsList)
+		return List{}, methodNotFoundFault(mcp.MethodSkillsList)
 	}
 	s, err := d.collectSkills(ctx, caller, members, 0)
 	if err != nil {
@@ -182,11 +183,12 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 		call := drawbridge.Call{Caller: caller, Method: mcp.MethodSkillsGet, Params: rawjson.Apply(nil,
 			rawjson.Put(rawjson.Quote(uri), "uri"))}
 		inner, entry := d.callLog.Begin(ctx, call)
-		result, err := d.callGuarded(inner, call, t, callParams{Name: uri})
-		if entry.End(result, err) != nil {
+		s := &callState{call: call, log: entry, target: t, params: callParams{Name: uri}}
+		err := d.runCall(inner, s)
+		if entry.End(s.result, err) != nil {
 			continue
 		}
-		if entry, reason := skills.ParseSkill(rawjson.Get(result.Raw, "skill")); reason == "" && entry.URI == uri {
+		if entry, reason := skills.ParseSkill(rawjson.Get(s.result.Raw, "skill")); reason == "" && entry.URI == uri {
 			d.skills.AddUnlisted(caller.Principal, m.skillServer(), entry)
 			return t, true
 		}
@@ -252,7 +254,7 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *ser
 	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(m.ID), Server: m.ID, Tool: mcp.MethodSkillsList, Scopes: m.scopes,
 	}
-	if err := d.authorizeCall(ctx, call, "", spec); err != nil {
+	if err := d.authorizeCall(ctx, entry, call, "", spec); err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
@@ -265,7 +267,7 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *ser
 		if kind := rawjson.GetString(result.Raw, "resultType"); kind != "" && kind != "complete" {
 			return nil, &drawbridge.Fault{
 				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,
-				Step: fmt.Sprintf("list the skills of %s", m.ID), Err: fmt.Errorf("the result is %q", clip(kind)),
+				Step: fmt.Sprintf("list the skills of %s", m.ID), Err: fmt.Errorf("the result is %q", clipText(kind)),
 			}
 		}
 		if result.Raw, err = d.vetSkills(ctx, m.ID, result.Raw); err != nil {

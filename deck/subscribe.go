@@ -42,9 +42,9 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...
 				rawjson.Put(rawjson.Quote(uri), "uri")),
 		}
 		ctx, entry := d.callLog.Begin(ctx, call)
-		t, err := d.findResource(ctx, caller, uri)
+		t, err := d.findResource(ctx, entry, caller, uri)
 		if err == nil {
-			err = d.authorizeCall(ctx, call, t.kind, t.spec)
+			err = d.authorizeCall(ctx, entry, call, t.kind, t.spec)
 		}
 		if err != nil {
 			fail(entry.End(drawbridge.Result{}, err), uri)
@@ -82,7 +82,7 @@ func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID,
 	first := claims[0].sub
 	if m := d.view.Load().server(server); m != nil && m.PerPrincipal && d.owner != "" && d.owner != first.Principal {
 		return claims, &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(first.Public),
+			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clipText(first.Public),
 			Err: errors.New("each principal has a process of this server, and only the owner's is watched"),
 		}
 	}
@@ -217,5 +217,5 @@ func (d *Deck) SetLogLevel(ctx context.Context, caller drawbridge.Caller, level 
 	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":
 		return d.upstream.SetLogLevel(ctx, caller.Session, level)
 	}
-	return faultInvalid(mcp.MethodSetLevel, fmt.Errorf("no such log level %q", clip(level)))
+	return invalidParamsFault(mcp.MethodSetLevel, fmt.Errorf("no such log level %q", clipText(level)))
 }

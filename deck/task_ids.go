@@ -1,7 +1,6 @@
 package deck
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -42,30 +41,6 @@ func (d *Deck) taskTranslatorFor(m *serverState, caller drawbridge.Caller) taskT
 		k.offered = m.taskCapabilities(drawbridge.Caller{Era: drawbridge.Legacy})
 	}
 	return k
-}
-
-// sendToServer carries a call of a listed thing to its server, where it may become a task, or be about one.
-func (d *Deck) sendToServer(ctx context.Context, t callTarget, call drawbridge.Call) (drawbridge.Result, error) {
-	m := d.view.Load().server(t.spec.Server)
-	if m == nil { // it has left since the card was found, and whom the call would meet is for the upstream to say
-		return d.upstream.Do(ctx, t.spec.Server, call)
-	}
-	k := d.taskTranslatorFor(m, call.Caller)
-	call.Params = k.rewriteRequest(call.Params)
-	call.Caller.Capabilities = capabilitiesWithoutTasks(call.Caller)
-	asked := call.Method == mcp.MethodToolsCall && bytes.Contains(call.Params, []byte("task")) &&
-		rawjson.Get(call.Params, "task") != nil
-	if asked && !k.maySendTaskParam(call.Caller) {
-		call.Params, asked = rawjson.Apply(call.Params, rawjson.Drop("task")), false
-	}
-	if k.offered != nil {
-		call.Peer = k.wrapPeer(call.Peer)
-	}
-	result, err := d.upstream.Do(ctx, k.server, call)
-	if err != nil || call.Method != mcp.MethodToolsCall {
-		return result, err
-	}
-	return k.translateCreatedTask(result, asked)
 }
 
 // maySendTaskParam says whether the member "task" of a caller's call goes to the server. A caller of the modern form
@@ -157,18 +132,18 @@ func (k taskTranslator) isMixedEra() bool {
 	return k.serverEra != 0 && (k.serverEra == drawbridge.Modern) != (k.form == modernTaskID)
 }
 
-// rewriteRequest turns the ticket in _meta of what a caller sends into the server's id. One that is nothing to the
-// server goes no further: it must not hear a caller speak of a task that is not theirs.
-func (k taskTranslator) rewriteRequest(params json.RawMessage) json.RawMessage {
+// requestEdits returns the edits that replace the sealed task id in _meta of a request by the server's id. An id that
+// does not belong to the server is removed: the server must not learn of a task that is not the caller's.
+func (k taskTranslator) requestEdits(params json.RawMessage) []rawjson.Edit {
 	if !rawjson.MayContain(params, naming.RelatedTaskMarker) || rawjson.Get(params, "_meta",
 		mcp.MetaRelatedTask) == nil {
-		return params
+		return nil
 	}
 	said := rawjson.GetString(params, "_meta", mcp.MetaRelatedTask, "taskId")
 	if t, ok := k.deck.sealer.openID(k.principal, said, k.form); ok && t.Server == k.server {
-		return rawjson.Apply(params, rawjson.Put(rawjson.Quote(t.Own), "_meta", mcp.MetaRelatedTask, "taskId"))
+		return []rawjson.Edit{rawjson.Put(rawjson.Quote(t.Own), "_meta", mcp.MetaRelatedTask, "taskId")}
 	}
-	return rawjson.Apply(params, rawjson.Drop("_meta", mcp.MetaRelatedTask))
+	return []rawjson.Edit{rawjson.Drop("_meta", mcp.MetaRelatedTask)}
 }
 
 // wrapPeer is the caller's half of a conversation in which the server may speak of tasks.
@@ -201,8 +176,8 @@ func (p taskPeer) Request(ctx context.Context, method string, params json.RawMes
 	}
 	params, ok := p.translator.rewriteNotification(params)
 	if !ok {
-		return nil, faultUnknown("task", "")
+		return nil, unknownNameFault("task", "")
 	}
 	answer, err := p.Peer.Request(ctx, method, params)
-	return p.translator.rewriteRequest(answer), err
+	return rawjson.Apply(answer, p.translator.requestEdits(answer)...), err
 }

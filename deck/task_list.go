@@ -12,22 +12,27 @@ import (
 // listTasks answers tasks/list of 2025-11-25: the tasks of the caller's principal, server after server in configuration
 // order, each in the server's own. A page ends where a server's page does that has more to come. A server that does not
 // answer is passed over: the others' tasks are no less there.
-func (d *Deck) listTasks(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+func (d *Deck) listTasks(ctx context.Context, s *callState) error {
+	call := s.call
+	if err := d.checkTaskMethod(call.Caller, call.Method); err != nil {
+		return err
+	}
 	servers, at, cursor, err := d.taskListStart(call)
 	if err != nil {
-		return drawbridge.Result{}, err
+		return err
 	}
 	var tasks []byte
 	next := ""
 	for ; at < len(servers) && next == ""; at, cursor = at+1, "" {
 		k := d.taskTranslatorFor(servers[at], call.Caller)
-		if d.authorizeCall(ctx, call, "task", drawbridge.Spec{Server: k.server, Scopes: servers[at].scopes}) != nil {
+		if d.authorizeCall(ctx, s.log, call, taskKind,
+			drawbridge.Spec{Server: k.server, Scopes: servers[at].scopes}) != nil {
 			continue
 		}
 		page, err := k.fetchPage(ctx, call, cursor)
 		switch {
 		case err != nil && (ctx.Err() != nil || cursor != ""):
-			return drawbridge.Result{}, err
+			return err
 		case err != nil:
 			d.log.Warn("a server's tasks are not in the list", "server", k.server, "err", err)
 			continue
@@ -49,7 +54,8 @@ func (d *Deck) listTasks(ctx context.Context, call drawbridge.Call) (drawbridge.
 	if next != "" {
 		out = rawjson.AppendQuoted(append(out, `,"nextCursor":`...), next)
 	}
-	return drawbridge.Result{Raw: append(out, '}')}, nil
+	s.result.Raw = append(out, '}')
+	return nil
 }
 
 // taskListStart gives the servers whose tasks the caller can list, and where to begin: with which server, and where in
@@ -72,16 +78,16 @@ func (d *Deck) taskListStart(call drawbridge.Call) (servers []*serverState, at i
 			return servers, i, t.Own, nil
 		}
 	}
-	return nil, 0, "", faultInvalid(call.Method, errors.New("the cursor is not one of ours"))
+	return nil, 0, "", invalidParamsFault(call.Method, errors.New("the cursor is not one of ours"))
 }
 
 // fetchPage asks the server for a page of its tasks.
 func (k taskTranslator) fetchPage(ctx context.Context, call drawbridge.Call, cursor string) (json.RawMessage, error) {
-	edit := rawjson.Drop("cursor")
+	edits := append(k.requestEdits(call.Params), rawjson.Drop("cursor"))
 	if cursor != "" {
-		edit = rawjson.Put(rawjson.Quote(cursor), "cursor")
+		edits[len(edits)-1] = rawjson.Put(rawjson.Quote(cursor), "cursor")
 	}
-	call.Params = rawjson.Apply(k.rewriteRequest(call.Params), edit)
+	call.Params = rawjson.Apply(call.Params, edits...)
 	call.Peer = k.wrapPeer(call.Peer)
 	pass := k.deck.resultFilter(call, k.server, call.Method, "task")
 	result, err := k.deck.upstream.Do(ctx, k.server, call)

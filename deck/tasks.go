@@ -18,58 +18,66 @@ import (
 // tool of 2025-11-25 that is only to be had as a task is the upstream's business: who asks for none gets a plain
 // answer.
 
-// callTaskMethod carries out a request about a task.
-func (d *Deck) callTaskMethod(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	if err := d.checkTaskMethod(call.Caller, call.Method); err != nil {
-		return drawbridge.Result{}, err
+// taskKind is the kind of a task for guards and records.
+const taskKind = "task"
+
+// resolveTask finds the task that a request is about.
+func (d *Deck) resolveTask(_ context.Context, s *callState) error {
+	if err := d.checkTaskMethod(s.call.Caller, s.call.Method); err != nil {
+		return err
 	}
-	if call.Method == mcp.MethodTasksList {
-		return d.listTasks(ctx, call)
-	}
-	parts, err := pickMembers(call.Method, call.Params, "taskId")
+	parts, err := pickMembers(s.call.Method, s.call.Params, "taskId")
 	if err != nil {
-		return drawbridge.Result{}, err
+		return err
 	}
-	said, ok := rawjson.DecodeString(parts[0])
+	id, ok := rawjson.DecodeString(parts[0])
 	if !ok {
-		return drawbridge.Result{}, faultInvalid(call.Method, errors.New("params have no taskId"))
+		return invalidParamsFault(s.call.Method, errors.New("params have no taskId"))
 	}
-	k, own, err := d.findTask(ctx, call, said)
-	if err != nil {
-		return drawbridge.Result{}, err
-	}
-	call.Params = rawjson.Apply(k.rewriteRequest(call.Params), rawjson.Put(rawjson.Quote(own), "taskId"))
-	call.Peer = k.wrapPeer(call.Peer)
-	pass := d.resultFilter(call, k.server, said, "task")
-	result, err := d.upstream.Do(ctx, k.server, call)
-	if err != nil {
-		return drawbridge.Result{}, pass.ApplyToError(ctx, err)
-	}
-	result.Raw = d.rewriteLinks(call.Caller, call.Method, k.server, k.rewriteResponse(result.Raw))
-	if call.Method != mcp.MethodTasksResult { // which is the result of the tool, and has members of its own
-		result.Raw = k.rewriteID(result.Raw, "taskId")
-	}
-	result.Raw, err = pass.Apply(ctx, result.Raw)
-	return result, err
+	return d.findTask(s, id)
 }
 
-// findTask gives the server of a task and its own id, where the caller may ask after it.
-func (d *Deck) findTask(ctx context.Context, call drawbridge.Call, said string) (k taskTranslator,
-	own string, err error) {
-	t, ok := d.sealer.openID(call.Caller.Principal, said, taskFormOf(call.Caller))
+// findTask sets the target to the task with the sealed id, if the caller may ask for it.
+func (d *Deck) findTask(s *callState, id string) error {
+	t, ok := d.sealer.openID(s.call.Caller.Principal, id, taskFormOf(s.call.Caller))
 	v := d.view.Load()
 	m := v.server(t.Server)
-	// it has none any more
-	if !ok || m == nil || !v.mayKnowServer(call.Caller, m) || m.listing != nil &&
-		m.taskCapabilities(call.Caller) == nil {
-		return taskTranslator{}, "", faultUnknown("task", said)
+	// a listed server without the capability has no tasks any more
+	if !ok || m == nil || !v.mayKnowServer(s.call.Caller, m) || m.listing != nil &&
+		m.taskCapabilities(s.call.Caller) == nil {
+		return unknownNameFault("task", id)
 	}
-	spec := drawbridge.Spec{Name: drawbridge.CardName(said), Server: t.Server, Tool: t.Own, Scopes: m.scopes}
-	if err := d.authorizeCall(ctx, call, "task", spec); err != nil {
-		return taskTranslator{}, "", err
+	k := d.taskTranslatorFor(m, s.call.Caller)
+	s.tasks = &k
+	s.target = callTarget{kind: taskKind, ownName: t.Own, spec: drawbridge.Spec{
+		Name: drawbridge.CardName(id), Server: t.Server, Tool: t.Own, Scopes: m.scopes}}
+	return nil
+}
+
+// rememberHolder remembers that the caller's principal holds the task of the call.
+func (d *Deck) rememberHolder(s *callState) {
+	t := sealedID{Kind: taskFormOf(s.call.Caller), Server: s.target.spec.Server, Own: s.target.ownName}
+	d.taskHolders.Add(s.call.Caller.Principal, t, string(s.target.spec.Name))
+}
+
+// rewriteTaskParams turns the request about a task into the one that the server gets, with its own task ids.
+func (d *Deck) rewriteTaskParams(_ context.Context, s *callState) error {
+	d.rememberHolder(s)
+	s.sent = s.call
+	edits := append(s.tasks.requestEdits(s.call.Params), rawjson.Put(rawjson.Quote(s.target.ownName), "taskId"))
+	s.sent.Params = rawjson.Apply(s.call.Params, edits...)
+	s.sent.Peer = s.tasks.wrapPeer(s.call.Peer)
+	return nil
+}
+
+// restoreTaskIDs turns the task ids and links of the result into the caller's.
+func (d *Deck) restoreTaskIDs(_ context.Context, s *callState) error {
+	s.result.Raw = d.rewriteLinks(s.call.Caller, s.call.Method, s.target.spec.Server,
+		s.tasks.rewriteResponse(s.result.Raw))
+	if s.call.Method != mcp.MethodTasksResult { // that is the result of the tool, whose members are its own
+		s.result.Raw = s.tasks.rewriteID(s.result.Raw, "taskId")
 	}
-	d.taskHolders.Add(call.Caller.Principal, t, said)
-	return d.taskTranslatorFor(m, call.Caller), t.Own, nil
+	return nil
 }
 
 // taskFormOf is the form of tasks that a caller knows.
@@ -93,7 +101,7 @@ func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 		known = caller.Era != drawbridge.Modern
 	}
 	if !known || !d.view.Load().hasTasks(caller) {
-		return faultNoMethod(method)
+		return methodNotFoundFault(method)
 	}
 	if caller.Era == drawbridge.Modern && rawjson.Get(caller.Capabilities, "extensions", mcp.ExtensionTasks) == nil {
 		data := `{"requiredCapabilities":{"extensions":{"` + mcp.ExtensionTasks + `":{}}}}`
@@ -158,10 +166,15 @@ func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id strin
 			rawjson.Put(rawjson.Quote(id), "taskId")),
 	}
 	ctx, entry := d.callLog.Begin(ctx, call)
-	k, own, err := d.findTask(ctx, call, id)
+	s := &callState{call: call, log: entry}
+	err := d.findTask(s, id)
 	if err == nil {
-		_, err = d.addSubscriptions(ctx, k.server, watchRequest{subscription{Principal: caller.Principal,
-			Session: caller.Session, Topic: topicTask, Public: id}, own})
+		err = d.authorize(ctx, s)
+	}
+	if err == nil {
+		d.rememberHolder(s)
+		_, err = d.addSubscriptions(ctx, s.target.spec.Server, watchRequest{subscription{Principal: caller.Principal,
+			Session: caller.Session, Topic: topicTask, Public: id}, s.target.ownName})
 	}
 	return entry.End(drawbridge.Result{}, err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 )
@@ -63,46 +62,30 @@ func (d *Deck) isSearchCall(call drawbridge.Call, name string) bool {
 		call.Method == mcp.MethodToolsCall && d.searcher.ServesCaller(call.Caller)
 }
 
-// callSearchCard carries out such a call. One of call_tool becomes the call of the card that it names, with all else
-// that its params say, and goes the way of any call from its beginning.
-func (d *Deck) callSearchCard(ctx context.Context, call drawbridge.Call, p callParams) (drawbridge.Result, error) {
-	if p.Name == toolsearch.FindToolsName {
-		return d.callFindTools(ctx, call, p)
+// resolveSearchCall resolves a call of find_tools or call_tool. A call_tool becomes the call of the tool that it names,
+// with the rest of its params, and takes the same stages as any call.
+func (d *Deck) resolveSearchCall(ctx context.Context, s *callState) error {
+	if s.params.Name == toolsearch.CallToolName {
+		inner, err := toolsearch.ParseCallTool(s.call.Params, s.params.Arguments)
+		if err != nil {
+			s.result, s.answered = toolsearch.CallToolError(err), true
+			return nil
+		}
+		s.call.Params, s.params.Name, s.params.Arguments = inner.Params, inner.Name, inner.Arguments
+		s.log.NoteInnerCall(s.call, toolsearch.CallToolName)
+		if inner.Name != toolsearch.FindToolsName {
+			if s.target, err = d.findTarget(ctx, s); err != nil {
+				return d.SearchView(s.call.Caller).SuggestNames(ctx, inner.Name, err)
+			}
+			return nil
+		}
 	}
-	opened, err := toolsearch.ParseCallTool(call.Params, p.Arguments)
-	if err != nil {
-		return toolsearch.CallToolError(err), nil
-	}
-	call.Params, p.Name, p.Arguments = opened.Params, opened.Name, opened.Arguments
-	audit.NoteInnerCall(ctx, call, toolsearch.CallToolName)
-	if p.Name == toolsearch.FindToolsName {
-		return d.callFindTools(ctx, call, p)
-	}
-	t, err := d.findTarget(ctx, call, p)
-	if err != nil {
-		return drawbridge.Result{}, d.SearchView(call.Caller).SuggestNames(ctx, p.Name, err)
-	}
-	return d.callGuarded(ctx, call, t, p)
-}
-
-// callFindTools carries out find_tools. It is a list in the form of a card, and as such it is nothing that a rule
-// could forbid: it shows what its caller may call. It waits for servers as a list does, is recorded, and counts as a
-// call.
-func (d *Deck) callFindTools(ctx context.Context, call drawbridge.Call, p callParams) (drawbridge.Result, error) {
+	// find_tools is a list in the form of a tool: like a list, it waits for servers, and no rule can forbid it
 	if d.beforeList != nil {
 		d.beforeList(ctx)
 	}
-	spec := toolsearch.SearchCards()[0]
-	if now, err := d.guards.countCall(ctx, Question{Caller: call.Caller, Kind: tools.word, Spec: spec,
-		Method: call.Method, Params: call.Params}); err != nil {
-		audit.NoteRefusal(ctx, spec, now)
-		return drawbridge.Result{}, err
-	}
-	if err := audit.RecordIntent(ctx, call, p.Arguments, spec,
-		drawbridge.Verdict{Effect: drawbridge.Allow}); err != nil {
-		return drawbridge.Result{}, err
-	}
-	return d.SearchView(call.Caller).AnswerFindTools(ctx, p.Arguments), nil
+	s.target = callTarget{spec: toolsearch.SearchCards()[0], kind: tools.word, findTools: true}
+	return nil
 }
 
 // EstimateTokens is about how many tokens a model makes of a definition.

@@ -139,19 +139,6 @@ func (m *serverState) selectOffers(k itemKind, list []VettedItem, most int, befo
 	return offers
 }
 
-// heldVerdict refuses a call of what waits for a person, and one that comes back with something that we did not give
-// out.
-func (t callTarget) heldVerdict(method string) (drawbridge.Verdict, error) {
-	switch {
-	case t.heldReason != "":
-		verdict := drawbridge.Verdict{Rule: "held", Reason: t.heldReason, Next: t.nextStep}
-		return verdict, refusalFault(method, t.spec, verdict, errors.New(t.heldReason))
-	case t.paramsErr != nil:
-		return drawbridge.Verdict{Rule: "state", Reason: t.paramsErr.Error()}, faultInvalid(method, t.paramsErr)
-	}
-	return drawbridge.Verdict{}, nil
-}
-
 // recordVetting records what was done to a listing, as far as one listing may fill the audit.
 func (d *Deck) recordVetting(server drawbridge.ServerID, notes []VettingNote, leftOut []OmittedItem) {
 	for _, n := range notes[:min(len(notes), maxAuditedNotes)] {
@@ -162,11 +149,6 @@ func (d *Deck) recordVetting(server drawbridge.ServerID, notes []VettingNote, le
 			d.callLog.RecordShieldAction(server, l.Name, l.Code, l.Reason)
 		}
 	}
-}
-
-// serverParams gives the params of a call as the server knows them.
-func (t callTarget) serverParams(said json.RawMessage) json.RawMessage {
-	return restoreArgumentNames(said, t.ownArguments)
 }
 
 // maxLoggedNotes is how much of what was done to one listing is logged one by one.
@@ -189,7 +171,7 @@ func (d *Deck) logVetting(m, before *serverState) {
 			d.log.Warn("more of what a server says was changed", "server", m.ID, "count", len(notes)-i)
 			break
 		}
-		d.log.Warn("something of what a server says was changed", "server", m.ID, "kind", n.Kind, "name", clip(n.Name),
+		d.log.Warn("something of what a server says was changed", "server", m.ID, "kind", n.Kind, "name", clipText(n.Name),
 			"did", n.Action, "why", n.Why)
 	}
 	told := 0
@@ -197,7 +179,7 @@ func (d *Deck) logVetting(m, before *serverState) {
 		if l.Code != "" && told < maxLoggedNotes {
 			told++
 			d.log.Warn("something of what a server lists was left out", "server", m.ID, "kind", l.Kind, "name",
-				clip(l.Name), "code", l.Code, "reason", l.Reason)
+				clipText(l.Name), "code", l.Code, "reason", l.Reason)
 		}
 	}
 }
