@@ -26,8 +26,8 @@ func argumentNameEdits(params json.RawMessage, names map[string]string) (edits [
 	return edits
 }
 
-// findRenamedArgument gives a name in the params of a call that the server knows, and that is shown by another: who
-// judges the call by what is shown would not see it. It says false where there is none.
+// findRenamedArgument returns a name in the params that the server knows but that is listed under another name. A guard
+// that judges the call by the listed names would miss it.
 func findRenamedArgument(params json.RawMessage, names map[string]string) (name string, ok bool) {
 	if len(names) == 0 {
 		return "", false
@@ -54,13 +54,13 @@ func findRenamedArgument(params json.RawMessage, names map[string]string) (name 
 	return name, stray(name)
 }
 
-// memberNames gives the names of the members of all objects in a value.
+// memberNames returns the member names of all objects in a value.
 func memberNames(value json.RawMessage) (names []string) {
 	eachMemberName(value, func(_, _ int, name string) { names = append(names, name) })
 	return names
 }
 
-// renameMembers renames the members of all objects in a value.
+// renameMembers returns the value with the members of all objects renamed.
 func renameMembers(value json.RawMessage, names map[string]string) json.RawMessage {
 	var out []byte
 	at := 0
@@ -76,8 +76,8 @@ func renameMembers(value json.RawMessage, names map[string]string) json.RawMessa
 	return append(out, value[at:]...)
 }
 
-// eachMemberName gives the names of the members of all objects in a value, and where they stand: in valid JSON a
-// string before a colon is a member's name.
+// eachMemberName calls each for every member name in value, with its position. In valid JSON a string before a colon is
+// a member name.
 func eachMemberName(value json.RawMessage, each func(from, to int, name string)) {
 	for i := 0; i < len(value); {
 		if value[i] != '"' {

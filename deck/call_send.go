@@ -17,7 +17,7 @@ func (d *Deck) rewriteParams(_ context.Context, s *callState) error {
 	s.sent = s.call
 	edits := slices.Concat(s.argumentEdits, s.target.edits)
 	m := d.view.Load().server(s.target.spec.Server)
-	// without m the server left since the target was found: the upstream says which fault the call meets
+	// without m the server left since the target was found, and the upstream returns the fault
 	if s.target.card == nil && !s.target.findTools && m != nil {
 		k := d.taskTranslatorFor(m, s.call.Caller)
 		s.tasks = &k

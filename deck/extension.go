@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// sharesExtension says whether the caller and the member both have an extension that the deck knows nothing of.
+// sharesExtension reports whether the caller and the server both declare an extension that the deck does not know.
 func (m *serverState) sharesExtension(theirs map[string]bool) bool {
 	if m.listing == nil || len(theirs) == 0 {
 		return false
@@ -25,8 +25,8 @@ func (m *serverState) sharesExtension(theirs map[string]bool) bool {
 }
 
 // resolveExtension finds the server of a request of an extension that the deck does not know. The caller and the server
-// must both have declared an extension; only they can tell which of the shared ones the method belongs to. Where several
-// servers qualify, the request goes to the one whose tool, prompt or resource its params name.
+// must both have declared an extension; only they can tell which of the shared ones the method belongs to. Where
+// several servers qualify, the request goes to the one whose tool, prompt or resource its params name.
 func (d *Deck) resolveExtension(ctx context.Context, s *callState) error {
 	call := s.call
 	theirs := mcp.UnknownExtensions(call.Caller.Capabilities)
@@ -72,7 +72,7 @@ func (d *Deck) resolveExtension(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// extensionServers are the members that the caller may know of and shares an extension with.
+// extensionServers returns the visible servers that share an extension with the caller.
 func (v *view) extensionServers(caller drawbridge.Caller, theirs map[string]bool) (out []*serverState) {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) && m.sharesExtension(theirs) {
@@ -82,13 +82,13 @@ func (v *view) extensionServers(caller drawbridge.Caller, theirs map[string]bool
 	return out
 }
 
-// resolveExtensionTarget is what a request of an unknown extension is about: the only server that can be, with the
-// names and URIs of the deck in "name" and "uri" turned into the server's own; and what it names besides, which is to
-// be allowed too. It says false where several servers can be.
+// resolveExtensionTarget returns the target of a request of an unknown extension: the only possible server, with the
+// public names in "name" and "uri" replaced by its own. Others has the further targets that the params name, which must
+// be allowed too. It returns false if several servers are possible.
 func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverState, name, uri json.RawMessage) (
 	t callTarget, besides []callTarget, ok bool) {
 	var found []callTarget
-	strayed := false // there is a URI that nobody lists
+	strayed := false // the params have an unlisted URI
 	add := func(t callTarget, said, place string) {
 		if slices.ContainsFunc(partners, func(m *serverState) bool { return m.ID == t.spec.Server }) {
 			found = append(found, t.withOwnName(said, place))
@@ -118,7 +118,7 @@ func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverSt
 	} else if len(partners) > 1 {
 		return callTarget{}, nil, false
 	}
-	if m := v.server(server); strayed && m.hasResources() { // it need not list all that it has
+	if m := v.server(server); strayed && m.hasResources() { // servers need not list all resources
 		found = append(found, m.unlistedResource(rawjson.GetString(call.Params, "uri"),
 			rawjson.GetString(call.Params, "uri")))
 	}
@@ -138,8 +138,8 @@ func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverSt
 	return t, found[1:], true
 }
 
-// hidesName says whether the server has a tool or a prompt of that name, as it knows it or as the deck does, that the
-// caller may not know of.
+// hidesName reports whether the server has a tool or prompt with that own or public name that is hidden from the
+// caller.
 func (v *view) hidesName(caller drawbridge.Caller, server drawbridge.ServerID, name json.RawMessage) bool {
 	said, _ := rawjson.DecodeString(name)
 	return slices.ContainsFunc([]*itemIndex{v.tools, v.prompts}, func(s *itemIndex) bool {
@@ -149,7 +149,7 @@ func (v *view) hidesName(caller drawbridge.Caller, server drawbridge.ServerID, n
 	})
 }
 
-// scopesOf are the scopes of the members, and no more.
+// scopesOf returns exactly the scopes of the members.
 func scopesOf(members []*serverState) (out []drawbridge.Scope) {
 	for _, m := range members {
 		out = append(out, m.scopes...)
@@ -157,7 +157,7 @@ func scopesOf(members []*serverState) (out []drawbridge.Scope) {
 	return out
 }
 
-// ambiguousMethod is the fault for a method that several servers may have. The caller may know of all of them.
+// ambiguousMethod returns the fault for a method that several visible servers may have.
 func ambiguousMethod(method string, members []*serverState) error {
 	ids := make([]string, 0, len(members))
 	for _, m := range members {

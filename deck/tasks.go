@@ -11,12 +11,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A call may outlive its answer: it becomes a task, which is asked after, answered and cancelled by its id. There are
-// two forms, and they do not mix: the extension of the modern generation (SEP-2663), where the server decides, and the
-// experiment of 2025-11-25, where the caller does. A task passes between a caller and a server that speak the same
-// form. In the mixed cells there are none: a server of the other form is asked in a way that it answers plainly. A
-// tool of 2025-11-25 that is only to be had as a task is the upstream's business: who asks for none gets a plain
-// answer.
+// A call may outlive its response: it becomes a task, which is polled, answered and cancelled by its id. There are two
+// forms: the modern extension (SEP-2663), in which the server decides, and the experiment of 2025-11-25, in which the
+// caller does. Tasks work only between a caller and a server of the same form; a server of the other form is called so
+// that it answers without a task. The upstream handles tools of 2025-11-25 that only run as tasks: a caller who
+// requested no task gets a plain answer.
 
 // taskKind is the kind of a task for guards and records.
 const taskKind = "task"
@@ -80,7 +79,7 @@ func (d *Deck) restoreTaskIDs(_ context.Context, s *callState) error {
 	return nil
 }
 
-// taskFormOf is the form of tasks that a caller knows.
+// taskFormOf returns the form of tasks of a caller's protocol.
 func taskFormOf(caller drawbridge.Caller) idKind {
 	if caller.Era == drawbridge.Modern {
 		return modernTaskID
@@ -88,8 +87,8 @@ func taskFormOf(caller drawbridge.Caller) idKind {
 	return legacyTaskID
 }
 
-// checkTaskMethod says why a caller may not use a method of tasks: nobody whom they may know of has tasks of their
-// form, or they did not say that they know of them, which the modern form wants in every request.
+// checkTaskMethod returns the fault if a caller may not use a method of tasks. Some visible server must have tasks of
+// the caller's form. A modern caller must also declare the extension in every request.
 func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 	known := false
 	switch method {
@@ -115,7 +114,7 @@ func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 	return nil
 }
 
-// hasTasks says whether a server that the caller may know of has tasks of their form, or may yet turn out to.
+// hasTasks reports whether a visible server has tasks of the caller's form, or may have them once it is listed.
 func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) && (m.listing == nil || m.taskCapabilities(caller) != nil) {
@@ -125,7 +124,7 @@ func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	return false
 }
 
-// taskCapabilities is what a server declares of tasks in the caller's form: nil where it has none.
+// taskCapabilities returns the server's task capabilities in the caller's form; nil if it has none.
 func (m *serverState) taskCapabilities(caller drawbridge.Caller) json.RawMessage {
 	switch {
 	case m.listing == nil || !bytes.Contains(m.listing.Capabilities, []byte("tasks")):
@@ -141,8 +140,8 @@ func (m *serverState) taskCapabilities(caller drawbridge.Caller) json.RawMessage
 	return nil
 }
 
-// allTaskCapabilities are what the servers that the caller may know of offer of tasks. A stateful caller is told only
-// once, and so is promised what a server may offer that was never listed.
+// allTaskCapabilities returns the task capabilities of the visible servers. A stateful caller is told only once, so a
+// server that was never listed counts as having all of them.
 func (v *view) allTaskCapabilities(caller drawbridge.Caller) (offers []json.RawMessage) {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) {
@@ -155,8 +154,8 @@ func (v *view) allTaskCapabilities(caller drawbridge.Caller) (offers []json.RawM
 	return offers
 }
 
-// WatchTask has the caller told of what changes about a task, by events that have its id. The error is a
-// *drawbridge.Fault for a task that the caller may not ask after. Each call of it wants one of UnwatchTask.
+// WatchTask subscribes the caller to changes of a task; events carry its id. The error is a *drawbridge.Fault for a
+// task that the caller may not access. Each call needs one UnwatchTask.
 func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
 	if err := d.checkTaskMethod(caller, mcp.MethodTasksGet); err != nil {
 		return err
@@ -179,13 +178,13 @@ func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id strin
 	return entry.End(drawbridge.Result{}, err)
 }
 
-// UnwatchTask ends what WatchTask began. Of a task that is not watched it is no error.
+// UnwatchTask ends a subscription of WatchTask. A task that is not watched is not an error.
 func (d *Deck) UnwatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
 	return d.removeSubscriptions(ctx, caller, topicTask, id)
 }
 
-// forwardTaskUpdate tells those whose task it is what a server says of it: in the modern form those who watch it, in
-// the legacy one, where nobody asks for that, all who are known to have it.
+// forwardTaskUpdate forwards a server's notification about a task. In the modern form it goes to the principals that
+// watch the task. In the legacy form, which has no subscription, it goes to all who hold it.
 func (d *Deck) forwardTaskUpdate(m *serverState, n drawbridge.ServerNotification, hidden func(drawbridge.Caller) bool) {
 	own := rawjson.GetString(n.Params, "taskId")
 	form, to := modernTaskID, d.subscriptions.taskWatchers

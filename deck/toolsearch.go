@@ -8,10 +8,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 )
 
-// shortVersion is the bit of a version that tells a short list from the whole one.
+// shortVersion is the bit that distinguishes the version of a short list from that of the full list.
 const shortVersion = 1 << 63
 
-// searchCards are the two cards of short lists: they are not on the shelf, but their names are taken.
+// searchCards returns the two search tools of short lists. They are not listed in the index, but their names are taken.
 func (d *Deck) searchCards() (own []*item) {
 	if !d.searcher.MayShorten() {
 		return nil
@@ -25,7 +25,7 @@ func (d *Deck) searchCards() (own []*item) {
 	return own
 }
 
-// SearchView gives the cards that the caller may call, to be searched.
+// SearchView returns a searchable view of the tools that the caller may call.
 func (d *Deck) SearchView(caller drawbridge.Caller) *toolsearch.CardView {
 	return d.searchView(d.view.Load().tools, caller)
 }
@@ -35,8 +35,8 @@ func (d *Deck) searchView(s *itemIndex, caller drawbridge.Caller) *toolsearch.Ca
 		func() []drawbridge.Spec { return s.callableSpecs(caller) })
 }
 
-// applyListMode is the list of a shelf for a caller: the short one where the mode says so. Modes are for clients from
-// outside: what they change is what is listed, and nothing else.
+// applyListMode returns the list of an index for a caller: the short one if the mode asks for it. Modes apply to
+// external clients, and change only the list.
 func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method string) List {
 	list := s.listForCaller(caller)
 	if method != tools.list || caller.Kind != drawbridge.External || !d.searcher.MayShorten() {
@@ -48,7 +48,7 @@ func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method stri
 	return list
 }
 
-// shortListHint is what the caller is told of a short list before all else.
+// shortListHint returns the text about a short list that precedes the instructions; empty for a full list.
 func (d *Deck) shortListHint(caller drawbridge.Caller) string {
 	if caller.Kind == drawbridge.External && d.searcher.MayShorten() && d.SearchView(caller).IsShort() {
 		return toolsearch.ShortListHint
@@ -56,7 +56,7 @@ func (d *Deck) shortListHint(caller drawbridge.Caller) string {
 	return ""
 }
 
-// isSearchCall says whether a call is one of find_tools or call_tool. All calls pass here.
+// isSearchCall reports whether a call is one of find_tools or call_tool.
 func (d *Deck) isSearchCall(call drawbridge.Call, name string) bool {
 	return (name == toolsearch.FindToolsName || name == toolsearch.CallToolName) &&
 		call.Method == mcp.MethodToolsCall && d.searcher.ServesCaller(call.Caller)
@@ -88,10 +88,10 @@ func (d *Deck) resolveSearchCall(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// EstimateTokens is about how many tokens a model makes of a definition.
+// EstimateTokens estimates the tokens of a definition in a model's prompt.
 func EstimateTokens(definition []byte) int { return toolsearch.EstimateTokens(definition) }
 
-// callableSpecs are what the caller may call, in the order they are listed.
+// callableSpecs returns the specs that the caller may call, in listed order.
 func (s *itemIndex) callableSpecs(caller drawbridge.Caller) (out []drawbridge.Spec) {
 	for _, it := range s.items {
 		if s.visibleTo(caller, it) {
