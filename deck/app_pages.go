@@ -6,12 +6,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A tool of MCPNames Apps (extension io.modelcontextprotocol/ui) names the page that a host shows for it, in one of
-// two places of its "_meta". The page is a resource of the tool's server. Where two servers have a page of one URI,
-// the host must not show the first one's for the tools of the second: so a page is the resource of the server whose
-// tool names it, listed or not, and the later of two is qualified, in the resource and in the tool alike.
+// A tool of MCP Apps (extension io.modelcontextprotocol/ui) names the page that a host shows for it, in one of two
+// members of its "_meta". The page is a resource of the tool's server. If two servers have a page with one URI, the
+// host must not show the first server's page for the second server's tools. So a tool's page always belongs to the
+// tool's server, listed or not, and the later of two URIs is qualified in the resource and in the tool alike.
 
-// unlistedPages makes items of the pages that the member's tools name and that it does not list.
+// unlistedPages makes items of the pages that the server's tools name but the server does not list.
 func (mk itemMaker) unlistedPages(m *serverState) []*item {
 	seen := map[string]bool{}
 	for _, it := range m.resources {
@@ -30,8 +30,7 @@ func (mk itemMaker) unlistedPages(m *serverState) []*item {
 	return mk.makeItems(resources, m.ID, offers, nil)
 }
 
-// toolsWithPageURIs gives the tools of a member as they are listed: those whose pages have other URIs on the deck say
-// so.
+// toolsWithPageURIs returns the tools of a server as they are listed, with public URIs for their pages.
 func (v *view) toolsWithPageURIs(m *serverState) []*item {
 	out, own := m.tools, true
 	for i, it := range m.tools {
@@ -47,7 +46,7 @@ func (v *view) toolsWithPageURIs(m *serverState) []*item {
 	return out
 }
 
-// pageURIEdits are what makes a tool name its pages as callers know them.
+// pageURIEdits returns the edits that put public URIs of pages into a tool.
 func (v *view) pageURIEdits(it *item) (edits []rawjson.Edit) {
 	if len(it.pageURIs) == 0 {
 		return nil
@@ -65,7 +64,7 @@ func (v *view) pageURIEdits(it *item) (edits []rawjson.Edit) {
 	return edits
 }
 
-// withEdits is the item with another definition.
+// withEdits returns the item with an edited definition.
 func (it *item) withEdits(edits []rawjson.Edit) *item {
 	out := *it
 	out.offer.Raw = rawjson.Apply(it.offer.Raw, edits...)

@@ -10,38 +10,39 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// An Approver asks a person about calls: out of band, so that who calls cannot answer.
+// An Approver asks a person about calls, out of band, so that the caller cannot answer.
 type Approver interface {
-	// Approve waits until a person has allowed the request; after it the call is sent, once. No error at once means
-	// that it was allowed before. An error means no: a *drawbridge.Fault that says why, and what to do next. The
-	// answer is for the record, and may be given with either. It ends with ctx.
+	// Approve waits until a person has allowed the request, which is then sent once. It returns at once if an earlier
+	// approval covers it. An error means no: a *drawbridge.Fault with the reason and the next step. The answer is for
+	// the audit and may accompany an error. Approve ends with ctx.
 	Approve(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
 }
 
-// An ApprovalAnswer says by which answer a call was let pass, or was not.
+// An ApprovalAnswer identifies the answer that allowed or refused a call.
 type ApprovalAnswer struct {
-	// ID is of the question that was answered, or of the grant; By is who answered, and where. Both may be empty.
+	// ID is the id of the answered request or of the grant. By names the person and the place of the answer. Both may
+	// be empty.
 	ID, By string
 }
 
-// A ApprovalRequest is a call that waits for a person.
+// An ApprovalRequest is a call that waits for a person.
 type ApprovalRequest struct {
-	// Call is as the caller sent it, but for its Method. Its Peer may be told of progress; nobody may ask it.
+	// Call is the call as the caller sent it, with its Method set. Its Peer may receive progress, and must not be
+	// asked.
 	Call drawbridge.Call
-	// Spec is what is called, with its definition as the person is to judge it.
+	// Spec is the target, with the definition that the person judges.
 	Spec drawbridge.Spec
-	// Origin says where the row of its server stands, Row is the hash of the row; both are empty for a shipped card. A
-	// yes for one server is none for another that goes by its name.
+	// Origin is the place of the server's configuration and ConfigHash its hash; both are empty for a shipped card. An
+	// approval for one server does not hold for another server of the same name.
 	Origin, ConfigHash string
-	// Reason says why the guards want a person asked, Rule which of their rules does. Either may be empty.
+	// Reason is why the guards want approval, and Rule names their rules. Either may be empty.
 	Reason, Rule string
-	// StillValid says whether what is called is still there and defined as it was. It is to be asked before a yes is
-	// used up.
+	// StillValid reports whether the target still exists with the same definition. Call it before an approval is used
+	// up.
 	StillValid func() bool
 }
 
-// askApprover has a person asked about a call that these verdicts are about: every one says ask. Any error is no, and
-// so is a panic of the approver's, of which the log is told.
+// askApprover asks a person about a call for these verdicts. Any error means no, and so does a panic, which is logged.
 func askApprover(ctx context.Context, a Approver, r ApprovalRequest, verdicts []drawbridge.Verdict,
 	log *slog.Logger) (answer ApprovalAnswer, err error) {
 	defer func() {
@@ -62,9 +63,9 @@ func askApprover(ctx context.Context, a Approver, r ApprovalRequest, verdicts []
 	return ApprovalAnswer{}, errors.New(r.Reason)
 }
 
-var errNoApprover = errors.New("it needs an approval, and there is nobody to ask")
+var errNoApprover = errors.New("it needs an approval, and no approver is configured")
 
-// joinDistinct gives what the verdicts say, each thing once.
+// joinDistinct joins the distinct texts that of returns for the verdicts.
 func joinDistinct(verdicts []drawbridge.Verdict, of func(drawbridge.Verdict) string) string {
 	var words []string
 	for _, v := range verdicts {

@@ -7,17 +7,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// restoreArgumentNames gives the params of a call in the server's own names: members of the arguments at any depth,
-// and the name of the argument that is to be completed, that are among names. Everything else stays byte for byte.
-// Params must be valid JSON.
-func restoreArgumentNames(params json.RawMessage, names map[string]string) json.RawMessage {
+// argumentNameEdits returns the edits that restore the server's own names in the params of a call: of members of the
+// arguments at any depth, and of the argument that is to be completed. Params must be valid JSON.
+func argumentNameEdits(params json.RawMessage, names map[string]string) (edits []rawjson.Edit) {
 	if len(names) == 0 {
-		return params
+		return nil
 	}
-	var edits []rawjson.Edit
 	for _, path := range [][]string{{"arguments"}, {"context", "arguments"}} {
 		if given := rawjson.Get(params, path...); given != nil {
-			if own := renameMembers(given, names); !equalRawJSON(own, given) {
+			if own := renameMembers(given, names); !sameBytes(own, given) {
 				edits = append(edits, rawjson.Put(own, path...))
 			}
 		}
@@ -25,11 +23,11 @@ func restoreArgumentNames(params json.RawMessage, names map[string]string) json.
 	if own, ok := names[rawjson.GetString(params, "argument", "name")]; ok {
 		edits = append(edits, rawjson.Put(rawjson.Quote(own), "argument", "name"))
 	}
-	return rawjson.Apply(params, edits...)
+	return edits
 }
 
-// findRenamedArgument gives a name in the params of a call that the server knows, and that is shown by another: who
-// judges the call by what is shown would not see it. It says false where there is none.
+// findRenamedArgument returns a name in the params that the server knows but that is listed under another name. A guard
+// that judges the call by the listed names would miss it.
 func findRenamedArgument(params json.RawMessage, names map[string]string) (name string, ok bool) {
 	if len(names) == 0 {
 		return "", false
@@ -56,13 +54,13 @@ func findRenamedArgument(params json.RawMessage, names map[string]string) (name 
 	return name, stray(name)
 }
 
-// memberNames gives the names of the members of all objects in a value.
+// memberNames returns the member names of all objects in a value.
 func memberNames(value json.RawMessage) (names []string) {
 	eachMemberName(value, func(_, _ int, name string) { names = append(names, name) })
 	return names
 }
 
-// renameMembers renames the members of all objects in a value.
+// renameMembers returns the value with the members of all objects renamed.
 func renameMembers(value json.RawMessage, names map[string]string) json.RawMessage {
 	var out []byte
 	at := 0
@@ -78,8 +76,8 @@ func renameMembers(value json.RawMessage, names map[string]string) json.RawMessa
 	return append(out, value[at:]...)
 }
 
-// eachMemberName gives the names of the members of all objects in a value, and where they stand: in valid JSON a
-// string before a colon is a member's name.
+// eachMemberName calls each for every member name in value, with its position. In valid JSON a string before a colon is
+// a member name.
 func eachMemberName(value json.RawMessage, each func(from, to int, name string)) {
 	for i := 0; i < len(value); {
 		if value[i] != '"' {

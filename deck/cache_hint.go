@@ -4,12 +4,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// sameHint says whether two hints say the same. Nil has no say.
+// sameHint reports whether two hints are equal.
 func sameHint(a, b *drawbridge.CacheHint) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// stricterHint joins two hints: the shorter time, the narrower scope. Nil has no say.
+// stricterHint combines two hints: the shorter time, the narrower scope. Nil does not bound the other.
 func stricterHint(a, b *drawbridge.CacheHint) *drawbridge.CacheHint {
 	switch {
 	case a == nil:

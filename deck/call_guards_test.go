@@ -36,7 +36,7 @@ func TestEveryGuardMustAllow(t *testing.T) {
 		{"an effect there is not", []Guard{always(drawbridge.Verdict{Effect: 9})}, drawbridge.PolicyBlocked,
 			"tools/call a__x: it is not allowed"},
 		{"one asks", []Guard{always(drawbridge.Verdict{Effect: drawbridge.Ask})}, drawbridge.PolicyBlocked,
-			"tools/call a__x: it needs an approval, and there is nobody to ask"},
+			"tools/call a__x: it needs an approval, and no approver is configured"},
 		{"one hides", []Guard{always(drawbridge.Verdict{Reason: "secret", Hide: true})}, drawbridge.NotFound,
 			"unknown tool a__x"},
 		{"one panics", []Guard{allow, guard(func(Question) drawbridge.Verdict { panic("ouch") })},

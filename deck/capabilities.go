@@ -14,15 +14,16 @@ import (
 // maxInstructions is how much is said to every model that reads a deck's instructions, maxServerInstructions how much
 // of it one server says.
 const (
+	// maxInstructions bounds the instructions of a deck, and maxServerInstructions one server's part, in bytes.
 	maxInstructions       = 16 << 10
 	maxServerInstructions = 2 << 10
 )
 
-// instructionsBuilder are what is said about the use of a deck. Its zero value says nothing.
+// An instructionsBuilder joins the instructions of a deck. The zero value is empty.
 type instructionsBuilder struct{ b strings.Builder }
 
-// addServer adds what a server says: under its name, cut to 2 KiB. All of it is cut to 16 KiB. It reports
-// false where there is no room for more.
+// addServer adds a server's instructions under its name, truncated to 2 KiB, and the whole to 16 KiB. It returns false
+// if the text is full.
 func (i *instructionsBuilder) addServer(server drawbridge.ServerID, text string) bool {
 	if text = strings.TrimSpace(text); text == "" {
 		return true
@@ -39,14 +40,14 @@ func (i *instructionsBuilder) addServer(server drawbridge.ServerID, text string)
 	return true
 }
 
-// addPreamble adds what the deck says itself, before any server.
+// addPreamble adds a text of the deck's own, before any server.
 func (i *instructionsBuilder) addPreamble(text string) { i.b.WriteString(text) }
 
-// String gives all that was said; empty where nothing was.
+// String returns the joined instructions.
 func (i *instructionsBuilder) String() string { return i.b.String() }
 
-// serverCapabilities are the ServerCapabilities object of a deck, without extensions and tasks, for who may know of
-// servers with those. With one that was never listed, which may offer anything, all is promised.
+// serverCapabilities returns the ServerCapabilities object for these servers' capabilities, without extensions and
+// tasks. If never is set, a server was never listed and may offer anything, so everything is promised.
 func serverCapabilities(servers []json.RawMessage, never bool) json.RawMessage {
 	has := func(path ...string) bool {
 		return never || slices.ContainsFunc(servers, func(caps json.RawMessage) bool {

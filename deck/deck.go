@@ -1,13 +1,23 @@
-// Package deck is the one place where calls and cards meet: it enrols what servers list, names it, shows each caller
-// the part that is theirs, and carries every call to its card through the same guards.
+// Package deck is the catalogue of tools, prompts, resources and skills, and the only path of a call. It enrols the
+// listings of servers, names their items, shows each caller the visible part, and sends every call through the same
+// guards.
 //
-// It promises that what is listed is what can be called, for every caller and on every path: a card that a caller may
-// not know of is, in words and in time, a card that does not exist. It promises that lists are the same from run to run
-// for the same servers, ordered by the configuration and then by each server; that nothing vanishes silently (see
-// [Deck.Members]); and that of the bytes a server sent only names, clashing URIs, the sealed request state and ids of
-// tasks change.
+// It guarantees:
 //
-// It opens no connection and starts no process or goroutine: what leaves the process goes through an [Upstream].
+//   - What is listed can be called, for every caller and on every path. A tool that is hidden from a caller behaves,
+//     in wording and in timing, like one that does not exist.
+//   - Lists are the same from run to run for the same servers: ordered by the configuration, then as each server lists.
+//   - Nothing is left out silently; see [Deck.ServerSummaries].
+//   - Of the bytes that a server sent only names, clashing URIs, sealed request states and task ids change.
+//   - Every guard must allow a call. A guard that panics or returns the zero verdict denies, and so does a missing
+//     approver.
+//   - Params are read once and strictly: a duplicate member, or one whose name some parsers take for another, is refused.
+//   - A sealed value opens only for its principal and its use, and a request state only for its own request and while
+//     it is fresh. Sealing authenticates and does not encrypt, and needs no table.
+//   - A server is told about a subscription when its first caller subscribes and when its last one leaves, in order.
+//
+// It opens no connection and starts no process or goroutine: everything that leaves the process goes through an
+// [Upstream].
 package deck
 
 import (
@@ -24,30 +34,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// An Upstream carries calls to mounted servers. Its errors are passed on as they are.
+// An Upstream sends calls to mounted servers. The deck returns its errors unchanged.
 type Upstream interface {
-	// Do sends the call to the server and gives its result object as the server sent it. It mounts the server first
-	// where it must. An error is a *drawbridge.Fault.
+	// Do sends the call to the server and returns the result object as the server sent it. It mounts the server first
+	// if needed. An error is a *drawbridge.Fault.
 	Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error)
 
-	// Watch says what of the server is watched: w is all of it, none ends it. The error is for what is new in w: a
-	// *drawbridge.UnwatchedError where some of that is not watched. After an error it is told what is left.
+	// Watch replaces the set of watched items of the server by w; an empty set ends watching. The error is for the
+	// items that are new in w: a *drawbridge.UnwatchedError if only some of them are not watched. After an error the
+	// deck calls Watch again with the remaining set.
 	Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error
 
-	// SetLogLevel asks for log lines of a level and above, for the caller with that session, until the session ends.
-	// What callers share is asked for the most that any of them wants.
+	// SetLogLevel requests log messages of a level and above for the session, until the session ends. Where callers
+	// share a connection, the most detailed level applies.
 	SetLogLevel(ctx context.Context, session, level string) error
 
-	// ForwardNotification passes a notification on to the servers that have a session of their own for the caller with
-	// that session, and that it is for.
+	// ForwardNotification sends a client's notification to the servers that have a session of their own for the
+	// caller's session, if the notification concerns them.
 	ForwardNotification(ctx context.Context, session, method string, params json.RawMessage)
 
-	// EndSession closes what was opened for the caller with that session, and forgets its level.
+	// EndSession closes what was opened for the session and forgets its log level.
 	EndSession(session string)
 }
 
-// A NamingStyle is a style in which bridged cards and prompts are named outward. A call by any style's name finds its
-// card where only one can be meant.
+// A NamingStyle is the style of the public names of upstream tools and prompts. A call by the name of any style works
+// if only one item has it.
 type NamingStyle = naming.Style
 
 // The styles. The empty Naming is Qualified.
@@ -56,51 +67,51 @@ const (
 	QualifiedNames = naming.Qualified
 	// MCPNames is "mcp_<server>_<tool>", in lower case.
 	MCPNames = naming.MCP
-	// BareNames leaves a legal name as the server gave it; of two the later in configuration order is qualified.
+	// BareNames keeps a legal name as the server sent it. If two servers share one, the later in configuration order is
+	// qualified.
 	BareNames = naming.Bare
 )
 
-// NamePrefixes gives what a name of a server's card begins with where it says its server, in the styles Qualified and
-// MCPNames. The names of other servers may begin with one of them too.
+// NamePrefixes returns the prefixes of the server's names in the styles QualifiedNames and MCPNames. Names of other
+// servers may begin with them too.
 func NamePrefixes(server drawbridge.ServerID) []string { return naming.NamePrefixes(server) }
 
-// NewUpstreamCard presents a tool of a mounted server as a card, so that it shows in help beside the shipped ones:
-// name is what it is listed and called by, definition the tool object as the server sent it. Its Run passes the call
-// on under the tool's own name.
+// NewUpstreamCard returns a card for a tool of a mounted server, so that help lists it beside the shipped cards. The
+// tool is called by name; definition is the tool object as the server sent it. Run sends the call under the server's
+// own name.
 func NewUpstreamCard(up Upstream, server drawbridge.ServerID, name drawbridge.CardName,
 	definition json.RawMessage) drawbridge.Card {
 	return newUpstreamCard(up, server, name, definition)
 }
 
-// An AuditRecorder keeps records of calls. See package audit for what is in them.
+// An AuditRecorder keeps records of calls. Package audit describes their content.
 type AuditRecorder = audit.Recorder
 
-// A HeldResult is a result that its caller is not given, a ResultHolder keeps them for a person, and at a ResultGuard
-// it is decided.
+// A HeldResult is a result that is withheld from its caller, a ResultHolder keeps it for a person, and a ResultGuard
+// decides on it.
 type (
 	HeldResult   = spotlight.HeldResult
 	ResultHolder = spotlight.ResultHolder
 	ResultGuard  = spotlight.ResultGuard
 )
 
-// A Vetter looks at each listing before it is enrolled, wherever it comes from: the store, a server, the ledger.
+// A Vetter checks each listing before it is enrolled, whether it comes from the store, a server or the ledger.
 type Vetter interface {
-	// Vet says what of the listing may be shown, and how. Objects of which it says nothing are not. A listing whose At
-	// is zero is what the ledger remembers of a server's tools, without their server; else it is called in the order
-	// that the server's listings have. It is called for several servers at once. An error keeps the listing from the
-	// deck.
+	// Vet returns the shown form of the listing. Objects missing in it are not shown. A listing whose ListedAt is zero
+	// holds the tools that the ledger remembers; all others arrive in the order of the server's listings. Vet runs for
+	// several servers at once. An error keeps the listing out.
 	Vet(ctx context.Context, server Server, l drawbridge.Listing) (VettedListing, error)
 }
 
-// A SkillVetter is a Vetter that looks at skills too, which servers list when a caller asks. Without one they are
-// shown as they came.
+// A SkillVetter is a Vetter that also checks skills, which are listed on request. Without one, skills are shown as
+// received.
 type SkillVetter interface {
-	// VetSkill gives an entry of a list of skills as it may be shown; nil where it may not. An error keeps the list.
+	// VetSkill returns the shown form of an entry of a list of skills; nil hides it. An error refuses the whole list.
 	VetSkill(ctx context.Context, server Server, entry json.RawMessage) (json.RawMessage, error)
 }
 
-// A Discovery says how callers find cards, its Mode what they are listed. A Turn is what a model of our own is asked,
-// Definitions what it is shown then.
+// A Discovery configures how callers find tools, and a ListMode which tools are listed. A ModelTurn is a request to our
+// own model, and ToolDefinitions are the tools that the model is shown.
 type (
 	Discovery       = toolsearch.Options
 	ListMode        = toolsearch.Mode
@@ -108,92 +119,91 @@ type (
 	ToolDefinitions = toolsearch.Definitions
 )
 
-// Options are what a deck can do without. The zero value works.
+// Options are the optional parts of a deck. The zero value works.
 type Options struct {
-	// Logger is told of what went wrong and nobody else hears of; nil is silence.
+	// Logger receives problems that no caller is told about; nil discards them.
 	Logger *slog.Logger
 	Naming NamingStyle
-	// Journal keeps what was enrolled and retired, in its stream Stream; nil keeps it in memory only.
+	// Journal stores enrolments and retirements in the stream Stream; nil keeps them in memory only.
 	Journal ledger.Journal
 	Stream  string
-	// Cards are the shipped cards, listed before all others. Their names are never given to another card.
+	// Cards are the shipped cards, listed before all others. Their names are reserved.
 	Cards []drawbridge.Card
-	// Guards all must allow a call. The check of scopes is always the first. A guard may be a
-	// Screen: what it knows that no call of a caller will be allowed to is hidden from them.
+	// Guards must all allow a call. The check of scopes is always the first. A [HidingGuard] also hides what it will
+	// never allow.
 	Guards []Guard
-	// Audit keeps a record of each call, before it is sent and before it is answered: what it cannot keep does not
-	// happen. Nil keeps none.
+	// Audit records each call before it is sent and before it is answered. A call that cannot be recorded does not
+	// happen. Nil records nothing.
 	Audit AuditRecorder
-	// Vetter looks at what servers list; nil shows it as it came.
+	// Vetter checks listings; nil shows them as received.
 	Vetter Vetter
-	// Approver is asked where guards want a person asked; nil is nobody, which means no.
+	// Approver asks a person if a guard wants that; nil means that such calls are denied.
 	Approver Approver
-	// SealKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
-	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
-	// another share them. None means a key of this deck alone.
+	// SealKeys are the master keys for values that pass through callers: request states, task ids and cursors. The
+	// first key seals and every key opens, so that keys can be rotated. Processes that serve the same callers share
+	// them. With none the deck makes its own.
 	SealKeys [][]byte
-	// Owner is the principal whose connections Watch is about; empty where there is only one. Another principal cannot
-	// watch a server that is Apart.
+	// Owner is the principal whose connections are watched; empty if there is only one principal. Another principal
+	// cannot watch a server that is PerPrincipal.
 	Owner string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Spotlight says which callers are given results marked as foreign text, of servers whose Member does not say; nil
-	// is none. Models of our own are given them in any case.
+	// Spotlight reports whether the caller's results are marked as foreign text, for servers whose configuration does
+	// not decide; nil means no. Callers of our own agent always get marked results.
 	Spotlight func(drawbridge.Caller) bool
-	// Inspect looks at the texts of such results, and of prompts; nil leaves them as they are. Holder keeps results
-	// that are held back, of servers whose Member says so; nil loses them.
+	// Inspect checks the texts of such results and of prompts; nil skips the check. ResultHolder keeps held results of
+	// servers with HoldResults; nil discards them.
 	Inspect      spotlight.Inspector
 	ResultHolder ResultHolder
-	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
+	// MaxTools limits the enrolled tools of one server without a limit of its own; 0 is DefaultMaxTools.
 	MaxTools int
-	// Discovery says how callers find cards that they are not listed.
+	// Discovery decides how callers find tools that are not listed to them.
 	Discovery Discovery
-	// BeforeList is called before a list is answered: it may wait for servers that are about to appear, as long as ctx
-	// allows. Nil waits for nothing.
+	// BeforeList is called before a list is answered. It may wait for servers that are about to appear, until ctx ends.
+	// Nil does not wait.
 	BeforeList func(ctx context.Context)
-	// BeforeUnknown is called before the name of a tool or a prompt, as the caller wrote it, is said to be unknown,
-	// and with no name before a URI is, which any server could have: it may wait for the servers that could bring it,
-	// as long as ctx allows, which ends when it is there. It must not wait for a server that the caller may not know
-	// of: how long an answer takes would tell. Nil is BeforeList.
+	// BeforeUnknown is called before a name is reported as unknown: the name of a tool or prompt as the caller wrote
+	// it, or empty for a URI, which any server could have. It may wait for the servers that could bring it; ctx ends
+	// when the name appears. It must not wait for a server that is hidden from the caller, because the delay would
+	// reveal it. Nil is BeforeList.
 	BeforeUnknown func(ctx context.Context, caller drawbridge.Caller, name string)
 }
 
-// DefaultMaxTools is how many tools of one server are enrolled where nobody says otherwise.
+// DefaultMaxTools is the default limit for the enrolled tools of one server.
 const DefaultMaxTools = 1000
 
-// A Server is a server as the configuration has it.
+// A Server is a configured server.
 type Server struct {
 	ID drawbridge.ServerID
-	// ConfigHash is the hash of its configuration: only listings and cards of this row count.
+	// ConfigHash is the hash of its configuration. Only listings and cards with this hash count.
 	ConfigHash string
-	// Origin says where its row stands: what its tools said is remembered by that and the name, also when the row is
-	// edited.
+	// Origin is the place of its configuration. Pins are remembered by origin and name, also after an edit.
 	Origin string
 	// MaxTools is how many of its tools are enrolled; 0 is the deck's own limit.
 	MaxTools int
-	// ExpectedTools has the names of the only tools that it may have; nil is any. Locked keeps its first list of
-	// tools. Foreign says that it was brought by a project, not by the person.
+	// ExpectedTools has the names of the only tools that it may have; nil allows any. LockTools pins its first list of
+	// tools. FromProject reports that a project brought it, not the person.
 	ExpectedTools          *[]string
 	LockTools, FromProject bool
-	// PerPrincipal says that no two principals meet at this server: each has a process of its own. Of a server that is
-	// not apart a principal is shown only tasks that this deck gave them.
+	// PerPrincipal reports that each principal has a process of its own. For any other server a principal is shown only
+	// the tasks that this deck issued to that principal.
 	PerPrincipal bool
-	// Spotlight says that its results are marked as foreign text for every caller, or for none; nil leaves it to the
-	// deck. See package deck/fence.
+	// Spotlight marks its results as foreign text for every caller, or for none; nil leaves that to the deck. See
+	// package spotlight.
 	Spotlight *bool
-	// HoldResults says that its results are held back in which Look meets rules.
+	// HoldResults holds back results in which the inspector's rules match.
 	HoldResults bool
-	// Remembered is the last listing of this row by an earlier process, nil where there is none. It is enrolled with
-	// the configuration, where the deck has no listing of the row yet.
+	// Remembered is the last listing of this configuration from an earlier process; nil if there is none. It is
+	// enrolled with the configuration, unless the deck has a listing already.
 	Remembered *drawbridge.Listing
 }
 
-// A List is what one caller sees of the deck by one list method.
+// A List is the part of the catalogue that one caller sees by one list method.
 type List struct {
 	// Items are the objects in their order. They are shared: neither the slice nor its bytes may be changed.
 	Items []json.RawMessage
-	// CacheHint says how long the list may be kept, and by whom.
+	// CacheHint bounds how long the list may be cached, and by which callers.
 	CacheHint drawbridge.CacheHint
-	// Version tells lists apart: two lists of one deck by one method with the same version have the same items.
+	// Version identifies the content: two lists of one deck by one method with the same version have the same items.
 	Version uint64
 }

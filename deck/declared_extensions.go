@@ -7,7 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// extensionSettings gives what capabilities say of an extension in one of the declarations; nil where it is no object.
+// extensionSettings returns the settings of an extension in one declaration of capabilities; nil if they are not an
+// object.
 func extensionSettings(capabilities json.RawMessage, declaration, extension string) json.RawMessage {
 	if s := rawjson.Get(capabilities, declaration, extension); len(s) > 0 && s[0] == '{' {
 		return s
@@ -15,15 +16,16 @@ func extensionSettings(capabilities json.RawMessage, declaration, extension stri
 	return nil
 }
 
-// extensionEdits gives the edits that put into the deck's capabilities what servers have of extensions: for a caller
-// with these capabilities, who may know of servers with those, in configuration order.
+// extensionEdits returns the edits that put the servers' extensions into the deck's capabilities, for a caller with
+// these capabilities. Servers are in configuration order.
 //
-// MCP Apps and skills are always told: the first needs no method of its own, and of the second we answer the methods.
-// Where several servers declare one, the settings are those of the first in configuration order, byte for byte, but
-// that skills whose directories can be read go before others: then "resources/directory/read" has somebody to go to. An
-// extension that we know nothing of is told only to a caller who declares it too, since nothing of it passes otherwise
-// (see the deck's Do), in the member in which its server has it, with the settings of the first server that has it. Of
-// what was never listed nothing is promised. How we sign in at servers is told to nobody.
+// MCP Apps and skills are always declared: Apps needs no method of its own, and the deck answers the methods of skills.
+// If several servers declare one, the first server's settings are used, byte for byte. Skills with readable directories
+// take precedence, so that some server can answer "resources/directory/read".
+//
+// An extension that the deck does not know is declared only to a caller who declares it too, since nothing of it passes
+// otherwise (see [Deck.Do]). It stays in the member in which its first server has it, with that server's settings.
+// Unlisted servers contribute nothing. How Drawbridge signs in at servers is never declared.
 func extensionEdits(caller json.RawMessage, servers []json.RawMessage) []rawjson.Edit {
 	told := map[string]*declaredExtensions{}
 	for _, declaration := range mcp.ExtensionMembers() {
@@ -54,13 +56,13 @@ func extensionEdits(caller json.RawMessage, servers []json.RawMessage) []rawjson
 	return edits
 }
 
-// declaredExtensions is what is told of extensions in one declaration, in the order in which they were noted.
+// declaredExtensions holds the extensions of one declaration in the order in which they were added.
 type declaredExtensions struct {
 	settings map[string]json.RawMessage
 	order    []string
 }
 
-// add takes an extension with its settings; nil are none.
+// add adds an extension with its settings; nil settings add nothing.
 func (d *declaredExtensions) add(id string, settings json.RawMessage) {
 	switch before := d.settings[id]; {
 	case settings == nil:
@@ -72,7 +74,8 @@ func (d *declaredExtensions) add(id string, settings json.RawMessage) {
 	}
 }
 
-// encode writes the declaration, in one pass: how many extensions there are is for others to say. It is nil for none.
+// encode returns the declaration as JSON; nil if it is empty. It is one pass, since servers decide the number of
+// extensions.
 func (d *declaredExtensions) encode() json.RawMessage {
 	if len(d.order) == 0 {
 		return nil
@@ -87,7 +90,7 @@ func (d *declaredExtensions) encode() json.RawMessage {
 	return append(out, '}')
 }
 
-// supportsDirectoryRead says whether a server with these settings for skills answers "resources/directory/read".
+// supportsDirectoryRead reports whether a server with these settings for skills answers "resources/directory/read".
 func supportsDirectoryRead(settings json.RawMessage) bool {
 	return string(rawjson.Get(settings, "directoryRead")) == "true"
 }

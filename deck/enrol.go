@@ -23,7 +23,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// A Deck is the cards that can be called now, with their siblings. Its methods may be called from several goroutines.
+// A Deck is the catalogue of everything that can be called now. It is safe for concurrent use.
 type Deck struct {
 	upstream    Upstream
 	log         *slog.Logger
@@ -35,9 +35,9 @@ type Deck struct {
 	shipped     []*item
 	searcher    *toolsearch.Finder
 	guards      *guardChain
-	approver    Approver       // nil is nobody
-	callLog     *audit.CallLog // nil leaves none
-	vetter      Vetter         // nil shows what comes
+	approver    Approver       // nil denies
+	callLog     *audit.CallLog // nil records nothing
+	vetter      Vetter         // nil shows listings as received
 	sealer      tokenSealer
 	now         func() time.Time
 	maxTools    int
@@ -54,15 +54,14 @@ type Deck struct {
 	linkOwners    naming.LinkOwners
 	serverLocks   serverLocks
 
-	// mu is held while the deck changes: one change at a time. Readers take the view.
+	// mu serialises changes of the deck. Readers load the view.
 	mu     sync.Mutex
 	ledger ledger.Snapshot // what is live: the log is the journal's, and grows for ever
 	keys   ledger.KeyGenerator
 }
 
-// New makes a deck that remembers what its journal says and shows no server yet: [Deck.Configure] says which there are.
-// The error is the journal's, or a *drawbridge.Fault InvalidInput for a naming that there is not or two shipped cards
-// of one name.
+// New returns a deck with the enrolments of its journal and without servers; [Deck.Configure] sets those. The error is
+// the journal's, or a *drawbridge.Fault InvalidInput for an unknown naming style or two shipped cards with one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
@@ -92,7 +91,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		return nil, &drawbridge.Fault{
 			Kind: drawbridge.BuildFailed, Code: drawbridge.InvalidInput,
 			Step: "make the deck", Err: fmt.Errorf("no such naming %q", o.Naming),
-			Next: "one of qualified, mcp, bare",
+			Next: "use one of qualified, mcp, bare",
 		}
 	}
 	d.callLog = audit.NewCallLog(o.Audit, d.log)
@@ -127,9 +126,9 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 
 func (d *Deck) nextVersion() uint64 { return d.versions.Add(1) }
 
-// Configure says which servers there are, in configuration order. What a server had listed stays, if its row is the
-// same; the live cards of servers that are not named, or whose row is another, are retired. The error is the
-// journal's, and then the deck shows what it showed before.
+// Configure sets the servers, in configuration order. A server with an unchanged configuration keeps its listing. The
+// live cards of servers that vanished, or whose configuration changed, are retired. The error is the journal's, and
+// then nothing has changed.
 func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 	rows := make(map[drawbridge.ServerID]string, len(servers))
 	for _, s := range servers {
@@ -165,7 +164,8 @@ func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 	})
 }
 
-// configureServer is a server as a member: as it was before, if it was, else as it is remembered.
+// configureServer returns the state of a server: its previous state if the configuration is unchanged, or else the
+// remembered one.
 func (d *Deck) configureServer(ctx context.Context, before *serverState, s Server) (*serverState, error) {
 	listing := s.Remembered
 	s.Remembered = nil
@@ -185,8 +185,7 @@ func (d *Deck) configureServer(ctx context.Context, before *serverState, s Serve
 	return d.applyListing(ctx, m, *listing, v)
 }
 
-// serverFromLedger is a member before its listing: its cards are those that the ledger has live, as an earlier process
-// left them.
+// serverFromLedger returns the state of a server before its first listing: the cards that are live in the ledger.
 func (d *Deck) serverFromLedger(s Server) *serverState {
 	m := &serverState{Server: s, scopes: []drawbridge.Scope{drawbridge.ServerScope(s.ID)}}
 	all := d.ledger.LiveByServer(s.ID)
@@ -203,20 +202,20 @@ func (d *Deck) serverFromLedger(s Server) *serverState {
 	return m
 }
 
-// Enrol takes a listing: it compares the tools with what is live, records the differences as one batch, and shows the
-// server as it is now. A listing that says the same as the last one records nothing and tells nobody. The error is a
-// *drawbridge.Fault NotFound for a server that is not configured or was listed by another row, or else the vetter's or
-// the journal's; then nothing has changed.
+// Enrol records the difference between the listing and the live tools as one batch, and shows the new state of the
+// server. An unchanged listing records nothing and notifies no caller. The error is a *drawbridge.Fault NotFound for a
+// server that is not configured or has another configuration, or else the vetter's or the journal's. After an error
+// nothing has changed.
 func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing) error {
 	defer d.serverLocks.lock(l.Server)()
 	return d.enrolListing(ctx, d.view.Load().server(l.Server), l)
 }
 
-// enrolListing takes a listing of a member, in the server's turn. Others may enrol theirs while it is vetted.
+// enrolListing enrols a listing. The caller holds the server's lock; other servers may enrol while this one is vetted.
 func (d *Deck) enrolListing(ctx context.Context, m *serverState, l drawbridge.Listing) error {
 	gone := &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
-		Step: fmt.Sprintf("enrol %s", l.Server), Err: errors.New("the configuration has no such server now"),
+		Step: fmt.Sprintf("enrol %s", l.Server), Err: errors.New("the server is not configured any more"),
 	}
 	if m == nil || m.ConfigHash != l.ConfigHash {
 		return gone
@@ -238,7 +237,8 @@ func (d *Deck) enrolListing(ctx context.Context, m *serverState, l drawbridge.Li
 	})
 }
 
-// applyListing is a member as a listing makes it, of which so much may be shown. What differs in its tools is recorded.
+// applyListing returns the state of a server after a listing, of which the vetted part is shown. It records how the
+// tools differ.
 func (d *Deck) applyListing(ctx context.Context, before *serverState, l drawbridge.Listing,
 	v VettedListing) (*serverState, error) {
 	said := l
@@ -261,8 +261,8 @@ func (d *Deck) applyListing(ctx context.Context, before *serverState, l drawbrid
 	return m, nil
 }
 
-// RetireServer retires the live cards of a server and forgets what it listed. It stays configured: its next listing
-// brings everything back. A server that is not configured has nothing to withdraw. The error is the journal's.
+// RetireServer retires the live cards of a server and forgets its listing. The server stays configured, and its next
+// listing restores everything. For a server that is not configured it does nothing. The error is the journal's.
 func (d *Deck) RetireServer(ctx context.Context, id drawbridge.ServerID) error {
 	return d.updateView(func(v *view) ([]*serverState, error) {
 		before := v.server(id)
@@ -280,7 +280,7 @@ func (d *Deck) RetireServer(ctx context.Context, id drawbridge.ServerID) error {
 	})
 }
 
-// replaceServer is members with m in the place of the member of the same name.
+// replaceServer returns members with m in place of the member with the same id.
 func replaceServer(members []*serverState, m *serverState) []*serverState {
 	out := slices.Clone(members)
 	for i := range out {
@@ -298,8 +298,8 @@ func (d *Deck) toolLimit(own int) int {
 	return d.maxTools
 }
 
-// updateView makes the next view of the members that f gives, and tells what is different. f holds the deck; it gives
-// nil where nothing changes.
+// updateView replaces the view by one of the members that f returns, and notifies the listeners of the changes. f runs
+// under the deck's lock; nil members mean no change.
 func (d *Deck) updateView(f func(v *view) ([]*serverState, error)) error {
 	events, err := func() ([]Event, error) {
 		d.mu.Lock()
@@ -318,8 +318,8 @@ func (d *Deck) updateView(f func(v *view) ([]*serverState, error)) error {
 	return err
 }
 
-// Refresh has the deck shown anew, and all callers told that the lists changed: what is hidden from whom is another
-// matter now, as a guard knows who calls this.
+// Refresh rebuilds the view and notifies all callers of changed lists. Guards call it when the set of hidden items has
+// changed.
 func (d *Deck) Refresh() {
 	d.mu.Lock()
 	old := d.view.Load()
@@ -329,8 +329,8 @@ func (d *Deck) Refresh() {
 	d.listeners.notify(changeEvents(old, next)...)
 }
 
-// logChanges logs the clashes that are new, once for each two servers, and for each server how much of what it lists
-// is not on the deck, where that changed.
+// logChanges logs new name clashes, once for each pair of servers, and the number of omitted items of each server where
+// it changed.
 func (d *Deck) logChanges(old, next *view) {
 	for _, m := range next.servers {
 		known := map[NameClash]bool{}
@@ -341,21 +341,21 @@ func (d *Deck) logChanges(old, next *view) {
 		for len(fresh) > 0 {
 			first, count := fresh[0], len(fresh)
 			fresh = slices.DeleteFunc(fresh, func(c NameClash) bool { return c.Winner == first.Winner })
-			d.log.Warn("a server has names that an earlier one has", "server", m.ID, "winner", first.Winner,
+			d.log.Warn("server has names that an earlier server has", "server", m.ID, "winner", first.Winner,
 				"count", count-len(fresh), "first", first.Name, "listed", first.Listed)
 		}
 	}
 	for _, m := range next.servers {
 		before := old.server(m.ID)
 		if n := len(m.omitted); n > 0 && (before == nil || len(before.omitted) != n) {
-			d.log.Warn("some of what a server lists is not on the deck", "server", m.ID, "count", n, "first",
+			d.log.Warn("some items of the server are not on the deck", "server", m.ID, "count", n, "first",
 				m.omitted[0].Reason)
 		}
 		d.logVetting(m, before)
 	}
 }
 
-// changeEvents are the events that lead from one view to the next.
+// changeEvents returns the events for the changes between two views.
 func changeEvents(old, next *view) []Event {
 	var out []Event
 	differ := func(a, b *itemIndex) bool { return a.fullList.Version != b.fullList.Version }
@@ -371,9 +371,9 @@ func changeEvents(old, next *view) []Event {
 	return out
 }
 
-// enrolTools records how the offers differ from what is live of the server, as one batch, and gives the offers as they
-// are live afterwards. One that says the same as before in other bytes stays as it was: a server that writes the
-// members of its tools in a new order each time does not break every model's prompt cache.
+// enrolTools records how the offers differ from the live tools of the server, as one batch, and returns the offers as
+// they are live afterwards. An offer with the same content in other bytes keeps its old bytes. So a server that
+// reorders the members of its tools does not invalidate every model's prompt cache.
 func (d *Deck) enrolTools(ctx context.Context, m Server, offers []offeredItem) ([]offeredItem, error) {
 	all := d.ledger.LiveByServer(m.ID)
 	live, batch := d.liveByTool(all)
@@ -403,8 +403,8 @@ func (d *Deck) enrolTools(ctx context.Context, m Server, offers []offeredItem) (
 	return out, d.appendToLedger(ctx, append(batch, enrolled...))
 }
 
-// liveByTool gives what is live of a server by tool. Two processes that saw two versions of one tool may both have
-// enrolled theirs: the later counts, and surplus retires the others.
+// liveByTool returns the live entries of a server by tool. Two processes that saw two versions of a tool may both have
+// enrolled theirs: the later one counts, and surplus retires the others.
 func (d *Deck) liveByTool(all []ledger.Entry) (live map[string]ledger.Entry, surplus []ledger.Entry) {
 	live = make(map[string]ledger.Entry, len(all))
 	for _, e := range all {
@@ -416,8 +416,8 @@ func (d *Deck) liveByTool(all []ledger.Entry) (live map[string]ledger.Entry, sur
 	return live, surplus
 }
 
-// contentKey is the card's content key; a key of its own where another card has that one, as it can be where a
-// server's name ends in "_".
+// contentKey returns the card's content key, or a generated key if another card has that one. That can happen if a
+// server's id ends in "_".
 func (d *Deck) contentKey(c *ledger.EnrolledCard) ledger.CardKey {
 	key := c.Key()
 	if e, ok := d.ledger.LiveEntry(key); ok && (e.Server != c.Server || e.Card.Tool != c.Tool) {
@@ -430,7 +430,7 @@ func (d *Deck) retireEntry(e ledger.Entry) ledger.Entry {
 	return ledger.Entry{Op: ledger.OpRetire, Key: e.Key, Server: e.Server, At: d.now()}
 }
 
-// appendToLedger appends a batch to the journal, and then to the ledger. An empty batch touches neither.
+// appendToLedger appends a batch to the journal and then to the ledger. An empty batch does nothing.
 func (d *Deck) appendToLedger(ctx context.Context, batch []ledger.Entry) error {
 	if len(batch) == 0 {
 		return nil
@@ -450,7 +450,7 @@ func (d *Deck) appendToLedger(ctx context.Context, batch []ledger.Entry) error {
 	return nil
 }
 
-// sameJSON says whether two JSON objects say the same.
+// sameJSON reports whether two JSON objects have the same canonical form.
 func sameJSON(a, b json.RawMessage) bool {
 	return sameBytes(a, b) || bytes.Equal(rawjson.Canonical(a), rawjson.Canonical(b))
 }

@@ -166,9 +166,9 @@ func TestConfigureRetiresWhatIsGone(t *testing.T) {
 		t.Errorf("events %v, want one", *events)
 	}
 	wantFault(t, d.Enrol(t.Context(), listing("a", "x")), drawbridge.NotFound,
-		"enrol a: the configuration has no such server now")
+		"enrol a: the server is not configured any more")
 	wantFault(t, d.Enrol(t.Context(), listing("b", "y")), drawbridge.NotFound,
-		"enrol b: the configuration has no such server now")
+		"enrol b: the server is not configured any more")
 }
 
 func TestWithdrawTakesAServerOffUntilItsNextListing(t *testing.T) {
@@ -219,13 +219,13 @@ func TestWhatCannotBeOnTheDeckIsShown(t *testing.T) {
 		Server: "a", ConfigHash: "row-a", Cards: []drawbridge.CardName{"a__one", "a__two"},
 		Prompts: []drawbridge.CardName{}, Resources: 1,
 		Omitted: []OmittedItem{
-			{Kind: "tool", Reason: "it is no object"},
+			{Kind: "tool", Reason: "it is not a JSON object"},
 			{Kind: "tool", Reason: "it has no name"},
 			{Kind: "tool", Reason: "it has no name"},
 			{Kind: "tool", Name: "one", Reason: "the server lists its name twice"},
 			{Kind: "tool", Name: "three", Reason: "it is over the limit of 2 for this server"},
 			{Kind: "prompt", Reason: "it has no name"},
-			{Kind: "resource", Reason: "it is no object"},
+			{Kind: "resource", Reason: "it is not a JSON object"},
 		},
 	}}
 	if diff := cmp.Diff(want, d.ServerSummaries()); diff != "" {
@@ -245,9 +245,9 @@ func TestClashesOfTwoServersAreLoggedOnce(t *testing.T) {
 	}))}
 	d := open(t, &fake{}, o, listing("a", "echo", "say"), listing("b", "say", "echo", "echo"), listing("c", "echo"))
 	enrol(t, d, listing("a", "echo", "say", "more"))
-	want := `level=WARN msg="a server has names that an earlier one has" server=b winner=a count=2 first=say listed=b__say
-level=WARN msg="some of what a server lists is not on the deck" server=b count=1 first="the server lists its name twice"
-level=WARN msg="a server has names that an earlier one has" server=c winner=a count=1 first=echo listed=c__echo
+	want := `level=WARN msg="server has names that an earlier server has" server=b winner=a count=2 first=say listed=b__say
+level=WARN msg="some items of the server are not on the deck" server=b count=1 first="the server lists its name twice"
+level=WARN msg="server has names that an earlier server has" server=c winner=a count=1 first=echo listed=c__echo
 `
 	if diff := cmp.Diff(want, log.String()); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)

@@ -4,41 +4,41 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// An EventKind says what an Event tells.
+// An EventKind is the kind of an event.
 type EventKind uint8
 
 // The kinds of event.
 const (
 	ToolsChanged EventKind = iota + 1
 	PromptsChanged
-	// ResourcesChanged tells of resources or templates.
+	// ResourcesChanged reports changed resources or templates.
 	ResourcesChanged
-	// ResourceUpdated tells that the resource topicURI has new content.
+	// ResourceUpdated reports that the resource URI has new content.
 	ResourceUpdated
-	// ServerNotified passes on what a server said outside any call.
+	// ServerNotified forwards a server's notification outside any call.
 	ServerNotified
-	// TaskChanged passes on what a server said of a task.
+	// TaskChanged forwards a server's notification about a task.
 	TaskChanged
 )
 
-// An Event tells the surface what happened on the deck outside any call.
+// An Event tells a surface about a change outside any call.
 type Event struct {
 	Kind EventKind
-	// topicURI is the resource's topicURI as callers know it, for ResourceUpdated.
+	// URI is the public URI of the resource, for ResourceUpdated.
 	URI string
-	// Task is the id of the task as its principal knows it, for TaskChanged.
+	// Task is the task's public id, for TaskChanged.
 	Task string
-	// Principal is the only one whose callers may hear of it; empty for everybody.
+	// Principal is the only principal whose callers may receive the event; empty means all.
 	Principal string
-	// Notification is what the server said, for ResourceUpdated, Noticed and TaskChanged; its topicURI or task id is
-	// the one that callers know.
+	// Notification is the server's notification, for ResourceUpdated, ServerNotified and TaskChanged, with public URI
+	// or task id.
 	Notification drawbridge.ServerNotification
-	// HiddenFrom says from whom a guard hides what it is about; nil is nobody.
+	// HiddenFrom reports whether a guard hides the subject from a caller; nil hides it from no caller.
 	HiddenFrom func(drawbridge.Caller) bool
 }
 
-// VisibleTo says whether the caller may hear of the event. What a server says is for those who may call it, and what it
-// says in a session of one caller's own for that caller alone, as on one principal's connection for that principal.
+// VisibleTo reports whether the caller may receive the event. A server's notification is for callers with its scope.
+// One from a caller's own session is for that session alone, and one from a principal's connection for that principal.
 func (e Event) VisibleTo(caller drawbridge.Caller) bool {
 	n := e.Notification
 	for _, principal := range []string{e.Principal, n.Principal} {

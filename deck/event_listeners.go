@@ -2,15 +2,14 @@ package deck
 
 import "sync"
 
-// eventListeners are those who want to hear of what happens. The zero value has none. Its methods may be called from
-// several goroutines.
+// eventListeners calls functions with events. The zero value is ready, and it is safe for concurrent use.
 type eventListeners[E any] struct {
 	mu   sync.Mutex
 	next int
 	byID map[int]func(E)
 }
 
-// Add has f called with each event until cancel is called; once more, perhaps, while that is on its way.
+// Add registers f for every event until cancel is called. An event that is on its way may still arrive after cancel.
 func (l *eventListeners[E]) Add(f func(E)) (cancel func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// sharesExtension says whether the caller and the member both have an extension that the deck knows nothing of.
+// sharesExtension reports whether the caller and the server both declare an extension that the deck does not know.
 func (m *serverState) sharesExtension(theirs map[string]bool) bool {
 	if m.listing == nil || len(theirs) == 0 {
 		return false
@@ -24,13 +24,14 @@ func (m *serverState) sharesExtension(theirs map[string]bool) bool {
 	return false
 }
 
-// callExtension carries out a request of an extension that only the caller and a server know: both must have declared
-// it. Which of the extensions they share the method belongs to only they can tell. Where several servers qualify, the
-// request goes to the one whose card, prompt or resource its params name.
-func (d *Deck) callExtension(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+// resolveExtension finds the server of a request of an extension that the deck does not know. The caller and the server
+// must both have declared an extension; only they can tell which of the shared ones the method belongs to. Where
+// several servers qualify, the request goes to the one whose tool, prompt or resource its params name.
+func (d *Deck) resolveExtension(ctx context.Context, s *callState) error {
+	call := s.call
 	theirs := mcp.UnknownExtensions(call.Caller.Capabilities)
 	if len(theirs) == 0 {
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+		return methodNotFoundFault(call.Method)
 	}
 	v := d.view.Load()
 	partners := v.extensionServers(call.Caller, theirs)
@@ -40,43 +41,38 @@ func (d *Deck) callExtension(ctx context.Context, call drawbridge.Call) (drawbri
 		partners = v.extensionServers(call.Caller, theirs)
 	}
 	if len(partners) == 0 {
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+		return methodNotFoundFault(call.Method)
 	}
 	if len(call.Params) > 0 && call.Params[0] != '{' && string(call.Params) != "null" {
-		return drawbridge.Result{}, faultInvalid(call.Method, errors.New("params are no object"))
+		return invalidParamsFault(call.Method, errors.New("params must be a JSON object"))
 	}
 	parts, err := pickMembers(call.Method, call.Params, "name", "uri", "requestState")
 	if err != nil {
-		return drawbridge.Result{}, err
+		return err
 	}
-	t, besides, ok := v.resolveExtensionTarget(call, partners, parts[0], parts[1])
+	t, others, ok := v.resolveExtensionTarget(call, partners, parts[0], parts[1])
 	if !ok {
-		return drawbridge.Result{}, ambiguousMethod(call.Method, partners)
+		return ambiguousMethod(call.Method, partners)
 	}
 	if v.hidesName(call.Caller, t.spec.Server, parts[0]) {
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+		return methodNotFoundFault(call.Method)
 	}
-	p := callParams{State: parts[2], Arguments: rawjson.Apply(call.Params, rawjson.Drop("_meta"),
+	s.target, s.others = t, others
+	s.params = callParams{State: parts[2], Arguments: rawjson.Apply(call.Params, rawjson.Drop("_meta"),
 		rawjson.Drop("requestState"), rawjson.Drop("inputResponses"))}
-	if string(p.State) == "null" {
-		p.State = nil
+	if string(s.params.State) == "null" {
+		s.params.State = nil
 	}
-	var result drawbridge.Result
-	for _, other := range besides {
-		if _, err = d.decideCall(ctx, call, other); err != nil {
-			break
+	s.mapError = func(err error) error {
+		if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Kind == drawbridge.UnknownCapability {
+			return methodNotFoundFault(call.Method) // a guard hides the target
 		}
+		return err
 	}
-	if err == nil {
-		result, err = d.callGuarded(ctx, call, t, p)
-	}
-	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Kind == drawbridge.UnknownCapability {
-		err = faultNoMethod(call.Method) // a guard hides it
-	}
-	return result, err
+	return nil
 }
 
-// extensionServers are the members that the caller may know of and shares an extension with.
+// extensionServers returns the visible servers that share an extension with the caller.
 func (v *view) extensionServers(caller drawbridge.Caller, theirs map[string]bool) (out []*serverState) {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) && m.sharesExtension(theirs) {
@@ -86,13 +82,13 @@ func (v *view) extensionServers(caller drawbridge.Caller, theirs map[string]bool
 	return out
 }
 
-// resolveExtensionTarget is what a request of an unknown extension is about: the only server that can be, with the
-// names and URIs of the deck in "name" and "uri" turned into the server's own; and what it names besides, which is to
-// be allowed too. It says false where several servers can be.
+// resolveExtensionTarget returns the target of a request of an unknown extension: the only possible server, with the
+// public names in "name" and "uri" replaced by its own. Others has the further targets that the params name, which must
+// be allowed too. It returns false if several servers are possible.
 func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverState, name, uri json.RawMessage) (
 	t callTarget, besides []callTarget, ok bool) {
 	var found []callTarget
-	strayed := false // there is a URI that nobody lists
+	strayed := false // the params have an unlisted URI
 	add := func(t callTarget, said, place string) {
 		if slices.ContainsFunc(partners, func(m *serverState) bool { return m.ID == t.spec.Server }) {
 			found = append(found, t.withOwnName(said, place))
@@ -122,7 +118,7 @@ func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverSt
 	} else if len(partners) > 1 {
 		return callTarget{}, nil, false
 	}
-	if m := v.server(server); strayed && m.hasResources() { // it need not list all that it has
+	if m := v.server(server); strayed && m.hasResources() { // servers need not list all resources
 		found = append(found, m.unlistedResource(rawjson.GetString(call.Params, "uri"),
 			rawjson.GetString(call.Params, "uri")))
 	}
@@ -142,8 +138,8 @@ func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverSt
 	return t, found[1:], true
 }
 
-// hidesName says whether the server has a tool or a prompt of that name, as it knows it or as the deck does, that the
-// caller may not know of.
+// hidesName reports whether the server has a tool or prompt with that own or public name that is hidden from the
+// caller.
 func (v *view) hidesName(caller drawbridge.Caller, server drawbridge.ServerID, name json.RawMessage) bool {
 	said, _ := rawjson.DecodeString(name)
 	return slices.ContainsFunc([]*itemIndex{v.tools, v.prompts}, func(s *itemIndex) bool {
@@ -153,7 +149,7 @@ func (v *view) hidesName(caller drawbridge.Caller, server drawbridge.ServerID, n
 	})
 }
 
-// scopesOf are the scopes of the members, and no more.
+// scopesOf returns exactly the scopes of the members.
 func scopesOf(members []*serverState) (out []drawbridge.Scope) {
 	for _, m := range members {
 		out = append(out, m.scopes...)
@@ -161,7 +157,7 @@ func scopesOf(members []*serverState) (out []drawbridge.Scope) {
 	return out
 }
 
-// ambiguousMethod is the fault for a method that several servers may have. The caller may know of all of them.
+// ambiguousMethod returns the fault for a method that several visible servers may have.
 func ambiguousMethod(method string, members []*serverState) error {
 	ids := make([]string, 0, len(members))
 	for _, m := range members {

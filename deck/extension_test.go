@@ -125,7 +125,7 @@ func TestARequestOfAnUnknownExtensionGoesToAServerThatHasIt(t *testing.T) {
 		{"one server has it, a name", old, `{"name":"b__echo","z":[1.0]}`, `b acme/do {"name":"echo","z":[1.0]}`, ""},
 		{"one server has it, a URI", old, `{"uri":"drawbridge+b:same://x"}`, `b acme/do {"uri":"same://x"}`, ""},
 		{"one server has it, a name of another", old, `{"name":"a__echo"}`, `b acme/do {"name":"a__echo"}`, ""},
-		{"one server has it, by position", old, `[1]`, "", "acme/do: params are no object"},
+		{"one server has it, by position", old, `[1]`, "", "acme/do: params must be a JSON object"},
 		{"several have it", x, `{}`, "", several},
 		{"the caller may know one of them", declaring(bob, acme), `{}`, `b acme/do {}`, ""},
 		{"a name decides", x, `{"name":"b__echo"}`, `b acme/do {"name":"echo"}`, ""},

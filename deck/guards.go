@@ -14,58 +14,56 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Guard decides on calls. Every guard must allow a call; a guard that panics denies.
+// A Guard decides on calls. Every guard must allow a call; a guard that panics denies it.
 type Guard interface {
-	// Decide answers a question. The zero verdict denies. It must not keep the question.
+	// Decide returns the verdict on a question. The zero verdict denies. It must not keep the question.
 	Decide(ctx context.Context, q Question) drawbridge.Verdict
 }
 
-// A CountingGuard is a guard that counts the calls which it allows. It decides last: where no other guard refuses a
-// call, and a person, if one was to be asked, has allowed it. What it says is allow, or else a no.
+// A CountingGuard counts the calls that it allows. It decides last: after all other guards have allowed the call, and a
+// person has approved it where one was asked. Its verdict is allow or deny.
 type CountingGuard interface {
 	Guard
-	// Preview says what Decide would, and counts nothing: a person is not asked about what would be refused after it.
+	// Preview returns the verdict of Decide without counting, so that a person is not asked about a call that would be
+	// refused afterwards.
 	Preview(ctx context.Context, q Question) drawbridge.Verdict
 }
 
-// A HidingGuard is a guard that knows beforehand what no call of a caller will ever be allowed to: that is hidden from
-// them.
+// A HidingGuard knows in advance which items will never be allowed to a caller, so that they are hidden.
 type HidingGuard interface {
 	Guard
-	// Hides says whether something is hidden from the caller: what kind it is, see Question, and what is known of it.
-	// With no kind, the spec has a server only, all of which is meant.
+	// Hides reports whether an item is hidden from the caller. For the kind see [Question]. An empty kind means
+	// everything of the spec's server.
 	Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool
-	// CallerClass says in a word what the caller is to the screen: from callers of one class the same is hidden, as
-	// long as the deck is not told that something changed.
+	// CallerClass returns a key for callers with the same hidden items. It holds until the deck is told of a change.
 	CallerClass(caller drawbridge.Caller) string
-	// HidesAnything says whether it hides anything at all from anybody.
+	// HidesAnything reports whether it hides any item from any caller.
 	HidesAnything() bool
 }
 
-// A ExplainingGuard is a screen that says why it hides something: for the record, and never for who is not to know.
+// An ExplainingGuard explains why it hides an item: for the audit, never for the caller.
 type ExplainingGuard interface {
 	HidingGuard
-	// HideReason gives the verdict by which Hides says what it does of the same.
+	// HideReason returns the verdict behind the answer of Hides for the same arguments.
 	HideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict
 }
 
-// A Question is what a guard decides on: may this caller send these params to this card, or to one of its siblings?
+// A Question is the input of a guard: may this caller send these params to this tool, prompt, resource or task?
 type Question struct {
 	Caller drawbridge.Caller
-	// Kind is "tool", "prompt", "resource", "template" or "task"; empty where it is not known what is meant, as for a
-	// request of an extension.
+	// Kind is "tool", "prompt", "resource", "template" or "task"; empty if the target is unknown, as for a request of
+	// an extension.
 	Kind string
-	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs;
-	// for a task Name is its id as the caller knows it, and Tool as the server does; both are empty for a list of
-	// tasks.
+	// Spec is the target. A prompt has its name and definition. For a resource, Name and Tool are URIs. For a task,
+	// Name is its public id and Tool the server's id; both are empty for a list of tasks.
 	Spec drawbridge.Spec
-	// Method is the MCP method of the call, Params its params as the caller sent them; to a counter that decides, with
-	// the names of arguments that the server knows.
+	// Method is the MCP method and Params the params as the caller sent them. A counting guard that decides sees the
+	// server's argument names.
 	Method string
 	Params json.RawMessage
 }
 
-// A guardChain has the guards of a deck. It may be asked from several goroutines.
+// A guardChain holds the guards of a deck. It is safe for concurrent use.
 type guardChain struct {
 	guards   []Guard
 	counters []CountingGuard
@@ -73,7 +71,7 @@ type guardChain struct {
 	log      *slog.Logger
 }
 
-// newGuardChain makes a gate of guards, in the order in which they are asked: counters after all others, see Count.
+// newGuardChain returns a chain that asks guards in this order, and counting guards after all others.
 func newGuardChain(guards []Guard, log *slog.Logger) *guardChain {
 	g := &guardChain{log: log}
 	for _, guard := range guards {
@@ -89,11 +87,12 @@ func newGuardChain(guards []Guard, log *slog.Logger) *guardChain {
 	return g
 }
 
-// check asks whether a call may be made, and gives the verdict that decided: the last one that names a rule, or
-// nobody's, which allows.
-// Where no guard refuses the call, asked has the verdicts of those who want a person asked: a person is not troubled
-// with what another guard refuses. The error is a *drawbridge.Fault: NotFound for what is hidden from the caller,
-// PolicyBlocked or the code of the verdict for what is refused.
+// check asks whether a call may be made and returns the verdict that decided: the last one that names a rule, or else a
+// plain allow.
+//
+// If no guard refuses the call, asked has the verdicts that want a person's approval; a refused call is never shown to
+// a person. The error is a *drawbridge.Fault: NotFound for a hidden target, PolicyBlocked or the code of the verdict
+// for a refusal.
 func (g *guardChain) check(ctx context.Context, q Question) (last drawbridge.Verdict,
 	asked []drawbridge.Verdict, err error) {
 	last = drawbridge.Verdict{Effect: drawbridge.Allow}
@@ -126,8 +125,8 @@ func (g *guardChain) check(ctx context.Context, q Question) (last drawbridge.Ver
 	return asked[0], asked, nil
 }
 
-// countCall asks the counters about a call that passed, and is about to be made. The error is as for Pass, with the
-// verdict that refused.
+// countCall asks the counting guards about a call that is about to be sent. The error is as for check, with the verdict
+// that refused.
 func (g *guardChain) countCall(ctx context.Context, q Question) (verdict drawbridge.Verdict, err error) {
 	for _, c := range g.counters {
 		if verdict := g.askGuard(ctx, c, &q); verdict.Effect != drawbridge.Allow {
@@ -138,13 +137,13 @@ func (g *guardChain) countCall(ctx context.Context, q Question) (verdict drawbri
 	return drawbridge.Verdict{}, nil
 }
 
-// refuseByCounter refuses what a counter does.
+// refuseByCounter turns the verdict of a counting guard into a refusal.
 func refuseByCounter(q Question, verdict drawbridge.Verdict) (drawbridge.Verdict, []drawbridge.Verdict, error) {
 	verdict.Effect, verdict.Reason = drawbridge.Deny, cmp.Or(verdict.Reason, "it is not allowed")
 	return verdict, nil, refusalFault(q.Method, q.Spec, verdict, errors.New(verdict.Reason))
 }
 
-// refusalFault is the fault of a call that a guard refused, or a person, and why.
+// refusalFault returns the fault for a call that a guard or a person refused.
 func refusalFault(method string, spec drawbridge.Spec, verdict drawbridge.Verdict, why error) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: cmp.Or(verdict.Code, drawbridge.PolicyBlocked),
@@ -152,7 +151,7 @@ func refusalFault(method string, spec drawbridge.Spec, verdict drawbridge.Verdic
 	}
 }
 
-// A previewGuard counter says what it would decide, and counts nothing.
+// A previewGuard decides by Preview, so that nothing is counted.
 type previewGuard struct{ CountingGuard }
 
 // Decide implements [Guard].
@@ -160,7 +159,7 @@ func (r previewGuard) Decide(ctx context.Context, q Question) drawbridge.Verdict
 	return r.Preview(ctx, q)
 }
 
-// askGuard asks one guard. One that panics has given no verdict.
+// askGuard asks one guard. A guard that panics returns the zero verdict.
 func (g *guardChain) askGuard(ctx context.Context, guard Guard, q *Question) (verdict drawbridge.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -172,12 +171,12 @@ func (g *guardChain) askGuard(ctx context.Context, guard Guard, q *Question) (ve
 	return guard.Decide(ctx, *q)
 }
 
-// hidesAnything says whether anything may be hidden from anybody.
+// hidesAnything reports whether any item may be hidden from any caller.
 func (g *guardChain) hidesAnything() bool {
 	return slices.ContainsFunc(g.hiders, HidingGuard.HidesAnything)
 }
 
-// hides says whether something is hidden from the caller, see Screen. A screen that panics hides it.
+// hides reports whether an item is hidden from the caller, see [HidingGuard]. A guard that panics hides it.
 func (g *guardChain) hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) (hidden bool) {
 	if len(g.hiders) == 0 {
 		return false
@@ -197,8 +196,8 @@ func (g *guardChain) hides(caller drawbridge.Caller, kind string, spec drawbridg
 	return false
 }
 
-// hideReason says why a caller may not know of something, for the record: they do not hold its scopes, or a screen
-// hides it. It is the zero verdict where they may.
+// hideReason returns why an item is hidden from a caller, for the audit: missing scopes, or a hiding guard. It is the
+// zero verdict for a visible item.
 func (g *guardChain) hideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) (why drawbridge.Verdict) {
 	if !caller.HasScopes(spec.Scopes) {
 		why = drawbridge.Verdict{Rule: "scopes", Reason: fmt.Sprintf("the caller does not hold %v", spec.Scopes)}
@@ -208,7 +207,7 @@ func (g *guardChain) hideReason(caller drawbridge.Caller, kind string, spec draw
 			why = drawbridge.Verdict{Rule: "panic", Reason: "a guard panicked"}
 		}
 	}()
-	for _, s := range g.hiders { // also where it is known already: a name that nobody has takes as long
+	for _, s := range g.hiders { // also if the answer is known already: an unknown name must take as long
 		verdict := drawbridge.Verdict{Effect: drawbridge.Allow}
 		if t, ok := s.(ExplainingGuard); ok {
 			verdict = t.HideReason(caller, kind, spec)
@@ -222,7 +221,7 @@ func (g *guardChain) hideReason(caller drawbridge.Caller, kind string, spec draw
 	return why
 }
 
-// callerClass says what the caller is to all screens together.
+// callerClass returns the caller's class for all hiding guards together.
 func (g *guardChain) callerClass(caller drawbridge.Caller) string {
 	var all strings.Builder
 	for _, s := range g.hiders {
@@ -231,7 +230,7 @@ func (g *guardChain) callerClass(caller drawbridge.Caller) string {
 	return all.String()
 }
 
-// methodSubject says for people what a method is about.
+// methodSubject returns a readable noun for the subject of a method.
 func methodSubject(method string) string {
 	word, _, _ := strings.Cut(method, "/")
 	if word == "completion" {
@@ -240,7 +239,7 @@ func methodSubject(method string) string {
 	return strings.TrimSuffix(word, "s")
 }
 
-// unknownNameFault is the one fault for what does not exist and for what a caller may not know of.
+// unknownNameFault returns the one fault for names that do not exist and for names that are hidden from the caller.
 func unknownNameFault(word, name string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
@@ -248,5 +247,5 @@ func unknownNameFault(word, name string) error {
 	}
 }
 
-// clipText shortens what a caller wrote to what an error may repeat.
+// clipText truncates a caller's text so that an error may repeat it.
 func clipText(text string) string { return safetext.Truncate(text, 200, safetext.Bytes, "…") }

@@ -5,8 +5,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// hiddenReason says, for the record alone, why a name is not there for its caller: the zero verdict where nobody has
-// it. That takes as long: another item is judged in the place of the one that there is not.
+// hiddenReason returns, for the audit only, why a name is hidden from its caller; the zero verdict if the name does not
+// exist. Another item is judged in its place then, so that both take equally long.
 func (v *view) hiddenReason(caller drawbridge.Caller, k itemKind, name string) drawbridge.Verdict {
 	it := v.findHidden(k, name)
 	judged := it
@@ -22,7 +22,7 @@ func (v *view) hiddenReason(caller drawbridge.Caller, k itemKind, name string) d
 	return why
 }
 
-// findHidden gives what a name stands for, whoever may know of it; nil where it stands for nothing.
+// findHidden returns the item with a name, visible or not; nil if there is none.
 func (v *view) findHidden(k itemKind, name string) *item {
 	s := v.indexForMethod(k.list)
 	it := s.byName[name]

@@ -10,34 +10,34 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// A itemKind is one of the four things that a server lists.
+// An itemKind is one of the four kinds of listed items.
 type itemKind struct {
-	// word is for people; list is the method that lists it; member is what of the object the deck may change.
+	// word is the name for people, list the method that lists the kind, and member the member that the deck may rename.
 	word, list, member string
 }
 
-// An item is one thing on a shelf: a card, a prompt, a resource or a template. It is not changed after it was made.
+// An item is a tool, prompt, resource or template in an index. It is immutable.
 type item struct {
-	// kind is the word of its kind.
+	// kind is the word of its itemKind.
 	kind string
-	// spec has the name or URI it is listed by as Name, its own as Tool, and the object as listed as Definition.
+	// spec has the listed name or URI as Name, the server's own as Tool, and the listed object as Definition.
 	spec drawbridge.Spec
-	// offer is what it was made of: its own name, and the object as it may be shown.
+	// offer is the object as it may be shown, with its own name.
 	offer offeredItem
-	// names are what it may be listed by, best first.
+	// names are the possible public names, best first.
 	names []drawbridge.CardName
-	// card is set for cards, template for templates that can be matched.
+	// card is set for tools, and template for templates that can be matched.
 	card     drawbridge.Card
 	template *naming.Template
-	// pageURIs are the URIs of the pages that a tool names, as its server knows them.
+	// pageURIs are the server's URIs of the pages that a tool names.
 	pageURIs []string
 }
 
-// A itemIndex has the items of one kind in the order they are listed. It is a value: a change makes a new one.
+// An itemIndex holds the items of one kind in listed order. A change makes a new index.
 type itemIndex struct {
 	guards *guardChain
 	items  []*item
-	// claimed are not listed, but their names are taken: they are called like the others.
+	// claimed items are not listed, but their names are taken and they can be called.
 	claimed  []*item
 	byName   map[string]*item
 	groups   []itemGroup
@@ -46,18 +46,18 @@ type itemIndex struct {
 	clashes map[drawbridge.ServerID][]NameClash
 	omitted map[drawbridge.ServerID][]OmittedItem
 
-	// byAlias and byOwner are made when they are first needed: most callers use the names that are listed.
+	// byAlias and byOwner are built on first use: most callers use the listed names.
 	byAlias func() map[string][]*item
 	byOwner func() map[ownerKey]*item
 
 	mu sync.Mutex
-	// partialLists are the lists of callers who see a part of the shelf, by which groups they see.
+	// partialLists caches the lists of callers who see a part of the index, by the groups that they see.
 	partialLists map[string]List
-	// next gives a version that no list had before.
+	// next returns a fresh version.
 	next func() uint64
 }
 
-// maxParts bounds how many different parts of a shelf are remembered.
+// maxParts bounds the cached partial lists.
 const maxParts = 64
 
 type ownerKey struct {
@@ -65,27 +65,27 @@ type ownerKey struct {
 	own    string
 }
 
-// A itemGroup is a run of items that the same callers see.
+// An itemGroup is a run of items that the same callers see.
 type itemGroup struct {
 	scopes []drawbridge.Scope
 	items  []json.RawMessage
-	// from is the place of the first among the items of the shelf.
+	// from is the position of its first item in the index.
 	from int
-	// hint bounds the list's; nil where the group has no say.
+	// hint bounds the cache hint of the list; nil does not.
 	hint *drawbridge.CacheHint
 }
 
-// serverItems is what one server, or Drawbridge itself, puts on a shelf.
+// serverItems are the items of one server, or of Drawbridge itself, for one index.
 type serverItems struct {
 	scopes []drawbridge.Scope
 	items  []*item
-	// claims take names too, and are not listed.
+	// claims take names too, but are not listed.
 	claims []*item
 	hint   *drawbridge.CacheHint
 }
 
-// newItemIndex puts the stacks on a shelf in their order. Of a name that two items would have the first has it, and
-// the other gets the next of its names. The lists of the old shelf that are still right keep their versions.
+// newItemIndex builds the index of the stacks in their order. The first of two items with one name keeps it; the other
+// gets the next of its names. Lists of the old index with the same items keep their versions.
 func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, old *itemIndex, next func() uint64) *itemIndex {
 	n := 0
 	for _, st := range stacks {
@@ -127,7 +127,7 @@ func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, old *itemInde
 	return s
 }
 
-// assignName finds the name of an item that is about to be listed; nil where there is none.
+// assignName returns the item under a free name; nil if all its names are taken.
 func (s *itemIndex) assignName(k itemKind, it *item) *item {
 	best := s.byName[string(it.names[0])]
 	if best == nil {
@@ -156,7 +156,7 @@ func (s *itemIndex) assignName(k itemKind, it *item) *item {
 	return nil
 }
 
-// withName is the item under another of its names.
+// withName returns the item under another of its names.
 func (it *item) withName(k itemKind, name drawbridge.CardName) *item {
 	out := *it
 	out.spec.Name = name
@@ -168,7 +168,7 @@ func (it *item) withName(k itemKind, name drawbridge.CardName) *item {
 	return &out
 }
 
-// reuseVersions gives the lists of s their versions: those of old that have the same items keep theirs.
+// reuseVersions sets the versions of the lists; unchanged lists keep the version that they have in old.
 func (s *itemIndex) reuseVersions(old *itemIndex) {
 	if old == nil || !slices.EqualFunc(old.fullList.Items, s.fullList.Items, sameBytes) {
 		s.fullList.Version = s.next()
@@ -186,7 +186,7 @@ func (s *itemIndex) reuseVersions(old *itemIndex) {
 	}
 }
 
-// sameBytes compares objects, quickly where they are the same memory.
+// sameBytes reports whether two values are equal, quickly if they are the same memory.
 func sameBytes(a, b json.RawMessage) bool {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
 		return true
@@ -194,7 +194,7 @@ func sameBytes(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b)
 }
 
-// listForCaller is what the caller sees of the shelf.
+// listForCaller returns the part of the list that the caller may see.
 func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	seen := make([]byte, len(s.groups))
 	all := caller.Kind != drawbridge.Nobody
@@ -237,8 +237,7 @@ func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	return list
 }
 
-// combinedHint is the strictest hint of the groups that have one. A list that leaves something out is its caller's
-// alone.
+// combinedHint returns the strictest hint of the groups. A partial list must not be shared with other callers.
 func combinedHint(groups []itemGroup, whole bool) drawbridge.CacheHint {
 	var out *drawbridge.CacheHint
 	for _, g := range groups {
@@ -250,13 +249,13 @@ func combinedHint(groups []itemGroup, whole bool) drawbridge.CacheHint {
 	return drawbridge.CacheHint{TTL: out.TTL, Public: out.Public && whole}
 }
 
-// visibleTo says whether the caller may know of the item.
+// visibleTo reports whether the item is visible to the caller.
 func (s *itemIndex) visibleTo(caller drawbridge.Caller, it *item) bool {
 	return caller.HasScopes(it.spec.Scopes) && !s.guards.hides(caller, it.kind, it.spec)
 }
 
-// findByName gives the item that the caller means by name: the one listed by it, else the only one that has it in
-// another style of names. Items that the caller may not know of are not there.
+// findByName returns the item that is listed by name, or else the only one with that name in another style. It skips
+// items that are hidden from the caller.
 func (s *itemIndex) findByName(caller drawbridge.Caller, name string) *item {
 	listed := s.byName[name]
 	if listed != nil && s.visibleTo(caller, listed) {
@@ -279,8 +278,8 @@ func (s *itemIndex) findByName(caller drawbridge.Caller, name string) *item {
 	return found
 }
 
-// equalizeTiming has a name that nobody has take as long as one that is hidden: so many things are judged, those that
-// were, and others in the place of those that there are not, or that the caller holds no scope for.
+// equalizeTiming makes an unknown name take as long as a hidden one. It judges further items until most have been
+// judged.
 func (s *itemIndex) equalizeTiming(caller drawbridge.Caller, name string, most int, judged []*item) {
 	for _, it := range judged {
 		if it != nil && caller.HasScopes(it.spec.Scopes) {
@@ -293,7 +292,7 @@ func (s *itemIndex) equalizeTiming(caller drawbridge.Caller, name string, most i
 	}
 }
 
-// itemsByAlias has the items by the names that they are not listed by.
+// itemsByAlias returns the items by the names under which they are not listed.
 func (s *itemIndex) itemsByAlias() map[string][]*item {
 	out := make(map[string][]*item, 2*len(s.items))
 	for _, it := range s.items {
@@ -311,7 +310,7 @@ func (s *itemIndex) itemsByAlias() map[string][]*item {
 	return out
 }
 
-// findByOwnName gives a server's item by its own name or URI, listed or claimed; nil where there is none.
+// findByOwnName returns a server's item by its own name or URI, listed or claimed; nil if there is none.
 func (s *itemIndex) findByOwnName(server drawbridge.ServerID, own string) *item {
 	return s.byOwner()[ownerKey{server, own}]
 }
@@ -329,7 +328,7 @@ func (s *itemIndex) itemsByOwner() map[ownerKey]*item {
 	return out
 }
 
-// itemsOfServer gives the items of one server, in their order.
+// itemsOfServer returns the items of one server, in their order.
 func (s *itemIndex) itemsOfServer(server drawbridge.ServerID) []*item {
 	var out []*item
 	for _, it := range s.items {

@@ -9,10 +9,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// List gives what the caller sees by one of the list methods: tools/list, prompts/list, resources/list,
+// List returns the items that the caller sees by a list method: tools/list, prompts/list, resources/list,
 // resources/templates/list or skills/list. The error is a *drawbridge.Fault NotFound for any other method, and for
-// skills/list where no server that the caller may know of has skills; for that method it may be a server's as well,
-// since skills are asked for when a caller does.
+// skills/list if no visible server has skills. Servers are asked for skills on request, so that skills/list may also
+// return a server's error.
 func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string) (List, error) {
 	if d.beforeList != nil {
 		d.beforeList(ctx)
@@ -22,13 +22,13 @@ func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string
 	}
 	s := d.view.Load().indexForMethod(method)
 	if s == nil {
-		return List{}, faultUnknown("method", method)
+		return List{}, unknownNameFault("method", method)
 	}
 	return d.applyListMode(s, caller, method), nil
 }
 
-// CacheHint says how long an answer to a list method, or to server/discover, may be kept by the caller: as long and by
-// whom the strictest of the servers that contribute to it allows. The zero hint is for no time and by nobody else.
+// CacheHint returns how long, and by which callers, the answer to a list method or server/discover may be cached. The
+// strictest of the contributing servers decides. The zero hint forbids caching.
 func (d *Deck) CacheHint(caller drawbridge.Caller, method string) drawbridge.CacheHint {
 	v := d.view.Load()
 	if s := v.indexForMethod(method); s != nil {
@@ -43,7 +43,7 @@ func (d *Deck) CacheHint(caller drawbridge.Caller, method string) drawbridge.Cac
 		hint := drawbridge.CacheHint{}
 		if m.listing != nil {
 			hint = m.listing.CacheHints[mcp.MethodDiscover]
-			// Who hears of an extension that we do not know depends on what they declare themselves.
+			// unknown extensions are announced only to clients that declare them too
 			hint.Public = hint.Public && len(mcp.UnknownExtensions(m.listing.Capabilities)) == 0
 		}
 		if v.mayKnowServer(caller, m) {
@@ -55,8 +55,8 @@ func (d *Deck) CacheHint(caller drawbridge.Caller, method string) drawbridge.Cac
 	return combinedHint(groups, whole)
 }
 
-// FindCard gives the card that the caller means by name; false where there is none that they may know of. It waits for
-// nothing.
+// FindCard returns the tool that the caller means by name, if it is visible to the caller. It does not wait for
+// servers.
 func (d *Deck) FindCard(caller drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool) {
 	it := d.view.Load().tools.findByName(caller, string(name))
 	if it == nil {
@@ -65,8 +65,8 @@ func (d *Deck) FindCard(caller drawbridge.Caller, name drawbridge.CardName) (dra
 	return it.spec, true
 }
 
-// FindUnfiltered gives what is known by a name or URI, whoever it is hidden from: for those who keep the rules. Of
-// several it gives the first, tools before others.
+// FindUnfiltered returns the item with a name or URI, even if it is hidden from callers: for the authors of rules. Of
+// several it returns the first, tools before others.
 func (d *Deck) FindUnfiltered(name string) (kind string, spec drawbridge.Spec, ok bool) {
 	for _, s := range d.view.Load().allIndexes() {
 		found := s.byAlias()[name]
@@ -80,14 +80,15 @@ func (d *Deck) FindUnfiltered(name string) (kind string, spec drawbridge.Spec, o
 	return "", drawbridge.Spec{}, false
 }
 
-// Cards gives the cards that the caller may call, in the order they are listed: for help, with shipped and bridged
-// cards side by side.
+// Cards returns the tools that the caller may call, in listed order, for help. Shipped cards and tools of servers stand
+// side by side.
 func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {
 	return d.view.Load().tools.callableSpecs(caller)
 }
 
-// Instructions joins what the servers that the caller may know of say about their use: each under its name, cut to 2
-// KiB, all of it cut to 16 KiB, in configuration order. It is empty where no server says anything.
+// Instructions joins the instructions of the servers that are visible to the caller, in configuration order. Each
+// stands under its server's name and is truncated to 2 KiB, and the whole to 16 KiB. It is empty if no server has
+// instructions.
 func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	var said instructionsBuilder
 	said.addPreamble(d.shortListHint(caller))
@@ -100,9 +101,9 @@ func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	return said.String()
 }
 
-// Capabilities is the ServerCapabilities object of the deck for the caller: what the servers that they may know of
-// offer together. As long as one of these was never listed it may offer anything, and a stateful caller is told only
-// once; so everything is promised then. Extensions are told where what they bring can pass, see extensionEdits.
+// Capabilities returns the deck's ServerCapabilities object for the caller: the union over the visible servers. A
+// server that was never listed may offer anything, and a stateful caller is told only once, so everything is promised
+// then. For extensions see extensionEdits.
 func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 	var known []json.RawMessage
 	never := false

@@ -7,27 +7,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A ServerSummary is what one server contributes to the deck, and what of it did not get there and why.
+// A ServerSummary describes what one server contributes to the deck, and what is missing and why.
 type ServerSummary struct {
 	Server     drawbridge.ServerID
 	ConfigHash string
-	// Era is what the server speaks, Listed when it was listed; both are zero before the first listing.
+	// Era is the server's protocol and Listed the time of its listing; both are zero before the first listing.
 	Era    drawbridge.ProtocolEra
 	Listed time.Time
-	// Cards and Prompts have the names they are listed by; Resources and Templates count.
+	// Cards and Prompts have the listed names; Resources and Templates are counts.
 	Cards, Prompts       []drawbridge.CardName
 	Resources, Templates int
-	// Clashes are the names and URIs that this server shares with an earlier one. Skills are asked for when a caller
-	// does: theirs are as they were then.
+	// Clashes are the names and URIs that an earlier server has too. Those of skills are as of the last request for
+	// skills.
 	Clashes []NameClash
-	// Omitted is what the server offers that is not on the deck.
+	// Omitted are the server's items that are not on the deck.
 	Omitted []OmittedItem
-	// Notes are what was done to what is there.
+	// Notes are the changes to the server's texts.
 	Notes []VettingNote
 }
 
-// ServerSummaries says of each configured server, in configuration order, what it contributes and what of it is not on
-// the deck.
+// ServerSummaries describes each configured server, in configuration order.
 func (d *Deck) ServerSummaries() []ServerSummary {
 	v := d.view.Load()
 	out := make([]ServerSummary, 0, len(v.servers))

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// methodNotFoundFault is the fault for a method that nobody answers, in the words of JSON-RPC.
+// methodNotFoundFault returns the fault for an unknown method, with the JSON-RPC error.
 func methodNotFoundFault(method string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown method " + clipText(method),
@@ -17,8 +17,7 @@ func methodNotFoundFault(method string) error {
 	}
 }
 
-// severalServersFault is the fault for a method that any of several servers may have, all of which the caller may know
-// of.
+// severalServersFault returns the fault for a method that several visible servers may have.
 func severalServersFault(method string, servers []string) error {
 	text := fmt.Sprintf(
 		"Method not found: %s: several servers have an extension that you declare (%s): name a tool, prompt or resource of one of them",
@@ -29,10 +28,10 @@ func severalServersFault(method string, servers []string) error {
 	}
 }
 
-// unexpectedTaskFault refuses a task for a caller whose protocol has no words for it.
+// unexpectedTaskFault returns the fault for a task whose caller's protocol does not support tasks.
 func unexpectedTaskFault(server drawbridge.ServerID) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: fmt.Sprintf("tools/call on %s", server),
-		Err: errors.New("the server made a task of the call, which the caller's protocol has no words for"),
+		Err: errors.New("the server turned the call into a task, which the caller's protocol does not support"),
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// OnEvent has f called with each event until cancel is called. f must not block, and may be called from several
-// goroutines at once, and once more while cancel is on its way.
+// OnEvent registers f for every event until cancel is called. f must not block and may be called concurrently. An event
+// that is on its way may still arrive after cancel.
 func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.Add(f) }
 
-// HandleNotification takes what a server said outside any call and tells it as an event. That a list changed is not
-// taken from here but from the listing that follows it, see [Deck.Enrol].
+// HandleNotification turns a server's notification outside any call into an event. A change of a list is taken from the
+// listing that follows instead, see [Deck.Enrol].
 func (d *Deck) HandleNotification(n drawbridge.ServerNotification) {
 	v := d.view.Load()
 	m := v.server(n.Server)
@@ -47,8 +47,8 @@ func (d *Deck) HandleNotification(n drawbridge.ServerNotification) {
 	}
 }
 
-// publicURIsOf gives the URIs by which callers know a server's resource: those it is watched by, else the one it is
-// listed by, else its own.
+// publicURIsOf returns the public URIs of a server's resource: the watched ones, or else the listed one, or else its
+// own.
 func (d *Deck) publicURIsOf(server drawbridge.ServerID, own string) []string {
 	if watched := d.subscriptions.watchedURIs(server, own); len(watched) > 0 {
 		return watched

@@ -10,45 +10,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A VettedItem is one object of a server's list, and how it is shown. Of the zero value nothing is.
+// A VettedItem is one object of a server's list with its shown form. The zero value is not shown.
 type VettedItem struct {
 	// Original is the object as the server sent it.
 	Original json.RawMessage
-	// Definition is the object as it is shown: Own itself, the same bytes, where nothing was changed. Nil is not shown,
-	// for the reason Why, which Code names.
+	// Definition is the shown object: the bytes of Original if nothing was changed. Nil is not shown, for the reason
+	// OmitReason with the code Code.
 	Definition       json.RawMessage
 	OmitReason, Code string
-	// OwnArguments has, by the names that Definition gives them, the properties and arguments that the server knows by
-	// others.
+	// OwnArguments maps the names of properties and arguments in Definition to the server's names, where they differ.
 	OwnArguments map[string]string
-	// HeldReason keeps calls from it, and says why; Next says what a person can do then. Both are empty for what may
-	// be called.
+	// HeldReason denies calls and explains why; NextStep tells a person how to allow them. Both are empty for an item
+	// that may be called.
 	HeldReason, NextStep string
 }
 
-// A VettingNote is something that was done to what a server says, for people.
+// A VettingNote describes, for people, a change to or a finding in a server's texts.
 type VettingNote struct {
-	// Kind is "tool", "prompt", "resource", "template", or "server" for what it says of itself. Name is the object's
-	// own.
+	// Kind is "tool", "prompt", "resource", "template", or "server" for the server's own texts. Name is the object's
+	// own name.
 	Kind, Name string
-	// Action is one word: "blanked", "renamed", "stripped", "cut", "flagged", "kept". Why says it in full.
+	// Action is one word: "blanked", "renamed", "stripped", "cut", "flagged", "kept". Why is the full explanation.
 	Action, Why string
-	// Weak says that nothing was taken out and no rule met: it was flagged by what sentences weigh alone, which errs
-	// now and then.
+	// Weak reports that only the weights of sentences flagged it, which is sometimes wrong. Nothing was removed and no
+	// rule matched.
 	Weak bool
 }
 
-// A VettedListing is what may be shown of a listing.
+// A VettedListing is the shown form of a listing.
 type VettedListing struct {
-	// Tools, Prompts, Resources and Templates are in the order they are listed in.
+	// Tools, Prompts, Resources and Templates are in listed order.
 	Tools, Prompts, Resources, Templates []VettedItem
-	// Info, Capabilities and Instructions take the place of the listing's.
+	// Info, Capabilities and Instructions replace those of the listing.
 	Info, Capabilities json.RawMessage
 	Instructions       string
 	Notes              []VettingNote
 }
 
-// unvettedListing shows a listing as it came.
+// unvettedListing returns a listing that is shown as received.
 func unvettedListing(l drawbridge.Listing) VettedListing {
 	return VettedListing{
 		Tools: unvettedItems(l.Tools), Prompts: unvettedItems(l.Prompts), Resources: unvettedItems(l.Resources),
@@ -67,23 +66,23 @@ func unvettedItems(list []json.RawMessage) []VettedItem {
 
 // An offeredItem is an object that can be on the deck.
 type offeredItem struct {
-	// ownName is its name or URI as the server knows it, Name as its definition has it.
+	// ownName is the server's name or URI for it, and Name the one in its shown definition.
 	ownName, Name        string
 	Raw                  json.RawMessage
 	ownArguments         map[string]string
 	heldReason, nextStep string
 }
 
-// equal says whether two offers come to the same item.
+// equal reports whether two offers make the same item.
 func (o offeredItem) equal(other offeredItem) bool {
 	return o.ownName == other.ownName && o.Name == other.Name && o.heldReason == other.heldReason &&
 		o.nextStep == other.nextStep &&
-		equalRawJSON(o.Raw, other.Raw) && maps.Equal(o.ownArguments, other.ownArguments)
+		sameBytes(o.Raw, other.Raw) && maps.Equal(o.ownArguments, other.ownArguments)
 }
 
-// selectOffers sorts out what of a list can be on the deck: objects that are shown and say their name (in their member
-// of that name), once, and no more of them than most (0 is any number); what cannot is left out as of that kind.
-// Before gives what stood at a place the last time: where it still stands there it is not read again.
+// selectOffers returns the offers of a list and the items that are left out. An offer is shown, has a unique name in
+// member, and is among the first most; 0 means no limit. Before returns the previous offer at a position: if the object
+// there is unchanged it is not parsed again.
 func selectOffers(kind, member string, list []VettedItem, most int, before func(i int) (offeredItem, bool)) (
 	offers []offeredItem, out []OmittedItem) {
 	seen := make(map[string]bool, len(list))
@@ -99,7 +98,7 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 		reason, code := "", ""
 		switch {
 		case !bytes.HasPrefix(bytes.TrimSpace(s.Original), []byte("{")):
-			reason = "it is no object"
+			reason = "it is not a JSON object"
 		case !ok || own == "":
 			reason = fmt.Sprintf("it has no %s", member)
 		case member == "name" && seen[own]:
@@ -109,7 +108,7 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 		case most > 0 && len(offers) >= most:
 			reason = fmt.Sprintf("it is over the limit of %d for this server", most)
 		case s.Definition == nil:
-			reason, code = "nobody has looked at it", "unvetted"
+			reason, code = "it has not been vetted", "unvetted"
 		}
 		if reason != "" {
 			out = append(out, OmittedItem{kind, own, reason, code})
@@ -117,7 +116,7 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 		}
 		seen[own] = true
 		name := own
-		if !equalRawJSON(s.Original, s.Definition) {
+		if !sameBytes(s.Original, s.Definition) {
 			name = rawjson.GetString(s.Definition, member)
 		}
 		offers = append(offers, offeredItem{own, name, s.Definition, s.OwnArguments, s.HeldReason, s.NextStep})
@@ -125,16 +124,8 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 	return offers, out
 }
 
-// matchesOffer says whether s is an object that stands where it stood, as it came from the server.
+// matchesOffer reports whether s is the unchanged object of the offer b, shown as received.
 func (s VettedItem) matchesOffer(b offeredItem) bool {
-	return len(b.ownArguments) == 0 && len(s.OwnArguments) == 0 && b.ownName == b.Name && equalRawJSON(s.Original,
-		s.Definition) && equalRawJSON(s.Definition, b.Raw)
-}
-
-// equalRawJSON compares objects, quickly where they are the same memory.
-func equalRawJSON(a, b json.RawMessage) bool {
-	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
-		return true
-	}
-	return bytes.Equal(a, b)
+	return len(b.ownArguments) == 0 && len(s.OwnArguments) == 0 && b.ownName == b.Name && sameBytes(s.Original,
+		s.Definition) && sameBytes(s.Definition, b.Raw)
 }

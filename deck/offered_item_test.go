@@ -45,3 +45,8 @@ func FuzzRestore(f *testing.F) {
 		}
 	})
 }
+
+// restoreArgumentNames applies the edits of argumentNameEdits.
+func restoreArgumentNames(params json.RawMessage, names map[string]string) json.RawMessage {
+	return rawjson.Apply(params, argumentNameEdits(params, names)...)
+}

@@ -6,30 +6,30 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A NameClash is a name or URI that two servers would have, of which the first in configuration order has it.
+// A NameClash is a name or URI of two servers. The first in configuration order keeps it.
 type NameClash struct {
 	// Kind is "tool", "prompt", "resource", "template" or "skill".
 	Kind string
-	// Name is what both would be listed by.
+	// Name is the name that both would have.
 	Name string
-	// Winner has it; it is empty for a shipped card.
+	// Winner is the server that keeps it; empty for a shipped card.
 	Winner drawbridge.ServerID
-	// Tool is the loser's own name for it, Listed what it is listed by instead; empty where it is not listed.
+	// Tool is the loser's own name for the item. Listed is the name under which it is listed instead; empty if it is
+	// not listed.
 	Tool, Listed string
 }
 
-// OmittedItem is something a server offers that is not on the deck.
+// An OmittedItem is an item of a server that is not on the deck.
 type OmittedItem struct {
 	// Kind is "tool", "prompt", "resource", "template" or "skill".
 	Kind string
 	// Name is its own name; empty where it has none.
 	Name string
-	// Reason says why, for people. Code names it where it was the vetter's: "unexpected", "unreadable", "unvetted".
+	// Reason is for people. Code is set for a decision of the vetter: "unexpected", "unreadable" or "unvetted".
 	Reason, Code string
 }
 
-// addedSince are those of all that were not there before: of notes, of what was left out. There may be ten thousands
-// of both.
+// addedSince returns the entries of all that are not in before. Either may have tens of thousands of entries.
 func addedSince[T comparable](all, before []T) []T {
 	known := make(map[T]bool, len(before))
 	for _, b := range before {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// panicMessage is what of a panic may be logged: what the runtime says, else only its type. Others put into it
-// whatever they had in their hands, and that may be the arguments of a call.
+// panicMessage returns the part of a panic value that is safe to log: the text of a runtime error, or else the type.
+// Other values may hold the arguments of a call.
 func panicMessage(p any) string {
 	if err, ok := p.(runtime.Error); ok {
 		return err.Error()
@@ -15,7 +15,7 @@ func panicMessage(p any) string {
 	return fmt.Sprintf("a %T", p)
 }
 
-// panicLocation is the place of the panic that the function which defers its caller recovers from.
+// panicLocation returns the place of a panic. Call it from the deferred function that recovers.
 func panicLocation() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs[:])])

@@ -10,17 +10,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// callParams are the parts of a call's params that the deck reads.
+// callParams are the members of a call's params that the deck reads.
 type callParams struct {
-	// Name is the name or URI that the call is about.
+	// Name is the name or URI of the target.
 	Name string
-	// RefType is the type of a completion's reference, Prompt or Resource.
+	// RefType is the type of a completion's reference.
 	RefType string
-	// Arguments and State are nil where they are absent.
+	// Arguments and State are nil if absent.
 	Arguments, State json.RawMessage
 }
 
-// ReadParams reads params in one pass. The error is that of Invalid, for params that do not say what the call is about.
+// ReadParams reads params in one pass. The error is an InvalidInput fault, for params that do not name a target.
 func ReadParams(method string, raw json.RawMessage) (callParams, error) {
 	subject := "name"
 	switch method {
@@ -55,9 +55,9 @@ func ReadParams(method string, raw json.RawMessage) (callParams, error) {
 	return p, nil
 }
 
-// pickMembers gives the members of an object by their names. One that is there twice is refused: whoever reads the
-// object next might take the other. So is a name that some readers take for one of these: a server that does would do
-// what was not decided on.
+// pickMembers returns the members of an object by their names. A duplicate member is refused, because another parser
+// might take the other one. So is a name that some parsers take for one of names: the server would act on a member that
+// no guard saw.
 func pickMembers(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
 	parts := make([]json.RawMessage, len(names))
 	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
@@ -78,13 +78,13 @@ func pickMembers(method string, object json.RawMessage, names ...string) ([]json
 	return parts, nil
 }
 
-// The references of a completion.
+// The reference types of a completion.
 const (
 	promptRefType   = "ref/prompt"
 	resourceRefType = "ref/resource"
 )
 
-// invalidParamsFault is the fault InvalidInput of a call by a method, and why.
+// invalidParamsFault returns an InvalidInput fault for a call by a method.
 func invalidParamsFault(method string, cause error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: method, Err: cause}
 }

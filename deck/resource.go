@@ -9,9 +9,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// findResource finds the server of a URI. Before it says that there is none it waits for servers that are about to
-// appear.
-func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, error) {
+// findResource finds the server of a URI. It waits for servers that are about to appear before it reports that the URI
+// is unknown.
+func (d *Deck) findResource(ctx context.Context, log *audit.LoggedCall, caller drawbridge.Caller,
+	uri string) (callTarget, error) {
 	t, ok := d.findURIOwner(ctx, caller, uri)
 	if !ok && d.beforeUnknown != nil {
 		d.waitForName(ctx, caller, "", func() bool { return d.view.Load().knowsURI(caller, uri) })
@@ -21,22 +22,23 @@ func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri s
 		t, ok = d.probeSkill(ctx, caller, uri)
 	}
 	if !ok {
-		audit.NoteHidden(ctx, d.view.Load().hiddenReason(caller, resources, uri))
-		return callTarget{}, faultUnknown("resource", uri)
+		log.NoteHidden(d.view.Load().hiddenReason(caller, resources, uri))
+		return callTarget{}, unknownNameFault("resource", uri)
 	}
 	return t, nil
 }
 
-// findCompletionRef finds the server of a completion's reference: a template as it is listed, or any URI.
-func (d *Deck) findCompletionRef(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, error) {
+// findCompletionRef finds the server of a completion's reference: a listed template, or any URI.
+func (d *Deck) findCompletionRef(ctx context.Context, log *audit.LoggedCall, caller drawbridge.Caller,
+	uri string) (callTarget, error) {
 	if t, ok := d.view.Load().templates.findURI(caller, uri); ok {
 		return t, nil
 	}
-	return d.findResource(ctx, caller, uri)
+	return d.findResource(ctx, log, caller, uri)
 }
 
-// findURIOwner finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies,
-// whose it may be, or that gave the caller's principal a link to it.
+// findURIOwner finds the owner of a URI: the server that lists it, that has the skill containing it, whose template it
+// matches, or that sent the caller's principal a link to it.
 func (d *Deck) findURIOwner(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	v := d.view.Load()
 	if t, ok := v.findKnownURI(caller, uri); ok {
@@ -51,13 +53,13 @@ func (d *Deck) findURIOwner(ctx context.Context, caller drawbridge.Caller, uri s
 	return d.findLinkOwner(v, caller, uri)
 }
 
-// knowsURI says whether a URI is listed, or looks like what a server says its URIs look like.
+// knowsURI reports whether a URI is listed or matches a server's template.
 func (v *view) knowsURI(caller drawbridge.Caller, uri string) bool {
 	_, named := v.findKnownURI(caller, uri)
 	return named || v.templates.closestTemplate(caller, uri) != nil
 }
 
-// findKnownURI finds the owner of a URI that the deck knows: the server that lists it, or the one it names.
+// findKnownURI finds the owner of a known URI: the server that lists it, or the server that it names.
 func (v *view) findKnownURI(caller drawbridge.Caller, uri string) (callTarget, bool) {
 	if t, ok := v.resources.findURI(caller, uri); ok {
 		return t, true
@@ -70,8 +72,8 @@ func (v *view) findKnownURI(caller drawbridge.Caller, uri string) (callTarget, b
 	return callTarget{}, false
 }
 
-// matchURI finds the owner of any other URI: the server with the template that it matches most closely; or, where only
-// one server has resources, that one, since servers need not list all of them.
+// matchURI finds the owner of any other URI: the server with the closest matching template. If only one visible server
+// has resources, it is that one, since servers need not list all of them.
 func (v *view) matchURI(caller drawbridge.Caller, uri string) (callTarget, bool) {
 	if it := v.templates.closestTemplate(caller, uri); it != nil {
 		return templateTarget(it, uri), true
@@ -92,7 +94,7 @@ func (v *view) matchURI(caller drawbridge.Caller, uri string) (callTarget, bool)
 	return v.ifVisible(caller, only.unlistedResource(uri, uri))
 }
 
-// ifVisible gives a target that no list has, unless it is hidden from the caller.
+// ifVisible returns an unlisted target, unless it is hidden from the caller.
 func (v *view) ifVisible(caller drawbridge.Caller, t callTarget) (callTarget, bool) {
 	if v.hidesTarget(caller, t) {
 		return callTarget{}, false
@@ -104,7 +106,7 @@ func (v *view) hidesTarget(caller drawbridge.Caller, t callTarget) bool {
 	return v.guards.hides(caller, t.kind, t.spec)
 }
 
-// findURI gives the item that is listed by this URI.
+// findURI returns the item that is listed under this URI.
 func (s *itemIndex) findURI(caller drawbridge.Caller, uri string) (callTarget, bool) {
 	it := s.byName[uri]
 	if it == nil || !s.visibleTo(caller, it) {
@@ -114,7 +116,7 @@ func (s *itemIndex) findURI(caller drawbridge.Caller, uri string) (callTarget, b
 	return it.asTarget(), true
 }
 
-// closestTemplate gives the template with the most literal characters of those that match; of equals the first.
+// closestTemplate returns the matching template with the most literal characters; of equals the first.
 func (s *itemIndex) closestTemplate(caller drawbridge.Caller, uri string) *item {
 	var best *item
 	var judged []*item
@@ -136,15 +138,15 @@ func (s *itemIndex) closestTemplate(caller drawbridge.Caller, uri string) *item 
 	return best
 }
 
-// templateTarget is the target for a URI that matches a template. Whether the template itself is hidden does not
-// matter.
+// templateTarget returns the target for a URI that matches a template. It is judged as a resource, even if the template
+// itself is hidden.
 func templateTarget(it *item, uri string) callTarget {
 	t := callTarget{spec: it.spec, kind: resources.word, ownName: uri}
 	t.spec.Name, t.spec.Tool = drawbridge.CardName(uri), uri
 	return t
 }
 
-// unlistedResource is the target for a URI of the member that it does not list.
+// unlistedResource returns the target for a URI that the server does not list.
 func (m *serverState) unlistedResource(uri, own string) callTarget {
 	return callTarget{
 		spec:    drawbridge.Spec{Name: drawbridge.CardName(uri), Server: m.ID, Tool: own, Scopes: m.scopes},
@@ -153,14 +155,14 @@ func (m *serverState) unlistedResource(uri, own string) callTarget {
 	}
 }
 
-// hasResources says whether the server has resources at all, listed or not.
+// hasResources reports whether the server has resources, listed or not.
 func (m *serverState) hasResources() bool {
 	return m.listing != nil &&
 		(m.skills || len(m.resources) > 0 || len(m.templates) > 0 || rawjson.Get(m.listing.Capabilities,
 			"resources") != nil)
 }
 
-// renamedURIs gives, by server and own URI, the names of the resources that are not called by their own.
+// renamedURIs returns, by server and own URI, the public URIs that differ from the server's.
 func (v *view) renamedURIs() map[drawbridge.ServerID]map[string]string {
 	out := map[drawbridge.ServerID]map[string]string{}
 	for _, items := range [][]*item{v.resources.items, v.resources.claimed} {

@@ -8,10 +8,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// rewriteLinks gives the result of a tool or a prompt with the URIs of its server as callers know them, in the
-// resources that it links to or holds: a caller who followed a link as the server wrote it would come to another
-// server's resource. What is linked to need not be listed, so it is remembered who gave whom which link; a link that
-// the principal has of another server gets its own server, as a listed resource would.
+// rewriteLinks returns the result of a tool or prompt with public URIs in its embedded and linked resources. A server's
+// own URI might lead the caller to another server's resource.
+//
+// Linked resources need not be listed, so links are remembered per principal. A URI that another server linked first is
+// qualified with its server, as a listed one would be.
 func (d *Deck) rewriteLinks(caller drawbridge.Caller, method string, server drawbridge.ServerID,
 	result json.RawMessage) json.RawMessage {
 	v := d.view.Load()
@@ -32,8 +33,8 @@ func (d *Deck) rewriteLinks(caller drawbridge.Caller, method string, server draw
 	return naming.RewriteLinks(method, result, public)
 }
 
-// mayHaveLinks says whether a result may link to resources that its server can be asked for. Nearly none does, and to
-// see that is much cheaper than to read a large result.
+// mayHaveLinks reports whether a result may link to resources that its server can be asked for. The search is much
+// cheaper than parsing a large result.
 func (v *view) mayHaveLinks(server drawbridge.ServerID, result json.RawMessage) bool {
 	if !rawjson.MayContain(result, `"resource`) {
 		return false
@@ -42,8 +43,7 @@ func (v *view) mayHaveLinks(server drawbridge.ServerID, result json.RawMessage) 
 	return m != nil && m.hasResources()
 }
 
-// rememberLink remembers a link of the server to a URI that nobody lists, and gives the URI that leads the caller
-// there.
+// rememberLink remembers a server's link to an unlisted URI and returns the public URI.
 func (d *Deck) rememberLink(v *view, caller drawbridge.Caller, server drawbridge.ServerID, own string) string {
 	if _, known := v.findKnownURI(caller, own); known || own == "" {
 		return own
@@ -54,7 +54,7 @@ func (d *Deck) rememberLink(v *view, caller drawbridge.Caller, server drawbridge
 	return naming.QualifiedURI(server, own)
 }
 
-// findLinkOwner finds the server that gave the caller's principal a link to the URI.
+// findLinkOwner finds the server that sent the caller's principal a link to the URI.
 func (d *Deck) findLinkOwner(v *view, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	server, ok := d.linkOwners.Owner(caller.Principal, uri)
 	m := v.server(server)

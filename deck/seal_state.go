@@ -16,34 +16,33 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A server of the modern generation may answer a call with input_required and a requestState, which the caller sends
-// back with its retry. Between the two the state is in the hands of the caller, and the protocol says to treat it as an
-// attacker's input. So a caller gets an envelope: the server's state, when it expires, and a MAC over both and over
-// the request it belongs to (who asked which server for what, with which arguments). What the MAC covers besides need
-// not travel: the retry says it again.
+// A modern server may answer a call with input_required and a requestState, which the caller sends back with its retry.
+// In between the caller holds the state, and the specification tells servers to treat it as untrusted input. So the
+// caller gets an envelope: the server's state, its expiry, and a MAC over both and over the request (caller, server,
+// method, arguments). The request is not part of the envelope, because the retry repeats it.
 
-// No key lasts: the one that seals an envelope is derived from a master key and from the hour of the envelope's expiry,
-// so that keys change with time and nobody keeps them. Of several master keys the first seals and all open.
+// Keys are short-lived: the key of an envelope is derived from a master key and the hour of the expiry, so that keys
+// change without storage. The first master key seals, and every master key opens.
 
 const (
 	stateVersion = 2
-	// StateLife is how long a person has to answer what a server asked.
+	// StateLife is how long a person has to answer a server's request for input.
 	StateLife = 15 * time.Minute
-	// stateHeaderLen is the version, the expiry in Unix seconds, and the MAC.
+	// stateHeaderLen is the length of the version, the expiry in Unix seconds, and the MAC.
 	stateHeaderLen = 1 + 8 + sha256.Size
-	// stateEpoch is how many seconds of expiry share a key.
+	// stateEpoch is the number of seconds of expiry that share a key.
 	stateEpoch = 3600
 )
 
-// A tokenSealer makes and opens envelopes and tickets. Its methods may be called from several goroutines.
+// A tokenSealer seals and opens request states and ids. It is safe for concurrent use.
 type tokenSealer struct {
-	// keys are the master keys, tickets what is derived from each for tickets.
+	// keys are the master keys; idKeys are the keys derived from them for ids.
 	keys, idKeys [][]byte
 	now          func() time.Time
 }
 
-// newTokenSealer makes a sealer of these master keys, or of one of its own where there are none. The first key seals,
-// all open. Now is the clock.
+// newTokenSealer returns a sealer for these master keys, or for a random key if there are none. The first key seals and
+// every key opens.
 func newTokenSealer(keys [][]byte, now func() time.Time) tokenSealer {
 	if len(keys) == 0 {
 		own := make([]byte, 32)
@@ -57,15 +56,15 @@ func newTokenSealer(keys [][]byte, now func() time.Time) tokenSealer {
 	return s
 }
 
-// deriveKey makes the key of one use out of a master key. Uses differ by label or by salt; the label is after its
-// length, as all that is authenticated here.
+// deriveKey derives the key of one use from a master key. Uses differ by label or salt. As for everything authenticated
+// here, each part is preceded by its length.
 func deriveKey(master []byte, label string, salt []byte) []byte {
 	h := hmac.New(sha256.New, master)
 	hashParts(h, []byte("drawbridge "+label), salt)
 	return h.Sum(nil)
 }
 
-// hashParts writes each part after its length, so that no two lists of parts read the same.
+// hashParts writes each part after its length, so that different lists of parts never hash the same bytes.
 func hashParts(h hash.Hash, parts ...[]byte) {
 	var size [8]byte
 	for _, part := range parts {
@@ -75,18 +74,18 @@ func hashParts(h hash.Hash, parts ...[]byte) {
 	}
 }
 
-// A stateBinding is what a state belongs to.
+// A stateBinding is the request to which a state belongs.
 type stateBinding struct {
-	// Principal asks Server by Method for Own: the tool's or prompt's own name, or the resource's own URI.
+	// Principal calls Method on Server. Own is the tool's or prompt's own name, or the resource's own URI.
 	Principal string
 	Server    drawbridge.ServerID
 	Method    string
 	Own       string
-	// Arguments may be nil. Two objects that mean the same are the same.
+	// Arguments may be nil. They are compared in canonical form.
 	Arguments json.RawMessage
 }
 
-// sealState makes the envelope of a state, which lasts for StateLife: URL-safe Base64, as a JSON string.
+// sealState returns the envelope of a state as a JSON string in URL-safe Base64. It is valid for StateLife.
 func (s tokenSealer) sealState(state json.RawMessage, r stateBinding) json.RawMessage {
 	out := make([]byte, stateHeaderLen, stateHeaderLen+len(state))
 	out[0] = stateVersion
@@ -95,8 +94,8 @@ func (s tokenSealer) sealState(state json.RawMessage, r stateBinding) json.RawMe
 	return rawjson.Quote(base64.RawURLEncoding.EncodeToString(append(out, state...)))
 }
 
-// sealResultState seals the request state of a result that asks for more. The search for the word is much cheaper than
-// reading a large result.
+// sealResultState seals the request state of a result that asks for input. The search for the member is much cheaper
+// than parsing a large result.
 func (s tokenSealer) sealResultState(result json.RawMessage, r stateBinding) json.RawMessage {
 	if !rawjson.MayContain(result, `"requestState"`) {
 		return result
@@ -108,13 +107,13 @@ func (s tokenSealer) sealResultState(result json.RawMessage, r stateBinding) jso
 	return rawjson.Apply(result, rawjson.Put(s.sealState(state, r), "requestState"))
 }
 
-// Why an envelope does not open.
+// The errors of openState.
 var (
 	errForeignState = errors.New("it was not given out for this request")
 	errExpiredState = errors.New("it has expired")
 )
 
-// openState gives the state that the envelope holds, if it was sealed for this request and is fresh. The error is
+// openState returns the state in the envelope if it was sealed for this request and has not expired. The error is
 // errForeignState or errExpiredState.
 func (s tokenSealer) openState(envelope json.RawMessage, r stateBinding) (json.RawMessage, error) {
 	text, ok := rawjson.DecodeString(envelope)
@@ -137,7 +136,7 @@ func (s tokenSealer) openState(envelope json.RawMessage, r stateBinding) (json.R
 	return state, nil
 }
 
-// stateMAC covers all that must not change.
+// stateMAC authenticates the state with its expiry and binding.
 func stateMAC(master, expiry, state []byte, r stateBinding) []byte {
 	epoch := binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(expiry)/stateEpoch)
 	h := hmac.New(sha256.New, deriveKey(master, "request state", epoch))

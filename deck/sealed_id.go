@@ -9,11 +9,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A server names its tasks as it likes: two servers may use one name, and many can be guessed. So callers know a task
-// by a ticket, which says whose task it is, and proves by a MAC that this deck, or one with the same key, gave it to
-// this principal. A forged one, and one of another principal, is no ticket at all. It is made of nothing but what it
-// says, so that no table is needed to find the server, and the same task always has the same ticket: in a list, in a
-// notification, after a restart.
+// Servers choose task ids freely: two servers may use the same id, and many ids can be guessed. So callers see a sealed
+// id. It contains the server and the server's id, and a MAC proves that this deck, or one with the same key, issued it
+// to this principal. Forged ids and ids of other principals do not open. A sealed id needs no table, and one task
+// always has the same sealed id: in a list, in a notification, after a restart.
 
 const (
 	sealedIDVersion = 1
@@ -22,27 +21,27 @@ const (
 	sealedIDHeaderLen = 2 + sealedIDMACLen + 1
 )
 
-// A idKind says what a ticket is for: nothing else opens with it.
+// An idKind is the use of a sealed id. An id opens for its own use only.
 type idKind byte
 
 // The kinds.
 
 const (
-	// A task of one generation means nothing to a caller of the other one, who has other methods for it.
+	// A task of one protocol generation is unknown to a caller of the other, which has other methods for tasks.
 	legacyTaskID idKind = 'l'
 	modernTaskID idKind = 'm'
-	// A listCursorID is where a list of tasks goes on.
+	// listCursorID is a position in a list of tasks.
 	listCursorID idKind = 'c'
 )
 
-// A sealedID leads to something of a server: Own is the server's word for it.
+// A sealedID names an object of a server: Own is the server's id.
 type sealedID struct {
 	Kind   idKind
 	Server drawbridge.ServerID
 	Own    string
 }
 
-// sealID writes a ticket for a principal, in URL-safe Base64: it fits into a header as it is.
+// sealID returns the sealed id for a principal in URL-safe Base64, so that it fits into a header.
 func (s tokenSealer) sealID(principal string, t sealedID) string {
 	return t.encode(s.idKeys[0], principal)
 }
@@ -58,19 +57,19 @@ func (t sealedID) encode(key []byte, principal string) string {
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
-// openID reads a ticket that was written for this principal, by any of the keys.
+// openID opens an id that was sealed for this principal and use by any of the keys.
 func (s tokenSealer) openID(principal, text string, kind idKind) (sealedID, bool) {
 	t, ok := parseSealedID(text)
 	if !ok || t.Kind != kind {
 		return sealedID{}, false
 	}
-	// The whole text is compared: Base64 has more than one way to write the same bytes.
+	// compare the whole text: Base64 can encode the same bytes in several ways
 	return t, slices.ContainsFunc(s.idKeys, func(key []byte) bool {
 		return hmac.Equal([]byte(text), []byte(t.encode(key, principal)))
 	})
 }
 
-// parseSealedID takes a ticket apart and believes it.
+// parseSealedID decodes a sealed id without checking its MAC.
 func parseSealedID(text string) (sealedID, bool) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) < sealedIDHeaderLen || b[0] != sealedIDVersion {

@@ -13,40 +13,42 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/skills"
 )
 
-// A server with skills (extension io.modelcontextprotocol/skills, SEP-2640) lists them by "skills/list", gives one by
-// "skills/get", and serves their files as resources; with "directoryRead" it lists directories as well. There is no
-// notice that its skills have changed, only a time that a list may be kept, so the deck does not enrol skills: it asks
-// for them when a caller does, as that caller. Whose skill is whose, package skill says.
+// A server with skills (extension io.modelcontextprotocol/skills, SEP-2640) lists them by "skills/list", returns one by
+// "skills/get", and serves their files as resources; with "directoryRead" it also lists directories. It sends no
+// notification when its skills change; a list only has a cache time. So the deck does not enrol skills: it requests
+// them when a caller does, as that caller. Package skills decides which server owns a skill.
 
-// callSkillMethod carries out a request about skills, but for their list, which is a list like others.
-func (d *Deck) callSkillMethod(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	can := func(m *serverState) bool { return m.skills }
-	switch call.Method {
+// resolveSkill finds the server of a request about skills or a directory. The list of skills is answered by
+// [Deck.List].
+func (d *Deck) resolveSkill(ctx context.Context, s *callState) error {
+	can := hasSkills
+	switch s.call.Method {
 	case mcp.MethodSkillsGet:
 	case mcp.MethodDirectoryRead:
 		can = func(m *serverState) bool { return m.directories }
 	default:
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+		return methodNotFoundFault(s.call.Method)
 	}
-	if len(d.serversWith(ctx, call.Caller, can)) == 0 {
-		return drawbridge.Result{}, faultNoMethod(call.Method)
+	if len(d.serversWith(ctx, s.call.Caller, can)) == 0 {
+		return methodNotFoundFault(s.call.Method)
 	}
-	p, err := ReadParams(call.Method, call.Params)
+	p, err := ReadParams(s.call.Method, s.call.Params)
 	if err != nil {
-		return drawbridge.Result{}, err
+		return err
 	}
-	t, err := d.findResource(ctx, call.Caller, p.Name)
+	t, err := d.findResource(ctx, s.log, s.call.Caller, p.Name)
 	if err != nil {
-		return drawbridge.Result{}, faultUnknown(methodNoun(call.Method), p.Name)
+		return unknownNameFault(methodSubject(s.call.Method), p.Name)
 	}
 	if m := d.view.Load().server(t.spec.Server); m == nil || !can(m) {
-		return drawbridge.Result{}, faultUnknown(methodNoun(call.Method), p.Name)
+		return unknownNameFault(methodSubject(s.call.Method), p.Name)
 	}
-	return d.callGuarded(ctx, call, t.withOwnName(p.Name, "uri"), p)
+	s.params, s.target = p, t.withOwnName(p.Name, "uri")
+	return nil
 }
 
-// serversWith gives the servers that the caller may know of and that can do something. Before it says that there is
-// none it waits for servers that are about to appear.
+// serversWith returns the visible servers for which can is true. It waits for servers that are about to appear before
+// it returns none.
 func (d *Deck) serversWith(ctx context.Context, caller drawbridge.Caller, can func(*serverState) bool) []*serverState {
 	look := func() (out []*serverState) {
 		v := d.view.Load()
@@ -67,12 +69,12 @@ func (d *Deck) serversWith(ctx context.Context, caller drawbridge.Caller, can fu
 
 func hasSkills(m *serverState) bool { return m.skills }
 
-// skillServer is the member as one that has skills.
+// skillServer returns the server's value for package skills.
 func (m *serverState) skillServer() skills.Server {
 	return skills.Server{ID: m.ID, Row: m.ConfigHash, Listing: m.listing}
 }
 
-// newResourceTree says whose resources are listed where.
+// newResourceTree returns the owners of the listed resources by path.
 func (v *view) newResourceTree() *skills.ResourceTree {
 	return skills.NewResourceTree(func(add func(string, drawbridge.ServerID)) {
 		for _, items := range [][]*item{v.resources.items, v.resources.claimed} {
@@ -83,7 +85,7 @@ func (v *view) newResourceTree() *skills.ResourceTree {
 	})
 }
 
-// skillProblems gives what people are to know of a server's skills.
+// skillProblems returns the clashes and omissions of a server's skills.
 func (d *Deck) skillProblems(id drawbridge.ServerID) (clashes []NameClash, leftOut []OmittedItem) {
 	notes := d.skills.Problems(id)
 	for _, c := range notes.Clashes {
@@ -96,12 +98,12 @@ func (d *Deck) skillProblems(id drawbridge.ServerID) (clashes []NameClash, leftO
 	return clashes, leftOut
 }
 
-// listSkills is the answer to skills/list. A server that does not answer now has the skills that it had; only where no
-// server ever said what it has is that a fault.
+// listSkills answers skills/list. A server that fails keeps the skills of its last answer. It is a fault only if no
+// server ever answered.
 func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, error) {
 	members := d.serversWith(ctx, caller, hasSkills)
 	if len(members) == 0 {
-		return List{}, faultNoMethod(mcp.MethodSkillsList)
+		return List{}, methodNotFoundFault(mcp.MethodSkillsList)
 	}
 	s, err := d.collectSkills(ctx, caller, members, 0)
 	if err != nil {
@@ -114,7 +116,7 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 		known := v.mayKnowServer(caller, m)
 		whole = whole && known
 		if m.listing == nil && known {
-			groups = append(groups, itemGroup{hint: &drawbridge.CacheHint{}}) // it may have skills too
+			groups = append(groups, itemGroup{hint: &drawbridge.CacheHint{}}) // it may have skills
 		}
 	}
 	for _, hint := range s.CacheHints(d.now()) {
@@ -128,7 +130,7 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 	return list, nil
 }
 
-// visibleSkills gives the skills that are not hidden from the caller, without what of them is.
+// visibleSkills returns the skills that are visible to the caller, without hidden resources.
 func (v *view) visibleSkills(caller drawbridge.Caller, s *skills.Set) (items []json.RawMessage) {
 	for _, item := range s.Items {
 		uri := rawjson.GetString(item, "uri")
@@ -145,7 +147,7 @@ func (v *view) visibleSkills(caller drawbridge.Caller, s *skills.Set) (items []j
 	return items
 }
 
-// findSkillOwner finds the server in whose skills the URI lies.
+// findSkillOwner finds the server whose skills contain the URI.
 func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	var members []*serverState
 	others := 0
@@ -159,7 +161,7 @@ func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Ca
 		}
 	}
 	if len(members)+others < 2 || len(members) == 0 {
-		return callTarget{}, false // there is no question whose it is
+		return callTarget{}, false // the owner is clear without the skills
 	}
 	s, err := d.collectSkills(ctx, caller, members, maxRouteAge)
 	if err != nil {
@@ -171,8 +173,8 @@ func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Ca
 	return callTarget{}, false
 }
 
-// probeSkill asks the servers with skills, in their order, for one that none of them lists: a list may leave out any.
-// Each is asked as it would be if it were the only one.
+// probeSkill asks the servers with skills, in their order, for a skill that none of them lists; lists may be
+// incomplete. Each request is the one that the server would get if it were alone.
 func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	if !skills.IsSkillURI(uri) {
 		return callTarget{}, false
@@ -182,11 +184,12 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 		call := drawbridge.Call{Caller: caller, Method: mcp.MethodSkillsGet, Params: rawjson.Apply(nil,
 			rawjson.Put(rawjson.Quote(uri), "uri"))}
 		inner, entry := d.callLog.Begin(ctx, call)
-		result, err := d.callGuarded(inner, call, t, callParams{Name: uri})
-		if entry.End(result, err) != nil {
+		s := &callState{call: call, log: entry, target: t, params: callParams{Name: uri}}
+		err := d.runCall(inner, s)
+		if entry.End(s.result, err) != nil {
 			continue
 		}
-		if entry, reason := skills.ParseSkill(rawjson.Get(result.Raw, "skill")); reason == "" && entry.URI == uri {
+		if entry, reason := skills.ParseSkill(rawjson.Get(s.result.Raw, "skill")); reason == "" && entry.URI == uri {
 			d.skills.AddUnlisted(caller.Principal, m.skillServer(), entry)
 			return t, true
 		}
@@ -194,20 +197,19 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 	return callTarget{}, false
 }
 
-// Bounds of what one server can make the deck read and keep of its skills.
+// Limits for the skills of one server.
 const (
 	maxSkillPages = 100
 	maxSkills     = 10_000
 	maxSkillBytes = 16 << 20
-	// skillListTimeout is how long one server may take to list its skills.
+	// skillListTimeout bounds the time of one server's list.
 	skillListTimeout = 10 * time.Second
-	// maxRouteAge is how long a URI is looked up in what a server said, whatever it allows.
+	// maxRouteAge bounds the age of the lists used to find the owner of a URI, whatever the servers allow.
 	maxRouteAge = time.Minute
 )
 
-// collectSkills gives the skills of servers as the principal of the caller may see them: of those that were asked
-// longer ago than age, or than they allow where age is 0, newly asked. The error is that of the first server where
-// none ever answered.
+// collectSkills returns the servers' skills as the caller's principal may see them. It refreshes lists older than age,
+// or older than their servers allow if age is 0. The error is that of the first server if none ever answered.
 func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, members []*serverState,
 	age time.Duration) (*skills.Set, error) {
 	catalogues := make([]*skills.ServerSkills, 0, len(members))
@@ -234,13 +236,13 @@ func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, memb
 	}
 	s, lost := d.skills.Combine(caller.Principal, d.view.Load().resourceTree, catalogues, d.maker.naming, d.nextVersion)
 	for _, l := range lost {
-		d.log.Warn("a server has a skill where another has something", "server", l.Server, "winner", l.Winner,
+		d.log.Warn("skill clashes with an item of another server", "server", l.Server, "winner", l.Winner,
 			"first", l.URI, "listed", l.Listed)
 	}
 	return s, nil
 }
 
-// fetchSkills asks a server for its skills, page by page.
+// fetchSkills requests a server's skills, page by page.
 func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *serverState) (_ *skills.ServerSkills,
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, skillListTimeout)
@@ -252,7 +254,7 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *ser
 	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(m.ID), Server: m.ID, Tool: mcp.MethodSkillsList, Scopes: m.scopes,
 	}
-	if err := d.authorizeCall(ctx, call, "", spec); err != nil {
+	if err := d.authorizeCall(ctx, entry, call, "", spec); err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
@@ -265,7 +267,8 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *ser
 		if kind := rawjson.GetString(result.Raw, "resultType"); kind != "" && kind != "complete" {
 			return nil, &drawbridge.Fault{
 				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,
-				Step: fmt.Sprintf("list the skills of %s", m.ID), Err: fmt.Errorf("the result is %q", clip(kind)),
+				Step: fmt.Sprintf("list the skills of %s", m.ID), Err: fmt.Errorf("unexpected result type %q",
+					clipText(kind)),
 			}
 		}
 		if result.Raw, err = d.vetSkills(ctx, m.ID, result.Raw); err != nil {
@@ -280,7 +283,7 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *ser
 			return c, nil
 		case seen[text] || pages+1 == maxSkillPages || c.Len() >= maxSkills || size > maxSkillBytes:
 			c.MarkTruncated()
-			d.log.Warn("a list of skills is cut", "server", m.ID, "skills", c.Len())
+			d.log.Warn("list of skills truncated", "server", m.ID, "skills", c.Len())
 			return c, nil
 		}
 		seen[text] = true
@@ -288,10 +291,11 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *ser
 	}
 }
 
-// Directories and skills name resources: what is hidden from a caller is not named to them there either.
+// The results about directories and skills list resources, so those that are hidden from the caller are removed there
+// too.
 
-// hideResources gives the answer about a directory or a skill, as its server sent it, without what is hidden from the
-// caller.
+// hideResources removes resources that are hidden from the caller from the result about a directory or a skill. The
+// result has the server's own URIs.
 func (d *Deck) hideResources(caller drawbridge.Caller, method string, t callTarget,
 	result json.RawMessage) json.RawMessage {
 	v := d.view.Load()
@@ -306,7 +310,7 @@ func (d *Deck) hideResources(caller drawbridge.Caller, method string, t callTarg
 	return naming.RemoveHidden(result, hidden, "resources")
 }
 
-// hidesResource says whether a resource of the member is hidden from the caller, who knows it as uri.
+// hidesResource reports whether a resource of the server is hidden from the caller, who knows it as uri.
 func (v *view) hidesResource(caller drawbridge.Caller, m *serverState, uri, own string) bool {
 	if it := v.resources.findByOwnName(m.ID, own); it != nil {
 		return !v.resources.visibleTo(caller, it)

@@ -361,7 +361,7 @@ func TestListsOfSkillsThatAreNotAsTheyShouldBe(t *testing.T) {
 	}{
 		{"no list", []string{`"skills":{}`}, 0, nil},
 		{"what is no entry", []string{page(`7`, `{}`, `{"uri":""}`, `{"uri":7}`, `{"uri":"x"}`)}, 1,
-			[]OmittedItem{{Kind: "skill", Reason: "it is no object"}, {Kind: "skill", Reason: "it has no uri"},
+			[]OmittedItem{{Kind: "skill", Reason: "it is not a JSON object"}, {Kind: "skill", Reason: "it has no uri"},
 				{Kind: "skill", Reason: "it has no uri"}, {Kind: "skill", Reason: "it has no uri"}}},
 		{"one URI twice", []string{page(entry("skill://git"), entry("skill://git"))}, 1,
 			[]OmittedItem{{Kind: "skill", Name: "skill://git/SKILL.md", Reason: "the server lists its uri twice"}}},
@@ -395,7 +395,7 @@ func TestListsOfSkillsThatAreNotAsTheyShouldBe(t *testing.T) {
 	}
 	d = open(t, up, Options{}, teaching("a"))
 	_, err := d.List(t.Context(), ada, mcp.MethodSkillsList)
-	wantFault(t, err, drawbridge.ServerError, `list the skills of a: the result is "input_required"`)
+	wantFault(t, err, drawbridge.ServerError, `list the skills of a: unexpected result type "input_required"`)
 }
 
 func TestGuardsDecideOnSkills(t *testing.T) {

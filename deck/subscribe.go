@@ -16,18 +16,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// unwatchTimeout bounds what the end of a session waits for.
+// unwatchTimeout bounds the wait at the end of a session.
 const unwatchTimeout = 5 * time.Second
 
-// A watchRequest is a subscription that is to be, and what the server knows it by.
+// A watchRequest is a requested subscription with the server's own name of the item.
 type watchRequest struct {
 	sub     subscription
 	ownName string
 }
 
-// Subscribe watches resources for the caller, each server's in one go. A session subscribes to one once, however often
-// it asks; a caller without a session as often as it asks, and must unsubscribe as often. The error is a
-// *drawbridge.UnwatchedError for those URIs that are not watched; the others are.
+// Subscribe watches resources for the caller, with one request to each server. A session subscribes to a URI once,
+// however often it asks. A caller without a session must unsubscribe as often as it subscribed. The error is a
+// *drawbridge.UnwatchedError with the URIs that are not watched; all others are.
 func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
 	var failed drawbridge.UnwatchedError
 	entries := map[string]*audit.LoggedCall{}
@@ -42,15 +42,15 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...
 				rawjson.Put(rawjson.Quote(uri), "uri")),
 		}
 		ctx, entry := d.callLog.Begin(ctx, call)
-		t, err := d.findResource(ctx, caller, uri)
+		t, err := d.findResource(ctx, entry, caller, uri)
 		if err == nil {
-			err = d.authorizeCall(ctx, call, t.kind, t.spec)
+			err = d.authorizeCall(ctx, entry, call, t.kind, t.spec)
 		}
 		if err != nil {
 			fail(entry.End(drawbridge.Result{}, err), uri)
 			continue
 		}
-		if err := entries[uri].End(drawbridge.Result{}, nil); err != nil { // it was named before
+		if err := entries[uri].End(drawbridge.Result{}, nil); err != nil { // a duplicate of an earlier URI
 			fail(err, uri)
 		}
 		entries[uri] = entry
@@ -75,15 +75,15 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...
 	return nil
 }
 
-// addSubscriptions adds subscriptions of one caller, and tells the server where any is one to something new. It gives
-// those that came to nothing, and why.
+// addSubscriptions adds one caller's subscriptions and tells the server about new items. It returns the refused ones
+// and the reason.
 func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID, claims ...watchRequest) (
 	refused []watchRequest, err error) {
 	first := claims[0].sub
 	if m := d.view.Load().server(server); m != nil && m.PerPrincipal && d.owner != "" && d.owner != first.Principal {
 		return claims, &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(first.Public),
-			Err: errors.New("each principal has a process of this server, and only the owner's is watched"),
+			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clipText(first.Public),
+			Err: errors.New("each principal has its own process of this server, and only the owner's is watched"),
 		}
 	}
 	done, err := d.subscriptions.lockServer(ctx, server)
@@ -97,7 +97,7 @@ func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID,
 			added[watchedItem{Topic: c.sub.Topic, Own: c.ownName}] = true
 		}
 	}
-	if err := ctx.Err(); err != nil { // the session may have ended before, and nobody else would take these back
+	if err := ctx.Err(); err != nil { // the session may have ended already, so remove them here
 		for _, c := range claims {
 			d.subscriptions.Remove(c.sub)
 		}
@@ -124,7 +124,7 @@ func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID,
 	return refused, err
 }
 
-// isIn says whether the server means the claim.
+// isIn reports whether the set has the requested item.
 func (c watchRequest) isIn(w drawbridge.WatchSet) bool {
 	if c.sub.Topic == topicTask {
 		return slices.Contains(w.Tasks, c.ownName)
@@ -132,23 +132,22 @@ func (c watchRequest) isIn(w drawbridge.WatchSet) bool {
 	return slices.Contains(w.URIs, c.ownName)
 }
 
-// resyncWatches tells the server what is left to be watched after something came to nothing, whose caller may be gone.
-// Its turn is the caller's.
+// resyncWatches tells the server the remaining watched items after a failure. The caller holds the server's lock; the
+// request may be cancelled already.
 func (d *Deck) resyncWatches(ctx context.Context, server drawbridge.ServerID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTimeout)
 	defer cancel()
 	if err := d.upstream.Watch(ctx, server, d.subscriptions.watchedAt(server)); err != nil {
-		d.log.Warn("a server was not told that something is not watched", "server", server, "err", err)
+		d.log.Warn("cannot tell the server which items are still watched", "server", server, "err", err)
 	}
 }
 
-// Unsubscribe ends what Subscribe began. Of a URI that the caller never subscribed to it is no error.
+// Unsubscribe ends subscriptions of Subscribe. A URI without a subscription is not an error.
 func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
 	return d.removeSubscriptions(ctx, caller, topicURI, uris...)
 }
 
-// removeSubscriptions takes a caller's subscriptions back, and tells each server where any was the last one to
-// something.
+// removeSubscriptions removes a caller's subscriptions, and tells each server about items without a subscriber left.
 func (d *Deck) removeSubscriptions(ctx context.Context, caller drawbridge.Caller, topic watchTopic,
 	public ...string) error {
 	subs := map[drawbridge.ServerID][]subscription{}
@@ -181,8 +180,8 @@ func (d *Deck) removeFromServer(ctx context.Context, server drawbridge.ServerID,
 	return d.upstream.Watch(ctx, server, d.subscriptions.watchedAt(server))
 }
 
-// ForwardNotification passes on a notification of the caller's: that its roots have changed, or what an extension has.
-// A caller without a session has nobody who knows it.
+// ForwardNotification forwards the caller's notification: changed roots, or one of an extension. Without a session no
+// server knows the caller.
 func (d *Deck) ForwardNotification(ctx context.Context, caller drawbridge.Caller, method string,
 	params json.RawMessage) {
 	if caller.Session != "" {
@@ -190,8 +189,8 @@ func (d *Deck) ForwardNotification(ctx context.Context, caller drawbridge.Caller
 	}
 }
 
-// EndSession forgets what the caller's session had: its subscriptions, and what was opened upstream for it.
-// A caller without a session has nothing to end.
+// EndSession drops the session's subscriptions and closes what was opened upstream for it. A caller without a session
+// has nothing to end.
 func (d *Deck) EndSession(caller drawbridge.Caller) {
 	if caller.Session == "" {
 		return
@@ -205,17 +204,17 @@ func (d *Deck) EndSession(caller drawbridge.Caller) {
 			done()
 		}
 		if err != nil {
-			d.log.Warn("a subscription outlives its session", "server", server, "err", err)
+			d.log.Warn("subscription outlives its session", "server", server, "err", err)
 		}
 	}
 	d.upstream.EndSession(caller.Session)
 }
 
-// SetLogLevel asks for log lines of a level and above, for the caller's session.
+// SetLogLevel requests log messages of a level and above for the caller's session.
 func (d *Deck) SetLogLevel(ctx context.Context, caller drawbridge.Caller, level string) error {
 	switch level {
 	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":
 		return d.upstream.SetLogLevel(ctx, caller.Session, level)
 	}
-	return faultInvalid(mcp.MethodSetLevel, fmt.Errorf("no such log level %q", clip(level)))
+	return invalidParamsFault(mcp.MethodSetLevel, fmt.Errorf("no such log level %q", clipText(level)))
 }

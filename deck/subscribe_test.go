@@ -185,7 +185,7 @@ func TestWhatOnePrincipalsProcessSaysIsForThatPrincipal(t *testing.T) {
 		}
 	}
 	wantFault(t, d.Subscribe(t.Context(), carl, "r://1"), drawbridge.PolicyBlocked,
-		"watch r://1: each principal has a process of this server, and only the owner's is watched")
+		"watch r://1: each principal has its own process of this server, and only the owner's is watched")
 	for _, err := range []error{d.Subscribe(t.Context(), ada, "r://1"), d.Subscribe(t.Context(), carl, "m://1")} {
 		if err != nil {
 			t.Error(err)

@@ -9,21 +9,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// subscriptionTable count which resources and tasks callers subscribed to, so that a server hears of each once. The
-// zero value is ready.
+// A subscriptionTable counts callers' subscriptions to resources and tasks, so that a server is told about each item
+// once. The zero value is ready.
 type subscriptionTable struct {
 	mu sync.Mutex
-	// bySubscription has each caller's subscriptions; counts how many of them there are, by server, what it is to the
-	// server, and the name by which callers know it.
+	// bySubscription has each caller's subscriptions. counts has their number by server, watched item and public name.
 	bySubscription map[subscription]*subscriptionState
 	bySubscriber   map[subscriber]map[subscription]bool // the same, by whose they are
 	counts         map[drawbridge.ServerID]map[watchedItem]map[string]int
-	// serverLocks has a one-place channel a server: who holds it may tell the server what is watched, so that the last
-	// word said is the last word meant.
+	// serverLocks has a one-place channel for each server. Its holder may tell the server what is watched, so that the
+	// last update sent is the newest.
 	serverLocks map[drawbridge.ServerID]chan struct{}
 }
 
-// A watchTopic says what is watched.
+// A watchTopic is the kind of a watched item.
 type watchTopic uint8
 
 // The topics: the topicURI of a resource, the id of a task.
@@ -32,25 +31,25 @@ const (
 	topicTask
 )
 
-// watchedItem is a resource or a task as its server knows it.
+// A watchedItem is a resource or task under the server's own name.
 type watchedItem struct {
 	Topic watchTopic
 	Own   string
 }
 
-// A subscription is one caller's to one topicURI or task, as the caller knows it.
+// A subscription is one caller's, to a resource or task under its public name.
 type subscription struct {
 	Principal, Session string
 	Topic              watchTopic
 	Public             string
 }
 
-// Who has subscriptions: a session, or all callers of a principal without one.
+// A subscriber is a session, or all callers of a principal without a session.
 type subscriber struct{ principal, session string }
 
 func (s subscription) subscriber() subscriber { return subscriber{s.Principal, s.Session} }
 
-// A subscriptionState is what a subscription stands for. A session holds a thing once; callers without one are counted.
+// A subscriptionState is the state of a subscription. A session subscribes once; callers without a session are counted.
 type subscriptionState struct {
 	server drawbridge.ServerID
 	own    string
@@ -77,7 +76,7 @@ func (w *subscriptionTable) lockServer(ctx context.Context, server drawbridge.Se
 	}
 }
 
-// Add counts a subscription and says whether the server must be told of a new topicURI.
+// Add counts a subscription and reports whether the server must be told about a new item.
 func (w *subscriptionTable) Add(sub subscription, server drawbridge.ServerID, own string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,16 +100,17 @@ func (w *subscriptionTable) Add(sub subscription, server drawbridge.ServerID, ow
 		all = map[watchedItem]map[string]int{}
 		w.counts[server] = all
 	}
-	what := watchedItem{sub.Topic, own}
-	isNew := all[what] == nil
+	item := watchedItem{sub.Topic, own}
+	isNew := all[item] == nil
 	if isNew {
-		all[what] = map[string]int{}
+		all[item] = map[string]int{}
 	}
-	all[what][sub.Public]++
+	all[item][sub.Public]++
 	return isNew
 }
 
-// Remove takes a subscription back and says whether the server must be told that a topicURI is gone.
+// Remove removes a subscription and reports whether the server must be told that the last subscription to an item is
+// gone.
 func (w *subscriptionTable) Remove(sub subscription) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,22 +124,22 @@ func (w *subscriptionTable) Remove(sub subscription) bool {
 	return w.dropSubscription(sub, h)
 }
 
-// dropSubscription forgets a subscription. The lock is held.
+// dropSubscription removes a subscription. The lock is held.
 func (w *subscriptionTable) dropSubscription(sub subscription, h *subscriptionState) bool {
 	w.unindex(sub)
-	what := watchedItem{sub.Topic, h.own}
-	public := w.counts[h.server][what]
+	item := watchedItem{sub.Topic, h.own}
+	public := w.counts[h.server][item]
 	if public[sub.Public]--; public[sub.Public] == 0 {
 		delete(public, sub.Public)
 	}
 	if len(public) > 0 {
 		return false
 	}
-	delete(w.counts[h.server], what)
+	delete(w.counts[h.server], item)
 	return true
 }
 
-// unindex forgets whose a subscription was. The lock is held.
+// unindex removes a subscription from its subscriber. The lock is held.
 func (w *subscriptionTable) unindex(sub subscription) {
 	delete(w.bySubscription, sub)
 	if own := w.bySubscriber[sub.subscriber()]; own != nil {
@@ -149,7 +149,7 @@ func (w *subscriptionTable) unindex(sub subscription) {
 	}
 }
 
-// dropSession forgets the caller's subscriptions and gives the servers that must be told.
+// dropSession removes the caller's subscriptions and returns the servers that must be told.
 func (w *subscriptionTable) dropSession(caller drawbridge.Caller) []drawbridge.ServerID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,7 +162,7 @@ func (w *subscriptionTable) dropSession(caller drawbridge.Caller) []drawbridge.S
 	return slices.Sorted(maps.Keys(tell))
 }
 
-// ForgetServer drops what is held of a server that is gone.
+// ForgetServer drops the subscriptions at a removed server.
 func (w *subscriptionTable) ForgetServer(server drawbridge.ServerID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,16 +184,16 @@ func (w *subscriptionTable) serverOf(sub subscription) (drawbridge.ServerID, boo
 	return h.server, true
 }
 
-// watchedAt is all that is watched of a server, sorted.
+// watchedAt returns the watched items of a server, sorted.
 func (w *subscriptionTable) watchedAt(server drawbridge.ServerID) drawbridge.WatchSet {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out drawbridge.WatchSet
-	for what := range w.counts[server] {
-		if what.Topic == topicTask {
-			out.Tasks = append(out.Tasks, what.Own)
+	for item := range w.counts[server] {
+		if item.Topic == topicTask {
+			out.Tasks = append(out.Tasks, item.Own)
 		} else {
-			out.URIs = append(out.URIs, what.Own)
+			out.URIs = append(out.URIs, item.Own)
 		}
 	}
 	slices.Sort(out.URIs)
@@ -201,7 +201,7 @@ func (w *subscriptionTable) watchedAt(server drawbridge.ServerID) drawbridge.Wat
 	return out
 }
 
-// taskWatchers gives the principals who watch a server's task, by the ids that they watch it by.
+// taskWatchers returns the principals who watch a server's task, by the public ids under which they watch it.
 func (w *subscriptionTable) taskWatchers(server drawbridge.ServerID, own string) map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +217,7 @@ func (w *subscriptionTable) taskWatchers(server drawbridge.ServerID, own string)
 	return out
 }
 
-// watchedURIs gives the URIs by which a server's resource is watched, sorted.
+// watchedURIs returns the public URIs under which a server's resource is watched, sorted.
 func (w *subscriptionTable) watchedURIs(server drawbridge.ServerID, own string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// presumedTaskCapabilities is what a server may offer of tasks that was never listed; nil for a caller who asks again.
+// presumedTaskCapabilities returns the task capabilities that an unlisted server may have; nil for a stateless caller,
+// because it asks again later.
 func presumedTaskCapabilities(caller drawbridge.Caller) json.RawMessage {
 	if caller.Era == drawbridge.Modern {
 		return nil
@@ -17,7 +18,8 @@ func presumedTaskCapabilities(caller drawbridge.Caller) json.RawMessage {
 	return json.RawMessage(`{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`)
 }
 
-// addTaskCapabilities adds to a deck's capabilities what servers offer of tasks, in the caller's form; nil is nothing.
+// addTaskCapabilities adds the servers' task capabilities to the deck's, in the caller's form. A nil offer adds
+// nothing.
 func addTaskCapabilities(caller drawbridge.Caller, caps json.RawMessage, offers []json.RawMessage) json.RawMessage {
 	modern := caller.Era == drawbridge.Modern
 	if !modern && caller.Protocol != "" && caller.Protocol < mcp.Version20251125 {
@@ -39,8 +41,8 @@ func addTaskCapabilities(caller drawbridge.Caller, caps json.RawMessage, offers 
 	return caps
 }
 
-// capabilitiesWithoutTasks gives the capabilities of a caller, without an extension that they cannot use: what a
-// stateful client declares of modern tasks would have a server answer with one.
+// capabilitiesWithoutTasks returns the caller's capabilities without modern tasks for a stateful client. Otherwise a
+// server might answer with a task that the client cannot use.
 func capabilitiesWithoutTasks(caller drawbridge.Caller) json.RawMessage {
 	if caller.Era == drawbridge.Modern || !bytes.Contains(caller.Capabilities, []byte("tasks")) {
 		return caller.Capabilities

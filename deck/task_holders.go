@@ -7,28 +7,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// taskHolders remembers which tasks were given to whom. Nothing is found by it: a ticket proves itself. But where
-// several principals meet at one server, what the server says of its tasks outside an answer to one caller (a list, a
-// notification) is shown to those only who are known to have the task: because they got it here, or came with its
-// ticket. What is not remembered is not shown. The zero value remembers nothing. Its methods may be called from
-// several goroutines.
+// taskHolders remembers which principal holds which tasks. It is safe for concurrent use, and the zero value is empty.
+//
+// Sealed ids prove themselves and need no table. But if several principals share a server, its lists of tasks and its
+// notifications do not tell whose a task is. They are shown only to a principal who is known to hold the task: it was
+// issued here, or the principal sent its id. A task that is not remembered is not shown.
 type taskHolders struct {
 	mu sync.Mutex
-	// holders has the tickets of each task, by principal.
+	// holders has the sealed ids of each task by principal.
 	holders map[sealedID]map[string]string
-	// oldestFirst has each principal's tasks, the oldest first; all counts them.
+	// oldestFirst has each principal's tasks, oldest first; total counts them.
 	oldestFirst map[string][]sealedID
 	total       int
 }
 
 const (
-	// maxHeldTasks is how many tasks are remembered for one principal, maxHeldTasksTotal for all.
+	// maxHeldTasks bounds the tasks of one principal, and maxHeldTasksTotal the tasks of all.
 	maxHeldTasks      = 4096
 	maxHeldTasksTotal = 65536
 )
 
-// Add remembers that a principal has a task under this ticket. The oldest task of the principal makes room for it, or
-// of the principal who has most.
+// Add remembers that a principal holds a task under this sealed id. When full, it evicts the principal's oldest task,
+// or that of the principal with the most tasks.
 func (h *taskHolders) Add(principal string, t sealedID, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +74,7 @@ func (h *taskHolders) largestHolder() (principal string) {
 	return principal
 }
 
-// sealedIDOf gives the ticket by which a principal has a task; false where they are not known to have it.
+// sealedIDOf returns the sealed id under which a principal holds a task.
 func (h *taskHolders) sealedIDOf(principal string, t sealedID) (text string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *taskHolders) sealedIDOf(principal string, t sealedID) (text string, ok 
 	return text, ok
 }
 
-// principalsByID gives the principals who have a task by their tickets for it, in a map of the caller's own.
+// principalsByID returns the principals who hold a task by their sealed ids, in a new map.
 func (h *taskHolders) principalsByID(t sealedID) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +93,7 @@ func (h *taskHolders) principalsByID(t sealedID) map[string]string {
 	return out
 }
 
-// ForgetServer drops what is known of a server that is gone.
+// ForgetServer drops the tasks of a removed server.
 func (h *taskHolders) ForgetServer(server drawbridge.ServerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

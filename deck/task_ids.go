@@ -1,7 +1,6 @@
 package deck
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -12,17 +11,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A taskTranslator is one principal's dealings with one server, as far as tasks go: it turns the server's ids into
-// tickets on the way out and back on the way in, wherever the protocol has one.
+// A taskTranslator converts task ids between one principal and one server: the server's ids to sealed ids in results,
+// and back in requests, wherever the protocol has a task id.
 type taskTranslator struct {
 	deck         *Deck
 	principal    string
 	server       drawbridge.ServerID
 	perPrincipal bool
 	form         idKind
-	// serverEra is the generation that the server will be spoken to in for this caller; zero where nobody knows yet.
+	// serverEra is the protocol generation used with the server for this caller; zero if it is not known yet.
 	serverEra drawbridge.ProtocolEra
-	// offered is what the server declares of legacy tasks, where the hop is legacy.
+	// offered has the server's legacy task capabilities, if the connection is legacy.
 	offered json.RawMessage
 }
 
@@ -44,33 +43,8 @@ func (d *Deck) taskTranslatorFor(m *serverState, caller drawbridge.Caller) taskT
 	return k
 }
 
-// sendToServer carries a call of a listed thing to its server, where it may become a task, or be about one.
-func (d *Deck) sendToServer(ctx context.Context, t callTarget, call drawbridge.Call) (drawbridge.Result, error) {
-	m := d.view.Load().server(t.spec.Server)
-	if m == nil { // it has left since the card was found, and whom the call would meet is for the upstream to say
-		return d.upstream.Do(ctx, t.spec.Server, call)
-	}
-	k := d.taskTranslatorFor(m, call.Caller)
-	call.Params = k.rewriteRequest(call.Params)
-	call.Caller.Capabilities = capabilitiesWithoutTasks(call.Caller)
-	asked := call.Method == mcp.MethodToolsCall && bytes.Contains(call.Params, []byte("task")) &&
-		rawjson.Get(call.Params, "task") != nil
-	if asked && !k.maySendTaskParam(call.Caller) {
-		call.Params, asked = rawjson.Apply(call.Params, rawjson.Drop("task")), false
-	}
-	if k.offered != nil {
-		call.Peer = k.wrapPeer(call.Peer)
-	}
-	result, err := d.upstream.Do(ctx, k.server, call)
-	if err != nil || call.Method != mcp.MethodToolsCall {
-		return result, err
-	}
-	return k.translateCreatedTask(result, asked)
-}
-
-// maySendTaskParam says whether the member "task" of a caller's call goes to the server. A caller of the modern form
-// that has it anyway means nothing by it, and a server of the legacy one would take it at its word; a caller of the
-// legacy form is answered plainly by a server that has no tasks of that form.
+// maySendTaskParam reports whether the member "task" of a request goes to the server. It is meaningless from a modern
+// caller, while a legacy server would obey it. A legacy caller gets a plain answer from a server without legacy tasks.
 func (k taskTranslator) maySendTaskParam(caller drawbridge.Caller) bool {
 	if caller.Era == drawbridge.Modern {
 		return k.serverEra == drawbridge.Modern
@@ -78,7 +52,7 @@ func (k taskTranslator) maySendTaskParam(caller drawbridge.Caller) bool {
 	return k.serverEra != drawbridge.Modern
 }
 
-// translateCreatedTask gives out the task that a call became, where it did. asked says that the caller asked for one.
+// translateCreatedTask seals the id of a task that the call became. Asked reports that the caller requested a task.
 func (k taskTranslator) translateCreatedTask(result drawbridge.Result, asked bool) (drawbridge.Result, error) {
 	if !rawjson.MayContain(result.Raw, `"taskId"`) {
 		return result, nil
@@ -95,8 +69,8 @@ func (k taskTranslator) translateCreatedTask(result drawbridge.Result, asked boo
 	return result, nil
 }
 
-// issueID gives the ticket of a task, and remembers that the principal has it. It is for what a server says in answer
-// to the principal's own request.
+// issueID returns the sealed id of a task and remembers that the principal holds it. Use it only for answers to the
+// principal's own requests.
 func (k taskTranslator) issueID(own string) string {
 	t := sealedID{Kind: k.form, Server: k.server, Own: own}
 	if text, ok := k.deck.taskHolders.sealedIDOf(k.principal, t); ok {
@@ -107,8 +81,8 @@ func (k taskTranslator) issueID(own string) string {
 	return text
 }
 
-// knownID gives the ticket of a task that the server speaks of by itself: to anybody who meets it, so that the
-// principal must be known to have the task where others do.
+// knownID returns the sealed id of a task in a message that was not requested. If principals share the server, the
+// principal must be known to hold the task.
 func (k taskTranslator) knownID(own string) (text string, ok bool) {
 	if k.perPrincipal {
 		return k.issueID(own), true
@@ -116,15 +90,15 @@ func (k taskTranslator) knownID(own string) (text string, ok bool) {
 	return k.deck.taskHolders.sealedIDOf(k.principal, sealedID{Kind: k.form, Server: k.server, Own: own})
 }
 
-// rewriteID puts the ticket in the place of the id at path, where there is one.
+// rewriteID replaces the task id at path by its sealed id, if there is one.
 func (k taskTranslator) rewriteID(object json.RawMessage, path ...string) json.RawMessage {
 	return naming.ReplaceID(object, k.issueAnyID, path...)
 }
 
 func (k taskTranslator) issueAnyID(own string) (string, bool) { return k.issueID(own), true }
 
-// rewriteResponse has a result say which task it belongs to as the caller knows it. A caller whose form of tasks is
-// not the server's knows none.
+// rewriteResponse seals the related task ids of a result. They are removed if the caller's form of tasks is not the
+// server's.
 func (k taskTranslator) rewriteResponse(result json.RawMessage) json.RawMessage {
 	switch {
 	case !rawjson.MayContain(result, naming.RelatedTaskMarker):
@@ -135,8 +109,8 @@ func (k taskTranslator) rewriteResponse(result json.RawMessage) json.RawMessage 
 	return naming.ReplaceRelatedTaskIDs(result, k.issueAnyID)
 }
 
-// rewriteNotification does the same for what the server says by itself. It says false where that is about a task the
-// principal is not known to have.
+// rewriteNotification does the same for a message that was not requested. It returns false if the principal is not
+// known to hold the task.
 func (k taskTranslator) rewriteNotification(params json.RawMessage) (json.RawMessage, bool) {
 	if !rawjson.MayContain(params, naming.RelatedTaskMarker) {
 		return params, true
@@ -152,26 +126,26 @@ func (k taskTranslator) rewriteNotification(params json.RawMessage) (json.RawMes
 	return naming.ReplaceRelatedTaskIDs(params, k.knownID), true
 }
 
-// isMixedEra says whether the server is spoken to in the other generation than the caller's.
+// isMixedEra reports whether caller and server use different protocol generations.
 func (k taskTranslator) isMixedEra() bool {
 	return k.serverEra != 0 && (k.serverEra == drawbridge.Modern) != (k.form == modernTaskID)
 }
 
-// rewriteRequest turns the ticket in _meta of what a caller sends into the server's id. One that is nothing to the
-// server goes no further: it must not hear a caller speak of a task that is not theirs.
-func (k taskTranslator) rewriteRequest(params json.RawMessage) json.RawMessage {
+// requestEdits returns the edits that replace the sealed task id in _meta of a request by the server's id. An id that
+// does not belong to the server is removed: the server must not learn of a task that is not the caller's.
+func (k taskTranslator) requestEdits(params json.RawMessage) []rawjson.Edit {
 	if !rawjson.MayContain(params, naming.RelatedTaskMarker) || rawjson.Get(params, "_meta",
 		mcp.MetaRelatedTask) == nil {
-		return params
+		return nil
 	}
 	said := rawjson.GetString(params, "_meta", mcp.MetaRelatedTask, "taskId")
 	if t, ok := k.deck.sealer.openID(k.principal, said, k.form); ok && t.Server == k.server {
-		return rawjson.Apply(params, rawjson.Put(rawjson.Quote(t.Own), "_meta", mcp.MetaRelatedTask, "taskId"))
+		return []rawjson.Edit{rawjson.Put(rawjson.Quote(t.Own), "_meta", mcp.MetaRelatedTask, "taskId")}
 	}
-	return rawjson.Apply(params, rawjson.Drop("_meta", mcp.MetaRelatedTask))
+	return []rawjson.Edit{rawjson.Drop("_meta", mcp.MetaRelatedTask)}
 }
 
-// wrapPeer is the caller's half of a conversation in which the server may speak of tasks.
+// wrapPeer wraps the caller's side of a conversation in which the server may refer to tasks.
 func (k taskTranslator) wrapPeer(peer drawbridge.Peer) drawbridge.Peer {
 	if peer == nil {
 		return nil
@@ -184,7 +158,7 @@ type taskPeer struct {
 	translator taskTranslator
 }
 
-// Notify passes on what is not about somebody else's task.
+// Notify forwards a notification, unless it is about another principal's task.
 func (p taskPeer) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	params, ok := p.translator.rewriteNotification(params)
 	if !ok {
@@ -193,16 +167,16 @@ func (p taskPeer) Notify(ctx context.Context, method string, params json.RawMess
 	return p.Peer.Notify(ctx, method, params)
 }
 
-// Request passes on a question, and the answer. A question about somebody else's task is refused.
+// Request forwards a request and its answer. A request about another principal's task is refused.
 func (p taskPeer) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	// about a task that the caller runs for the server: their ids are the caller's
+	// such a request is about a task that the caller runs for the server: its ids are the caller's
 	if strings.HasPrefix(method, "tasks/") {
 		return p.Peer.Request(ctx, method, params)
 	}
 	params, ok := p.translator.rewriteNotification(params)
 	if !ok {
-		return nil, faultUnknown("task", "")
+		return nil, unknownNameFault("task", "")
 	}
 	answer, err := p.Peer.Request(ctx, method, params)
-	return p.translator.rewriteRequest(answer), err
+	return rawjson.Apply(answer, p.translator.requestEdits(answer)...), err
 }

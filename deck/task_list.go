@@ -9,27 +9,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// listTasks answers tasks/list of 2025-11-25: the tasks of the caller's principal, server after server in configuration
-// order, each in the server's own. A page ends where a server's page does that has more to come. A server that does not
-// answer is passed over: the others' tasks are no less there.
-func (d *Deck) listTasks(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+// listTasks answers tasks/list of 2025-11-25 with the tasks of the caller's principal, in configuration order of the
+// servers and each server's own order. A page ends with a server's page that has a next cursor. A server that fails is
+// skipped, so that the tasks of the others remain visible.
+func (d *Deck) listTasks(ctx context.Context, s *callState) error {
+	call := s.call
+	if err := d.checkTaskMethod(call.Caller, call.Method); err != nil {
+		return err
+	}
 	servers, at, cursor, err := d.taskListStart(call)
 	if err != nil {
-		return drawbridge.Result{}, err
+		return err
 	}
 	var tasks []byte
 	next := ""
 	for ; at < len(servers) && next == ""; at, cursor = at+1, "" {
 		k := d.taskTranslatorFor(servers[at], call.Caller)
-		if d.authorizeCall(ctx, call, "task", drawbridge.Spec{Server: k.server, Scopes: servers[at].scopes}) != nil {
+		if d.authorizeCall(ctx, s.log, call, taskKind,
+			drawbridge.Spec{Server: k.server, Scopes: servers[at].scopes}) != nil {
 			continue
 		}
 		page, err := k.fetchPage(ctx, call, cursor)
 		switch {
 		case err != nil && (ctx.Err() != nil || cursor != ""):
-			return drawbridge.Result{}, err
+			return err
 		case err != nil:
-			d.log.Warn("a server's tasks are not in the list", "server", k.server, "err", err)
+			d.log.Warn("cannot list the server's tasks", "server", k.server, "err", err)
 			continue
 		}
 		for item := range rawjson.Elements(rawjson.Get(page, "tasks")) {
@@ -49,11 +54,12 @@ func (d *Deck) listTasks(ctx context.Context, call drawbridge.Call) (drawbridge.
 	if next != "" {
 		out = rawjson.AppendQuoted(append(out, `,"nextCursor":`...), next)
 	}
-	return drawbridge.Result{Raw: append(out, '}')}, nil
+	s.result.Raw = append(out, '}')
+	return nil
 }
 
-// taskListStart gives the servers whose tasks the caller can list, and where to begin: with which server, and where in
-// its list.
+// taskListStart returns the servers whose tasks the caller can list, and the position to start from: a server and the
+// cursor in its list.
 func (d *Deck) taskListStart(call drawbridge.Call) (servers []*serverState, at int, cursor string, err error) {
 	v := d.view.Load()
 	for _, m := range v.servers {
@@ -72,16 +78,16 @@ func (d *Deck) taskListStart(call drawbridge.Call) (servers []*serverState, at i
 			return servers, i, t.Own, nil
 		}
 	}
-	return nil, 0, "", faultInvalid(call.Method, errors.New("the cursor is not one of ours"))
+	return nil, 0, "", invalidParamsFault(call.Method, errors.New("unknown cursor: start again without one"))
 }
 
-// fetchPage asks the server for a page of its tasks.
+// fetchPage requests a page of tasks from the server.
 func (k taskTranslator) fetchPage(ctx context.Context, call drawbridge.Call, cursor string) (json.RawMessage, error) {
-	edit := rawjson.Drop("cursor")
+	edits := append(k.requestEdits(call.Params), rawjson.Drop("cursor"))
 	if cursor != "" {
-		edit = rawjson.Put(rawjson.Quote(cursor), "cursor")
+		edits[len(edits)-1] = rawjson.Put(rawjson.Quote(cursor), "cursor")
 	}
-	call.Params = rawjson.Apply(k.rewriteRequest(call.Params), edit)
+	call.Params = rawjson.Apply(call.Params, edits...)
 	call.Peer = k.wrapPeer(call.Peer)
 	pass := k.deck.resultFilter(call, k.server, call.Method, "task")
 	result, err := k.deck.upstream.Do(ctx, k.server, call)
@@ -91,8 +97,8 @@ func (k taskTranslator) fetchPage(ctx context.Context, call drawbridge.Call, cur
 	return pass.Apply(ctx, result.Raw)
 }
 
-// rewriteListItem gives an item of a server's list under the ticket of its task. Where principals meet at the server
-// it says false for what the principal is not known to have: nothing else tells whose it is.
+// rewriteListItem returns an item of a server's list with the sealed id of its task. If principals share the server, it
+// returns false for a task that the principal is not known to hold.
 func (k taskTranslator) rewriteListItem(item json.RawMessage) (json.RawMessage, bool) {
 	own, ok := rawjson.DecodeString(rawjson.Get(item, "taskId"))
 	if !ok {

@@ -92,7 +92,7 @@ func TestTheListOfTasksIsMerged(t *testing.T) {
 	} {
 		_, err := ask(t, d, stateful("ada"), mcp.MethodTasksList, `{"cursor":"`+cursor+`"}`, "-")
 		t.Log(what)
-		wantFault(t, err, drawbridge.InvalidInput, "tasks/list: the cursor is not one of ours")
+		wantFault(t, err, drawbridge.InvalidInput, "tasks/list: unknown cursor: start again without one")
 	}
 }
 

@@ -11,68 +11,75 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A call may outlive its answer: it becomes a task, which is asked after, answered and cancelled by its id. There are
-// two forms, and they do not mix: the extension of the modern generation (SEP-2663), where the server decides, and the
-// experiment of 2025-11-25, where the caller does. A task passes between a caller and a server that speak the same
-// form. In the mixed cells there are none: a server of the other form is asked in a way that it answers plainly. A
-// tool of 2025-11-25 that is only to be had as a task is the upstream's business: who asks for none gets a plain
-// answer.
+// A call may outlive its response: it becomes a task, which is polled, answered and cancelled by its id. There are two
+// forms: the modern extension (SEP-2663), in which the server decides, and the experiment of 2025-11-25, in which the
+// caller does. Tasks work only between a caller and a server of the same form; a server of the other form is called so
+// that it answers without a task. The upstream handles tools of 2025-11-25 that only run as tasks: a caller who
+// requested no task gets a plain answer.
 
-// callTaskMethod carries out a request about a task.
-func (d *Deck) callTaskMethod(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	if err := d.checkTaskMethod(call.Caller, call.Method); err != nil {
-		return drawbridge.Result{}, err
+// taskKind is the kind of a task for guards and records.
+const taskKind = "task"
+
+// resolveTask finds the task that a request is about.
+func (d *Deck) resolveTask(_ context.Context, s *callState) error {
+	if err := d.checkTaskMethod(s.call.Caller, s.call.Method); err != nil {
+		return err
 	}
-	if call.Method == mcp.MethodTasksList {
-		return d.listTasks(ctx, call)
-	}
-	parts, err := pickMembers(call.Method, call.Params, "taskId")
+	parts, err := pickMembers(s.call.Method, s.call.Params, "taskId")
 	if err != nil {
-		return drawbridge.Result{}, err
+		return err
 	}
-	said, ok := rawjson.DecodeString(parts[0])
+	id, ok := rawjson.DecodeString(parts[0])
 	if !ok {
-		return drawbridge.Result{}, faultInvalid(call.Method, errors.New("params have no taskId"))
+		return invalidParamsFault(s.call.Method, errors.New("params have no taskId"))
 	}
-	k, own, err := d.findTask(ctx, call, said)
-	if err != nil {
-		return drawbridge.Result{}, err
-	}
-	call.Params = rawjson.Apply(k.rewriteRequest(call.Params), rawjson.Put(rawjson.Quote(own), "taskId"))
-	call.Peer = k.wrapPeer(call.Peer)
-	pass := d.resultFilter(call, k.server, said, "task")
-	result, err := d.upstream.Do(ctx, k.server, call)
-	if err != nil {
-		return drawbridge.Result{}, pass.ApplyToError(ctx, err)
-	}
-	result.Raw = d.rewriteLinks(call.Caller, call.Method, k.server, k.rewriteResponse(result.Raw))
-	if call.Method != mcp.MethodTasksResult { // which is the result of the tool, and has members of its own
-		result.Raw = k.rewriteID(result.Raw, "taskId")
-	}
-	result.Raw, err = pass.Apply(ctx, result.Raw)
-	return result, err
+	return d.findTask(s, id)
 }
 
-// findTask gives the server of a task and its own id, where the caller may ask after it.
-func (d *Deck) findTask(ctx context.Context, call drawbridge.Call, said string) (k taskTranslator,
-	own string, err error) {
-	t, ok := d.sealer.openID(call.Caller.Principal, said, taskFormOf(call.Caller))
+// findTask sets the target to the task with the sealed id, if the caller may ask for it.
+func (d *Deck) findTask(s *callState, id string) error {
+	t, ok := d.sealer.openID(s.call.Caller.Principal, id, taskFormOf(s.call.Caller))
 	v := d.view.Load()
 	m := v.server(t.Server)
-	// it has none any more
-	if !ok || m == nil || !v.mayKnowServer(call.Caller, m) || m.listing != nil &&
-		m.taskCapabilities(call.Caller) == nil {
-		return taskTranslator{}, "", faultUnknown("task", said)
+	// a listed server without the capability has no tasks any more
+	if !ok || m == nil || !v.mayKnowServer(s.call.Caller, m) || m.listing != nil &&
+		m.taskCapabilities(s.call.Caller) == nil {
+		return unknownNameFault("task", id)
 	}
-	spec := drawbridge.Spec{Name: drawbridge.CardName(said), Server: t.Server, Tool: t.Own, Scopes: m.scopes}
-	if err := d.authorizeCall(ctx, call, "task", spec); err != nil {
-		return taskTranslator{}, "", err
-	}
-	d.taskHolders.Add(call.Caller.Principal, t, said)
-	return d.taskTranslatorFor(m, call.Caller), t.Own, nil
+	k := d.taskTranslatorFor(m, s.call.Caller)
+	s.tasks = &k
+	s.target = callTarget{kind: taskKind, ownName: t.Own, spec: drawbridge.Spec{
+		Name: drawbridge.CardName(id), Server: t.Server, Tool: t.Own, Scopes: m.scopes}}
+	return nil
 }
 
-// taskFormOf is the form of tasks that a caller knows.
+// rememberHolder remembers that the caller's principal holds the task of the call.
+func (d *Deck) rememberHolder(s *callState) {
+	t := sealedID{Kind: taskFormOf(s.call.Caller), Server: s.target.spec.Server, Own: s.target.ownName}
+	d.taskHolders.Add(s.call.Caller.Principal, t, string(s.target.spec.Name))
+}
+
+// rewriteTaskParams turns the request about a task into the one that the server gets, with its own task ids.
+func (d *Deck) rewriteTaskParams(_ context.Context, s *callState) error {
+	d.rememberHolder(s)
+	s.sent = s.call
+	edits := append(s.tasks.requestEdits(s.call.Params), rawjson.Put(rawjson.Quote(s.target.ownName), "taskId"))
+	s.sent.Params = rawjson.Apply(s.call.Params, edits...)
+	s.sent.Peer = s.tasks.wrapPeer(s.call.Peer)
+	return nil
+}
+
+// restoreTaskIDs turns the task ids and links of the result into the caller's.
+func (d *Deck) restoreTaskIDs(_ context.Context, s *callState) error {
+	s.result.Raw = d.rewriteLinks(s.call.Caller, s.call.Method, s.target.spec.Server,
+		s.tasks.rewriteResponse(s.result.Raw))
+	if s.call.Method != mcp.MethodTasksResult { // that is the result of the tool, whose members are its own
+		s.result.Raw = s.tasks.rewriteID(s.result.Raw, "taskId")
+	}
+	return nil
+}
+
+// taskFormOf returns the form of tasks of a caller's protocol.
 func taskFormOf(caller drawbridge.Caller) idKind {
 	if caller.Era == drawbridge.Modern {
 		return modernTaskID
@@ -80,8 +87,8 @@ func taskFormOf(caller drawbridge.Caller) idKind {
 	return legacyTaskID
 }
 
-// checkTaskMethod says why a caller may not use a method of tasks: nobody whom they may know of has tasks of their
-// form, or they did not say that they know of them, which the modern form wants in every request.
+// checkTaskMethod returns the fault if a caller may not use a method of tasks. Some visible server must have tasks of
+// the caller's form. A modern caller must also declare the extension in every request.
 func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 	known := false
 	switch method {
@@ -93,7 +100,7 @@ func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 		known = caller.Era != drawbridge.Modern
 	}
 	if !known || !d.view.Load().hasTasks(caller) {
-		return faultNoMethod(method)
+		return methodNotFoundFault(method)
 	}
 	if caller.Era == drawbridge.Modern && rawjson.Get(caller.Capabilities, "extensions", mcp.ExtensionTasks) == nil {
 		data := `{"requiredCapabilities":{"extensions":{"` + mcp.ExtensionTasks + `":{}}}}`
@@ -107,7 +114,7 @@ func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 	return nil
 }
 
-// hasTasks says whether a server that the caller may know of has tasks of their form, or may yet turn out to.
+// hasTasks reports whether a visible server has tasks of the caller's form, or may have them once it is listed.
 func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) && (m.listing == nil || m.taskCapabilities(caller) != nil) {
@@ -117,7 +124,7 @@ func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	return false
 }
 
-// taskCapabilities is what a server declares of tasks in the caller's form: nil where it has none.
+// taskCapabilities returns the server's task capabilities in the caller's form; nil if it has none.
 func (m *serverState) taskCapabilities(caller drawbridge.Caller) json.RawMessage {
 	switch {
 	case m.listing == nil || !bytes.Contains(m.listing.Capabilities, []byte("tasks")):
@@ -133,8 +140,8 @@ func (m *serverState) taskCapabilities(caller drawbridge.Caller) json.RawMessage
 	return nil
 }
 
-// allTaskCapabilities are what the servers that the caller may know of offer of tasks. A stateful caller is told only
-// once, and so is promised what a server may offer that was never listed.
+// allTaskCapabilities returns the task capabilities of the visible servers. A stateful caller is told only once, so a
+// server that was never listed counts as having all of them.
 func (v *view) allTaskCapabilities(caller drawbridge.Caller) (offers []json.RawMessage) {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) {
@@ -147,8 +154,8 @@ func (v *view) allTaskCapabilities(caller drawbridge.Caller) (offers []json.RawM
 	return offers
 }
 
-// WatchTask has the caller told of what changes about a task, by events that have its id. The error is a
-// *drawbridge.Fault for a task that the caller may not ask after. Each call of it wants one of UnwatchTask.
+// WatchTask subscribes the caller to changes of a task; events carry its id. The error is a *drawbridge.Fault for a
+// task that the caller may not access. Each call needs one UnwatchTask.
 func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
 	if err := d.checkTaskMethod(caller, mcp.MethodTasksGet); err != nil {
 		return err
@@ -158,21 +165,26 @@ func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id strin
 			rawjson.Put(rawjson.Quote(id), "taskId")),
 	}
 	ctx, entry := d.callLog.Begin(ctx, call)
-	k, own, err := d.findTask(ctx, call, id)
+	s := &callState{call: call, log: entry}
+	err := d.findTask(s, id)
 	if err == nil {
-		_, err = d.addSubscriptions(ctx, k.server, watchRequest{subscription{Principal: caller.Principal,
-			Session: caller.Session, Topic: topicTask, Public: id}, own})
+		err = d.authorize(ctx, s)
+	}
+	if err == nil {
+		d.rememberHolder(s)
+		_, err = d.addSubscriptions(ctx, s.target.spec.Server, watchRequest{subscription{Principal: caller.Principal,
+			Session: caller.Session, Topic: topicTask, Public: id}, s.target.ownName})
 	}
 	return entry.End(drawbridge.Result{}, err)
 }
 
-// UnwatchTask ends what WatchTask began. Of a task that is not watched it is no error.
+// UnwatchTask ends a subscription of WatchTask. A task that is not watched is not an error.
 func (d *Deck) UnwatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
 	return d.removeSubscriptions(ctx, caller, topicTask, id)
 }
 
-// forwardTaskUpdate tells those whose task it is what a server says of it: in the modern form those who watch it, in
-// the legacy one, where nobody asks for that, all who are known to have it.
+// forwardTaskUpdate forwards a server's notification about a task. In the modern form it goes to the principals that
+// watch the task. In the legacy form, which has no subscription, it goes to all who hold it.
 func (d *Deck) forwardTaskUpdate(m *serverState, n drawbridge.ServerNotification, hidden func(drawbridge.Caller) bool) {
 	own := rawjson.GetString(n.Params, "taskId")
 	form, to := modernTaskID, d.subscriptions.taskWatchers

@@ -268,7 +268,7 @@ func TestTasksDoNotPassBetweenTheForms(t *testing.T) {
 	}
 	_, err := ask(t, d, stateful("ada"), mcp.MethodToolsCall, `{"name":"m__x"}`, "-")
 	wantFault(t, err, drawbridge.ServerError,
-		"tools/call on m: the server made a task of the call, which the caller's protocol has no words for")
+		"tools/call on m: the server turned the call into a task, which the caller's protocol does not support")
 }
 
 func TestCapabilitiesForTasksAreOfTheCallersForm(t *testing.T) {

@@ -10,12 +10,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// pageURIPaths are where a tool names its page: the place of the specification, and the flat key of before.
+// pageURIPaths returns the two places in which a tool may name its page: the specified one, and the older flat key.
 func pageURIPaths() [][]string {
 	return [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}}
 }
 
-// isAppOnly says whether the "_meta" of a tool lets nobody but the server's own pages use it.
+// isAppOnly reports whether the "_meta" of a tool restricts it to the server's own pages.
 func isAppOnly(meta json.RawMessage) bool {
 	only := false
 	for who := range rawjson.Elements(rawjson.Get(meta, "ui", "visibility")) {
@@ -27,7 +27,8 @@ func isAppOnly(meta json.RawMessage) bool {
 	return only
 }
 
-// pageURIsOf gives the URIs of the pages that a tool names, each once. What is no "ui://" is no page to any host.
+// pageURIsOf returns the distinct URIs of the pages that a tool names. Hosts ignore URIs that do not begin with
+// "ui://".
 func pageURIsOf(tool json.RawMessage) []string {
 	meta := rawjson.Get(tool, "_meta")
 	if meta == nil {
@@ -43,11 +44,10 @@ func pageURIsOf(tool json.RawMessage) []string {
 	return out
 }
 
-// maxSummary is the most characters of a card's title or summary.
+// maxSummary bounds a title or summary, in characters.
 const maxSummary = 120
 
-// oneLine returns the first line of a JSON string, no longer than help can show, with characters that cannot be seen as
-// their code points.
+// oneLine returns the first line of a JSON string, truncated, with invisible characters shown as code points.
 func oneLine(raw json.RawMessage) string {
 	text, _ := rawjson.DecodeString(raw)
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

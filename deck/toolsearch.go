@@ -4,15 +4,14 @@ import (
 	"context"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 )
 
-// shortVersion is the bit of a version that tells a short list from the whole one.
+// shortVersion is the bit that distinguishes the version of a short list from that of the full list.
 const shortVersion = 1 << 63
 
-// searchCards are the two cards of short lists: they are not on the shelf, but their names are taken.
+// searchCards returns the two search tools of short lists. They are not listed in the index, but their names are taken.
 func (d *Deck) searchCards() (own []*item) {
 	if !d.searcher.MayShorten() {
 		return nil
@@ -26,7 +25,7 @@ func (d *Deck) searchCards() (own []*item) {
 	return own
 }
 
-// SearchView gives the cards that the caller may call, to be searched.
+// SearchView returns a searchable view of the tools that the caller may call.
 func (d *Deck) SearchView(caller drawbridge.Caller) *toolsearch.CardView {
 	return d.searchView(d.view.Load().tools, caller)
 }
@@ -36,8 +35,8 @@ func (d *Deck) searchView(s *itemIndex, caller drawbridge.Caller) *toolsearch.Ca
 		func() []drawbridge.Spec { return s.callableSpecs(caller) })
 }
 
-// applyListMode is the list of a shelf for a caller: the short one where the mode says so. Modes are for clients from
-// outside: what they change is what is listed, and nothing else.
+// applyListMode returns the list of an index for a caller: the short one if the mode asks for it. Modes apply to
+// external clients, and change only the list.
 func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method string) List {
 	list := s.listForCaller(caller)
 	if method != tools.list || caller.Kind != drawbridge.External || !d.searcher.MayShorten() {
@@ -49,7 +48,7 @@ func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method stri
 	return list
 }
 
-// shortListHint is what the caller is told of a short list before all else.
+// shortListHint returns the text about a short list that precedes the instructions; empty for a full list.
 func (d *Deck) shortListHint(caller drawbridge.Caller) string {
 	if caller.Kind == drawbridge.External && d.searcher.MayShorten() && d.SearchView(caller).IsShort() {
 		return toolsearch.ShortListHint
@@ -57,58 +56,42 @@ func (d *Deck) shortListHint(caller drawbridge.Caller) string {
 	return ""
 }
 
-// isSearchCall says whether a call is one of find_tools or call_tool. All calls pass here.
+// isSearchCall reports whether a call is one of find_tools or call_tool.
 func (d *Deck) isSearchCall(call drawbridge.Call, name string) bool {
 	return (name == toolsearch.FindToolsName || name == toolsearch.CallToolName) &&
 		call.Method == mcp.MethodToolsCall && d.searcher.ServesCaller(call.Caller)
 }
 
-// callSearchCard carries out such a call. One of call_tool becomes the call of the card that it names, with all else
-// that its params say, and goes the way of any call from its beginning.
-func (d *Deck) callSearchCard(ctx context.Context, call drawbridge.Call, p callParams) (drawbridge.Result, error) {
-	if p.Name == toolsearch.FindToolsName {
-		return d.callFindTools(ctx, call, p)
+// resolveSearchCall resolves a call of find_tools or call_tool. A call_tool becomes the call of the tool that it names,
+// with the rest of its params, and takes the same stages as any call.
+func (d *Deck) resolveSearchCall(ctx context.Context, s *callState) error {
+	if s.params.Name == toolsearch.CallToolName {
+		inner, err := toolsearch.ParseCallTool(s.call.Params, s.params.Arguments)
+		if err != nil {
+			s.result, s.answered = toolsearch.CallToolError(err), true
+			return nil
+		}
+		s.call.Params, s.params.Name, s.params.Arguments = inner.Params, inner.Name, inner.Arguments
+		s.log.NoteInnerCall(s.call, toolsearch.CallToolName)
+		if inner.Name != toolsearch.FindToolsName {
+			if s.target, err = d.findTarget(ctx, s); err != nil {
+				return d.SearchView(s.call.Caller).SuggestNames(ctx, inner.Name, err)
+			}
+			return nil
+		}
 	}
-	opened, err := toolsearch.ParseCallTool(call.Params, p.Arguments)
-	if err != nil {
-		return toolsearch.CallToolError(err), nil
-	}
-	call.Params, p.Name, p.Arguments = opened.Params, opened.Name, opened.Arguments
-	audit.NoteInnerCall(ctx, call, toolsearch.CallToolName)
-	if p.Name == toolsearch.FindToolsName {
-		return d.callFindTools(ctx, call, p)
-	}
-	t, err := d.findTarget(ctx, call, p)
-	if err != nil {
-		return drawbridge.Result{}, d.SearchView(call.Caller).SuggestNames(ctx, p.Name, err)
-	}
-	return d.callGuarded(ctx, call, t, p)
-}
-
-// callFindTools carries out find_tools. It is a list in the form of a card, and as such it is nothing that a rule
-// could forbid: it shows what its caller may call. It waits for servers as a list does, is recorded, and counts as a
-// call.
-func (d *Deck) callFindTools(ctx context.Context, call drawbridge.Call, p callParams) (drawbridge.Result, error) {
+	// find_tools is a list in the form of a tool: like a list, it waits for servers, and no rule can forbid it
 	if d.beforeList != nil {
 		d.beforeList(ctx)
 	}
-	spec := toolsearch.SearchCards()[0]
-	if now, err := d.guards.countCall(ctx, Question{Caller: call.Caller, Kind: tools.word, Spec: spec,
-		Method: call.Method, Params: call.Params}); err != nil {
-		audit.NoteRefusal(ctx, spec, now)
-		return drawbridge.Result{}, err
-	}
-	if err := audit.RecordIntent(ctx, call, p.Arguments, spec,
-		drawbridge.Verdict{Effect: drawbridge.Allow}); err != nil {
-		return drawbridge.Result{}, err
-	}
-	return d.SearchView(call.Caller).AnswerFindTools(ctx, p.Arguments), nil
+	s.target = callTarget{spec: toolsearch.SearchCards()[0], kind: tools.word, findTools: true}
+	return nil
 }
 
-// EstimateTokens is about how many tokens a model makes of a definition.
+// EstimateTokens estimates the tokens of a definition in a model's prompt.
 func EstimateTokens(definition []byte) int { return toolsearch.EstimateTokens(definition) }
 
-// callableSpecs are what the caller may call, in the order they are listed.
+// callableSpecs returns the specs that the caller may call, in listed order.
 func (s *itemIndex) callableSpecs(caller drawbridge.Caller) (out []drawbridge.Spec) {
 	for _, it := range s.items {
 		if s.visibleTo(caller, it) {

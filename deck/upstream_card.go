@@ -8,13 +8,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A callSender sends a call to a server and gives its result object as the server sent it. An error is a
+// A callSender sends a call to a server and returns the result object as the server sent it. An error is a
 // *drawbridge.Fault.
 type callSender interface {
 	Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error)
 }
 
-// upstreamCard is a tool of a mounted server as a card. Its Run passes the call on under the tool's own name.
+// An upstreamCard is a tool of a mounted server as a card.
 type upstreamCard struct {
 	upstream callSender
 	spec     drawbridge.Spec
@@ -22,16 +22,16 @@ type upstreamCard struct {
 
 var _ drawbridge.Card = upstreamCard{}
 
-// Spec gives what the card is.
+// Spec returns the tool's spec.
 func (b upstreamCard) Spec() drawbridge.Spec { return b.spec }
 
-// Run passes a call on.
+// Run sends the call under the tool's own name.
 func (b upstreamCard) Run(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	call.Params = rawjson.Apply(call.Params, rawjson.Put(rawjson.Quote(b.spec.Tool), "name"))
 	return b.upstream.Do(ctx, b.spec.Server, call)
 }
 
-// newUpstreamCard makes a card of a tool: name is what it is listed and called by, definition the tool object as the
+// newUpstreamCard returns the card of a tool. The tool is listed and called by name; definition is the object as the
 // server sent it.
 func newUpstreamCard(up callSender, server drawbridge.ServerID, name drawbridge.CardName,
 	definition json.RawMessage) upstreamCard {
@@ -54,8 +54,7 @@ func newUpstreamCard(up callSender, server drawbridge.ServerID, name drawbridge.
 	return upstreamCard{up, spec}
 }
 
-// replaceName is the object with its member (its name or URI) changed from own to name; the object itself where they
-// agree.
+// replaceName returns the object with its member (a name or URI) changed from own to name.
 func replaceName(object json.RawMessage, member, own, name string) json.RawMessage {
 	if own == name {
 		return object

@@ -12,14 +12,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// vetListing has the vetter look at a listing. One that panics has said nothing.
+// vetListing runs the vetter on a listing. A panic is returned as an error.
 func (d *Deck) vetListing(ctx context.Context, m Server, l drawbridge.Listing) (v VettedListing, err error) {
 	if d.vetter == nil {
 		return unvettedListing(l), nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("the vetter panicked, the listing is not shown", "server", m.ID, "panic", panicMessage(p), "at",
+			d.log.Error("vetter panicked, listing not shown", "server", m.ID, "panic", panicMessage(p), "at",
 				panicLocation())
 			v, err = VettedListing{}, fmt.Errorf("vet the listing of %s: panic", m.ID)
 		}
@@ -31,7 +31,7 @@ func (d *Deck) vetListing(ctx context.Context, m Server, l drawbridge.Listing) (
 	return v, nil
 }
 
-// vetSkills shows the skills of an answer as the vetter does: those of a list, or the one that was asked for.
+// vetSkills runs the skill vetter on a result: on each skill of a list, or on the one that was requested.
 func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result json.RawMessage) (
 	_ json.RawMessage, err error) {
 	v, ok := d.vetter.(SkillVetter)
@@ -39,12 +39,12 @@ func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result
 		return result, nil
 	}
 	m := d.view.Load().server(server)
-	if m == nil { // it left while it was asked: by whose row would they be looked at?
-		return nil, fmt.Errorf("vet the skills of %s: the configuration has no such server now", server)
+	if m == nil { // the server left meanwhile, so its trust settings are unknown
+		return nil, fmt.Errorf("vet the skills of %s: the server is not configured any more", server)
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("the vetter panicked, skills are not shown", "server", server, "panic", panicMessage(p), "at",
+			d.log.Error("vetter panicked, skills not shown", "server", server, "panic", panicMessage(p), "at",
 				panicLocation())
 			err = fmt.Errorf("vet the skills of %s: panic", server)
 		}
@@ -65,8 +65,8 @@ func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result
 	return result, err
 }
 
-// Revet looks again at what servers listed last, all of them where none is named: after a change of what the vetter
-// goes by. What comes of it is enrolled like a new listing. The error joins those of Enrol.
+// Revet vets and enrols the last listings of the servers again, or of all servers if none is named. Call it after a
+// change of the vetter's rules. The error joins those of Enrol.
 func (d *Deck) Revet(ctx context.Context, servers ...drawbridge.ServerID) error {
 	var errs []error
 	for _, m := range d.view.Load().servers {
@@ -86,7 +86,7 @@ func (d *Deck) revetServer(ctx context.Context, id drawbridge.ServerID) error {
 	return d.enrolListing(ctx, m, *m.rawListing)
 }
 
-// LastListing gives what a server listed last, as it came; false where nobody knows.
+// LastListing returns the last listing of a server as received; false if there is none.
 func (d *Deck) LastListing(id drawbridge.ServerID) (drawbridge.Listing, bool) {
 	m := d.view.Load().server(id)
 	if m == nil || m.rawListing == nil {
@@ -95,8 +95,7 @@ func (d *Deck) LastListing(id drawbridge.ServerID) (drawbridge.Listing, bool) {
 	return *m.rawListing, true
 }
 
-// vetRemembered is a member without a listing: its cards are those that the ledger has live, as far as they may be
-// shown.
+// vetRemembered returns a server without a listing, with the shown part of the cards that are live in the ledger.
 func (d *Deck) vetRemembered(ctx context.Context, m *serverState) *serverState {
 	if d.vetter == nil || len(m.tools) == 0 {
 		return m
@@ -120,14 +119,14 @@ func (d *Deck) vetRemembered(ctx context.Context, m *serverState) *serverState {
 	return m
 }
 
-// unvettedServer is a member of which nothing can be shown, since nobody could look at it.
+// unvettedServer returns a server without items, because vetting failed.
 func (d *Deck) unvettedServer(m *serverState, why error) *serverState {
-	d.log.Error("what is remembered of a server is not shown", "server", m.ID, "err", why)
+	d.log.Error("remembered tools of the server are not shown", "server", m.ID, "err", why)
 	return &serverState{Server: m.Server, scopes: m.scopes,
 		omitted: []OmittedItem{{Kind: "listing", Reason: why.Error(), Code: "unvetted"}}}
 }
 
-// selectOffers sorts out what of a list can be on the deck, and notes what cannot. Before is what the member had.
+// selectOffers returns the offers of a list and notes the omitted items. Before has the server's previous items.
 func (m *serverState) selectOffers(k itemKind, list []VettedItem, most int, before []*item) []offeredItem {
 	offers, out := selectOffers(k.word, k.member, list, most, func(i int) (offeredItem, bool) {
 		if i >= len(before) {
@@ -139,20 +138,7 @@ func (m *serverState) selectOffers(k itemKind, list []VettedItem, most int, befo
 	return offers
 }
 
-// heldVerdict refuses a call of what waits for a person, and one that comes back with something that we did not give
-// out.
-func (t callTarget) heldVerdict(method string) (drawbridge.Verdict, error) {
-	switch {
-	case t.heldReason != "":
-		verdict := drawbridge.Verdict{Rule: "held", Reason: t.heldReason, Next: t.nextStep}
-		return verdict, refusalFault(method, t.spec, verdict, errors.New(t.heldReason))
-	case t.paramsErr != nil:
-		return drawbridge.Verdict{Rule: "state", Reason: t.paramsErr.Error()}, faultInvalid(method, t.paramsErr)
-	}
-	return drawbridge.Verdict{}, nil
-}
-
-// recordVetting records what was done to a listing, as far as one listing may fill the audit.
+// recordVetting records the changes to a listing in the audit, up to a limit.
 func (d *Deck) recordVetting(server drawbridge.ServerID, notes []VettingNote, leftOut []OmittedItem) {
 	for _, n := range notes[:min(len(notes), maxAuditedNotes)] {
 		d.callLog.RecordShieldAction(server, n.Name, n.Action, n.Why)
@@ -164,40 +150,35 @@ func (d *Deck) recordVetting(server drawbridge.ServerID, notes []VettingNote, le
 	}
 }
 
-// serverParams gives the params of a call as the server knows them.
-func (t callTarget) serverParams(said json.RawMessage) json.RawMessage {
-	return restoreArgumentNames(said, t.ownArguments)
-}
-
-// maxLoggedNotes is how much of what was done to one listing is logged one by one.
+// maxLoggedNotes bounds the log lines about the changes to one listing.
 const maxLoggedNotes = 5
 
-// maxAuditedNotes is how much of it is in the audit.
+// maxAuditedNotes bounds the audit records about the changes to one listing.
 const maxAuditedNotes = 50
 
-// logVetting logs and records what was done to a member's listing, and what the vetter left out, where that is new.
+// logVetting logs and records new changes to a listing and new omissions by the vetter.
 func (d *Deck) logVetting(m, before *serverState) {
 	notes, leftOut := m.notes, m.omitted
 	if before != nil {
 		notes, leftOut = addedSince(notes, before.notes), addedSince(leftOut, before.omitted)
 	}
-	if before != nil { // else it is what an earlier process was told, and recorded
+	if before != nil { // else an earlier process recorded it
 		d.recordVetting(m.ID, notes, leftOut)
 	}
 	for i, n := range notes {
 		if i == maxLoggedNotes {
-			d.log.Warn("more of what a server says was changed", "server", m.ID, "count", len(notes)-i)
+			d.log.Warn("more texts of the server were changed", "server", m.ID, "count", len(notes)-i)
 			break
 		}
-		d.log.Warn("something of what a server says was changed", "server", m.ID, "kind", n.Kind, "name", clip(n.Name),
+		d.log.Warn("a text of the server was changed", "server", m.ID, "kind", n.Kind, "name", clipText(n.Name),
 			"did", n.Action, "why", n.Why)
 	}
 	told := 0
 	for _, l := range leftOut {
 		if l.Code != "" && told < maxLoggedNotes {
 			told++
-			d.log.Warn("something of what a server lists was left out", "server", m.ID, "kind", l.Kind, "name",
-				clip(l.Name), "code", l.Code, "reason", l.Reason)
+			d.log.Warn("an item of the server was left out", "server", m.ID, "kind", l.Kind, "name",
+				clipText(l.Name), "code", l.Code, "reason", l.Reason)
 		}
 	}
 }

@@ -151,7 +151,7 @@ func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
 	})}, listing("a", "one", "two", "three"))
 	wantList(t, listed(t, d, ada, tools))
 	want := []OmittedItem{{Kind: "tool", Name: "one", Reason: "it is not expected", Code: "unexpected"},
-		{Kind: "tool", Name: "two", Reason: "nobody has looked at it", Code: "unvetted"}}
+		{Kind: "tool", Name: "two", Reason: "it has not been vetted", Code: "unvetted"}}
 	if diff := cmp.Diff(want, d.ServerSummaries()[0].Omitted); diff != "" {
 		t.Error(diff)
 	}

@@ -18,38 +18,38 @@ var (
 	templates = itemKind{"template", mcp.MethodTemplatesList, "uriTemplate"}
 )
 
-// A view is the deck at one moment. It is a value: readers take it and need no lock, a change makes a new one.
+// A view is the deck at one moment. It is immutable: readers load it without a lock, and a change makes a new one.
 type view struct {
 	guards                               *guardChain
 	visibleServers                       visibilityCache
 	servers                              []*serverState
 	byID                                 map[drawbridge.ServerID]*serverState
 	tools, prompts, resources, templates *itemIndex
-	// resourceTree says whose resources lie where, renamed which are called by another URI than their own. They are
-	// made when they are first needed.
+	// resourceTree has the owners of resources by path, and renamedByServer the resources with a public URI that
+	// differs from the server's. The latter is built on first use.
 	resourceTree    *skills.ResourceTree
 	renamedByServer func() map[drawbridge.ServerID]map[string]string
 }
 
-// A serverState is a configured server with what it offers, vetted and named. It is a value too.
+// A serverState is a configured server with its vetted and named items. It is immutable.
 type serverState struct {
 	Server
 	scopes []drawbridge.Scope
-	// listing is nil before the first one; of what it says of the server itself it has what may be shown. said is the
-	// listing as it came.
+	// listing is nil before the first one; its texts about the server are the vetted ones. rawListing is the listing as
+	// received.
 	listing, rawListing                  *drawbridge.Listing
 	tools, prompts, resources, templates []*item
-	// pages are resources that the tools name as their pages and that the server does not list.
+	// pages are resources that tools name as their pages and that the server does not list.
 	pages   []*item
 	omitted []OmittedItem
 	notes   []VettingNote
-	// skills and directories say that the server answers the methods for skills, and the one for directories.
+	// skills and directories report whether the server answers the methods for skills and for directories.
 	skills, directories bool
 }
 
 func (v *view) server(id drawbridge.ServerID) *serverState { return v.byID[id] }
 
-// newView puts what the shipped cards and the members offer on shelves, in configuration order.
+// newView builds the indexes of the shipped cards and the members, in configuration order.
 func newView(g *guardChain, shipped []*item, members []*serverState, old *view, next func() uint64) *view {
 	v := &view{guards: g, servers: members, byID: make(map[drawbridge.ServerID]*serverState, len(members))}
 	for _, m := range members {
@@ -76,8 +76,8 @@ func newView(g *guardChain, shipped []*item, members []*serverState, old *view, 
 	return v
 }
 
-// mayKnowServer says whether the caller may know of the member: they hold its scopes, and not all that it offers is
-// hidden from them.
+// mayKnowServer reports whether the server is visible to the caller: the caller holds its scopes, and not everything
+// that it offers is hidden.
 func (v *view) mayKnowServer(caller drawbridge.Caller, m *serverState) bool {
 	if !caller.HasScopes(m.scopes) || !v.guards.hidesAnything() {
 		return caller.HasScopes(m.scopes)
@@ -93,7 +93,7 @@ func (v *view) mayKnowServer(caller drawbridge.Caller, m *serverState) bool {
 	})
 }
 
-// indexOf gives the shelf of a kind; nil of a nil view.
+// indexOf returns the index of a kind; nil for a nil view.
 func (v *view) indexOf(k itemKind) *itemIndex {
 	if v == nil {
 		return nil
@@ -101,7 +101,7 @@ func (v *view) indexOf(k itemKind) *itemIndex {
 	return v.indexForMethod(k.list)
 }
 
-// indexForMethod gives the shelf that a list method lists, or nil.
+// indexForMethod returns the index that a list method lists, or nil.
 func (v *view) indexForMethod(method string) *itemIndex {
 	switch method {
 	case tools.list:
@@ -120,7 +120,7 @@ func (v *view) allIndexes() []*itemIndex {
 	return []*itemIndex{v.tools, v.prompts, v.resources, v.templates}
 }
 
-// clashesOf gives the clashes of a server, in a slice of the caller's own.
+// clashesOf returns the clashes of a server in a new slice.
 func (v *view) clashesOf(id drawbridge.ServerID) (out []NameClash) {
 	for _, s := range v.allIndexes() {
 		out = append(out, s.clashes[id]...)
@@ -128,8 +128,8 @@ func (v *view) clashesOf(id drawbridge.ServerID) (out []NameClash) {
 	return out
 }
 
-// collectServerItems gives what each member puts on the shelf of a kind, with the hint that its listing gave for it. A
-// member that was never listed may put something there at any moment, so a list without it is stale at once.
+// collectServerItems returns each member's items of a kind, with the cache hint of its listing. A member without a
+// listing may add items at any moment, so that a list without it must not be cached.
 func collectServerItems(members []*serverState, k itemKind, pick func(*serverState) []*item) []serverItems {
 	out := make([]serverItems, 0, len(members))
 	for _, m := range members {
@@ -147,13 +147,13 @@ func collectServerItems(members []*serverState, k itemKind, pick func(*serverSta
 	return out
 }
 
-// itemMaker makes items of offers.
+// An itemMaker makes items of offers.
 type itemMaker struct {
 	upstream Upstream
 	naming   NamingStyle
 }
 
-// makeItems makes the items of a server's offers. Those of before are kept where nothing about them changed.
+// makeItems makes the items of a server's offers. Unchanged items of before are reused.
 func (mk itemMaker) makeItems(k itemKind, server drawbridge.ServerID, offers []offeredItem, before []*item) []*item {
 	old := make(map[string]*item, len(before))
 	for _, it := range before {
@@ -186,7 +186,7 @@ func (mk itemMaker) makeItem(k itemKind, server drawbridge.ServerID, o offeredIt
 		it.names = naming.ResourceURIs(mk.naming, server, o.Name)
 	}
 	if k == templates {
-		it.template, _ = naming.ParseTemplate(o.ownName) // what is no template is listed and matches nothing
+		it.template, _ = naming.ParseTemplate(o.ownName) // an invalid template is listed and matches nothing
 	}
 	it.spec = drawbridge.Spec{
 		Name: it.names[0], Server: server, Tool: o.ownName,

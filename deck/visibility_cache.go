@@ -8,10 +8,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// maxVisibilities bounds how much of what classes of callers know is remembered.
+// maxVisibilities bounds the number of remembered entries.
 const maxVisibilities = 4096
 
-// visibilityCache remembers which servers callers of a class may know of. The zero value knows nothing yet.
+// A visibilityCache remembers which servers are visible to callers of a class. The zero value is empty.
 type visibilityCache struct {
 	mu  sync.Mutex
 	all map[visibilityKey]bool
@@ -22,7 +22,7 @@ type visibilityKey struct {
 	server drawbridge.ServerID
 }
 
-// getOrFind gives what is remembered of a class and a server, or else what find says.
+// getOrFind returns the remembered entry for a class and a server, or else the result of find.
 func (k *visibilityCache) getOrFind(class string, server drawbridge.ServerID, find func() bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -38,7 +38,7 @@ func (k *visibilityCache) getOrFind(class string, server drawbridge.ServerID, fi
 	return known
 }
 
-// listVersion tells the lists apart that callers of different classes are given of lists with these versions.
+// listVersion returns a version for lists made of lists with these versions. It differs between caller classes.
 func (g *guardChain) listVersion(caller drawbridge.Caller, of ...uint64) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(g.callerClass(caller)))

@@ -71,7 +71,8 @@ type refusal struct {
 	verdict drawbridge.Verdict
 }
 
-type callLogKey struct{}
+// callIDKey is the context key of a call id. The context carries it as a trace, for the parent of inner calls.
+type callIDKey struct{}
 
 // Begin begins the entry of a call, which Leave ends. What is asked of the trail by the context that it gives is about
 // this call, and a call that is made with it has this one for its parent.
@@ -81,24 +82,21 @@ func (t *CallLog) Begin(ctx context.Context, call drawbridge.Call) (context.Cont
 	}
 	e := &LoggedCall{log: t, call: call, began: time.Now()}
 	e.id = t.newID(e.began)
-	if parent := callFromContext(ctx); parent != nil {
-		e.parent = parent.id
-	}
-	return context.WithValue(ctx, callLogKey{}, e), e
+	e.parent = callIDFromContext(ctx)
+	return context.WithValue(ctx, callIDKey{}, e.id), e
 }
 
-// callFromContext is the entry that a context is about; nil where there is none.
-func callFromContext(ctx context.Context) *LoggedCall {
-	e, _ := ctx.Value(callLogKey{}).(*LoggedCall)
-	return e
+// callIDFromContext returns the id of the call that ctx was made for; it is empty outside a call.
+func callIDFromContext(ctx context.Context) string {
+	id, _ := ctx.Value(callIDKey{}).(string)
+	return id
 }
 
 // RecordIntent records that a call is about to be sent, as the verdict allows. It is asked on every way that leads to
 // a card or a server, after the guards. Who has read the arguments of a tool or a prompt gives them; nil has them
 // looked for. The error is the audit's: then the call may not be sent.
-func RecordIntent(ctx context.Context, call drawbridge.Call, arguments json.RawMessage, spec drawbridge.Spec,
+func (e *LoggedCall) RecordIntent(call drawbridge.Call, arguments json.RawMessage, spec drawbridge.Spec,
 	verdict drawbridge.Verdict) error {
-	e := callFromContext(ctx)
 	if e == nil {
 		return nil
 	}
@@ -110,29 +108,29 @@ func RecordIntent(ctx context.Context, call drawbridge.Call, arguments json.RawM
 }
 
 // NoteRefusal takes note of a verdict that does not let the call pass.
-func NoteRefusal(ctx context.Context, spec drawbridge.Spec, verdict drawbridge.Verdict) {
-	if e := callFromContext(ctx); e != nil {
+func (e *LoggedCall) NoteRefusal(spec drawbridge.Spec, verdict drawbridge.Verdict) {
+	if e != nil {
 		e.refusal = &refusal{spec, verdict}
 	}
 }
 
 // NoteInnerCall takes note that a call turned out to be another one, which came through a card.
-func NoteInnerCall(ctx context.Context, call drawbridge.Call, card string) {
-	if e := callFromContext(ctx); e != nil {
+func (e *LoggedCall) NoteInnerCall(call drawbridge.Call, card string) {
+	if e != nil {
 		e.call, e.viaCard = call, card
 	}
 }
 
 // NoteApproval takes note of the answer to a call that waited for a person: which one it was, and who gave it.
-func NoteApproval(ctx context.Context, approval, by string) {
-	if e := callFromContext(ctx); e != nil {
+func (e *LoggedCall) NoteApproval(approval, by string) {
+	if e != nil {
 		e.approval, e.by = approval, by
 	}
 }
 
 // NoteHidden takes note of why what is called is not there for its caller, who is not told.
-func NoteHidden(ctx context.Context, why drawbridge.Verdict) {
-	if e := callFromContext(ctx); e != nil {
+func (e *LoggedCall) NoteHidden(why drawbridge.Verdict) {
+	if e != nil {
 		e.hiddenReason = &why
 	}
 }

@@ -27,7 +27,7 @@ func ParseSkill(raw json.RawMessage) (e Skill, reason string) {
 	uri, ok := rawjson.DecodeString(rawjson.Get(raw, "uri"))
 	switch {
 	case len(raw) == 0 || raw[0] != '{':
-		return Skill{}, "it is no object"
+		return Skill{}, "it is not a JSON object"
 	case !ok || uri == "":
 		return Skill{}, "it has no uri"
 	case len(uri) > naming.MaxURI || strings.Count(uri, "/") > maxURIDepth:

@@ -1,0 +1,139 @@
+package deck
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// resolve finds the target that the params name. A call that already has a target keeps it.
+func (d *Deck) resolve(ctx context.Context, s *callState) error {
+	if s.target.spec.Server != "" {
+		return nil
+	}
+	switch s.call.Method {
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead, mcp.MethodComplete:
+		return d.resolveListed(ctx, s)
+	case mcp.MethodDirectoryRead:
+		return d.resolveSkill(ctx, s)
+	}
+	switch prefix, _, _ := strings.Cut(s.call.Method, "/"); prefix {
+	case "tasks":
+		return methodNotFoundFault(s.call.Method)
+	case "skills":
+		return d.resolveSkill(ctx, s)
+	}
+	return d.resolveExtension(ctx, s)
+}
+
+// resolveListed finds the target of a call to a listed item.
+func (d *Deck) resolveListed(ctx context.Context, s *callState) (err error) {
+	if s.params, err = ReadParams(s.call.Method, s.call.Params); err != nil {
+		return err
+	}
+	if d.isSearchCall(s.call, s.params.Name) {
+		return d.resolveSearchCall(ctx, s)
+	}
+	s.target, err = d.findTarget(ctx, s)
+	return err
+}
+
+// findTarget returns the target of a call to a listed item by its params.
+func (d *Deck) findTarget(ctx context.Context, s *callState) (callTarget, error) {
+	method, name := s.call.Method, s.params.Name
+	switch {
+	case method == mcp.MethodToolsCall:
+		it, err := d.findItem(ctx, s, tools)
+		if err != nil {
+			return callTarget{}, err
+		}
+		t := it.asTarget()
+		if it.spec.Server == "" {
+			t.card = it.card
+		}
+		return t.withOwnName(name, "name"), nil
+	case method == mcp.MethodPromptsGet:
+		it, err := d.findItem(ctx, s, prompts)
+		if err != nil {
+			return callTarget{}, err
+		}
+		return it.asTarget().withOwnName(name, "name"), nil
+	case method == mcp.MethodResourcesRead:
+		t, err := d.findResource(ctx, s.log, s.call.Caller, name)
+		return t.withOwnName(name, "uri"), err
+	case method == mcp.MethodComplete && s.params.RefType == promptRefType:
+		it, err := d.findItem(ctx, s, prompts)
+		if err != nil {
+			return callTarget{}, err
+		}
+		return it.asTarget().withOwnName(name, "ref", "name"), nil
+	case method == mcp.MethodComplete && s.params.RefType == resourceRefType:
+		t, err := d.findCompletionRef(ctx, s.log, s.call.Caller, name)
+		return t.withOwnName(name, "ref", "uri"), err
+	}
+	return callTarget{}, invalidParamsFault(method, fmt.Errorf("no such reference %q", clipText(s.params.RefType)))
+}
+
+// findItem finds the tool or prompt that the params name. It waits for servers that are about to appear before it
+// reports that the name is unknown.
+func (d *Deck) findItem(ctx context.Context, s *callState, k itemKind) (*item, error) {
+	caller, name := s.call.Caller, s.params.Name
+	look := func() *item { return d.view.Load().indexForMethod(k.list).findByName(caller, name) }
+	it := look()
+	if it == nil && d.beforeUnknown != nil {
+		d.waitForName(ctx, caller, name, func() bool { return look() != nil })
+		it = look()
+	}
+	if it == nil {
+		s.log.NoteHidden(d.view.Load().hiddenReason(caller, k, name))
+		return nil, unknownNameFault(k.word, name)
+	}
+	return it, nil
+}
+
+// waitForName waits for the servers that could bring the name, until there reports that it is known.
+func (d *Deck) waitForName(ctx context.Context, caller drawbridge.Caller, name string, there func() bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer d.OnEvent(func(Event) {
+		if there() {
+			cancel()
+		}
+	})()
+	if !there() { // it may have appeared before the listener was added
+		d.beforeUnknown(ctx, caller, name)
+	}
+}
+
+// authorizeCall runs the stages from the guards to the record of the intent, for a call outside [Deck.Do].
+func (d *Deck) authorizeCall(ctx context.Context, log *audit.LoggedCall, call drawbridge.Call, kind string,
+	spec drawbridge.Spec) error {
+	return d.authorize(ctx, &callState{call: call, log: log, target: callTarget{kind: kind, spec: spec}})
+}
+
+// authorize asks the guards and a person, counts the call, and records that it is about to be sent.
+func (d *Deck) authorize(ctx context.Context, s *callState) error {
+	if err := d.decide(ctx, s); err != nil {
+		return err
+	}
+	return d.recordIntent(ctx, s)
+}
+
+// decide runs the stages that may refuse a call.
+func (d *Deck) decide(ctx context.Context, s *callState) error {
+	return d.runStages(ctx, s, (*Deck).checkGuards, (*Deck).approve, (*Deck).countCall)
+}
+
+// decideOthers asks the guards about the further targets that the params name.
+func (d *Deck) decideOthers(ctx context.Context, s *callState) error {
+	for _, other := range s.others {
+		if err := d.decide(ctx, &callState{call: s.call, log: s.log, target: other}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

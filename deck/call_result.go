@@ -1,0 +1,103 @@
+package deck
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/skills"
+	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
+)
+
+// vetSkillEntry runs the skill vetter on the result of skills/get.
+func (d *Deck) vetSkillEntry(ctx context.Context, s *callState) (err error) {
+	if s.call.Method != mcp.MethodSkillsGet {
+		return nil
+	}
+	s.result.Raw, err = d.vetSkills(ctx, s.target.spec.Server, s.result.Raw)
+	return s.filter.ApplyToError(ctx, err)
+}
+
+// restoreNames turns the names in the result from the server's into the caller's: task ids, URIs and links. Resources
+// that are hidden from the caller are removed.
+func (d *Deck) restoreNames(_ context.Context, s *callState) (err error) {
+	if s.tasks != nil && s.call.Method == mcp.MethodToolsCall {
+		if s.result, err = s.tasks.translateCreatedTask(s.result, s.taskRequested); err != nil {
+			return err
+		}
+	}
+	caller, method := s.call.Caller, s.call.Method
+	raw := d.hideResources(caller, method, s.target, s.result.Raw)
+	raw = s.target.restoreURIs(method, raw)
+	s.result.Raw = d.rewriteLinks(caller, method, s.target.spec.Server, raw)
+	return nil
+}
+
+// guardResult marks the texts of the result as foreign, or holds it back. The error is a *[drawbridge.Fault] for a
+// result that is held back.
+func (d *Deck) guardResult(ctx context.Context, s *callState) (err error) {
+	s.result.Raw, err = s.filter.Apply(ctx, s.result.Raw)
+	return err
+}
+
+// sealState seals the request state of a result that asks for input.
+func (d *Deck) sealState(_ context.Context, s *callState) error {
+	s.result.Raw = d.sealer.sealResultState(s.result.Raw, s.binding)
+	return nil
+}
+
+// resultFilter returns the filter for a server's result. Call it before the request is sent, because the server may
+// leave meanwhile. The configuration of a server that already left is unknown, so its result is marked, and held back
+// where it meets a rule.
+func (d *Deck) resultFilter(call drawbridge.Call, server drawbridge.ServerID, card,
+	tool string) spotlight.ResultFilter {
+	switch m := d.view.Load().server(server); {
+	case server == "":
+		return spotlight.ResultFilter{}
+	case m != nil:
+		return d.resultGuard.FilterFor(call, server, card, tool, m.Spotlight, m.HoldResults)
+	}
+	yes := true
+	return d.resultGuard.FilterFor(call, server, card, tool, &yes, yes)
+}
+
+// filterName is the name of the target in the records of the result filter.
+func (t *callTarget) filterName() string {
+	if t.kind == taskKind {
+		return taskKind
+	}
+	return t.ownName
+}
+
+// callerURI returns the form of the server's URI own that the caller used in the request.
+func (t *callTarget) callerURI(own string) string {
+	switch {
+	case t.calledAs == "":
+		return own
+	case own == t.ownName:
+		return t.calledAs
+	}
+	return naming.QualifyLike(t.spec.Server, t.calledAs, own)
+}
+
+// restoreURIs returns the result with URIs in the form that the caller used, so that the caller finds the requested URI
+// in the answer.
+func (t *callTarget) restoreURIs(method string, result json.RawMessage) json.RawMessage {
+	if t.calledAs == "" {
+		return result
+	}
+	switch method {
+	case mcp.MethodResourcesRead:
+		return naming.MapURIs(result, "contents", t.callerURI)
+	case mcp.MethodDirectoryRead:
+		return naming.MapURIs(result, "resources", t.callerURI)
+	case mcp.MethodSkillsGet:
+		if entry := rawjson.Get(result, "skill"); entry != nil {
+			return rawjson.Apply(result, rawjson.Put(skills.MapURIs(entry, t.callerURI), "skill"))
+		}
+	}
+	return result
+}

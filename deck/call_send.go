@@ -1,0 +1,64 @@
+package deck
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// rewriteParams turns the call into the one that the server gets: its own names, URIs, request state and task ids. All
+// edits of the params are applied in one pass.
+func (d *Deck) rewriteParams(_ context.Context, s *callState) error {
+	s.sent = s.call
+	edits := slices.Concat(s.argumentEdits, s.target.edits)
+	m := d.view.Load().server(s.target.spec.Server)
+	// without m the server left since the target was found, and the upstream returns the fault
+	if s.target.card == nil && !s.target.findTools && m != nil {
+		k := d.taskTranslatorFor(m, s.call.Caller)
+		s.tasks = &k
+		edits = append(edits, k.requestEdits(s.call.Params)...)
+		s.sent.Caller.Capabilities = capabilitiesWithoutTasks(s.call.Caller)
+		s.taskRequested = s.call.Method == mcp.MethodToolsCall && bytes.Contains(s.call.Params, []byte("task")) &&
+			rawjson.Get(s.call.Params, "task") != nil
+		if s.taskRequested && !k.maySendTaskParam(s.call.Caller) {
+			edits = append(edits, rawjson.Drop("task"))
+			s.taskRequested = false
+		}
+		if k.offered != nil {
+			s.sent.Peer = k.wrapPeer(s.call.Peer)
+		}
+	}
+	s.sent.Params = rawjson.Apply(s.call.Params, edits...)
+	return nil
+}
+
+// send sends the call to its card or server. The result filter is chosen before, since the server may leave meanwhile.
+func (d *Deck) send(ctx context.Context, s *callState) (err error) {
+	server := s.target.spec.Server
+	s.filter = d.resultFilter(s.call, server, string(s.target.spec.Name), s.target.filterName())
+	switch {
+	case s.target.findTools:
+		s.result = d.SearchView(s.call.Caller).AnswerFindTools(ctx, s.params.Arguments)
+	case s.target.card != nil:
+		s.result, err = d.runCard(ctx, s.target, s.sent)
+	default:
+		s.result, err = d.upstream.Do(ctx, server, s.sent)
+	}
+	return s.filter.ApplyToError(ctx, err)
+}
+
+// runCard runs a shipped card. A panic is logged without its value and returned as a fault.
+func (d *Deck) runCard(ctx context.Context, t callTarget, call drawbridge.Call) (result drawbridge.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("a card panicked", "card", t.spec.Name, "panic", panicMessage(p), "at", panicLocation())
+			result, err = drawbridge.Result{}, drawbridge.AsFault(fmt.Errorf("card %s: panic", t.spec.Name))
+		}
+	}()
+	return t.card.Run(ctx, call)
+}
