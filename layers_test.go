@@ -117,7 +117,7 @@ var never = []struct {
 		"a card reads and prepares; it cannot write to the workspace",
 	},
 	{
-		[]string{"internal/tui", "internal/web"},
+		[]string{"internal/cli", "internal/tui", "internal/web"},
 		[]string{"internal/store", "internal/upstream"},
 		"commands and screens print; admin decides",
 	},
@@ -173,6 +173,7 @@ func TestLayerRules(t *testing.T) {
 		{"internal/server", module + "/deck", true},
 		{"internal/server", module + "/internal/store", false},
 		{"internal/server", module + "/internal/upstream", false},
+		{"internal/cli", module + "/internal/store", false},
 		{"agent", module + "/deck", false},
 		{"agent", module, true},
 		{"ledger", "os", false},

@@ -33,6 +33,9 @@ type Options struct {
 	// RelistServers has them take over what a person decided about what these servers say, as they say it now, and
 	// says what that came to. Nil means Tell.
 	RelistServers func(ctx context.Context, servers ...drawbridge.ServerID) (string, error)
+	// Gateway is the configuration that a gateway would be opened with. Only the functions of the audit need it: for
+	// the files that processes left behind, and for the key of this machine.
+	Gateway gateway.Config
 	// AdminRecorder has on record what a person decides. Nil means that nobody keeps it.
 	AdminRecorder gateway.AdminRecorder
 }

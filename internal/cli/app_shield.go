@@ -13,8 +13,8 @@ import (
 
 func (a *app) shieldCommand() *cobra.Command {
 	return asCommandGroup(shieldCommands{
-		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, ListItems: a.listMountedItems, ReadTrust: a.loadServerTrust,
-		OpenIfExists: a.openStoreIfExists, ErrAlreadyPrinted: errAlreadyPrinted, IsInteractive: a.isInteractive,
+		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, ListItems: a.listMountedItems,
+		ErrAlreadyPrinted: errAlreadyPrinted, IsInteractive: a.isInteractive,
 		Confirm: a.confirm,
 		Admin: func() *admin.Service {
 			return admin.New(admin.Options{ConfigOptions: a.configOptions(), Store: a.storeLocation,
@@ -53,18 +53,4 @@ func (a *app) listMountedItems(ctx context.Context, server drawbridge.ServerID) 
 		return nil
 	})
 	return all, absent, err
-}
-
-// loadServerTrust gives how far each configured server is trusted, after forgiving the one that is named.
-func (a *app) loadServerTrust(ctx context.Context, reset drawbridge.ServerID) ([]serverTrust, error) {
-	set, err := a.readConfig(ctx)
-	if err != nil {
-		return nil, err
-	}
-	db, err := a.openStore(ctx, set)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	return readServerTrust(ctx, db, set, reset, a.adminService().ReloadServers, a.recordAction)
 }

@@ -11,11 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -27,7 +25,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/spf13/cobra"
 )
 
@@ -164,9 +161,6 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	return usageError{fmt.Errorf("%s (see %q)", text, cmd.CommandPath()+" --help")}
 }
 
-// exactArgsWrapper checks the number of words that a command takes.
-func exactArgsWrapper(n int, what string) cobra.PositionalArgs { return exactArgs(n, what) }
-
 // app is one run of the program: its process and the flags that all commands share.
 type app struct {
 	Process
@@ -184,7 +178,7 @@ func (a *app) newLogger(level slog.Level) *slog.Logger {
 		level = slog.LevelDebug
 	}
 	o := &slog.HandlerOptions{Level: level}
-	if isTerminal(a.Err) {
+	if term.IsTerminal(a.Err) {
 		o.ReplaceAttr = shortenLogTime
 	}
 	return slog.New(slog.NewTextHandler(safetext.NewWriter(a.statusLine), o))
@@ -241,26 +235,6 @@ func (a *app) configOptions() config.Options {
 	return config.Options{Paths: a.configPaths, Dir: a.Dir, LookupEnv: a.Env, KeychainValue: a.vaultSecrets().Lookup}
 }
 
-// openStore opens the store that the gateway would use, for a command that only reads: where there is none, none is
-// made.
-func (a *app) openStore(ctx context.Context, set config.Configuration) (*store.DB, error) {
-	location, err := gateway.StoreLocation(a.storeLocation, set.Settings, a.Env)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(location); errors.Is(err, fs.ErrNotExist) && !strings.Contains(location, "://") {
-		return nil, &noStoreError{location}
-	}
-	return store.Open(ctx, location, store.Options{})
-}
-
-// A noStoreError is a store that nothing has made yet.
-type noStoreError struct{ location string }
-
-func (e *noStoreError) Error() string {
-	return fmt.Sprintf("there is no store at %s yet (drawbridge serve makes it; --store names another)", e.location)
-}
-
 // configNotes are what a person should know of the configuration: its warnings, and the rows that stay off.
 func configNotes(set config.Configuration) (all []string) {
 	for _, w := range set.Warnings {
@@ -275,14 +249,11 @@ func configNotes(set config.Configuration) (all []string) {
 	return all
 }
 
-// isTerminal says whether w is a terminal that a person looks at.
-func isTerminal(w io.Writer) bool { return term.IsTerminal(w) }
-
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  exactArgsWrapper(0, "no arguments"),
+		Args:  exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := safetext.Fprintln(a.Out, "drawbridge", buildVersion())
 			return err

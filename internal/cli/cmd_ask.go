@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,12 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/spf13/cobra"
 )
 
@@ -24,10 +21,8 @@ type askCommands struct {
 	// In is where a person types; Out is for what was asked for, Err for everything else.
 	In       io.Reader
 	Out, Err io.Writer
-	// OpenIfExists opens the store, nil where there is none yet; Make makes it then.
-	OpenIfExists, OpenOrCreate func(ctx context.Context) (*store.DB, error)
-	// AdminRecorder has on record what a person decides.
-	AdminRecorder gateway.AdminRecorder
+	// Admin returns the service that keeps the calls.
+	Admin func() *admin.Service
 }
 
 // command is "ask", with the commands below it. Words after it are for the caller to refuse.
@@ -57,53 +52,29 @@ With --watch they are shown as they come, and you answer each with y or n.`,
 	return cmd
 }
 
-// pendingCall is a call that waits, as --json shows it.
-type pendingCall struct {
-	ID      string                  `json:"id"`
-	Created time.Time               `json:"created"`
-	Until   time.Time               `json:"until"`
-	Call    gateway.ApprovalDetails `json:"call"`
-}
-
-func decodePendingCall(a store.PendingApproval) (pendingCall, error) {
-	p := pendingCall{ID: a.ID, Created: a.Created, Until: a.Until}
-	if err := json.Unmarshal(a.Shown, &p.Call); err != nil {
-		return p, fmt.Errorf("read the call %s: what the store has of it is damaged", a.ID)
-	}
-	return p, nil
-}
-
-// withStore opens the store and hands it over; where there is none, nothing waits.
-func (d askCommands) withStore(ctx context.Context, work func(db *store.DB) error) error {
-	db, err := d.OpenIfExists(ctx)
+// withApprovals opens the queue of calls for work.
+func (d askCommands) withApprovals(ctx context.Context, work func(*admin.Approvals) error) error {
+	queue, err := d.Admin().OpenApprovals(ctx, false)
 	if err != nil {
 		return err
 	}
-	if db == nil {
-		return work(nil)
-	}
-	return errors.Join(work(db), db.Close())
+	return errors.Join(work(queue), queue.Close())
 }
 
 func (d askCommands) listPendingCalls(ctx context.Context, asJSON bool) error {
-	return d.withStore(ctx, func(db *store.DB) error {
-		var all []pendingCall
-		if db != nil {
-			asks, err := db.PendingApprovals(ctx)
-			if err != nil {
-				return err
-			}
-			for _, a := range asks {
-				p, err := decodePendingCall(a)
-				if err != nil {
-					return err
-				}
-				all = append(all, p)
+	return d.withApprovals(ctx, func(queue *admin.Approvals) error {
+		all, err := queue.Pending(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range all {
+			if p.Damage != nil {
+				return p.Damage
 			}
 		}
-		return listPrinter[pendingCall]{
+		return listPrinter[admin.PendingCall]{
 			Header: "ID\tCALLER\tCALLS\tWITH\tWHY\tLEFT", EmptyText: "Nothing waits for your approval.",
-			Columns: func(p pendingCall) string {
+			Columns: func(p admin.PendingCall) string {
 				return safetext.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", p.ID, truncateEscaped(p.Call.Caller, 20),
 					truncateEscaped(p.Call.Card, 40),
 					formatJSONLine(p.Call.Arguments, 40), truncateEscaped(approvalReason(p.Call), 40),
@@ -136,8 +107,8 @@ seen, or that would do something to your terminal, are shown as \u and their num
 looks like a secret is left out, and its length shown.`,
 		Args: exactArgs(1, "the ID of one call"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.withStore(cmd.Context(), func(db *store.DB) error {
-				_, p, err := findPendingCall(cmd.Context(), db, args[0])
+			return d.withApprovals(cmd.Context(), func(queue *admin.Approvals) error {
+				p, err := queue.Find(cmd.Context(), args[0])
 				switch {
 				case err != nil:
 					return err
@@ -153,25 +124,6 @@ looks like a secret is left out, and its length shown.`,
 	return cmd
 }
 
-// findPendingCall finds a call that waits.
-func findPendingCall(ctx context.Context, db *store.DB, id string) (store.PendingApproval, pendingCall, error) {
-	if db != nil {
-		all, err := db.PendingApprovals(ctx)
-		if err != nil {
-			return store.PendingApproval{}, pendingCall{}, err
-		}
-		for _, a := range all {
-			if a.ID == id {
-				p, err := decodePendingCall(a)
-				return a, p, err
-			}
-		}
-	}
-	return store.PendingApproval{}, pendingCall{},
-		fmt.Errorf("no call %s waits: it was answered, or is over (drawbridge ask lists what waits)",
-			truncateEscaped(id, 20))
-}
-
 func (d askCommands) denyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "deny ID",
@@ -179,43 +131,24 @@ func (d askCommands) denyCommand() *cobra.Command {
 		Long:  "Refuse a call that waits. While it would have waited, the same call is refused without asking you again.",
 		Args:  exactArgs(1, "the ID of one call"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.withStore(cmd.Context(), func(db *store.DB) error {
-				_, p, err := findPendingCall(cmd.Context(), db, args[0])
+			return d.withApprovals(cmd.Context(), func(queue *admin.Approvals) error {
+				p, err := queue.Find(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return d.answerCall(cmd.Context(), db, p, store.AnswerDenied, nil, 0)
+				if err := queue.Deny(cmd.Context(), p); err != nil {
+					return err
+				}
+				return d.printAnswer("Denied", p)
 			})
 		},
 	}
 }
 
-// answerCall records what the person said, and says so.
-func (d askCommands) answerCall(ctx context.Context, db *store.DB, p pendingCall, a store.ApprovalAnswer,
-	grant *store.Grant, lasts time.Duration) error {
-	if err := d.recordAnswer(ctx, db, p, a, grant, lasts); err != nil {
-		return err
-	}
-	said := map[store.ApprovalAnswer]string{store.AnswerAllowed: "Allowed", store.AnswerDenied: "Denied"}[a]
-	_, err := safetext.Fprintf(d.Out, "%s %s %s\n", said, p.ID, truncateEscaped(p.Call.Card, 100))
+// printAnswer prints the answer that a call got.
+func (d askCommands) printAnswer(answer string, p admin.PendingCall) error {
+	_, err := safetext.Fprintf(d.Out, "%s %s %s\n", answer, p.ID, truncateEscaped(p.Call.Card, 100))
 	return err
-}
-
-// recordAnswer records what the person said, and that they did.
-func (d askCommands) recordAnswer(ctx context.Context, db *store.DB, p pendingCall, a store.ApprovalAnswer,
-	grant *store.Grant, lasts time.Duration) error {
-	act := gateway.AdminAction{Command: "ask " + string(a), Server: drawbridge.ServerID(p.Call.Server),
-		Subject: p.Call.Card, Detail: p.ID}
-	switch {
-	case grant == nil:
-	case lasts == 0:
-		act.Detail += ", from now on"
-	default:
-		act.Detail += ", for " + lasts.String()
-	}
-	return d.AdminRecorder.Run(act, func() error {
-		return db.AnswerPendingApproval(ctx, p.ID, a, gateway.CurrentUser()+", drawbridge "+act.Command, grant, lasts)
-	})
 }
 
 // watchInterval is how often it is looked for new calls.
@@ -226,17 +159,17 @@ func (d askCommands) watchPendingCalls(ctx context.Context) error {
 	if !term.IsInteractive(d.In, d.Err) {
 		return admin.UserError("ask --watch needs a terminal (drawbridge ask lists what waits)")
 	}
-	db, err := d.OpenOrCreate(ctx)
+	queue, err := d.Admin().OpenApprovals(ctx, true)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer queue.Close()
 	fmt.Fprintln(d.Err, "Calls that wait for your approval are shown here. Ctrl-C ends it.")
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	keys := term.NewKeyReader(d.In)
 	for seen := map[string]bool{}; ; {
-		all, err := db.PendingApprovals(ctx)
+		all, err := queue.Pending(ctx)
 		if err != nil {
 			return err
 		}
@@ -245,7 +178,7 @@ func (d askCommands) watchPendingCalls(ctx context.Context) error {
 				continue
 			}
 			seen[a.ID] = true
-			switch err := d.promptForAnswer(ctx, db, keys, a); {
+			switch err := d.promptForAnswer(ctx, queue, keys, a); {
 			case ctx.Err() != nil, errors.Is(err, io.EOF): // Ctrl-C, which a question reads as a key
 				return nil
 			case err != nil:
@@ -264,7 +197,7 @@ func (d askCommands) watchPendingCalls(ctx context.Context) error {
 var errNoLongerPending = errors.New("the call waits no longer")
 
 // awaitCallAnswered waits until a call is answered or over, and returns errNoLongerPending; or until ctx ends.
-func awaitCallAnswered(ctx context.Context, db *store.DB, id string) error {
+func awaitCallAnswered(ctx context.Context, queue *admin.Approvals, id string) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	for {
@@ -273,22 +206,21 @@ func awaitCallAnswered(ctx context.Context, db *store.DB, id string) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		all, err := db.PendingApprovals(ctx)
+		all, err := queue.Pending(ctx)
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(all, func(a store.PendingApproval) bool { return a.ID == id }) {
+		if !slices.ContainsFunc(all, func(a admin.PendingCall) bool { return a.ID == id }) {
 			return errNoLongerPending
 		}
 	}
 }
 
 // promptForAnswer shows a call and asks for the answer, until it is over. None leaves it waiting.
-func (d askCommands) promptForAnswer(ctx context.Context, db *store.DB, keys *term.KeyReader,
-	a store.PendingApproval) error {
-	p, err := decodePendingCall(a)
-	if err != nil {
-		safetext.Fprintln(d.Err, err)
+func (d askCommands) promptForAnswer(ctx context.Context, queue *admin.Approvals, keys *term.KeyReader,
+	p admin.PendingCall) error {
+	if p.Damage != nil {
+		safetext.Fprintln(d.Err, p.Damage)
 		return nil
 	}
 	fmt.Fprintf(d.Err, "\n%s\n", formatPendingCall(p))
@@ -304,7 +236,7 @@ func (d askCommands) promptForAnswer(ctx context.Context, db *store.DB, keys *te
 	if err := person.DiscardInput(); err != nil {
 		return fmt.Errorf("forget what was typed before the call was shown: %w", err)
 	}
-	looking.Go(func() { end(awaitCallAnswered(asking, db, a.ID)) })
+	looking.Go(func() { end(awaitCallAnswered(asking, queue, p.ID)) })
 	for {
 		said, err := person.Ask("Allow this call, once? y is yes, n is no, nothing leaves it waiting: ")
 		if err != nil {
@@ -319,24 +251,26 @@ func (d askCommands) promptForAnswer(ctx context.Context, db *store.DB, keys *te
 			}
 			return err
 		}
-		answer := store.AnswerAllowed
+		allow := true
 		switch said {
 		case "":
 			return nil
 		case "n", "no":
-			answer = store.AnswerDenied
+			allow = false
 		case "y", "yes":
 		default:
 			continue
 		}
-		switch err := d.recordAnswer(ctx, db, p, answer, nil, 0); {
-		case err != nil:
-			person.Say(err.Error())
-		case answer == store.AnswerAllowed:
-			person.Say("Allowed.")
-		default:
-			person.Say("Denied.")
+		text := "Denied."
+		if allow {
+			text, err = "Allowed.", queue.Allow(ctx, p, admin.GrantScope{})
+		} else {
+			err = queue.Deny(ctx, p)
 		}
+		if err != nil {
+			text = err.Error()
+		}
+		person.Say(text)
 		return nil
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // formatPendingCall is all of a call that a person decides on.
-func formatPendingCall(p pendingCall) string {
+func formatPendingCall(p admin.PendingCall) string {
 	var b strings.Builder
 	c := p.Call
 	safetext.Fprintf(&b, "%s  %s %s\n", p.ID, safetext.Exact(c.Method), safetext.Exact(c.Card))

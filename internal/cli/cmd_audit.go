@@ -6,26 +6,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
-	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/spf13/cobra"
 )
 
 // A AuditCommands is where the commands are typed.
 type AuditCommands struct {
 	Out, Err io.Writer
-	// WithStore opens the store; the stream is not the audit's.
-	WithStore func(ctx context.Context, work func(db *store.DB, stream string) error) error
-	// GatewayConfig is what the flags come to.
-	GatewayConfig func() gateway.Config
+	// Admin returns the service that reads the audit.
+	Admin func() *admin.Service
 	// ErrAlreadyPrinted ends a command that was not done and has said so.
 	ErrAlreadyPrinted error
 }
@@ -47,52 +40,14 @@ drawbridge.toml.`,
 	return cmd
 }
 
-// withAuditStore opens the store, once it has the records of processes that died.
-func (d AuditCommands) withAuditStore(ctx context.Context, work func(db *store.DB) error) error {
-	return d.WithStore(ctx, func(db *store.DB, _ string) error {
-		if err := gateway.RecoverAudit(ctx, d.GatewayConfig(), db); err != nil {
-			return err
-		}
-		return work(db)
-	})
-}
-
-// A storedRecord is a record with its place in the store.
-type storedRecord struct {
-	audit.Record
-	seq    uint64
-	stored time.Time
-}
-
-// decodeStoredRecord reads a record as it is stored.
-func decodeStoredRecord(r ledger.Record) (storedRecord, error) {
-	rec, err := audit.DecodeRecord(r.Body)
+// withAudit opens the audit for work.
+func (d AuditCommands) withAudit(ctx context.Context, work func(*admin.Audit) error) error {
+	records, err := d.Admin().OpenAudit(ctx)
 	if err != nil {
-		return storedRecord{}, &ledger.ChainError{Stream: r.Stream, Seq: r.Seq, Damage: ledger.DamageTorn}
+		return err
 	}
-	return storedRecord{rec, r.Seq, r.At}, nil
-}
-
-// eachRecordSince reads records from a moment on. What is stored was called before: the moment is that of the call.
-func eachRecordSince(records iter.Seq2[ledger.Record, error], since time.Time, each func(storedRecord) error) (
-	end ledger.Record, err error) {
-	for r, err := range records {
-		if err != nil {
-			return end, err
-		}
-		end = r
-		l, err := decodeStoredRecord(r)
-		if err != nil {
-			return end, err
-		}
-		if l.At.Before(since) {
-			continue
-		}
-		if err := each(l); err != nil {
-			return end, err
-		}
-	}
-	return end, nil
+	defer records.Close()
+	return work(records)
 }
 
 func (d AuditCommands) showCommand() *cobra.Command {
@@ -102,13 +57,10 @@ func (d AuditCommands) showCommand() *cobra.Command {
 		Example: "  drawbridge audit show 01JC5Z4W8QK3E9T7N2M6R1V0XB",
 		Args:    exactArgs(1, "the id of a call"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.withAuditStore(cmd.Context(), func(db *store.DB) error {
-				records, err := db.AuditRecordsOfCall(cmd.Context(), args[0])
+			return d.withAudit(cmd.Context(), func(a *admin.Audit) error {
+				records, err := a.Call(cmd.Context(), args[0])
 				if err != nil {
 					return err
-				}
-				if len(records) == 0 {
-					return fmt.Errorf("the audit has no call %s (drawbridge audit log)", safetext.Line(args[0]))
 				}
 				rows := make([]storedRecordJSON, 0, len(records))
 				for _, r := range records {
@@ -150,9 +102,9 @@ without the store.`,
 			if err != nil {
 				return err
 			}
-			return d.withAuditStore(cmd.Context(), func(db *store.DB) error {
+			return d.withAudit(cmd.Context(), func(a *admin.Audit) error {
 				export := d.exporter()
-				for r, err := range db.AuditRecords(cmd.Context(), from) {
+				for r, err := range a.Records(cmd.Context(), from) {
 					if err != nil {
 						return err
 					}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,37 +11,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
-	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/spf13/cobra"
 )
 
-// followInterval is how often a log that is followed looks for more.
-const followInterval = 250 * time.Millisecond
-
-// A auditLogFlags is what a person wants to see of the log.
-type auditLogFlags struct {
-	server, caller, since string
-	failed, asJSON        bool
-	follow                bool
-	limit                 int
-}
-
-// matches says whether a record is asked for.
-func (q auditLogFlags) matches(r audit.Record) bool {
-	switch {
-	case r.Kind == audit.Done: // of a call that began before
-	case q.server != "" && r.Server != q.server:
-	case q.caller != "" && r.Caller.Principal != q.caller && !strings.HasPrefix(r.Caller.Client, q.caller):
-	case q.failed && (r.Kind == audit.Note || r.Kind == audit.Shield || !r.Outcome.Failed()):
-	default:
-		return true
-	}
-	return false
-}
-
 func (d AuditCommands) logCommand() *cobra.Command {
-	var q auditLogFlags
+	var q admin.AuditQuery
+	var since string
+	var follow, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "Print the calls, oldest first",
@@ -53,122 +28,51 @@ A call without an outcome goes on, or the process died in it.`,
   drawbridge audit log -f --json`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("limit") && q.limit < 1 {
-				return admin.UserError(fmt.Sprintf("-n wants a number of calls, 1 or more, and not %d", q.limit))
+			if cmd.Flags().Changed("limit") && q.Limit < 1 {
+				return admin.UserError(fmt.Sprintf("-n wants a number of calls, 1 or more, and not %d", q.Limit))
 			}
-			since, err := parseSinceFlag(q.since, time.Now())
+			from, err := parseSinceFlag(since, time.Now())
 			if err != nil {
 				return err
 			}
-			return d.withAuditStore(cmd.Context(), func(db *store.DB) error {
-				return d.printLog(cmd.Context(),
-					db, q, since)
+			q.Since = from
+			return d.withAudit(cmd.Context(), func(a *admin.Audit) error {
+				return d.printLog(cmd.Context(), a, q, follow, asJSON)
 			})
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&q.server, "server", "", "only calls of the server `NAME`")
-	flags.StringVar(&q.caller, "caller", "",
+	flags.StringVar(&q.Server, "server", "", "only calls of the server `NAME`")
+	flags.StringVar(&q.Caller, "caller", "",
 		"only calls of that principal, or of clients whose name begins with `NAME`")
-	flags.StringVar(&q.since, "since", "24h",
+	flags.StringVar(&since, "since", "24h",
 		"only calls since that `TIME`: 14:02, \"2006-01-02 15:04\", or how long ago, as 2h")
-	flags.BoolVar(&q.failed, "failed", false, "only calls that were refused, failed or have no outcome")
-	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what is called from now on, until the command is ended")
-	flags.IntVarP(&q.limit, "limit", "n", 0, "only the last `N` of them")
-	flags.BoolVar(&q.asJSON, "json", false, "print JSON; with -f one object a line")
+	flags.BoolVar(&q.Failed, "failed", false, "only calls that were refused, failed or have no outcome")
+	flags.BoolVarP(&follow, "follow", "f", false, "go on with what is called from now on, until the command is ended")
+	flags.IntVarP(&q.Limit, "limit", "n", 0, "only the last `N` of them")
+	flags.BoolVar(&asJSON, "json", false, "print JSON; with -f one object a line")
 	return cmd
 }
 
-// printLog prints what there is, and then what comes.
-func (d AuditCommands) printLog(ctx context.Context, db *store.DB, q auditLogFlags, since time.Time) error {
-	var records []audit.Record
-	end, err := eachRecordSince(db.AuditRecords(ctx, since), since, func(l storedRecord) error {
-		records = append(records, l.Record)
-		return nil
-	})
+// printLog prints the calls; with follow, then each call as it ends.
+func (d AuditCommands) printLog(ctx context.Context, a *admin.Audit, q admin.AuditQuery, follow, asJSON bool) error {
+	if follow {
+		return a.Follow(ctx, q, func(r audit.Record) { d.printFollowedRecord(r, asJSON) })
+	}
+	calls, err := a.Calls(ctx, q)
 	if err != nil {
 		return err
 	}
-	calls := audit.MergeOutcomes(records)
-	// Each process brings its records by itself, and the store has them in the order in which they were brought.
-	slices.SortStableFunc(calls, func(a, b audit.Record) int { return a.At.Compare(b.At) })
-	open := map[string]audit.Record{}
-	shown := make([]audit.Record, 0, len(calls))
-	for _, r := range calls {
-		if isOpenCall(r) && q.follow {
-			open[r.ID] = r
-		} else if q.matches(r) {
-			shown = append(shown, r)
-		}
-	}
-	if q.limit > 0 && len(shown) > q.limit {
-		shown = shown[len(shown)-q.limit:]
-	}
-	if q.follow {
-		for _, r := range shown {
-			d.printFollowedRecord(q, r)
-		}
-		if end.Seq == 0 { // nothing since then: it goes on after what there was before
-			if end, err = db.LastAuditRecordBefore(ctx, since); err != nil {
-				return err
-			}
-		}
-		return d.followLog(ctx, db, q, end, open)
-	}
-	if len(shown) == 0 && !q.asJSON {
-		safetext.Fprintf(d.Err, "no such calls since %s\n", formatLocalTime(since))
+	if len(calls) == 0 && !asJSON {
+		safetext.Fprintf(d.Err, "no such calls since %s\n", formatLocalTime(q.Since))
 		return nil
 	}
-	return d.printRecords(shown, q.asJSON)
-}
-
-// followLog prints calls as they end, after a record, until ctx does.
-func (d AuditCommands) followLog(ctx context.Context, db *store.DB, q auditLogFlags, end ledger.Record,
-	open map[string]audit.Record) error {
-	ticker := time.NewTicker(followInterval)
-	defer ticker.Stop()
-	for {
-		next, err := eachRecordSince(db.AuditRecordsAfter(ctx, end), time.Time{}, func(l storedRecord) error {
-			r := l.Record
-			begun, known := open[r.ID]
-			switch {
-			case isOpenCall(r):
-				open[r.ID] = r
-				return nil
-			case r.Kind == audit.Done && known:
-				delete(open, r.ID)
-				r = audit.MergeOutcomes([]audit.Record{begun, r})[0]
-			}
-			if q.matches(r) {
-				d.printFollowedRecord(q, r)
-			}
-			return nil
-		})
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if next.Seq > 0 {
-			end = next
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
-}
-
-// isOpenCall says whether a record is the first of two.
-func isOpenCall(r audit.Record) bool {
-	return (r.Kind == audit.Call || r.Kind == audit.AdminAction) && r.Outcome == ""
+	return d.printRecords(calls, asJSON)
 }
 
 // printFollowedRecord prints one record of a log that is followed.
-func (d AuditCommands) printFollowedRecord(q auditLogFlags, r audit.Record) {
-	if q.asJSON {
+func (d AuditCommands) printFollowedRecord(r audit.Record, asJSON bool) {
+	if asJSON {
 		_ = printJSONLine(d.Out, r) // a terminal that is gone ends the command
 		return
 	}

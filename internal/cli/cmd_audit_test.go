@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
@@ -52,13 +53,14 @@ func auditNewDesk(t *testing.T, key ed25519.PrivateKey) auditDesk {
 func (d auditDesk) run(ctx context.Context, out io.Writer, args ...string) error {
 	cmd := cli.AuditCommands{
 		Out: out, Err: io.Discard, ErrAlreadyPrinted: errQuiet,
-		WithStore: func(_ context.Context, work func(*store.DB, string) error) error { return work(d.db, "deck") },
-		GatewayConfig: func() gateway.Config {
-			return gateway.Config{Store: filepath.Join(d.home, "store.db"),
-				LookupEnv: func(name string) (string, bool) {
-					value, ok := map[string]string{"HOME": d.home, gateway.KeychainVariable: "off"}[name]
-					return value, ok
-				}}
+		Admin: func() *admin.Service {
+			path := filepath.Join(d.home, "store.db")
+			env := func(name string) (string, bool) {
+				value, ok := map[string]string{"HOME": d.home, gateway.KeychainVariable: "off"}[name]
+				return value, ok
+			}
+			return admin.New(admin.Options{ConfigOptions: config.Options{Dir: d.home, LookupEnv: env}, Store: path,
+				Gateway: gateway.Config{Store: path, LookupEnv: env}})
 		},
 	}.Command()
 	cmd.SetArgs(args)

@@ -1,67 +1,24 @@
 package cli
 
 import (
-	"context"
-	"crypto/ed25519"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/spf13/cobra"
 )
 
 // exitUnknownSigner is the exit code where the chain is whole, and nobody can tell who signed it.
 const exitUnknownSigner ExitError = 3
 
-// A auditVerification is what "verify" found.
-type auditVerification struct {
-	store.AuditReport
-	// chainErr is where the chain does not hold; nil where it does.
-	chainErr error
-	// unknownSignerErr is why nobody can tell who signed; nil where that is known, or nothing is signed.
-	unknownSignerErr error
-	// lostNotes are the notes on records that are lost, torn those on one in which a process died, and jumped those on
-	// a clock that jumped, so that no record was removed by age.
-	lostNotes, tornNotes, jumped noteSummary
-}
-
-// noteSummary are the records of the kind "note" that say the same sort of thing.
-type noteSummary struct {
-	Notes  int       `json:"notes"`
-	Oldest time.Time `json:"oldest"`
-	Newest time.Time `json:"newest"`
-	Reason string    `json:"reason"`
-}
-
-// add adds one.
-func (n *noteSummary) add(r audit.Record) {
-	if n.Notes == 0 {
-		n.Oldest = r.At
-	}
-	n.Notes, n.Newest, n.Reason = n.Notes+1, r.At, r.Reason
-}
-
-// nilIfEmpty gives them for JSON: nil where there are none.
-func (n *noteSummary) nilIfEmpty() *noteSummary {
-	if n.Notes == 0 {
-		return nil
-	}
-	return n
-}
-
-// exitError is what the command ends with.
-func (f *auditVerification) exitError(quiet error) error {
+// verificationExit returns the error that the command ends with; nil where the audit is intact.
+func (d AuditCommands) verificationExit(v *admin.AuditVerification) error {
 	switch {
-	case f.chainErr != nil, f.lostNotes.Notes > 0:
-		return quiet
-	case f.unknownSignerErr != nil:
+	case v.ChainErr != nil, v.Lost.Notes > 0:
+		return d.ErrAlreadyPrinted
+	case v.UnknownSigner != nil:
 		return exitUnknownSigner
 	}
 	return nil
@@ -84,31 +41,19 @@ said. Where something is signed, this machine has no key and --key names none, t
 the chain is whole, and nobody can tell who signed it.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			trusted, unknown, err := d.trustedKeys(keys)
+			v, err := d.Admin().VerifyAudit(cmd.Context(), keys)
 			if err != nil {
 				return err
 			}
-			return d.withAuditStore(cmd.Context(), func(db *store.DB) error {
-				f, err := verifyAudit(cmd.Context(), db, trusted, keys)
-				if err != nil {
-					return err
-				}
-				switch {
-				case f.Signed > 0:
-					f.unknownSignerErr = unknown
-				case f.chainErr == nil && unknown != nil && !errors.Is(unknown, errNoMachineKey):
-					return unknown
-				}
-				if asJSON {
-					err = d.printVerificationJSON(&f)
-				} else {
-					d.printVerification(&f)
-				}
-				if err != nil {
-					return err
-				}
-				return f.exitError(d.ErrAlreadyPrinted)
-			})
+			if asJSON {
+				err = d.printVerificationJSON(&v)
+			} else {
+				d.printVerification(&v)
+			}
+			if err != nil {
+				return err
+			}
+			return d.verificationExit(&v)
 		},
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY` that may sign checkpoints, in hexadecimal; repeats")
@@ -116,86 +61,9 @@ the chain is whole, and nobody can tell who signed it.`,
 	return cmd
 }
 
-var errNoMachineKey = errors.New("the key of this machine is not there")
-
-// trustedKeys gives the keys that may sign: those that are named, and our own. Where there are none, unknown is why.
-func (d AuditCommands) trustedKeys(named []string) (keys []ed25519.PublicKey, unknown, err error) {
-	for _, text := range named {
-		key, err := audit.ParsePublicKey(text)
-		if err != nil {
-			return nil, nil, admin.UserError("--key: " + err.Error())
-		}
-		keys = append(keys, key)
-	}
-	switch own, err := gateway.AuditPublicKey(d.GatewayConfig()); {
-	case own != nil:
-		keys = append(keys, own)
-	case len(keys) > 0:
-	case err != nil: // settings that cannot be read are an error of the store's too
-		unknown = err
-	default:
-		unknown = errNoMachineKey
-	}
-	return keys, unknown, nil
-}
-
-// verifyAudit goes through the audit. Its error is that of a store that cannot be read at all.
-func verifyAudit(ctx context.Context, db *store.DB, trusted []ed25519.PublicKey,
-	named []string) (f auditVerification, err error) {
-	f.AuditReport, f.chainErr = db.VerifyAudit(ctx, trusted...)
-	if f.chainErr == nil {
-		f.chainErr = checkSigners(f.AuditReport, named)
-	}
-	if f.chainErr != nil {
-		return f, ctx.Err()
-	}
-	for r, err := range db.AuditRecords(ctx, time.Time{}) {
-		if err != nil {
-			return f, err
-		}
-		if r.Kind != string(audit.Note) {
-			continue
-		}
-		l, err := decodeStoredRecord(r)
-		if err != nil {
-			return f, err
-		}
-		switch {
-		case isTornRecordNote(l.Record):
-			f.tornNotes.add(l.Record)
-		case store.IsClockJump(l.Record):
-			f.jumped.add(l.Record)
-		default:
-			f.lostNotes.add(l.Record)
-		}
-	}
-	return f, nil
-}
-
-// isTornRecordNote says whether a note is on the one record in which a process died: what it was of was not answered.
-// More bytes than a record has are several.
-func isTornRecordNote(note audit.Record) bool {
-	const most = 64 << 10
-	return note.Bytes <= most && strings.Contains(note.Reason, "bytes that are no whole record")
-}
-
-// checkSigners wants a checkpoint of one of the keys that are named, where any are, and a beginning that is signed.
-func checkSigners(report store.AuditReport, named []string) error {
-	if len(named) > 0 && report.Loose {
-		return fmt.Errorf("the records before %d were taken out up to a place that no key has signed", report.First)
-	}
-	if len(named) == 0 || slices.ContainsFunc(sortedKeyTexts(report.Keys), func(key string) bool {
-		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, key) })
-	}) {
-		return nil
-	}
-	return errors.New(
-		"nothing is signed by a key that --key names: the checkpoints were taken out, or none is there yet")
-}
-
-func (d AuditCommands) printVerification(f *auditVerification) {
-	if f.chainErr != nil {
-		safetext.Fprintf(d.Out, "✗ audit: %v\n", f.chainErr)
+func (d AuditCommands) printVerification(f *admin.AuditVerification) {
+	if f.ChainErr != nil {
+		safetext.Fprintf(d.Out, "✗ audit: %v\n", f.ChainErr)
 		return
 	}
 	if f.Last == 0 {
@@ -204,15 +72,15 @@ func (d AuditCommands) printVerification(f *auditVerification) {
 	}
 	mark, but := "✓", ""
 	switch {
-	case f.lostNotes.Notes > 0:
+	case f.Lost.Notes > 0:
 		mark, but = "✗", ", but others are lost"
-	case f.unknownSignerErr != nil:
+	case f.UnknownSigner != nil:
 		mark, but = "!", ", but nobody can tell who signed them"
 	}
 	safetext.Fprintf(d.Out, "%s audit: %s, unbroken%s\n", mark, formatCount(f.Records, "record"), but)
-	d.printNoteSummary("records are lost", f.lostNotes)
-	d.printNoteSummary("a process died within a record, which it had not answered for", f.tornNotes)
-	d.printNoteSummary("the store's clock jumped, and no record was removed by age", f.jumped)
+	d.printNoteSummary("records are lost", f.Lost)
+	d.printNoteSummary("a process died within a record, which it had not answered for", f.Torn)
+	d.printNoteSummary("the store's clock jumped, and no record was removed by age", f.ClockJumps)
 	if f.First > 1 {
 		what := "as too old"
 		if f.Loose {
@@ -220,15 +88,15 @@ func (d AuditCommands) printVerification(f *auditVerification) {
 		}
 		safetext.Fprintf(d.Out, "  those before record %d were taken out %s\n", f.First, what)
 	}
-	switch by := strings.Join(sortedKeyTexts(f.Keys), ", "); {
+	switch by := strings.Join(f.KeyTexts(), ", "); {
 	case f.Signed == 0:
 		safetext.Fprintf(d.Out, "  not signed yet, since %s\n", formatLocalTime(f.Unsigned))
-	case f.unknownSignerErr != nil:
+	case f.UnknownSigner != nil:
 		safetext.Fprintf(d.Out, "  up to record %d there are signatures, the last of %s, by whoever has %s\n", f.Signed,
 			formatLocalTime(f.SignedAt), by)
 		safetext.Fprintf(d.Out,
 			"  whose that is nothing here says: %s (drawbridge audit verify --key KEY names the one that may sign)\n",
-			safetext.Line(f.unknownSignerErr.Error()))
+			safetext.Line(f.UnknownSigner.Error()))
 	default:
 		safetext.Fprintf(d.Out, "  signed up to record %d at %s, by %s\n", f.Signed, formatLocalTime(f.SignedAt), by)
 	}
@@ -239,7 +107,7 @@ func (d AuditCommands) printVerification(f *auditVerification) {
 }
 
 // printNoteSummary prints what notes say, and how to read them.
-func (d AuditCommands) printNoteSummary(what string, n noteSummary) {
+func (d AuditCommands) printNoteSummary(what string, n admin.NoteSummary) {
 	if n.Notes == 0 {
 		return
 	}
@@ -262,16 +130,16 @@ type auditVerificationJSON struct {
 	Unknown string `json:"unknown_signer,omitempty"`
 	// Lost are the notes on records that are lost, Torn those on one in which a process died, and ClockJumped those on
 	// a clock that jumped, so that no record was removed by age.
-	Lost        *noteSummary `json:"lost,omitempty"`
-	Torn        *noteSummary `json:"torn,omitempty"`
-	ClockJumped *noteSummary `json:"clock_jumped,omitempty"`
-	Broken      string       `json:"broken,omitempty"`
+	Lost        *admin.NoteSummary `json:"lost,omitempty"`
+	Torn        *admin.NoteSummary `json:"torn,omitempty"`
+	ClockJumped *admin.NoteSummary `json:"clock_jumped,omitempty"`
+	Broken      string             `json:"broken,omitempty"`
 }
 
-func (d AuditCommands) printVerificationJSON(f *auditVerification) error {
+func (d AuditCommands) printVerificationJSON(f *admin.AuditVerification) error {
 	out := auditVerificationJSON{
-		Records: f.Records, First: f.First, Last: f.Last, Signed: f.Signed, Keys: sortedKeyTexts(f.Keys),
-		Lost: f.lostNotes.nilIfEmpty(), Torn: f.tornNotes.nilIfEmpty(), ClockJumped: f.jumped.nilIfEmpty(),
+		Records: f.Records, First: f.First, Last: f.Last, Signed: f.Signed, Keys: f.KeyTexts(),
+		Lost: nilIfEmpty(&f.Lost), Torn: nilIfEmpty(&f.Torn), ClockJumped: nilIfEmpty(&f.ClockJumps),
 	}
 	if f.Signed > 0 {
 		out.SignedAt = &f.SignedAt
@@ -279,20 +147,19 @@ func (d AuditCommands) printVerificationJSON(f *auditVerification) error {
 	if !f.Unsigned.IsZero() {
 		out.Unsigned = &f.Unsigned
 	}
-	if f.unknownSignerErr != nil {
-		out.Unknown = f.unknownSignerErr.Error()
+	if f.UnknownSigner != nil {
+		out.Unknown = f.UnknownSigner.Error()
 	}
-	if f.chainErr != nil {
-		out.Broken = f.chainErr.Error()
+	if f.ChainErr != nil {
+		out.Broken = f.ChainErr.Error()
 	}
 	return PrintJSON(d.Out, out)
 }
 
-func sortedKeyTexts(keys []ed25519.PublicKey) []string {
-	all := make([]string, 0, len(keys))
-	for _, key := range keys {
-		all = append(all, audit.FormatPublicKey(key))
+// nilIfEmpty returns a summary for JSON: nil where it counts no notes.
+func nilIfEmpty(n *admin.NoteSummary) *admin.NoteSummary {
+	if n.Notes == 0 {
+		return nil
 	}
-	slices.Sort(all)
-	return all
+	return n
 }

@@ -4,16 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/spf13/cobra"
 )
 
@@ -21,12 +16,10 @@ import (
 type clientCommands struct {
 	// Out is for what was asked for, Err for everything else.
 	Out, Err io.Writer
-	// OpenIfExists opens the store, nil where there is none yet; Make makes it then.
-	OpenIfExists, OpenOrCreate func(ctx context.Context) (*store.DB, error)
+	// Admin returns the service that keeps the clients.
+	Admin func() *admin.Service
 	// ReloadHub has a running hub look at who may still come in. The error is for a hub that cannot be told.
 	ReloadHub func() error
-	// AdminRecorder has on record who was let in, and who is not any more.
-	AdminRecorder gateway.AdminRecorder
 }
 
 // command is "client", with the commands below it.
@@ -43,18 +36,6 @@ from this machine.`,
 	return cmd
 }
 
-// clientJSON is one as --json shows it.
-type clientJSON struct {
-	Name    string             `json:"name"`
-	Scopes  []drawbridge.Scope `json:"scopes"`
-	Created time.Time          `json:"created,omitzero"`
-	Expires time.Time          `json:"expires,omitzero"`
-	// Used is a day, as 2006-01-02; empty is never.
-	Used string `json:"used,omitempty"`
-	// Token is there when it was just made, and never again.
-	Token string `json:"token,omitempty"`
-}
-
 func (d clientCommands) addCommand() *cobra.Command {
 	var asJSON bool
 	var scopes []string
@@ -69,7 +50,7 @@ servers, or * for everything.`,
   drawbridge client add laptop --scope 'mcp:*'`,
 		Args: exactArgs(1, "the name of one client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := parseNewClient(args[0], scopes, expires, time.Now())
+			c, err := admin.ParseNewClient(args[0], scopes, expires, time.Now())
 			if err != nil {
 				return err
 			}
@@ -83,86 +64,23 @@ servers, or * for everything.`,
 	return cmd
 }
 
-// parseNewClient checks what a person wrote of a client.
-func parseNewClient(name string, scopes []string, expires string, now time.Time) (store.Client, error) {
-	c := store.Client{Name: name}
-	if len(scopes) == 0 {
-		return c, admin.UserError(
-			"client add takes at least one --scope: mcp:NAME for the server NAME, or 'mcp:*' for all")
-	}
-	for _, text := range scopes {
-		server, ok := strings.CutPrefix(text, "mcp:")
-		if text != "*" && (!ok || server != "*" && drawbridge.ServerID(strings.TrimSuffix(server,
-			"*")).Validate() != nil) {
-			return c, admin.UserError(
-				fmt.Sprintf("%q is no scope (mcp:NAME is the server NAME, mcp:* all of them, * everything)", text))
-		}
-		c.Scopes = append(c.Scopes, drawbridge.Scope(text))
-	}
-	if expires == "" {
-		return c, nil
-	}
-	d, err := parseLifetime(expires)
-	if err != nil || d <= 0 {
-		return c, admin.UserError(fmt.Sprintf("--expires %s: want a time such as 90d or 12h", expires))
-	}
-	c.Expires = now.Add(d)
-	return c, nil
-}
-
-// parseLifetime reads a time that may be in days.
-func parseLifetime(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		return time.Duration(n) * 24 * time.Hour, err
-	}
-	return time.ParseDuration(text)
-}
-
-// createClient keeps a client, and shows its token: alone on standard output, where a script takes it from.
-func (d clientCommands) createClient(ctx context.Context, c store.Client, asJSON bool) error {
-	db, err := d.OpenOrCreate(ctx)
+// createClient adds a client and prints its token: alone on standard output, where a script reads it.
+func (d clientCommands) createClient(ctx context.Context, c admin.Client, asJSON bool) error {
+	c, first, err := d.Admin().AddClient(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	first, err := db.HasClients(ctx)
-	if err != nil {
-		return err
-	}
-	token, hash := gateway.NewClientToken()
-	act := gateway.AdminAction{Command: "client add", Subject: c.Name, Detail: joinScopes(c.Scopes) + ", " +
-		formatExpiry(c.Expires)}
-	if err := d.AdminRecorder.Run(act, func() error { return db.AddClient(ctx, c, hash) }); err != nil {
-		return err
-	}
-	if !first {
+	if first {
 		fmt.Fprintln(d.Err, "From now on everybody needs a token who comes by HTTP, also from this machine.")
 	}
 	if asJSON {
-		return PrintJSON(d.Out, clientJSON{Name: c.Name, Scopes: c.Scopes, Expires: c.Expires.UTC(),
-			Token: token.Reveal()})
+		c.Expires = c.Expires.UTC()
+		return PrintJSON(d.Out, c)
 	}
-	safetext.Fprintf(d.Err, "Client %q holds %s, %s. Its token is shown this once:\n", c.Name, joinScopes(c.Scopes),
-		formatExpiry(c.Expires))
-	_, err = safetext.Fprintln(d.Out, token.Reveal())
+	safetext.Fprintf(d.Err, "Client %q holds %s, %s. Its token is shown this once:\n", c.Name, c.ScopesText(),
+		c.ExpiryText())
+	_, err = safetext.Fprintln(d.Out, c.Token)
 	return err
-}
-
-func joinScopes(scopes []drawbridge.Scope) string {
-	words := make([]string, len(scopes))
-	for i, s := range scopes {
-		words[i] = string(s)
-	}
-	return strings.Join(words, ", ")
-}
-
-// formatExpiry says until when a token counts.
-func formatExpiry(expires time.Time) string {
-	if expires.IsZero() {
-		return "without an end"
-	}
-	return "until " + formatLocalTime(expires)
 }
 
 func (d clientCommands) listCommand() *cobra.Command {
@@ -172,7 +90,7 @@ func (d clientCommands) listCommand() *cobra.Command {
 		Short: "Show the clients that have tokens, and when they came last",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, err := d.readClients(cmd.Context())
+			all, err := d.Admin().Clients(cmd.Context())
 			switch {
 			case err != nil:
 				return err
@@ -189,26 +107,7 @@ func (d clientCommands) listCommand() *cobra.Command {
 	return cmd
 }
 
-// readClients reads the clients, of which there are none where there is no store.
-func (d clientCommands) readClients(ctx context.Context) ([]clientJSON, error) {
-	all := []clientJSON{}
-	db, err := d.OpenIfExists(ctx)
-	if err != nil || db == nil {
-		return all, err
-	}
-	defer db.Close()
-	kept, err := db.Clients(ctx)
-	for _, c := range kept {
-		one := clientJSON{Name: c.Name, Scopes: c.Scopes, Created: c.Created, Expires: c.Expires}
-		if !c.Used.IsZero() {
-			one.Used = c.Used.Format(time.DateOnly)
-		}
-		all = append(all, one)
-	}
-	return all, err
-}
-
-func printClients(w io.Writer, all []clientJSON, now time.Time) error {
+func printClients(w io.Writer, all []admin.Client, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "CLIENT\tSCOPES\tCREATED\tEXPIRES\tLAST USED")
 	for _, c := range all {
@@ -223,7 +122,7 @@ func printClients(w io.Writer, all []clientJSON, now time.Time) error {
 		if used == "" {
 			used = "never"
 		}
-		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", c.Name, joinScopes(c.Scopes),
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.ScopesText(),
 			formatLocalTime(c.Created), end, used)
 	}
 	return tw.Flush()
@@ -237,33 +136,14 @@ func (d clientCommands) removeCommand() *cobra.Command {
 		Example: "  drawbridge client remove ci",
 		Args:    exactArgs(1, "the name of one client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			db, err := d.OpenIfExists(cmd.Context())
-			switch {
-			case err != nil:
-				return err
-			case db == nil:
-				return clientNotFoundError(args[0])
-			}
-			defer db.Close()
-			err = d.AdminRecorder.Run(gateway.AdminAction{Command: "client remove", Subject: args[0]}, func() error {
-				removed, err := db.RemoveClient(cmd.Context(), args[0])
-				if err == nil && !removed {
-					return clientNotFoundError(args[0])
-				}
-				return err
-			})
-			if err != nil {
+			if err := d.Admin().RemoveClient(cmd.Context(), args[0]); err != nil {
 				return err
 			}
 			if err := d.ReloadHub(); err != nil {
 				safetext.Fprintf(d.Err, "the hub was not told, and notices within half a minute: %v\n", err)
 			}
-			_, err = safetext.Fprintf(d.Out, "Removed client %q\n", args[0])
+			_, err := safetext.Fprintf(d.Out, "Removed client %q\n", args[0])
 			return err
 		},
 	}
-}
-
-func clientNotFoundError(name string) error {
-	return fmt.Errorf("there is no client %q (drawbridge client list)", name)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/spf13/cobra"
 )
 
@@ -65,7 +63,7 @@ func (a *app) disconnectCommand() *cobra.Command {
 		Long: `Take Drawbridge out of a client's own configuration again. A file that nobody has edited since
 "drawbridge connect" becomes what it was, to the byte; in one that somebody has, the edits stay.`,
 		Example: "  drawbridge disconnect cursor",
-		Args:    exactArgsWrapper(1, "the id of one client"),
+		Args:    exactArgs(1, "the id of one client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.disconnectClient(cmd.Context(), args[0], o)
 		},
@@ -86,7 +84,7 @@ func maxOneArg(what string) cobra.PositionalArgs {
 		if len(args) <= 1 {
 			return nil
 		}
-		return exactArgsWrapper(1, what)(cmd, args)
+		return exactArgs(1, what)(cmd, args)
 	}
 }
 
@@ -129,7 +127,7 @@ func (a *app) clientStates() []clientState {
 func (a *app) listClients(asJSON bool) error {
 	states := a.clientStates()
 	if asJSON {
-		return printJSONWrapper(a.Out, states)
+		return PrintJSON(a.Out, states)
 	}
 	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "CLIENT\tNAME\tCONNECTED\tFILE")
@@ -252,7 +250,7 @@ func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o c
 	switch {
 	case o.asJSON:
 		shown := connectReport{plan.Client.ID, plan.Path, append([]string{}, plan.Changes...), plan.Diff, done}
-		if err := printJSONWrapper(a.Out, shown); err != nil {
+		if err := PrintJSON(a.Out, shown); err != nil {
 			return done, err
 		}
 	case plan.IsEmpty():
@@ -282,12 +280,9 @@ func (a *app) clientEntry() (config.ClientEntry, error) {
 		e.Args = append(e.Args, "--mcp", path)
 	}
 	if a.storeLocation != "" {
-		location, err := store.CheckLocation(a.storeLocation)
+		location, err := admin.StoreArgument(a.storeLocation, a.Dir)
 		if err != nil {
 			return e, err
-		}
-		if !strings.Contains(location, "://") && location != gateway.MemoryStore && !filepath.IsAbs(location) {
-			location = filepath.Join(a.Dir, location)
 		}
 		e.Args = append(e.Args, "--store", location)
 	}
@@ -345,7 +340,7 @@ const firstListingTimeout = time.Minute
 
 // listNewServers lists the servers that were never listed, once: a client offers only what the first list has.
 func (a *app) listNewServers(ctx context.Context, client string) {
-	rows, list, err := a.readServerStatuses(ctx, false)
+	rows, list, err := a.adminService().ServerStatuses(ctx, false)
 	if err != nil {
 		return // connect has read all this before
 	}
@@ -361,7 +356,7 @@ func (a *app) listNewServers(ctx context.Context, client string) {
 	if len(fresh) == 0 {
 		return
 	}
-	safetext.Fprintf(a.Err, "listing %s once, so that the first turn of %s has the tools…\n", formatIntCount(len(fresh),
+	safetext.Fprintf(a.Err, "listing %s once, so that the first turn of %s has the tools…\n", formatCount(len(fresh),
 		"server"), client)
 	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
 		wait, cancel := context.WithTimeout(ctx, firstListingTimeout)
@@ -386,6 +381,6 @@ func (a *app) printListingResult(s drawbridge.ServerStatus) {
 	case s.Listed.IsZero():
 		safetext.Fprintf(a.Err, "  %s does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
 	default:
-		safetext.Fprintf(a.Err, "  %s: %s\n", s.Server, formatIntCount(s.Cards, "tool"))
+		safetext.Fprintf(a.Err, "  %s: %s\n", s.Server, formatCount(s.Cards, "tool"))
 	}
 }

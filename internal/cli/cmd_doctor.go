@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
@@ -12,10 +11,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/spf13/cobra"
 )
 
@@ -32,7 +31,7 @@ The exit code is 1 when there is a problem, and 0 when there are at most notes.`
 		Example: `  drawbridge doctor
   drawbridge doctor --probe        and start every server once
   drawbridge doctor --json | jq .problems`,
-		Args: exactArgsWrapper(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.runDoctor(cmd.Context(), probe, asJSON)
 		},
@@ -76,7 +75,7 @@ func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
 	c.OK = len(c.Problems) == 0
 	if !asJSON {
 		a.printDoctorReport(c)
-	} else if err := printJSONWrapper(a.Out, c); err != nil {
+	} else if err := PrintJSON(a.Out, c); err != nil {
 		return err
 	}
 	if !c.OK {
@@ -99,19 +98,18 @@ func errorFinding(about string, err error) doctor.Finding {
 func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Configuration, probe bool) error {
 	p := doctor.Input{Set: set, Environ: a.Environ, Secrets: a.vaultSecrets(),
 		Tip: func(fault string) string { return FaultTip(errors.New(fault)) }}
-	db, err := a.openStore(ctx, set)
-	none, isNone := errors.AsType[*noStoreError](err)
+	report, err := a.adminService().InspectStore(ctx, set)
+	none, isNone := errors.AsType[*admin.NoStoreError](err)
+	unopened := report.Location == "" && err != nil && !isNone
+	if !isNone && !unopened {
+		a.addStoreReport(c, report, &p)
+	}
 	switch {
 	case isNone:
 		c.AddNote(doctor.Finding{About: "the store", Text: "there is none yet; the first start makes it",
-			Source: none.location})
+			Source: none.Location})
 	case err != nil:
 		c.AddProblem(errorFinding("the store", err))
-	default:
-		defer db.Close()
-		if err := a.examineStore(ctx, c, db, &p); err != nil {
-			c.AddProblem(errorFinding("the store", err))
-		}
 	}
 	if probe {
 		p.Statuses = nil // what is remembered of faults is out of date
@@ -123,56 +121,27 @@ func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Con
 		a.vaultSecrets(), probe) {
 		c.addModelCheck(m)
 	}
-	if !probe || err != nil && !isNone {
+	if !probe || unopened {
 		return nil
 	}
 	return a.probeServers(ctx, c)
 }
 
-// examineStore checks the store, and reads from it what is remembered of servers.
-func (a *app) examineStore(ctx context.Context, c *doctorReport, db *store.DB, p *doctor.Input) error {
-	location, err := gateway.StoreLocation(a.storeLocation, p.Set.Settings, a.Env)
-	if err != nil {
-		return err
+// addStoreReport adds the findings of an examined store, and what the store holds on servers to p.
+func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *doctor.Input) {
+	c.Store = report.Location
+	c.CheckStoreWritable(report.Location)
+	for _, b := range report.Broken {
+		c.AddProblem(doctor.Finding{
+			About: "the store", Source: report.Location,
+			Text: fmt.Sprintf("the record of %q is broken: %v", b.Stream, b.Err),
+			Fix:  "keep a copy of the store; with --store, or without this file, a new record begins",
+		})
 	}
-	if u, err := url.Parse(location); err == nil && strings.Contains(location, "://") {
-		location = u.Redacted()
+	p.Statuses, p.Rejected = report.Statuses, report.Rejected
+	for i, t := range report.Trust {
+		c.CheckTrust(p.Set.Servers[i], t)
 	}
-	c.Store = location
-	c.CheckStoreWritable(location)
-	streams, err := db.LedgerStreams(ctx)
-	if err != nil {
-		return err
-	}
-	for _, stream := range streams {
-		if _, err := verifyLedgerStream(ctx, db, stream); err != nil {
-			c.AddProblem(doctor.Finding{
-				About: "the store", Source: location, Text: fmt.Sprintf("the record of %q is broken: %v", stream, err),
-				Fix: "keep a copy of the store; with --store, or without this file, a new record begins",
-			})
-		}
-	}
-	mounts, err := db.MountsOf(ctx, config.ServerHashes(p.Set.Servers))
-	if err != nil {
-		return err
-	}
-	trust, err := gateway.ReadTrustRecords(ctx, db, p.Set.Settings)
-	if err != nil {
-		return err
-	}
-	for _, s := range p.Set.Servers {
-		p.Statuses = append(p.Statuses, serverStatus(s, mounts[s.Hash]))
-		c.CheckTrust(s, trustOfServer(trust, s))
-	}
-	approvals, err := db.RowApprovals(ctx)
-	if err != nil {
-		return err
-	}
-	p.Rejected = func(s config.Server) bool {
-		decided, ok := approvals.Find(s)
-		return ok && !decided.Approved && decided.Hash == s.Hash
-	}
-	return nil
 }
 
 // examineVectors asks the place that the settings name for vectors.
@@ -352,11 +321,11 @@ func (a *app) printDoctorReport(c *doctorReport) {
 		a.printFinding("✗", f)
 	}
 	if c.OK {
-		safetext.Fprintf(a.Out, "✓ no problems, %s\n", formatIntCount(len(c.Notes), "note"))
+		safetext.Fprintf(a.Out, "✓ no problems, %s\n", formatCount(len(c.Notes), "note"))
 		return
 	}
-	safetext.Fprintf(a.Out, "%s, %s\n", formatIntCount(len(c.Problems), "problem"),
-		formatIntCount(len(c.Notes), "note"))
+	safetext.Fprintf(a.Out, "%s, %s\n", formatCount(len(c.Problems), "problem"),
+		formatCount(len(c.Notes), "note"))
 }
 
 func (a *app) printFinding(mark string, f doctor.Finding) {

@@ -46,7 +46,7 @@ row refers to them then. At a terminal that is asked; else --secrets move does i
   drawbridge import --from cursor --yes      without asking
   drawbridge import --yes --secrets move     and with secrets in the keychain
   drawbridge import --dry-run --json`,
-		Args: exactArgsWrapper(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(a.configPaths) > 0 {
 				return usageError{errors.New("import writes to your own mcp.json: --mcp has no place here")}
@@ -117,7 +117,7 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	take := fresh > 0 && !o.dryRun && o.yes
 	asked := fresh > 0 && !o.dryRun && !o.yes && !o.asJSON && a.isInteractive()
 	if asked {
-		take = a.confirmDefaultNo(ctx, fmt.Sprintf("Take over %s into %s?", formatIntCount(fresh, "server"),
+		take = a.confirmDefaultNo(ctx, fmt.Sprintf("Take over %s into %s?", formatCount(fresh, "server"),
 			a.abbreviateHome(file)))
 	}
 	if take {
@@ -126,7 +126,7 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 		}
 	}
 	if o.asJSON {
-		err = printJSONWrapper(a.Out, found)
+		err = PrintJSON(a.Out, found)
 	} else {
 		a.printImportResult(found, fresh, o)
 	}
@@ -213,22 +213,14 @@ func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
 	case fresh == 0:
 		fmt.Fprintln(a.Out, "nothing is new: nothing was changed")
 	case len(found.Taken) > 0:
-		safetext.Fprintf(a.Out, "✓ %s taken over into %s\n", formatIntCount(len(found.Taken), "server"),
+		safetext.Fprintf(a.Out, "✓ %s taken over into %s\n", formatCount(len(found.Taken), "server"),
 			a.abbreviateHome(found.File))
 		a.printMovedSecrets(found)
 		fmt.Fprintln(a.Out, "next: drawbridge connect CLIENT")
 	case o.dryRun || !a.isInteractive():
 		safetext.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n",
-			formatIntCount(fresh, "server"))
+			formatCount(fresh, "server"))
 	default:
 		fmt.Fprintln(a.Out, "nothing was changed")
 	}
-}
-
-// formatIntCount says how many there are of something.
-func formatIntCount(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -72,13 +72,13 @@ func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, rows []conf
 	if v, err := a.openVault(); err == nil && v.KeyLocation() != secrets.InKeychain {
 		to = "sealed files (no keychain keeps their key)"
 	}
-	return a.confirm(ctx, fmt.Sprintf("Move %s to %s? [Y/n] ", formatIntCount(n, "secret"), to), true)
+	return a.confirm(ctx, fmt.Sprintf("Move %s to %s? [Y/n] ", formatCount(n, "secret"), to), true)
 }
 
 // printMovedSecrets says where the secrets of what was taken over are.
 func (a *app) printMovedSecrets(found importReport) {
 	if len(found.Kept) > 0 {
-		safetext.Fprintf(a.Out, "✓ %s moved out of it: %s\n", formatIntCount(len(found.Kept), "secret"),
+		safetext.Fprintf(a.Out, "✓ %s moved out of it: %s\n", formatCount(len(found.Kept), "secret"),
 			strings.Join(found.Kept, ", "))
 		a.printSecretLocation()
 		return

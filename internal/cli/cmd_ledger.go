@@ -12,7 +12,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/spf13/cobra"
 )
@@ -20,8 +19,8 @@ import (
 // A ledgerCommands is where the commands are typed.
 type ledgerCommands struct {
 	Out, Err io.Writer
-	// WithStore opens the store and hands over its journal, with the stream that the flags mean.
-	WithStore func(ctx context.Context, work func(db *store.DB, stream string) error) error
+	// Admin returns the service that reads the ledger.
+	Admin func() *admin.Service
 	// ErrAlreadyPrinted ends a command that was not done and has said so.
 	ErrAlreadyPrinted error
 }
@@ -36,6 +35,16 @@ in the store: the usual files one, and each set of --mcp files another.`,
 	}
 	cmd.AddCommand(d.logCommand(), d.showCommand(), d.verifyCommand(), d.atCommand())
 	return cmd
+}
+
+// withLedger opens the ledger for work.
+func (d ledgerCommands) withLedger(ctx context.Context, work func(*admin.Ledger) error) error {
+	l, err := d.Admin().OpenLedger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return work(l)
 }
 
 // ledgerEntryJSON is an entry as --json prints it.
@@ -68,13 +77,13 @@ func (d ledgerCommands) logCommand() *cobra.Command {
 		Short: "Print the events, oldest first",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return d.WithStore(cmd.Context(), func(db *store.DB, stream string) error {
-				entries, err := db.Replay(cmd.Context(), stream)
+			return d.withLedger(cmd.Context(), func(l *admin.Ledger) error {
+				entries, err := l.Entries(cmd.Context())
 				if err != nil {
 					return err
 				}
 				if len(entries) == 0 {
-					return d.printOtherStreams(cmd.Context(), db, stream)
+					return d.printOtherStreams(cmd.Context(), l)
 				}
 				if limit > 0 && len(entries) > limit {
 					entries = entries[len(entries)-limit:]
@@ -89,12 +98,12 @@ func (d ledgerCommands) logCommand() *cobra.Command {
 }
 
 // printOtherStreams says that this deck has no events, and which decks of the store have some.
-func (d ledgerCommands) printOtherStreams(ctx context.Context, db *store.DB, stream string) error {
-	streams, err := db.LedgerStreams(ctx)
+func (d ledgerCommands) printOtherStreams(ctx context.Context, l *admin.Ledger) error {
+	streams, err := l.Streams(ctx)
 	if err != nil {
 		return err
 	}
-	safetext.Fprintf(d.Err, "the deck %q has no events yet\n", stream)
+	safetext.Fprintf(d.Err, "the deck %q has no events yet\n", l.Stream)
 	if len(streams) > 0 {
 		safetext.Fprintf(d.Err, "this store has events of: %s (name the same --mcp files)\n",
 			strings.Join(streams, ", "))
@@ -130,8 +139,8 @@ func (d ledgerCommands) showCommand() *cobra.Command {
 		Example: "  drawbridge ledger show 12\n  drawbridge ledger show bk_729650ff4b89b19bc3a9ef3f8260cb7b",
 		Args:    exactArgs(1, "the number or the key of an event"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.WithStore(cmd.Context(), func(db *store.DB, stream string) error {
-				entries, err := db.Replay(cmd.Context(), stream)
+			return d.withLedger(cmd.Context(), func(l *admin.Ledger) error {
+				entries, err := l.Entries(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -143,7 +152,7 @@ func (d ledgerCommands) showCommand() *cobra.Command {
 					}
 				}
 				if len(found) == 0 {
-					return fmt.Errorf("the deck %q has no event %s (drawbridge ledger log)", stream, args[0])
+					return fmt.Errorf("the deck %q has no event %s (drawbridge ledger log)", l.Stream, args[0])
 				}
 				return PrintJSON(d.Out, found)
 			})
@@ -158,14 +167,14 @@ func (d ledgerCommands) verifyCommand() *cobra.Command {
 		Long:  "Check the hash chain of every deck in the store. The first record that is missing, torn or edited is named, and the exit code is 1.",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return d.WithStore(cmd.Context(), func(db *store.DB, _ string) error {
-				streams, err := db.LedgerStreams(cmd.Context())
+			return d.withLedger(cmd.Context(), func(l *admin.Ledger) error {
+				streams, err := l.Streams(cmd.Context())
 				if err != nil {
 					return err
 				}
 				broken := false
 				for _, stream := range streams {
-					n, err := verifyLedgerStream(cmd.Context(), db, stream)
+					n, err := l.Verify(cmd.Context(), stream)
 					if err != nil {
 						broken = true
 						safetext.Fprintf(d.Out, "✗ %s: %v\n", stream, err)
@@ -201,13 +210,13 @@ time, an RFC 3339 time, or how long ago (2h, 15m).`,
 			if err != nil {
 				return admin.UserError(err.Error())
 			}
-			return d.WithStore(cmd.Context(), func(db *store.DB, stream string) error {
-				entries, err := db.Replay(cmd.Context(), stream)
+			return d.withLedger(cmd.Context(), func(l *admin.Ledger) error {
+				entries, err := l.Entries(cmd.Context())
 				if err != nil {
 					return err
 				}
 				if len(entries) == 0 {
-					return d.printOtherStreams(cmd.Context(), db, stream)
+					return d.printOtherStreams(cmd.Context(), l)
 				}
 				return d.printDeck(ledger.FromLog(entries).SnapshotAt(at), asJSON)
 			})
@@ -232,21 +241,4 @@ func (d ledgerCommands) printDeck(s ledger.Snapshot, asJSON bool) error {
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", e.Server, e.Card.Tool, formatLocalTime(e.At), e.Key)
 	}
 	return tw.Flush()
-}
-
-// verifyLedgerStream checks one stream, and what is kept of what it comes to, and counts its records.
-func verifyLedgerStream(ctx context.Context, db *store.DB, stream string) (int, error) {
-	n := 0
-	err := ledger.VerifyChains(func(yield func(ledger.Record, error) bool) {
-		for r, err := range db.LedgerRecords(ctx, stream) {
-			n++
-			if !yield(r, err) {
-				return
-			}
-		}
-	})
-	if err == nil {
-		err = db.VerifySavedFold(ctx, stream)
-	}
-	return n, err
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,9 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 )
@@ -40,19 +37,19 @@ func (a *app) mcpListCommand() *cobra.Command {
 		Example: `  drawbridge mcp list
   drawbridge mcp list --all
   drawbridge mcp list --json | jq '.[] | select(.phase == "faulted")'`,
-		Args: exactArgsWrapper(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			rows, list, err := a.readServerStatuses(cmd.Context(), all)
+			rows, list, err := a.adminService().ServerStatuses(cmd.Context(), all)
 			if err != nil {
 				return err
 			}
-			credentials, err := a.loadCredentialStates(effectiveRows(list))
+			credentials, err := a.loadCredentialStates(list.InForce())
 			if err != nil {
 				return err
 			}
 			servers := credentials.annotateStatuses(rows)
 			if asJSON {
-				return printJSONWrapper(a.Out, servers)
+				return PrintJSON(a.Out, servers)
 			}
 			for _, w := range list.Warnings {
 				safetext.Fprintln(a.Err, w)
@@ -72,102 +69,6 @@ func (a *app) mcpListCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "show also what is disabled, and what an earlier definition shadows")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-// readServerStatuses joins what is configured with what the store remembers of it.
-func (a *app) readServerStatuses(ctx context.Context, all bool) ([]drawbridge.ServerStatus, admin.ListResult, error) {
-	list, err := a.adminService().ListServers(ctx, all)
-	if err != nil {
-		return nil, list, err
-	}
-	mounts, trust, err := a.readStoredState(ctx, config.Configuration{Settings: list.Settings,
-		Servers: effectiveRows(list)})
-	if err != nil {
-		return nil, list, err
-	}
-	rows := make([]drawbridge.ServerStatus, 0, len(list.Entries))
-	for _, e := range list.Entries {
-		var m store.MountRecord
-		if !e.Shadowed {
-			m = mounts[e.Server.Hash]
-		}
-		row := serverStatus(e.Server, m)
-		if e.Shadowed {
-			row.Phase, row.Reason = e.Phase, e.Reason
-		} else if e.Server.Phase == drawbridge.Idle {
-			row = row.WithTrust(trustOfServer(trust, e.Server))
-		}
-		rows = append(rows, row)
-	}
-	return rows, list, nil
-}
-
-// effectiveRows gives the rows of a list that count.
-func effectiveRows(list admin.ListResult) (rows []config.Server) {
-	for _, e := range list.Entries {
-		if !e.Shadowed {
-			rows = append(rows, e.Server)
-		}
-	}
-	return rows
-}
-
-// readStoredState is what the store remembers of servers, and how far they are trusted: nothing where there is no
-// store yet.
-func (a *app) readStoredState(ctx context.Context, set config.Configuration) (map[string]store.MountRecord,
-	*gateway.TrustRecords, error) {
-	db, err := a.openStore(ctx, set)
-	if _, none := errors.AsType[*noStoreError](err); none {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	defer db.Close()
-	trust, err := gateway.ReadTrustRecords(ctx, db, set.Settings)
-	if err != nil {
-		return nil, nil, err
-	}
-	mounts, err := db.MountsOf(ctx, config.ServerHashes(set.Servers))
-	return mounts, trust, err
-}
-
-// serverStatus is the status of a configured row: what a living process last said of it, else what is stored.
-func serverStatus(s config.Server, m store.MountRecord) drawbridge.ServerStatus {
-	row := drawbridge.ServerStatus{Server: s.ID, Phase: s.Phase, Transport: s.Transport(),
-		Era: drawbridge.ProtocolEra(0).String()}
-	if m.Status != nil {
-		row = *m.Status
-		if !processExists(m.Owner) {
-			row.Phase, row.SignIn = phaseAfterExit(row), "" // nobody waits there any more
-		}
-	}
-	if m.Listing != nil {
-		row.Era, row.Listed = m.Listing.Era.String(), m.Listing.ListedAt
-		row.Cards, row.Prompts = len(m.Listing.Tools), len(m.Listing.Prompts)
-		row.Resources, row.Templates = len(m.Listing.Resources), len(m.Listing.Templates)
-	}
-	var vetted gateway.VettedRecord
-	if json.Unmarshal(m.Vetted, &vetted) == nil { // nil is none, and says nothing
-		row.Cards, row.Notes = vetted.Cards, append(row.Notes, vetted.Notes...)
-	}
-	if s.Phase != drawbridge.Idle {
-		row.Phase, row.Reason = s.Phase, s.Reason
-	}
-	row.Source = s.Origin.String()
-	return row
-}
-
-// phaseAfterExit is the phase of a server whose process is gone with ours: faulted where that is how it was, or was
-// about to be once more; one that wanted a sign-in wants it still.
-func phaseAfterExit(last drawbridge.ServerStatus) drawbridge.ServerPhase {
-	if last.Phase == drawbridge.NeedsSignIn {
-		return last.Phase
-	}
-	if last.Phase == drawbridge.Faulted || last.Phase == drawbridge.Connecting && last.Fault != "" {
-		return drawbridge.Faulted
-	}
-	return drawbridge.Idle
 }
 
 func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
@@ -229,7 +130,7 @@ func (a *app) mcpTestCommand() *cobra.Command {
 		Use:     "test NAME",
 		Short:   "Start one server, list it, and say how that went",
 		Example: "  drawbridge mcp test github",
-		Args:    exactArgsWrapper(1, "the name of one server"),
+		Args:    exactArgs(1, "the name of one server"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.testServer(cmd.Context(), drawbridge.ServerID(args[0]), asJSON)
 		},
@@ -277,7 +178,7 @@ func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, asJSON boo
 		status.Phase, status.SignIn = drawbridge.NeedsSignIn, c.URL // whatever became of it at the end of everything
 	}
 	if asJSON {
-		err = printJSONWrapper(a.Out, status)
+		err = PrintJSON(a.Out, status)
 	} else {
 		row, _ := roll.Lookup(id)
 		err = a.printTestResult(row, listing, status, fault)

@@ -141,7 +141,7 @@ func (a *app) printChanges(changes []admin.Change, asJSON bool) error {
 		if changes == nil {
 			changes = []admin.Change{}
 		}
-		return printJSONWrapper(a.Out, changes)
+		return PrintJSON(a.Out, changes)
 	}
 	for _, c := range changes {
 		if err := a.printChange(c, false); err != nil {

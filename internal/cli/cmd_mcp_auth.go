@@ -59,7 +59,7 @@ func (w *signInFlags) register(cmd *cobra.Command) {
 
 func (d signInCommands) authCommand() *cobra.Command {
 	var w signInFlags
-	cmd := d.withServerArg(&cobra.Command{
+	cmd := withServerArg(&cobra.Command{
 		Use:     "auth NAME",
 		Aliases: []string{"login"},
 		Short:   "Sign in at a server that wants to know who asks",
@@ -81,7 +81,7 @@ it within a second.`,
 
 func (d signInCommands) reauthCommand() *cobra.Command {
 	w := signInFlags{SignInRequest: admin.SignInRequest{Reauthenticate: true}}
-	cmd := d.withServerArg(&cobra.Command{
+	cmd := withServerArg(&cobra.Command{
 		Use:     "reauth NAME",
 		Short:   "Sign in anew: what is kept is replaced once that worked",
 		Example: "  drawbridge mcp reauth github",
@@ -92,21 +92,13 @@ func (d signInCommands) reauthCommand() *cobra.Command {
 
 func (d signInCommands) unauthCommand() *cobra.Command {
 	var asJSON bool
-	cmd := d.withServerArg(&cobra.Command{
+	cmd := withServerArg(&cobra.Command{
 		Use:     "unauth NAME",
 		Aliases: []string{"logout"},
 		Short:   "Sign out: what is kept is removed, and revoked",
 		Example: "  drawbridge mcp unauth github",
 	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signOut(ctx, id, asJSON) })
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
-// withServerArg is a command about one server by its name.
-func (d signInCommands) withServerArg(cmd *cobra.Command, act func(context.Context,
-	drawbridge.ServerID) error) *cobra.Command {
-	cmd.Args = exactArgs(1, "the name of one server")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return act(cmd.Context(), drawbridge.ServerID(args[0])) }
 	return cmd
 }
 

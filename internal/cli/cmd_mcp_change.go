@@ -18,7 +18,7 @@ import (
 func (a *app) adminService() *admin.Service {
 	return admin.New(admin.Options{ConfigOptions: a.configOptions(), Store: a.storeLocation,
 		CommandPrefix: "drawbridge mcp", Environ: a.Environ, Secrets: a.vaultSecrets(),
-		ReloadServers: a.reloadHubIfRunning, AdminRecorder: a.recordAction})
+		ReloadServers: a.reloadHubIfRunning, AdminRecorder: a.recordAction, Gateway: a.gatewayConfig()})
 }
 
 // reloadHubIfRunning has the running hub take a change over, and says what that came to.
@@ -61,7 +61,7 @@ func toErrors(texts []string) (all []error) {
 // printChange says what became of a server: the outcome in one line, and what else there is to know on standard error.
 func (a *app) printChange(c admin.Change, asJSON bool) error {
 	if asJSON {
-		return printJSONWrapper(a.Out, c)
+		return PrintJSON(a.Out, c)
 	}
 	a.printChangeNotes(c)
 	_, err := safetext.Fprintln(a.Out, c)
@@ -87,7 +87,7 @@ func (a *app) printChangeNotes(c admin.Change) {
 
 // withServerArg is a command about one server by its name.
 func withServerArg(cmd *cobra.Command, act func(ctx context.Context, id drawbridge.ServerID) error) *cobra.Command {
-	cmd.Args = exactArgsWrapper(1, "the name of one server")
+	cmd.Args = exactArgs(1, "the name of one server")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return act(cmd.Context(), drawbridge.ServerID(args[0])) }
 	return cmd
 }
@@ -169,7 +169,7 @@ func (a *app) mcpReloadCommand() *cobra.Command {
 		Long: `Have the running hub read the configuration again. It does so by itself when a file
 changes; only the servers whose rows changed are started anew. The connected ones are asked
 what they list now.`,
-		Args: exactArgsWrapper(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := a.relistHub()
 			if errors.Is(err, hub.ErrNoHub) {
@@ -179,7 +179,7 @@ what they list now.`,
 				return fmt.Errorf("reload: %w", err)
 			}
 			if asJSON {
-				return printJSONWrapper(a.Out, map[string]string{"live": text})
+				return PrintJSON(a.Out, map[string]string{"live": text})
 			}
 			_, err = safetext.Fprintln(a.Out, text)
 			return err

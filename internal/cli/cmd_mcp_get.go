@@ -28,7 +28,7 @@ may be a secret is not shown.`,
 			return err
 		}
 		if asJSON {
-			return printJSONWrapper(a.Out, d)
+			return PrintJSON(a.Out, d)
 		}
 		printServerEntry(a.Out, d.ServerEntry)
 		for _, e := range d.Others {

@@ -24,7 +24,7 @@ func (a *app) psCommand() *cobra.Command {
 		Long: `Show what runs: the hub, which is the one process of yours that holds the servers; the clients
 that it serves; and the servers, with their processes, their memory, and about how many tokens
 their definitions cost a model that is given all of them.`,
-		Args: exactArgsWrapper(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			state, err := hub.ReadState(a.hubOptions())
 			none := errors.Is(err, hub.ErrNoHub)
@@ -38,7 +38,7 @@ their definitions cost a model that is given all of them.`,
 			case err != nil:
 				return err
 			case asJSON:
-				return printJSONWrapper(a.Out, state)
+				return PrintJSON(a.Out, state)
 			}
 			return a.printHubState(state)
 		},
@@ -121,7 +121,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Long: `Print the last lines that a server wrote to standard error: from the hub, or where none runs
 the last that are remembered. With -f each new line follows, until Ctrl-C.`,
 		Example: "  drawbridge logs -f github",
-		Args:    exactArgsWrapper(1, "the name of one server"),
+		Args:    exactArgs(1, "the name of one server"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.printLogs(cmd.Context(), drawbridge.ServerID(args[0]), follow)
 		},
@@ -140,7 +140,7 @@ func (a *app) printLogs(ctx context.Context, id drawbridge.ServerID, follow bool
 	if !elsewhere && !errors.Is(err, hub.ErrNoHub) {
 		return err
 	}
-	rows, _, err := a.readServerStatuses(ctx, true)
+	rows, _, err := a.adminService().ServerStatuses(ctx, true)
 	if err != nil {
 		return err
 	}

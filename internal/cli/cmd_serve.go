@@ -34,7 +34,7 @@ own, see drawbridge client; or by access tokens of the issuer in drawbridge.toml
   drawbridge serve --http 127.0.0.1:7862
   drawbridge serve --http 0.0.0.0:7862 --token-file ~/.drawbridge-token
   drawbridge serve --mcp ./mcp.json --naming bare`,
-		Args: exactArgsWrapper(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			token, err := a.readBearerToken(tokenFile)
 			if err != nil {

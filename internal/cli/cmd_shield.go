@@ -13,7 +13,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/spf13/cobra"
 )
 
@@ -41,11 +40,6 @@ type shieldCommands struct {
 	// ListItems gives what is mounted, of one server or of all, and those of which nothing could be had; an unknown
 	// server is an error.
 	ListItems func(ctx context.Context, server drawbridge.ServerID) ([]serverItem, []unlistedServer, error)
-	// ReadTrust gives how far each server is trusted, after forgiving the one that is named; nil where nobody keeps an
-	// account.
-	ReadTrust func(ctx context.Context, reset drawbridge.ServerID) ([]serverTrust, error)
-	// OpenIfExists opens the store, nil where there is none yet.
-	OpenIfExists func(ctx context.Context) (*store.DB, error)
 	// Admin gives what a person may decide with.
 	Admin func() *admin.Service
 	// IsInteractive says whether there is a person who can be asked, Confirm asks for a yes.

@@ -3,35 +3,14 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/spf13/cobra"
 )
-
-// heldResultJSON is one as --json prints it.
-type heldResultJSON struct {
-	ID     string              `json:"id"`
-	At     time.Time           `json:"at"`
-	Caller string              `json:"caller"`
-	Method string              `json:"method"`
-	Server drawbridge.ServerID `json:"server"`
-	Card   string              `json:"card"`
-	Met    []string            `json:"met"`
-	// Result is there where one was asked for.
-	Result json.RawMessage `json:"result,omitempty"`
-}
-
-func newHeldResultJSON(r store.HeldResult) heldResultJSON {
-	return heldResultJSON{r.ID, r.At, r.Principal, r.Method, r.Server, r.Card, r.Rules, r.Result}
-}
 
 func (d shieldCommands) resultsCommand() *cobra.Command {
 	var asJSON, yes bool
@@ -69,47 +48,30 @@ func maxOneResultID(cmd *cobra.Command, args []string) error {
 }
 
 func (d shieldCommands) listResults(ctx context.Context, asJSON bool) error {
-	db, err := d.OpenIfExists(ctx)
+	all, err := d.Admin().HeldResults(ctx)
 	if err != nil {
 		return err
 	}
-	var all []heldResultJSON
-	if db != nil {
-		kept, err := db.HeldResults(ctx)
-		if err = errors.Join(err, db.Close()); err != nil {
-			return err
-		}
-		for _, r := range kept {
-			all = append(all, newHeldResultJSON(r))
-		}
-	}
-	return listPrinter[heldResultJSON]{
+	return listPrinter[admin.HeldResult]{
 		Header: "ID\tAT\tCALLER\tCARD\tMET", EmptyText: "No result is held back.",
-		Columns: func(r heldResultJSON) string {
+		Columns: func(r admin.HeldResult) string {
 			return safetext.Sprintf("%s\t%s\t%s\t%s\t%s", r.ID, formatLocalTime(r.At), safetext.Exact(r.Caller),
-				safetext.Exact(r.Card), strings.Join(r.Met, ", "))
+				safetext.Exact(r.Card), strings.Join(r.Rules, ", "))
 		},
 	}.print(d.Out, d.Err, all, asJSON)
 }
 
 // readResult prints one result: its JSON, with nothing in it that acts on a terminal.
 func (d shieldCommands) readResult(ctx context.Context, id string, asJSON bool) error {
-	db, err := d.OpenIfExists(ctx)
+	r, err := d.Admin().HeldResult(ctx, id)
 	if err != nil {
 		return err
 	}
-	if db == nil {
-		return fmt.Errorf("no result %s is held back", safetext.Line(id))
-	}
-	r, err := db.HeldResult(ctx, id)
-	if err = errors.Join(err, db.Close()); err != nil {
-		return err
-	}
 	if asJSON {
-		return PrintJSON(d.Out, newHeldResultJSON(r))
+		return PrintJSON(d.Out, r)
 	}
 	safetext.Fprintf(d.Out, "%s  %s, %s of %s, for %s\n  met %s\n", r.ID, formatLocalTime(r.At), safetext.Exact(r.Card),
-		r.Server, safetext.Exact(r.Principal), strings.Join(r.Rules, ", "))
+		r.Server, safetext.Exact(r.Caller), strings.Join(r.Rules, ", "))
 	text, err := json.MarshalIndent(r.Result, "", "  ")
 	if err != nil {
 		text = r.Result

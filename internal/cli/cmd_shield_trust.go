@@ -1,63 +1,18 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 	"github.com/spf13/cobra"
 )
-
-// serverTrust is how far a server is trusted, and for which reasons, the newest first.
-type serverTrust struct {
-	Server drawbridge.ServerID
-	drawbridge.Trust
-	Reasons []trust.Event
-}
-
-// trustOfServer says how far the server of a row is trusted; nil where nobody keeps an account of it.
-func trustOfServer(book *gateway.TrustRecords, row config.Server) *drawbridge.Trust {
-	if book == nil {
-		return nil
-	}
-	t, _ := book.Lookup(row)
-	return &t
-}
-
-// readServerTrust gives how far each server that may be mounted is trusted, nil where nobody keeps an account. The one
-// that is named is forgiven first, and reload has running gateways hear of it.
-func readServerTrust(ctx context.Context, db *store.DB, set config.Configuration, forgive drawbridge.ServerID,
-	reload func(context.Context) (string, error), clerk gateway.AdminRecorder) ([]serverTrust, error) {
-	book, err := gateway.ReadTrustRecords(ctx, db, set.Settings)
-	if book == nil || err != nil {
-		return nil, err
-	}
-	var all []serverTrust
-	for _, row := range set.Mountable() {
-		if row.ID == forgive {
-			act := gateway.AdminAction{Command: "shield trust --reset", Server: row.ID}
-			if err := clerk.Run(act, func() error { return book.Reset(ctx, row) }); err != nil {
-				return nil, err
-			}
-			if _, err := reload(ctx); err != nil {
-				return nil, fmt.Errorf("tell the hub: %w", err)
-			}
-		}
-		t, reasons := book.Lookup(row)
-		all = append(all, serverTrust{Server: row.ID, Trust: t, Reasons: reasons})
-	}
-	return all, nil
-}
 
 func (d shieldCommands) trustCommand() *cobra.Command {
 	var reset, asJSON bool
@@ -85,7 +40,7 @@ server that was looked at, and is well.`,
 			if reset {
 				forgive = server
 			}
-			all, err := d.ReadTrust(cmd.Context(), forgive)
+			all, err := d.Admin().ServerTrust(cmd.Context(), forgive)
 			if err != nil {
 				return err
 			}
@@ -97,7 +52,7 @@ server that was looked at, and is well.`,
 	return cmd
 }
 
-func (d shieldCommands) printTrust(all []serverTrust, server drawbridge.ServerID, asJSON bool) error {
+func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.ServerID, asJSON bool) error {
 	if all == nil {
 		return &drawbridge.Fault{
 			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "no server is judged",
@@ -105,7 +60,7 @@ func (d shieldCommands) printTrust(all []serverTrust, server drawbridge.ServerID
 		}
 	}
 	if server != "" {
-		var one []serverTrust
+		var one []admin.ServerTrust
 		for _, t := range all {
 			if t.Server == server {
 				one = append(one, t)
@@ -158,7 +113,7 @@ type (
 	}
 )
 
-func newServerTrustJSON(all []serverTrust) []serverTrustJSON {
+func newServerTrustJSON(all []admin.ServerTrust) []serverTrustJSON {
 	out := make([]serverTrustJSON, len(all))
 	for i, t := range all {
 		out[i] = serverTrustJSON{t.Server, t.Trust, []trustReasonJSON{}}

@@ -44,7 +44,7 @@ func (a *app) toolsListCommand() *cobra.Command {
 		Short: "List the cards of the deck",
 		Long: `List the cards of the deck: from the last listing of each server, which starts nothing.
 A server that was never listed is started for it.`,
-		Args: exactArgsWrapper(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
 				a.awaitNewServers(ctx, g)
@@ -96,7 +96,7 @@ func (a *app) toolsShowCommand() *cobra.Command {
 		Use:     "show NAME",
 		Short:   "Show one card: what it does and what it takes",
 		Example: "  drawbridge tools show fs__read_text_file",
-		Args:    exactArgsWrapper(1, "the name of one card"),
+		Args:    exactArgs(1, "the name of one card"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
 				spec, err := a.findCard(ctx, g, args[0])

@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
-
-// printJSONWrapper prints v as one indented JSON document.
-func printJSONWrapper(w io.Writer, v any) error { return PrintJSON(w, v) }
 
 // truncateLine cuts s to n characters on one line.
 func truncateLine(s string, n int) string {

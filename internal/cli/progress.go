@@ -7,6 +7,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -26,7 +27,7 @@ func (a *app) withProgress(ctx context.Context, g *gateway.Gateway, work func())
 
 // showProgress says on a terminal which servers are still being mounted, until none is.
 func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
-	if !isTerminal(a.Err) {
+	if !term.IsTerminal(a.Err) {
 		return
 	}
 	start := time.Now()

@@ -1,0 +1,141 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// A Client is a client of the HTTP endpoint with a token of its own.
+type Client struct {
+	Name    string             `json:"name"`
+	Scopes  []drawbridge.Scope `json:"scopes"`
+	Created time.Time          `json:"created,omitzero"`
+	// Expires is zero where the token does not expire.
+	Expires time.Time `json:"expires,omitzero"`
+	// Used is the day of the last request, as 2006-01-02; empty means never.
+	Used string `json:"used,omitempty"`
+	// Token is set in the result of AddClient only: the store keeps its hash.
+	Token string `json:"token,omitempty"`
+}
+
+// ScopesText returns the scopes, separated by commas.
+func (c Client) ScopesText() string {
+	words := make([]string, len(c.Scopes))
+	for i, s := range c.Scopes {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ", ")
+}
+
+// ExpiryText returns the end of the token's validity in local time, for people.
+func (c Client) ExpiryText() string {
+	if c.Expires.IsZero() {
+		return "without an end"
+	}
+	return "until " + c.Expires.Local().Format(time.DateTime)
+}
+
+// ParseNewClient checks the name, scopes and lifetime ("90d", "12h", or empty) of a new client. The error is a
+// UserError.
+func ParseNewClient(name string, scopes []string, lifetime string, now time.Time) (Client, error) {
+	c := Client{Name: name}
+	if len(scopes) == 0 {
+		return c, UserError("client add takes at least one --scope: mcp:NAME for the server NAME, or 'mcp:*' for all")
+	}
+	for _, text := range scopes {
+		server, ok := strings.CutPrefix(text, "mcp:")
+		if text != "*" && (!ok || server != "*" &&
+			drawbridge.ServerID(strings.TrimSuffix(server, "*")).Validate() != nil) {
+			return c, userErrorf("%q is no scope (mcp:NAME is the server NAME, mcp:* all of them, * everything)", text)
+		}
+		c.Scopes = append(c.Scopes, drawbridge.Scope(text))
+	}
+	if lifetime == "" {
+		return c, nil
+	}
+	d, err := parseLifetime(lifetime)
+	if err != nil || d <= 0 {
+		return c, userErrorf("--expires %s: want a time such as 90d or 12h", lifetime)
+	}
+	c.Expires = now.Add(d)
+	return c, nil
+}
+
+// parseLifetime parses a duration that may be in days.
+func parseLifetime(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
+
+// AddClient stores a client and returns it with its new token, which cannot be read again. It reports whether the
+// client is the first: from then on every HTTP request needs a token.
+func (r *Service) AddClient(ctx context.Context, c Client) (added Client, first bool, err error) {
+	db, err := r.openStoreOfSettings(ctx, true)
+	if err != nil {
+		return c, false, err
+	}
+	defer db.Close()
+	others, err := db.HasClients(ctx)
+	if err != nil {
+		return c, false, err
+	}
+	token, hash := gateway.NewClientToken()
+	act := gateway.AdminAction{Command: "client add", Subject: c.Name, Detail: c.ScopesText() + ", " + c.ExpiryText()}
+	err = r.recordAction(act, func() error {
+		return db.AddClient(ctx, store.Client{Name: c.Name, Scopes: c.Scopes, Expires: c.Expires}, hash)
+	})
+	if err != nil {
+		return c, false, err
+	}
+	c.Token = token.Reveal()
+	return c, !others, nil
+}
+
+// Clients returns the clients that have tokens, by name. The slice is never nil.
+func (r *Service) Clients(ctx context.Context) ([]Client, error) {
+	all := []Client{}
+	db, err := r.openStoreOfSettings(ctx, false)
+	if err != nil || db == nil {
+		return all, err
+	}
+	defer db.Close()
+	kept, err := db.Clients(ctx)
+	for _, c := range kept {
+		one := Client{Name: c.Name, Scopes: c.Scopes, Created: c.Created, Expires: c.Expires}
+		if !c.Used.IsZero() {
+			one.Used = c.Used.Format(time.DateOnly)
+		}
+		all = append(all, one)
+	}
+	return all, err
+}
+
+// RemoveClient revokes the token of a client. Running servers notice it at their next reload.
+func (r *Service) RemoveClient(ctx context.Context, name string) error {
+	unknown := fmt.Errorf("there is no client %q (drawbridge client list)", name)
+	db, err := r.openStoreOfSettings(ctx, false)
+	switch {
+	case err != nil:
+		return err
+	case db == nil:
+		return unknown
+	}
+	defer db.Close()
+	return r.recordAction(gateway.AdminAction{Command: "client remove", Subject: name}, func() error {
+		removed, err := db.RemoveClient(ctx, name)
+		if err == nil && !removed {
+			return unknown
+		}
+		return err
+	})
+}

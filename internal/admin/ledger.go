@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+// A Ledger reads the record of enrolled and retired tools. Close it after use.
+type Ledger struct {
+	// Stream is the name of the stream that belongs to the configuration.
+	Stream string
+	db     *store.DB
+}
+
+// OpenLedger opens the ledger of the configuration. The error is a *NoStoreError where no store exists.
+func (r *Service) OpenLedger(ctx context.Context) (*Ledger, error) {
+	set, err := r.ReadServers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	db, err := r.openExistingStore(ctx, set.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	paths := r.o.ConfigOptions
+	return &Ledger{gateway.LedgerStream(set.Configuration, paths.Paths, paths.Dir), db}, nil
+}
+
+// Close closes the store.
+func (l *Ledger) Close() error { return l.db.Close() }
+
+// Entries returns the entries of the configuration's stream, oldest first.
+func (l *Ledger) Entries(ctx context.Context) ([]ledger.Entry, error) {
+	return l.db.Replay(ctx, l.Stream)
+}
+
+// Streams returns the names of all streams in the store.
+func (l *Ledger) Streams(ctx context.Context) ([]string, error) { return l.db.LedgerStreams(ctx) }
+
+// Verify checks the hash chain of a stream and its saved state, and returns the number of records it read. The error
+// names the first record that is missing, torn or edited.
+func (l *Ledger) Verify(ctx context.Context, stream string) (int, error) {
+	return verifyLedgerStream(ctx, l.db, stream)
+}
+
+func verifyLedgerStream(ctx context.Context, db *store.DB, stream string) (int, error) {
+	n := 0
+	err := ledger.VerifyChains(func(yield func(ledger.Record, error) bool) {
+		for r, err := range db.LedgerRecords(ctx, stream) {
+			n++
+			if !yield(r, err) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		err = db.VerifySavedFold(ctx, stream)
+	}
+	return n, err
+}

@@ -1,0 +1,118 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// InForce returns the rows of the list that no other row shadows.
+func (l ListResult) InForce() (rows []config.Server) {
+	for _, e := range l.Entries {
+		if !e.Shadowed {
+			rows = append(rows, e.Server)
+		}
+	}
+	return rows
+}
+
+// ServerStatuses lists the configured servers and joins each with its last state in the store, in the order of the
+// list. It starts no server. With all, disabled and shadowed rows are included.
+func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.ServerStatus, ListResult, error) {
+	list, err := r.ListServers(ctx, all)
+	if err != nil {
+		return nil, list, err
+	}
+	mounts, book, err := r.readStoredState(ctx, config.Configuration{Settings: list.Settings, Servers: list.InForce()})
+	if err != nil {
+		return nil, list, err
+	}
+	rows := make([]drawbridge.ServerStatus, 0, len(list.Entries))
+	for _, e := range list.Entries {
+		var m store.MountRecord
+		if !e.Shadowed {
+			m = mounts[e.Server.Hash]
+		}
+		row := serverStatus(e.Server, m)
+		if e.Shadowed {
+			row.Phase, row.Reason = e.Phase, e.Reason
+		} else if e.Server.Phase == drawbridge.Idle {
+			row = row.WithTrust(trustOfServer(book, e.Server))
+		}
+		rows = append(rows, row)
+	}
+	return rows, list, nil
+}
+
+// readStoredState reads the stored state and the trust of servers; both are nil where no store exists.
+func (r *Service) readStoredState(ctx context.Context, set config.Configuration) (map[string]store.MountRecord,
+	*gateway.TrustRecords, error) {
+	db, err := r.openStore(ctx, set, false)
+	if err != nil || db == nil {
+		return nil, nil, err
+	}
+	defer db.Close()
+	book, err := gateway.ReadTrustRecords(ctx, db, set.Settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	mounts, err := db.MountsOf(ctx, config.ServerHashes(set.Servers))
+	return mounts, book, err
+}
+
+// serverStatus returns the status of a configured row: the one that a living process recorded last, else what the
+// store holds.
+func serverStatus(s config.Server, m store.MountRecord) drawbridge.ServerStatus {
+	row := drawbridge.ServerStatus{Server: s.ID, Phase: s.Phase, Transport: s.Transport(),
+		Era: drawbridge.ProtocolEra(0).String()}
+	if m.Status != nil {
+		row = *m.Status
+		if !processExists(m.Owner) {
+			row.Phase, row.SignIn = phaseAfterExit(row), "" // the sign-in ended with its process
+		}
+	}
+	if m.Listing != nil {
+		row.Era, row.Listed = m.Listing.Era.String(), m.Listing.ListedAt
+		row.Cards, row.Prompts = len(m.Listing.Tools), len(m.Listing.Prompts)
+		row.Resources, row.Templates = len(m.Listing.Resources), len(m.Listing.Templates)
+	}
+	var vetted gateway.VettedRecord
+	if json.Unmarshal(m.Vetted, &vetted) == nil { // a row without a vetted listing is not valid JSON
+		row.Cards, row.Notes = vetted.Cards, append(row.Notes, vetted.Notes...)
+	}
+	if s.Phase != drawbridge.Idle {
+		row.Phase, row.Reason = s.Phase, s.Reason
+	}
+	row.Source = s.Origin.String()
+	return row
+}
+
+// phaseAfterExit returns the phase of a server whose gateway process has ended. A fault and a required sign-in
+// outlive the process, every other phase becomes idle.
+func phaseAfterExit(last drawbridge.ServerStatus) drawbridge.ServerPhase {
+	if last.Phase == drawbridge.NeedsSignIn {
+		return last.Phase
+	}
+	if last.Phase == drawbridge.Faulted || last.Phase == drawbridge.Connecting && last.Fault != "" {
+		return drawbridge.Faulted
+	}
+	return drawbridge.Idle
+}
+
+// recordAction runs an action and records it in the audit. The error is that of the action or of the audit.
+func (r *Service) recordAction(act gateway.AdminAction, do func() error) error {
+	return r.o.AdminRecorder.Run(act, do)
+}
+
+// closeStore closes db, which may be nil, and joins its error to err.
+func closeStore(db *store.DB, err error) error {
+	if db == nil {
+		return err
+	}
+	return errors.Join(err, db.Close())
+}
