@@ -288,7 +288,7 @@ func TestVerifyNamesWhatIsLost(t *testing.T) {
 	const (
 		torn   = "HOST-1.spool ended with 70 bytes that are no whole record: they were cut off, and the file is kept as HOST-1.spool.torn"
 		jumped = "no records were removed by age: the store's clock went from 2026-01-02T03:04:05Z to 2036-01-02T03:04:05Z since the last removal"
-		lost   = "another program cut, edited or removed HOST-1.spool: 700 bytes of records are lost, and what is left of the file is kept as HOST-1.spool.torn"
+		lost   = "another program cut, edited or removed HOST-1.spool: 700 bytes of records are lost, and the rest of the file is kept as HOST-1.spool.torn"
 	)
 	for name, tt := range map[string]struct {
 		notes []audit.Record

@@ -128,7 +128,7 @@ func (d *httpHandler) challenge(w http.ResponseWriter, code, reason string) {
 		http.Error(w, "Forbidden: the token lacks the scope", http.StatusForbidden)
 		return
 	}
-	http.Error(w, "Unauthorized: a bearer token is needed", http.StatusUnauthorized)
+	http.Error(w, "Unauthorized: a bearer token is required", http.StatusUnauthorized)
 }
 
 // Metadata returns the handler for the well-known URIs of a protected resource (RFC 9728, section 3.1). A program that

@@ -423,7 +423,7 @@ func TestOpenDoorBehindAProxy(t *testing.T) {
 func TestListenersOfIssuers(t *testing.T) {
 	nameless := Resource{Issuers: []string{"https://issuer.example"}, Scopes: []string{"mcp"}}
 	s := newServer(t, newFakeDeck(), Options{Authenticator: newRegister(), Resource: nameless, Token: []byte("x")})
-	want := "serve on 192.0.2.1:80: beyond loopback an issuer's tokens must name the URL that clients reach this door by (set serve.public_url in drawbridge.toml)"
+	want := "serve on 192.0.2.1:80: beyond loopback an issuer's tokens must name the URL that clients reach this endpoint by (set serve.public_url in drawbridge.toml)"
 	if err := s.CheckListener(farListener{}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -79,7 +79,7 @@ func (s *Server) CheckListener(l net.Listener) error {
 		return nil
 	}
 	if len(s.o.Resource.Issuers) > 0 && s.o.Resource.URL == "" {
-		return refused("beyond loopback an issuer's tokens must name the URL that clients reach this door by",
+		return refused("beyond loopback an issuer's tokens must name the URL that clients reach this endpoint by",
 			"set serve.public_url in drawbridge.toml")
 	}
 	needed, err := s.authRequired(s.life)
@@ -91,9 +91,9 @@ func (s *Server) CheckListener(l net.Listener) error {
 	}
 	otherwise := "bind 127.0.0.1"
 	if isLoopbackAddr(l.Addr()) {
-		otherwise = "take serve.public_url out of drawbridge.toml"
+		otherwise = "remove serve.public_url from drawbridge.toml"
 	}
-	return refused("beyond loopback a bearer token is needed",
+	return refused("beyond loopback a bearer token is required",
 		"set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or "+otherwise)
 }
 
@@ -191,7 +191,7 @@ func (d *httpHandler) servePost(w http.ResponseWriter, r *http.Request, v *authe
 	}
 	x := newPostExchange(d, w, r, v)
 	if !x.json && !x.stream {
-		http.Error(w, "Not Acceptable: answers are application/json and text/event-stream", http.StatusNotAcceptable)
+		http.Error(w, "Not Acceptable: responses are application/json and text/event-stream", http.StatusNotAcceptable)
 		return
 	}
 	defer x.close()

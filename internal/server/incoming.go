@@ -11,7 +11,7 @@ import (
 // request that can be answered.
 type incoming struct {
 	mcp.Message
-	// refusal is the zero reply where there is nothing to refuse. It answers to, which is nil where no id can be read.
+	// refusal is the zero reply if there is nothing to refuse. It answers refusalID, which is nil if no id can be read.
 	refusal   reply
 	refusalID json.RawMessage
 }
@@ -28,10 +28,10 @@ func readIncoming(raw []byte) (incoming, error) {
 	case m.ID == nil || !isRequestID(m.ID):
 		l.refusal = failureReply(mcp.CodeInvalidRequest, "Invalid request", nil)
 	case m.Method == "" && rawjson.Get(raw, "method") == nil:
-		// It may as well be a broken response: its id would then be one of ours, and is nobody's to be answered.
+		// It may be a malformed response, whose id would be one of our requests: so the refusal has no id.
 		l.refusal = failureReply(mcp.CodeInvalidRequest, "Invalid request", nil)
 	case m.Method == "":
-		l.refusal, l.refusalID = failureReply(mcp.CodeInvalidRequest, "Invalid request: the method is no name", nil),
+		l.refusal, l.refusalID = failureReply(mcp.CodeInvalidRequest, "Invalid request: method must be a string", nil),
 			m.ID
 	default:
 		l.refusal, l.refusalID = checkParams(m), m.ID
@@ -46,14 +46,14 @@ func checkParams(m mcp.Message) reply {
 	case m.Params == nil || m.Params[0] == '{' || string(m.Params) == "null":
 		return reply{}
 	case m.Params[0] != '[':
-		return failureReply(mcp.CodeInvalidRequest, "Invalid request: params are no object", nil)
+		return failureReply(mcp.CodeInvalidRequest, "Invalid request: params must be an object", nil)
 	case isKnownMethod(m.Method):
-		return failureReply(mcp.CodeInvalidParams, "Invalid params: want an object", nil)
+		return failureReply(mcp.CodeInvalidParams, "Invalid params: params must be an object", nil)
 	}
 	return reply{}
 }
 
-// isKnownMethod says whether a method is answered here in any generation.
+// isKnownMethod reports whether any protocol generation has the method here.
 func isKnownMethod(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodListen,
@@ -66,7 +66,7 @@ func isKnownMethod(method string) bool {
 	return false
 }
 
-// isRequestID says whether a request's id is a string or a number.
+// isRequestID reports whether a request's id is a string or a number.
 func isRequestID(id json.RawMessage) bool {
 	return id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9'
 }

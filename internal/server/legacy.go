@@ -17,8 +17,8 @@ type notifiableDeck interface {
 
 var _ notifiableDeck = (*deck.Deck)(nil)
 
-// handleLegacy answers a request of a stateful client, but for initialize, which makes the session. Who is the
-// session's caller as this request proved them.
+// handleLegacy answers a request of a stateful client, except initialize, which makes the session. who is the session's
+// caller as this request authenticated them.
 func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Caller, m mcp.Message,
 	voice sender) reply {
 	switch m.Method {
@@ -40,7 +40,8 @@ func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Ca
 	case mcp.MethodDiscover, mcp.MethodListen:
 		return methodNotFound(m.Method) // not before the stateless generation
 	}
-	return s.callDeck(ctx, who, m, &requestPeer{sender: voice, session: c}) // of an extension, or of nobody
+	// a method of an extension, or an unknown one
+	return s.callDeck(ctx, who, m, &requestPeer{sender: voice, session: c})
 }
 
 // runCancellable runs a request of a session so that the session may cancel it. The context is the request's own.

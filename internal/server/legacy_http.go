@@ -14,9 +14,9 @@ import (
 // maxBatch is how many messages a batch may have.
 const maxBatch = 100
 
-// findSession finds the session of a request, in use until done is called. It says false where it has answered itself:
-// 400 for a request that names none, 404 for one that is not there, or not this caller's, which tells the client to
-// initialize again.
+// findSession returns the session of a request, in use until done is called. It reports false if it has answered the
+// request itself: 400 if the request names no session; 404 if the session is unknown or another caller's, which tells
+// the client to initialize again.
 func (d *httpHandler) findSession(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) (c *session,
 	done func(), ok bool) {
 	id := r.Header.Get(mcp.HeaderSession)
@@ -34,7 +34,7 @@ func (d *httpHandler) findSession(w http.ResponseWriter, r *http.Request, v *aut
 	}
 	c, done, ok = d.s.sessions.get(id, v.caller.Principal)
 	if !ok {
-		http.Error(w, "Not Found: there is no such session", http.StatusNotFound)
+		http.Error(w, "Not Found: unknown session, initialize again", http.StatusNotFound)
 		return nil, nil, false
 	}
 	d.s.ongoing.setSession(v, c)
@@ -70,9 +70,9 @@ func (d *httpHandler) legacyPost(x *postExchange, m mcp.Message) {
 	}
 }
 
-// detachedContext is the context of a stateful request. It does not end with the connection: "disconnection should not
-// be interpreted as the client cancelling its request" (transports of 2025-11-25). It ends with the session, with us,
-// or with what proved the caller.
+// detachedContext returns the context of a stateful request. It does not end with the connection: "disconnection should
+// not be interpreted as the client cancelling its request" (transports of 2025-11-25). It ends with the session, the
+// server, or the caller's token.
 func (d *httpHandler) detachedContext(x *postExchange) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
 	stop, stay := context.AfterFunc(d.life, cancel), context.AfterFunc(x.auth.life, cancel)
@@ -145,9 +145,9 @@ func readBatch(body []byte) ([]incoming, reply) {
 	return messages, reply{}
 }
 
-// batch answers the messages of a batch, each answer a line, in the order of the requests. These run side by side, as
-// JSON-RPC allows: one may wait for what a later message of the batch says, which cancels it or answers a question.
-// What is cancelled is answered with cancelled; the zero reply is none.
+// batch answers the messages of a batch, one response a line, in the order of the requests. The requests run
+// concurrently, as JSON-RPC allows: one may wait for a later message that cancels it or answers a question. A cancelled
+// request gets an error response; the zero reply means no response.
 func (s *Server) batch(ctx context.Context, c *session, who drawbridge.Caller, messages []incoming, voice sender,
 	cancelled reply) [][]byte {
 	answers := make([][]byte, len(messages))
@@ -162,7 +162,7 @@ func (s *Server) batch(ctx context.Context, c *session, who drawbridge.Caller, m
 		case m.IsNotification():
 			s.handleNotification(ctx, c, who, m)
 		default:
-			// From here on it can be cancelled, although nobody knows when it will begin.
+			// From here on the request can be cancelled, before it has begun to run.
 			ctx, cancel, refusal := c.beginRequest(ctx, m.ID)
 			if !refusal.isNone() {
 				answers[i] = refusal.line(m.ID)

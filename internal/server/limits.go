@@ -2,20 +2,20 @@ package server
 
 import "sync"
 
-// A closeGate lets work in until it is shut. The zero value is open.
+// A closeGate admits work until it is shut. The zero value is open.
 type closeGate struct{ mu sync.RWMutex }
 
-// enter says whether work may begin, which ends with Leave.
+// enter reports whether work may begin, which ends with leave.
 func (g *closeGate) enter() bool { return g.mu.TryRLock() }
 
 // leave ends work that was let in.
 func (g *closeGate) leave() { g.mu.RUnlock() }
 
-// shut lets none in any more, and waits for what is inside. It is called once.
+// shut admits no further work, and waits for the work inside. It is called once.
 func (g *closeGate) shut() { g.mu.Lock() }
 
-// A principalLimiter lets so many of one principal's requests be in progress at a time, and takes no notice of the
-// others. Most is to be set before the first of them; then it may be used from several goroutines.
+// A principalLimiter bounds the requests in progress for each principal. most is set before the first request; then it
+// may be used from several goroutines.
 type principalLimiter struct {
 	// max is how many of one principal's may be inside.
 	max int
@@ -24,8 +24,7 @@ type principalLimiter struct {
 	inProgress map[string]int
 }
 
-// acquire lets one more request of a principal's in, until leave is called, which is once. It says false where there
-// are Most.
+// acquire admits one more request of a principal until leave is called, once. It reports false at the limit.
 func (t *principalLimiter) acquire(principal string) (leave func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

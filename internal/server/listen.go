@@ -14,17 +14,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A subscription is what a stateless client listens to: the part of what it asked for that the deck has.
+// A subscription is what a stateless client listens to: the part of its request that the deck supports.
 type subscription struct {
 	watcher *watcher
 	// accepted is the "notifications" object of the acknowledgement.
 	accepted json.RawMessage
-	// isEmpty says that there is nothing to wait for; end gives everything back.
+	// isEmpty reports that nothing can be waited for; end cancels everything.
 	isEmpty bool
 	end     func()
 }
 
-// openSubscription reads a subscriptions/listen request, and starts to watch what it asks for.
+// openSubscription reads a subscriptions/listen request and begins to watch the requested items.
 func (s *Server) openSubscription(ctx context.Context, caller drawbridge.Caller, m mcp.Message) (subscription, reply) {
 	want := rawjson.Get(m.Params, "notifications")
 	if !isObject(want) {
@@ -34,7 +34,7 @@ func (s *Server) openSubscription(ctx context.Context, caller drawbridge.Caller,
 	wants := func(member, kind string) bool {
 		return string(rawjson.Get(want, member)) == "true" && string(rawjson.Get(caps, kind, "listChanged")) == "true"
 	}
-	// What outlives the request must not hold on to its body.
+	// The subscription outlives the request, so it must not refer to its body.
 	caller.Client, caller.Capabilities = bytes.Clone(caller.Client), bytes.Clone(caller.Capabilities)
 	w := newWatcher(caller, bytes.Clone(m.ID), listChanges{
 		tools:     wants("toolsListChanged", "tools"),
@@ -82,8 +82,8 @@ type taskDeck interface {
 
 var _ taskDeck = (*deck.Deck)(nil)
 
-// watchTasks watches those of the tasks that the caller may ask after, and gives them. The error is for a caller who
-// did not say that they know of tasks: SEP-2663 has all of the request refused then.
+// watchTasks watches the requested tasks that the caller may see, and returns their ids. The error is for a caller that
+// did not declare the tasks extension: SEP-2663 requires to refuse the whole request then.
 func (s *Server) watchTasks(ctx context.Context, w *watcher, wanted json.RawMessage) (ids []string, err error) {
 	d, ok := s.deck.(taskDeck)
 	if !ok {
@@ -98,7 +98,7 @@ func (s *Server) watchTasks(ctx context.Context, w *watcher, wanted json.RawMess
 			break
 		}
 		if err := d.WatchTask(ctx, w.caller, id); err != nil {
-			w.forgetTask(id) // what is not in the acknowledgement is not watched
+			w.forgetTask(id) // a task missing in the acknowledgement is not watched
 			if f := drawbridge.AsFault(err); mcp.ErrorCode(f.Raw) == mcp.CodeMissingCapability {
 				return ids, err
 			}
@@ -109,10 +109,10 @@ func (s *Server) watchTasks(ctx context.Context, w *watcher, wanted json.RawMess
 	return ids, nil
 }
 
-// unwatchTime bounds what the end of a listener waits for.
+// unwatchTime bounds the wait at the end of a listener.
 const unwatchTime = 5 * time.Second
 
-// subscribeAll subscribes to those of the URIs that can be watched, and gives them.
+// subscribeAll subscribes to the URIs that support it, and returns them.
 func (s *Server) subscribeAll(ctx context.Context, w *watcher, wanted json.RawMessage) (uris []string) {
 	for raw := range rawjson.Elements(wanted) {
 		uri, ok := rawjson.DecodeString(raw)
@@ -134,7 +134,7 @@ func (s *Server) subscribeAll(ctx context.Context, w *watcher, wanted json.RawMe
 			not = some.Unwatched
 		}
 		for _, uri := range not.URIs {
-			w.forgetResource(uri) // what is not in the acknowledgement is not watched
+			w.forgetResource(uri) // a resource missing in the acknowledgement is not watched
 		}
 		all = all.Without(not)
 	}

@@ -10,8 +10,8 @@ import (
 // logLevels has the log levels of MCP, the least severe first.
 var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// levelAdmits says whether a log line is severe enough for a client that asks for a level and above. An empty level
-// admits all, and so does a line whose own is unknown.
+// levelAdmits reports whether a log line is severe enough for a client's level. An empty level admits all lines, and a
+// line of unknown level is always admitted.
 func levelAdmits(level string, params json.RawMessage) bool {
 	if level == "" {
 		return true

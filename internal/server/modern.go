@@ -12,22 +12,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// isModernMessage says whether a message carries the version of a stateless revision, without reading it where it does
-// not. Only the end of the member's name is searched for: some encoders escape the slash before it.
+// isModernMessage reports whether a message carries the version of a stateless revision. It parses the message only if
+// the end of the member's name occurs in it: some encoders escape the slash before it.
 func isModernMessage(raw []byte, m mcp.Message) bool {
 	return bytes.Contains(raw, []byte("protocolVersion")) &&
 		mcp.EraOf(mcp.ProtocolVersion(m.Params)) == drawbridge.Modern
 }
 
-// A clientInfo is what a stateless request says of its caller.
+// A clientInfo is what a stateless request declares about its caller.
 type clientInfo struct {
 	caller drawbridge.Caller
 	// level is the least severe log line to hear; empty hears none.
 	level string
 }
 
-// readClientInfo reads what a stateless request says of its caller, beside what was proved. The reply is the refusal
-// of one that does not say what it must, or speaks a revision that we do not.
+// readClientInfo reads what a stateless request declares about its caller, beside the authenticated identity. The reply
+// refuses a request with a missing member or an unsupported revision.
 func (s *Server) readClientInfo(caller drawbridge.Caller, params json.RawMessage) (clientInfo, reply) {
 	meta := mcp.MetaOf(params)
 	caller = s.clientScopes.requestCaller(caller, meta)
@@ -43,9 +43,8 @@ func (s *Server) readClientInfo(caller drawbridge.Caller, params json.RawMessage
 	return st, checkCapabilities(caller.Capabilities)
 }
 
-// checkCapabilities refuses capabilities in which a member that the protocol defines is no object: who reads them next
-// may take anything else for a yes or for a no. Null counts as absent, and what the protocol does not know may be
-// anything.
+// checkCapabilities refuses capabilities in which a member that the protocol defines is not an object: parsers may
+// disagree about its meaning. Null counts as absent. Unknown members may have any type.
 func checkCapabilities(capabilities json.RawMessage) reply {
 	for m := range rawjson.Members(capabilities) {
 		if isObject(m.Value) || string(m.Value) == "null" {
@@ -53,7 +52,7 @@ func checkCapabilities(capabilities json.RawMessage) reply {
 		}
 		switch name, _ := rawjson.DecodeString(m.Name); name {
 		case "roots", "sampling", "elicitation", "tasks", "extensions", "experimental":
-			return failureReply(mcp.CodeInvalidParams, "Invalid client capabilities: "+name+" is no object", nil)
+			return failureReply(mcp.CodeInvalidParams, "Invalid client capabilities: "+name+" must be an object", nil)
 		}
 	}
 	return reply{}
@@ -75,8 +74,8 @@ func supportedVersionsJSON() json.RawMessage {
 	return rawjson.AppendStrings(nil, supportedVersions()...)
 }
 
-// checkHeaders compares the headers of a stateless request with its body, as 2026-07-28 wants it: what stands between
-// may have routed on them. The zero reply is for headers that say what the body says.
+// checkHeaders compares the headers of a stateless request with its body, as 2026-07-28 requires: a proxy may have
+// routed by them. The zero reply means that they match.
 func checkHeaders(h http.Header, m mcp.Message, version string) reply {
 	mismatch := func(text string) reply { return failureReply(mcp.CodeHeaderMismatch, "Header mismatch: "+text, nil) }
 	got, ok := singleHeader(h, mcp.HeaderVersion)
@@ -111,7 +110,7 @@ func checkHeaders(h http.Header, m mcp.Message, version string) reply {
 	return reply{}
 }
 
-// singleHeader gives a header's value; one that was sent twice matches nothing.
+// singleHeader returns a header's value. A header that was sent twice matches nothing.
 func singleHeader(h http.Header, name string) (string, bool) {
 	switch values := h[http.CanonicalHeaderKey(name)]; len(values) {
 	case 0:
@@ -128,7 +127,7 @@ func singleHeader(h http.Header, name string) (string, bool) {
 func (s *Server) checkParamHeaders(h http.Header, caller drawbridge.Caller, params json.RawMessage) reply {
 	spec, ok := s.deck.FindCard(caller, drawbridge.CardName(rawjson.GetString(params, "name")))
 	if !ok {
-		return reply{} // the call itself says so
+		return reply{} // the call itself reports the error
 	}
 	marks, err := mcp.ParseHeaderParams(rawjson.Get(spec.Definition, "inputSchema"))
 	if err != nil || len(marks) == 0 {
@@ -141,7 +140,7 @@ func (s *Server) checkParamHeaders(h http.Header, caller drawbridge.Caller, para
 	return reply{}
 }
 
-// handleModern answers a stateless request, but for subscriptions/listen, whose answer is a stream.
+// handleModern answers a stateless request, except subscriptions/listen, whose response is a stream.
 func (s *Server) handleModern(ctx context.Context, caller drawbridge.Caller, m mcp.Message,
 	peer drawbridge.Peer) reply {
 	switch m.Method {
@@ -155,7 +154,7 @@ func (s *Server) handleModern(ctx context.Context, caller drawbridge.Caller, m m
 	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		return methodNotFound(m.Method) // gone with the stateful generation
 	}
-	return s.callDeck(ctx, caller, m, peer) // of an extension, or of nobody
+	return s.callDeck(ctx, caller, m, peer) // a method of an extension, or an unknown one
 }
 
 // callDeck hands a request to the deck.

@@ -63,7 +63,7 @@ func TestModernAnswers(t *testing.T) {
 			meta + `}}`, 200,
 			`{"jsonrpc":"2.0","id":13,"result":{"resources":[],"ttlMs":7,"cacheScope":"public","resultType":"complete",` + ourMeta + `}}`},
 		{"skills by position", `{"jsonrpc":"2.0","id":14,"method":"skills/list","params":[1]}`, 400,
-			`{"jsonrpc":"2.0","id":14,"error":{"code":-32602,"message":"Invalid params: want an object"}}`},
+			`{"jsonrpc":"2.0","id":14,"error":{"code":-32602,"message":"Invalid params: params must be an object"}}`},
 		{"unknown method", `{"jsonrpc":"2.0","id":3,"method":"no/such","params":{` + meta + `}}`, 404,
 			`{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found: no/such"}}`},
 		{"removed method", `{"jsonrpc":"2.0","id":4,"method":"initialize","params":{` + meta + `}}`, 404,
@@ -78,11 +78,11 @@ func TestModernAnswers(t *testing.T) {
 		{"an id that is none", `{"jsonrpc":"2.0","id":{},"method":"tools/list"}`, 400,
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`},
 		{"a method that is none", `{"jsonrpc":"2.0","id":8,"method":{}}`, 400,
-			`{"jsonrpc":"2.0","id":8,"error":{"code":-32600,"message":"Invalid request: the method is no name"}}`},
+			`{"jsonrpc":"2.0","id":8,"error":{"code":-32600,"message":"Invalid request: method must be a string"}}`},
 		{"params that are none", `{"jsonrpc":"2.0","id":9,"method":"tools/list","params":true}`, 400,
-			`{"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"Invalid request: params are no object"}}`},
+			`{"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"Invalid request: params must be an object"}}`},
 		{"params by position", `{"jsonrpc":"2.0","id":10,"method":"tools/list","params":[1]}`, 400,
-			`{"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"Invalid params: want an object"}}`},
+			`{"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"Invalid params: params must be an object"}}`},
 		{"a notification", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, 202, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -355,7 +355,7 @@ func TestCapabilitiesAreObjects(t *testing.T) {
 	} {
 		var want string
 		if tt.wrong != "" {
-			want = `{"code":-32602,"message":"Invalid client capabilities: ` + tt.wrong + ` is no object"}`
+			want = `{"code":-32602,"message":"Invalid client capabilities: ` + tt.wrong + ` must be an object"}`
 		}
 		check := func(form, got string) {
 			t.Helper()

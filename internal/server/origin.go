@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkHostAndOrigin refuses what must not be read: a request under a foreign host name, which a page that rebinds its
-// own name to this machine sends, and one from a page of another origin. It says whether the request may go on.
+// checkHostAndOrigin refuses a request under a foreign host name, which a DNS rebinding page sends, and one from a page
+// of another origin. It reports whether the request may continue.
 func (d *httpHandler) checkHostAndOrigin(w http.ResponseWriter, r *http.Request) bool {
 	if !d.hostAllowed(r) {
 		http.Error(w, foreignHostText, http.StatusForbidden)
@@ -24,8 +24,8 @@ func (d *httpHandler) checkHostAndOrigin(w http.ResponseWriter, r *http.Request)
 
 const foreignHostText = "Forbidden: the Host header is not a name of this machine"
 
-// hostAllowed says whether a request that came in by loopback names a host of this machine, or the one that the door
-// is known by beyond it, from where something passes requests on.
+// hostAllowed reports whether a request over loopback names a host of this machine, or the public host for which a
+// proxy forwards requests.
 func (d *httpHandler) hostAllowed(r *http.Request) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || !isLoopbackAddr(addr) || addr.Network() == "unix" || d.host != "" && strings.EqualFold(r.Host, d.host) {
@@ -34,8 +34,8 @@ func (d *httpHandler) hostAllowed(r *http.Request) bool {
 	return isLoopbackHost(r.Host)
 }
 
-// originAllowed says whether the page that a request comes from, if any, may call us: one of our own host, or one of an
-// origin that is allowed, whose browser is told so.
+// originAllowed reports whether the page that sent a request, if any, may call this server: a page of the own host, or
+// of an allowed origin. For the latter it sets the CORS headers.
 func (d *httpHandler) originAllowed(w http.ResponseWriter, r *http.Request) bool {
 	origins := r.Header["Origin"]
 	switch {
@@ -57,7 +57,7 @@ func (d *httpHandler) originAllowed(w http.ResponseWriter, r *http.Request) bool
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// isLoopbackAddr says whether only this machine reaches an address.
+// isLoopbackAddr reports whether only this machine reaches an address.
 func isLoopbackAddr(addr net.Addr) bool {
 	return addr.Network() == "unix" || isLoopbackHost(addr.String())
 }

@@ -147,7 +147,7 @@ func TestServeRefusesTheNetworkWithoutToken(t *testing.T) {
 		if !ok || f.Code != drawbridge.InvalidInput {
 			t.Fatalf("error %v, want an InvalidInput fault", err)
 		}
-		if want := "serve on 192.0.2.1:80: beyond loopback a bearer token is needed (set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or bind 127.0.0.1)"; f.Error() != want {
+		if want := "serve on 192.0.2.1:80: beyond loopback a bearer token is required (set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or bind 127.0.0.1)"; f.Error() != want {
 			t.Errorf("error %q, want %q", f, want)
 		}
 	}

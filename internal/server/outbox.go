@@ -10,25 +10,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// errCallerGone is the error of what was meant for a caller who is not there any more.
+// errCallerGone is the error for output to a caller that is gone.
 var errCallerGone = errors.New("the caller is gone")
 
 // maxOutboxBytes is how many bytes may wait for a slow reader before more of them wait in turn, or are dropped.
 const maxOutboxBytes = 1 << 20
 
-// An outbox holds what one goroutine writes and others have to say. Whoever says something waits for nobody's reading,
-// unless it must be heard and the box is full.
+// An outbox buffers output that one goroutine writes and others add. Adding does not wait for the reader, unless the
+// output must arrive and the box is full.
 type outbox struct {
 	mu      sync.Mutex
 	room    sync.Cond     // the box was emptied, or has failed
 	wake    chan struct{} // holds one token: there is something to do
 	waiting []byte
 	spare   []byte // the other buffer
-	// tryWrite writes what there is room for at once; nil where nothing does. writing says that run has taken
-	// something, which may not be out yet.
+	// tryWrite writes as much as fits at once; nil if the writer cannot do that. writing reports that run has taken
+	// bytes that may not be written yet.
 	tryWrite      func([]byte) bool
 	writing       bool
-	dropsOverflow bool // nobody waits for room any more
+	dropsOverflow bool // waiting for room has ended
 	closed        bool
 	dropped       int
 	err           error
@@ -41,8 +41,8 @@ func newOutbox() *outbox {
 	return o
 }
 
-// newOutboxTo makes an empty box that Run is to write to out. What is put into it while nothing waits goes out at
-// once, where out is a pipe with room for it: nobody needs to be woken for that.
+// newOutboxTo returns an empty outbox that run is to write to out. If out is a pipe with room and nothing waits, put
+// writes at once, so that no goroutine has to be woken.
 func newOutboxTo(out io.Writer) *outbox {
 	o := newOutbox()
 	if f, ok := out.(*os.File); ok {
@@ -51,8 +51,8 @@ func newOutboxTo(out io.Writer) *outbox {
 	return o
 }
 
-// put adds bytes that go out together. What must arrive waits for room in a full box; what need not is dropped. The
-// error is errCallerGone where nobody takes anything out any more.
+// put adds bytes that are written together. With must it waits for room in a full box; otherwise a full box drops them.
+// The error is errCallerGone if nothing is written any more.
 func (o *outbox) put(b []byte, must bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,8 +68,8 @@ func (o *outbox) put(b []byte, must bool) error {
 	return nil
 }
 
-// putNoWait is put for those who must not wait: what must arrive goes in whether there is room or not, and whoever
-// said it waits afterwards, by await. It says false for what was dropped.
+// putNoWait is put without waiting: with must it adds the bytes even to a full box, and the caller calls await later.
+// It reports false if the bytes were dropped.
 func (o *outbox) putNoWait(b []byte, must bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -83,7 +83,7 @@ func (o *outbox) awaitRoom() {
 	o.waitForRoom()
 }
 
-// waitForRoom waits until the box is not full, or nobody waits any more. The lock is held.
+// waitForRoom waits until the box has room or waiting has ended. The caller holds the lock.
 func (o *outbox) waitForRoom() {
 	for !o.dropsOverflow && !o.closed && o.err == nil && len(o.waiting) >= maxOutboxBytes {
 		o.room.Wait()
@@ -108,7 +108,7 @@ func (o *outbox) wakeWriter() {
 	}
 }
 
-// close says that nothing more comes: run ends when the box is empty.
+// close ends the input: run returns when the box is empty.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,7 +117,7 @@ func (o *outbox) close() {
 	o.wakeWriter()
 }
 
-// dropOverflow has nobody wait for room any more: what does not fit is dropped.
+// dropOverflow ends all waits for room: bytes that do not fit are dropped.
 func (o *outbox) dropOverflow() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,7 +125,7 @@ func (o *outbox) dropOverflow() {
 	o.room.Broadcast()
 }
 
-// fail says that nothing more goes out.
+// fail ends the output.
 func (o *outbox) fail() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -140,7 +140,7 @@ func (o *outbox) failed() bool {
 	return o.err != nil
 }
 
-// takeWaiting empties the box. The bytes are good until the next take. It says false behind the last.
+// takeWaiting empties the box. The bytes are valid until the next call. It reports false after the last bytes.
 func (o *outbox) takeWaiting() (batch []byte, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,8 +157,8 @@ func (o *outbox) takeWaiting() (batch []byte, more bool) {
 	return batch, true
 }
 
-// run writes what is put in until the box is closed and empty, or writing goes wrong. It says whether all was written.
-// Where beat is not nil it is called in between, each time that nothing was written for so long.
+// run writes the content until the box is closed and empty, or a write fails. It reports whether everything was
+// written. If beat is not nil, run calls it after each interval without a write.
 func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() error) (whole bool) {
 	var tick <-chan time.Time
 	if beat != nil {

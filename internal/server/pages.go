@@ -22,7 +22,7 @@ type pageCache struct {
 	size int
 }
 
-// A pageKey is all that the bytes of a page depend on. What a caller may see is in the version.
+// A pageKey is everything that the bytes of a page depend on. The version covers what the caller may see.
 type pageKey struct {
 	method  string
 	version uint64
@@ -31,7 +31,7 @@ type pageKey struct {
 	hint    drawbridge.CacheHint
 }
 
-// getOrEncode gives the page of that key, made by encode where it is not there.
+// getOrEncode returns the page for a key, and encodes it if it is not cached.
 func (p *pageCache) getOrEncode(key pageKey, encode func() json.RawMessage) json.RawMessage {
 	p.mu.Lock()
 	page, ok := p.kept[key]

@@ -10,12 +10,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A sender is where a caller hears what is said before the answer to a request.
+// A sender carries messages to a caller before the response to a request.
 type sender interface {
-	// send sends a message. What must arrive waits for a slow reader, what need not may be dropped. The error means
-	// that the caller is gone, or cannot be told anything but the answer.
+	// send sends a message. With must it waits for a slow reader; otherwise the message may be dropped. The error means
+	// that the caller is gone or can only get the response.
 	send(message []byte, must bool) error
-	// done is closed when the caller is; nil where nobody can know, or they may come back.
+	// done is closed when the caller is gone; nil if that is unknown or the caller may come back.
 	done() <-chan struct{}
 }
 
@@ -30,7 +30,7 @@ type requestPeer struct {
 
 var _ drawbridge.Peer = (*requestPeer)(nil)
 
-// Notify says something to the caller. Log lines that they did not ask for are left out.
+// Notify sends a notification to the caller. Log lines below the caller's level are left out.
 func (p *requestPeer) Notify(_ context.Context, method string, params json.RawMessage) error {
 	if method == mcp.NoteMessage && !p.wantsLog(params) {
 		return nil
@@ -52,7 +52,7 @@ func (p *requestPeer) Request(ctx context.Context, method string, params json.Ra
 	}
 	select {
 	case <-p.sender.done():
-		// The request is over, or its client hung up: the session's own stream is what is left.
+		// The request is over or its client hung up: the session's own stream remains.
 		return p.session.ask(ctx, p.session.watcher, method, params)
 	default:
 		return p.session.ask(ctx, p.sender, method, params)
@@ -61,9 +61,8 @@ func (p *requestPeer) Request(ctx context.Context, method string, params json.Ra
 
 var _ drawbridge.ReconnectRequester = (*requestPeer)(nil)
 
-// RequestReconnect has the caller come back later for what is still to come, if they can be told to. It is for bridges
-// whose server has just told them that: we never do by ourselves, since what cuts a connection is survived by coming
-// back anyway.
+// RequestReconnect asks the caller to reconnect later for the rest, if its protocol allows. It is for servers that
+// asked us for the same. The server never does so by itself, since a broken connection can be resumed anyway.
 func (p *requestPeer) RequestReconnect(after time.Duration) {
 	type poller interface{ poll(after time.Duration) }
 	if v, ok := p.sender.(poller); ok {
@@ -81,8 +80,8 @@ func cannotAskFault(method string) error {
 	}
 }
 
-// canAsk says whether a client with these capabilities may be sent the request. Anybody may be sent a ping; whether a
-// server has the client's extensions was asked where the request came from.
+// canAsk reports whether a client with these capabilities may be sent the request. Every client may be sent a ping.
+// Extensions were checked where the request came from.
 func canAsk(capabilities json.RawMessage, method string, params json.RawMessage) bool {
 	return method == mcp.MethodPing || mcp.ServerMayRequest(capabilities, capabilities, method, params)
 }

@@ -20,21 +20,21 @@ type postExchange struct {
 	r       *http.Request
 	// auth is who sent it.
 	auth *authenticatedRequest
-	// json and stream say what the client takes.
+	// json and stream report which content types the client accepts.
 	json, stream bool
 
 	// ofSession is the session whose request it is; nil for a stateless client, and before there is a session.
 	ofSession *session
 
 	mu sync.Mutex
-	// out writes the stream, nil before there is one; ran is closed when all of it was written.
+	// out writes the stream, nil before there is one; ran is closed when everything was written.
 	out     *outbox
 	written chan struct{}
-	// events is the stream as a session keeps it: it outlives the connection that out writes. Nil where none is kept.
-	// deafen has it not be told any more that the connection is lost.
+	// events is the stream kept by the session, which outlives the connection; nil if none is kept. deafen stops the
+	// report of a lost connection.
 	events        *eventStream
 	stopLostWatch func() bool
-	// timer makes a stream of it after a long silence.
+	// timer starts a stream after a long silence.
 	timer *time.Timer
 	over  bool
 	// newSessionID is set with the answer to initialize.
@@ -105,7 +105,7 @@ func streamHeaders(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// eventWriter gives a function that writes and flushes, and is not stuck in a client that does not read.
+// eventWriter returns a function that writes and flushes, and does not block on a client that does not read.
 func eventWriter(w http.ResponseWriter) func([]byte) error {
 	rc := http.NewResponseController(w)
 	return func(b []byte) error {
@@ -163,9 +163,8 @@ func (x *postExchange) done() <-chan struct{} {
 	return x.r.Context().Done()
 }
 
-// poll has the client hang up and come back for the rest after that time, if it is one that does. A stream that has
-// begun goes on, until the client comes back by itself: its connection may be used for other requests as soon as the
-// stream ends, and would break them off if it was closed in the midst of our work without a word before.
+// poll asks the client to hang up and to reconnect after a delay, if its protocol allows. The stream goes on until the
+// client does: closing the connection first could break other requests on it.
 func (x *postExchange) poll(after time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -182,8 +181,8 @@ func (x *postExchange) poll(after time.Duration) {
 	}
 }
 
-// respond ends the exchange with a response. The status counts where nothing was said before. What was cancelled is
-// answered too, since an HTTP request must be.
+// respond ends the exchange with a response. The status counts if nothing was written before. A cancelled request gets
+// a response too, since HTTP requires one.
 func (x *postExchange) respond(id json.RawMessage, status int, r reply) {
 	if r.isNone() && id != nil {
 		r = cancelledReply()
@@ -221,8 +220,8 @@ func (x *postExchange) respondBatch(lines [][]byte) {
 	x.close()
 }
 
-// beginLast lets nobody say anything more but its caller: on the stream, where there is one or the client takes
-// nothing else. It says false, the second time, where the exchange was over before.
+// beginLast reserves the exchange for its caller and reports whether the response is a stream: one is open, or the
+// client accepts nothing else. ok is false if the exchange was over before.
 func (x *postExchange) beginLast(status int) (streams, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -254,7 +253,7 @@ func (x *postExchange) writeJSON(status int, parts ...[]byte) {
 		h.Set(mcp.HeaderSession, x.newSessionID)
 	}
 	x.w.WriteHeader(status)
-	const large = 32 << 10 // what fits into a socket's buffer needs no deadline
+	const large = 32 << 10 // less than that fits into a socket's buffer and needs no deadline
 	if size > large {
 		rc := http.NewResponseController(x.w)
 		_ = rc.SetWriteDeadline(time.Now().Add(2 * writeTime)) // see eventWriter
@@ -272,7 +271,7 @@ func (x *postExchange) writeJSON(status int, parts ...[]byte) {
 	}
 }
 
-// takeOverStream makes the answer a stream that nobody writes but the caller, and gives what writes and flushes it.
+// takeOverStream starts a stream that only the caller writes, and returns the function that writes and flushes it.
 func (x *postExchange) takeOverStream() func([]byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -20,25 +20,24 @@ const (
 // waits for a person.
 type authenticatedRequest struct {
 	caller drawbridge.Caller
-	// token is what proved the caller for resource, good when that was found last, which has a lock in visits. It is
-	// empty for a caller who need not prove anything, or who had the door's one token.
+	// token is the caller's token for resource, and good the time of its last verification, which the mutex of the
+	// table guards. The token is empty for a caller that need not authenticate or used the fixed token.
 	token      drawbridge.Secret
 	resource   string
 	verifiedAt time.Time
-	// end ends the request, and life, which what it began has. Session is the session that it is of; nil where it is
-	// of none. It has a lock in visits.
+	// end ends the request. session is its session; nil if it has none. The mutex of the table guards it.
 	end     context.CancelFunc
 	life    context.Context
 	session *session
 }
 
-// ongoingRequests are the requests in progress whose tokens may come to their end before them.
+// ongoingRequests are the requests in progress whose tokens may expire before they end.
 type ongoingRequests struct {
 	mu  sync.Mutex
 	all map[*authenticatedRequest]struct{}
 }
 
-// track notes a visit until leave is called. The request that it gives ends with the visit.
+// track records a request until leave is called. The returned request ends when its token does.
 func (s *ongoingRequests) track(v *authenticatedRequest, r *http.Request) (_ *http.Request, leave func()) {
 	if v.token.IsZero() {
 		v.life = context.Background()
@@ -61,7 +60,7 @@ func (s *ongoingRequests) track(v *authenticatedRequest, r *http.Request) (_ *ht
 	}
 }
 
-// setSession says that a visit is of a session, whose caller came with this token last.
+// setSession records that a request belongs to a session, whose caller used this token last.
 func (s *ongoingRequests) setSession(v *authenticatedRequest, c *session) {
 	s.mu.Lock()
 	v.session = c
@@ -71,8 +70,8 @@ func (s *ongoingRequests) setSession(v *authenticatedRequest, c *session) {
 	c.proof = v.token
 }
 
-// An requestSnapshot is a visit as it is looked at: a client that has a fresh token uses it for the next request, and
-// what is in progress in the same session goes on by that.
+// A requestSnapshot is a copy of a request's state for a recheck. A client with a fresh token uses it for its next
+// request; older requests of the same session then continue by it.
 type requestSnapshot struct {
 	*authenticatedRequest
 	session *session
@@ -99,9 +98,8 @@ func (s *ongoingRequests) snapshot() (all []requestSnapshot) {
 	return all
 }
 
-// RecheckCallers looks at the tokens of all requests in progress now, not in half a minute. What is in progress for a
-// caller whose token has expired or was taken back ends, and with it the session that it is of; and so does what was
-// begun with a right that the caller has no more.
+// RecheckCallers verifies the tokens of all requests in progress now, instead of within half a minute. If a token
+// expired or was revoked, its requests and their session end. Work that a caller has lost the right to ends too.
 func (s *Server) RecheckCallers(ctx context.Context) {
 	if s.o.Authenticator == nil {
 		return
@@ -129,8 +127,7 @@ func (s *Server) RecheckCallers(ctx context.Context) {
 	looking.Wait()
 }
 
-// applyRecheck ends a visit that is over by what its token proves now, unless its client came with another one
-// meanwhile.
+// applyRecheck ends a request whose token is no longer valid, unless its client has sent another one meanwhile.
 func (s *Server) applyRecheck(v requestSnapshot, caller drawbridge.Caller, err error) {
 	if v.session != nil && v.session.lastToken() != v.token {
 		return
@@ -146,7 +143,7 @@ func (s *Server) applyRecheck(v requestSnapshot, caller drawbridge.Caller, err e
 	}
 }
 
-// judgeRecheck says whether a visit is over, and its session with it, by what its token proves now.
+// judgeRecheck reports whether a request is over, and its session with it, by what its token proves now.
 func (v requestSnapshot) judgeRecheck(caller drawbridge.Caller, err error, now time.Time) (over, ended bool) {
 	if err != nil {
 		code := drawbridge.AsFault(err).Code

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A reply is what a request is answered with: an error object, or a result in two parts, so that a large one that gets
-// a member or two at its end is not copied for it. The zero reply is none: a cancelled request has no answer.
+// A reply is the response to a request: an error object, or a result in two parts, so that adding members at the end of
+// a large result copies nothing. The zero reply means no response, as for a cancelled request.
 type reply struct {
 	body, tail json.RawMessage
 	fault      json.RawMessage
@@ -35,7 +35,7 @@ func noBatches() reply {
 	return failureReply(mcp.CodeInvalidRequest, "This revision has no batches", nil)
 }
 
-// parts gives the response's bytes in order. They may hold line breaks between tokens.
+// parts returns the response's bytes in order. They may contain line breaks between tokens.
 func (r reply) parts(id json.RawMessage) [6][]byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -49,7 +49,7 @@ func (r reply) parts(id json.RawMessage) [6][]byte {
 // line writes the response as one line, without its end.
 func (r reply) line(id json.RawMessage) []byte {
 	parts := r.parts(id)
-	size := 1 // whoever frames it adds a line end
+	size := 1 // one byte for the line feed
 	for _, p := range parts {
 		size += len(p)
 	}
@@ -78,8 +78,8 @@ func withoutLineBreaks(line []byte) []byte {
 	return line
 }
 
-// isPrivateTo says whether what a caller is told is for them alone: they are one of several who come here, and what
-// another may know is another matter. So no answer to them may be kept for others, whatever its server says.
+// isPrivateTo reports whether a response is for this caller only, since callers may see different things. Such a
+// response must not be cached for others, whatever its server declares.
 func (s *Server) isPrivateTo(caller drawbridge.Caller) bool {
 	return caller.Principal != s.o.Caller.Principal
 }
@@ -136,7 +136,7 @@ func (s *Server) finishResult(caller drawbridge.Caller, method string, raw json.
 	return appendMembers(raw, tail)
 }
 
-// isCacheable says whether the results of a method, other than a list, say how long they may be kept.
+// isCacheable reports whether results of a method that is not a list carry a cache lifetime.
 func isCacheable(method string) bool {
 	return method == mcp.MethodResourcesRead || method == mcp.MethodSkillsGet || method == mcp.MethodDirectoryRead
 }
@@ -153,7 +153,7 @@ func appendMembers(raw, members json.RawMessage) reply {
 	return reply{body: body, tail: append(members, '}')}
 }
 
-// appendMeta appends the "_meta" object of a result of ours, but for its closing brace.
+// appendMeta appends the "_meta" object of one of our results, without its closing brace.
 func (s *Server) appendMeta(dst []byte) []byte {
 	dst = append(dst, `{"`+mcp.MetaServerInfo+`":`...)
 	return append(dst, s.info...)

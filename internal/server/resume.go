@@ -8,13 +8,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// resumeStream goes on with the stream of a request whose client lost its connection. A status of 405 is what clients
-// expect for a stream there is nothing more to hear of: 404 would tell them that their session is gone.
+// resumeStream resumes the stream of a request whose client lost its connection. If nothing more follows, clients
+// expect the status 405: 404 would mean that their session is gone.
 func (d *httpHandler) resumeStream(w http.ResponseWriter, r *http.Request, c *session, at eventPosition) {
 	t, out := c.events.resumeStream(at)
 	if t == nil {
 		w.Header().Set("Allow", "POST, DELETE")
-		http.Error(w, "Method Not Allowed: nothing more comes on this stream", http.StatusMethodNotAllowed)
+		http.Error(w, "Method Not Allowed: this stream is over", http.StatusMethodNotAllowed)
 		return
 	}
 	streamHeaders(w)
@@ -28,7 +28,7 @@ func (d *httpHandler) resumeStream(w http.ResponseWriter, r *http.Request, c *se
 	t.outboxWritten(out)
 }
 
-// closeConnection ends a response in the midst of its handler, for which net/http has no words.
+// closeConnection closes a response's connection within its handler, which net/http offers no other way for.
 func closeConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

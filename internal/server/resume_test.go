@@ -188,7 +188,7 @@ func TestResume(t *testing.T) {
 			ids[id] = true
 		}
 		if status, body := c.refused(last); status != 405 ||
-			body != "Method Not Allowed: nothing more comes on this stream\n" {
+			body != "Method Not Allowed: this stream is over\n" {
 			t.Errorf("%s: behind the end: %d %s", version, status, body)
 		}
 	}

@@ -1,20 +1,20 @@
-// Package server is the surface: the one MCP server that Drawbridge is, over HTTP and over stdio, for the stateful
-// generation of the protocol (up to 2025-11-25) and the stateless one (2026-07-28) on the same URL and the same pipe.
+// Package server is the one MCP server that Drawbridge presents to clients, over HTTP and over stdio. It serves the
+// stateful generation of the protocol (up to 2025-11-25) and the stateless one (2026-07-28) on the same URL and the
+// same pipe.
 //
-// It promises that every request its caller does not cancel is answered once, in the words of the caller's own
-// generation; that params and results pass as the bytes they came in, but for "resultType", caching hints, cursors and
-// our name in "_meta"; that lists of an unchanged deck are the same bytes; and that a caller who reads slowly, or not
-// at all, holds up nobody else and takes bounded memory. A request that a web page, a foreign host name or a missing
-// token gives away is refused unread.
+// It guarantees that every request is answered once unless its caller cancels it, in the form of the caller's
+// generation. Params and results pass as the bytes they came in, except "resultType", caching hints, cursors and our
+// name in "_meta". Lists of an unchanged deck are the same bytes. A caller that reads slowly, or not at all, delays no
+// other and takes bounded memory. A request from a web page, under a foreign host name or without a required token is
+// refused before its body is read.
 //
-// A stateful HTTP client that loses its connection misses nothing within bounds: the request goes on, and the client
-// that comes back with the id of the last event it heard gets the rest of that stream, and of no other. For that up to
-// 4 MiB and 1,024 events are kept of a session, and up to 64 MiB of all; what has surely been written, or need not
-// arrive, is kept for about a minute, the rest as long as the session. Nothing is kept of answers that are one JSON
-// object.
+// A stateful HTTP client that loses its connection can resume it within bounds: the request goes on, and the client
+// gets the events after the last one it names, of that stream only. For this up to 4 MiB and 1,024 events are kept for
+// a session, and up to 64 MiB for all. Events that were certainly written or are optional are kept for about a minute,
+// others as long as the session. A response that is one JSON object is not kept.
 //
-// It decides nothing about cards: what a caller sees and may call is the deck's business. No goroutine, timer or index
-// is made per session: sessions end when they are swept, and all that runs belongs to a request or to Serve and
+// The package decides nothing about tools: the deck decides what a caller sees and may call. Sessions have no
+// goroutine, timer or index of their own; a sweep ends idle ones. Every goroutine belongs to a request or to Serve or
 // ServeStdio, which wait for it.
 package server
 
@@ -38,24 +38,24 @@ const Path = "/mcp"
 
 // DeckCalls is the part of a deck that requests go to.
 type DeckCalls interface {
-	// Do carries out a request that is no list: tools/call, resources/read, and those of extensions.
+	// Do carries out a request that is not a list: tools/call, resources/read, and those of extensions.
 	Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
-	// FindCard gives the card that the caller means by name.
+	// FindCard returns the card that a caller knows by a name.
 	FindCard(caller drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool)
 }
 
-// DeckLists is the part of a deck that says what there is.
+// DeckLists is the part of a deck that lists its content.
 type DeckLists interface {
-	// List gives what the caller sees by a list method.
+	// List returns the content of a list method for a caller.
 	List(ctx context.Context, caller drawbridge.Caller, method string) (deck.List, error)
-	// CacheHint says how long the answer to server/discover may be kept.
+	// CacheHint returns how long the response to server/discover may be cached.
 	CacheHint(caller drawbridge.Caller, method string) drawbridge.CacheHint
-	// Instructions and Capabilities are what a server tells a client first.
+	// Instructions and Capabilities are part of the first response to a client.
 	Instructions(caller drawbridge.Caller) string
 	Capabilities(caller drawbridge.Caller) json.RawMessage
 }
 
-// DeckEvents is the part of a deck that speaks outside calls, and what decides about that.
+// DeckEvents is the part of a deck that sends events outside calls, and controls them.
 type DeckEvents interface {
 	// OnEvent has f called with each event until cancel is called.
 	OnEvent(f func(deck.Event)) (cancel func())
@@ -63,13 +63,13 @@ type DeckEvents interface {
 	// for those of the URIs that are not.
 	Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error
 	Unsubscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error
-	// SetLogLevel says from which level on a session wants log lines.
+	// SetLogLevel sets the lowest level of log lines for a session.
 	SetLogLevel(ctx context.Context, caller drawbridge.Caller, level string) error
-	// EndSession forgets what the caller's session had.
+	// EndSession removes the state of the caller's session.
 	EndSession(caller drawbridge.Caller)
 }
 
-// A Deck is what a server stands on; *deck.Deck is one.
+// A Deck provides the content that a server serves; *deck.Deck is one.
 type Deck interface {
 	DeckCalls
 	DeckLists
@@ -78,35 +78,35 @@ type Deck interface {
 
 var _ Deck = (*deck.Deck)(nil)
 
-// Options are what a server can do without, but for Caller.
+// Options configure a Server. Caller is required; the zero value of every other field works.
 type Options struct {
-	// Logger is told of what went wrong and nobody else hears of; nil is silence.
+	// Logger receives errors that no caller is told; nil discards them.
 	Logger *slog.Logger
 	// Version is ours, as clients are told it.
 	Version string
-	// Caller is who calls on standard input, and over HTTP with the Token or where nobody has to prove anything: kind,
-	// principal and scopes. What a request or a session says of itself is filled in.
+	// Caller is the caller on standard input, and over HTTP with the Token or without authentication: kind, principal
+	// and scopes. The server adds what a request or session declares.
 	Caller drawbridge.Caller
-	// ClientScopes say what of Caller's rights a client holds that calls itself by a name, which is its word only; "*"
-	// is for all that have no part of their own, and who has none holds all. Who proved to be somebody else is not
-	// meant.
+	// ClientScopes restrict Caller's scopes by the name that a client declares, which is not authenticated. "*" applies
+	// to clients without an entry; a client without either has all scopes. It does not apply to authenticated callers.
 	ClientScopes map[string][]drawbridge.Scope
-	// Token is what HTTP callers must send as their bearer token to be Caller.
+	// Token is the bearer token with which an HTTP caller is Caller.
 	Token []byte
 	// Authenticator proves other HTTP callers; nil proves none. Without a token and a check that is needed Serve binds
 	// to loopback only.
 	Authenticator Authenticator
-	// Resource is how OAuth clients know the HTTP door.
+	// Resource describes the HTTP endpoint to OAuth clients.
 	Resource Resource
-	// Origins are the web origins ("https://inspector.example") whose pages may call the HTTP door, besides its own.
+	// Origins are the web origins ("https://inspector.example") whose pages may call the HTTP endpoint, besides its
+	// own.
 	Origins []string
 	// SessionTimeout is how long a session may go unused before it ends; 0 is half an hour.
 	SessionTimeout time.Duration
-	// MaxSessions is how many stateful HTTP sessions there may be; 0 is 4,096. Beyond it the one ends that was idle
-	// longest, of the principal who has most.
+	// MaxSessions is the most stateful HTTP sessions; 0 is 4,096. Beyond it, the session that was idle longest ends, of
+	// the principal that has the most.
 	MaxSessions int
-	// MaxInProgress is how many HTTP requests of one principal may be in progress, without the streams of sessions; 0
-	// is 4,096. One more is answered with status 429; what is no request, but the answer to one, always comes in.
+	// MaxInProgress is the most HTTP requests in progress for one principal, without session streams; 0 is 4,096. One
+	// more is answered with status 429. Responses and notifications are always admitted.
 	MaxInProgress int
 	// MaxBody is the most bytes that an HTTP request may have; 0 is 4 MiB.
 	MaxBody int64
@@ -141,8 +141,8 @@ type Server struct {
 	watchers    watcherSet
 	ongoing     ongoingRequests
 	postLimiter principalLimiter
-	// keptEventBytes counts the bytes that sessions keep of their streams, complained is when it was logged last that
-	// callers cannot be checked.
+	// keptEventBytes counts the bytes of events kept by all sessions. authLoggedAt is when a failure to verify callers
+	// was last logged.
 	keptEventBytes, authLoggedAt atomic.Int64
 
 	// life ends with Close; inside is whatever works for a caller.
@@ -153,7 +153,7 @@ type Server struct {
 	once       sync.Once
 }
 
-// New makes a server on a deck. The error is for options that nobody can mean. Close it when it is no longer served.
+// New returns a server on a deck. The error is for invalid options. Close it when it is no longer served.
 func New(d Deck, o Options) (*Server, error) {
 	switch {
 	case d == nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A session is one stateful client: what it said of itself, and what of its conversation is not over.
+// A session is one stateful client: what it declared, and its open requests.
 type session struct {
 	// caller is who opened it, with the rights that they had then; see as.
 	caller   drawbridge.Caller
@@ -26,19 +26,18 @@ type session struct {
 	ended        chan struct{}
 
 	mu sync.Mutex
-	// lastUsed is when the session was last used; busy counts its requests and streams, while which it is in use.
+	// lastUsed is when the session was last used; busy counts its requests and streams in progress.
 	lastUsed time.Time
 	busy     int
 	over     bool
-	// clientScopes say what of the rights its client has.
+	// clientScopes restrict the rights of its client.
 	clientScopes clientScopes
 	// proof is the token by which its caller was proved last; see visit.
 	proof drawbridge.Secret
 	// pendingAsks has our own requests that the client has not answered, lastAsk the last id given.
 	pendingAsks map[string]chan mcp.Message
 	lastAsk     int
-	// endStream ends the connection of the stream that is open outside calls; nil where there is none. streams counts
-	// them.
+	// endStream ends the connection of the session's open stream; nil if there is none. streams counts them.
 	endStream func()
 	streams   int
 }
@@ -59,7 +58,8 @@ func (s *Server) newSession(caller drawbridge.Caller, params json.RawMessage) *s
 	return c
 }
 
-// endSession ends what the session has open, and has the deck forget it. It is called once a session.
+// endSession ends everything that the session has open, and removes its state from the deck. It is called once for a
+// session.
 func (s *Server) endSession(c *session) {
 	c.stopWatching()
 	c.mu.Lock()
@@ -90,7 +90,7 @@ func (c *session) callerFor(proved drawbridge.Caller) drawbridge.Caller {
 	return c.clientScopes.restrict(who)
 }
 
-// supportsBatches says whether the session's revision has batches.
+// supportsBatches reports whether the session's revision has batches.
 func (c *session) supportsBatches() bool { return c.caller.Protocol < mcp.Version20250618 }
 
 // markBusy marks the session as in use until done is called.
@@ -108,16 +108,16 @@ func (c *session) markIdle() {
 	c.lastUsed = time.Now()
 }
 
-// idleSince says since when the session is not in use; false where it is.
+// idleSince returns since when the session is idle; false if it is in use.
 func (c *session) idleSince() (since time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lastUsed, c.busy == 0
 }
 
-// openSessionStream makes the connection that end ends the session's only one outside calls: an earlier one, whose
-// client may be long gone, is ended. With back the client goes on behind an event. The function is to be called when
-// the connection is over; what there is to say then is kept for the next, if the client can come back.
+// openSessionStream makes a connection the only one of the session's stream: it ends an earlier one, whose client may
+// be gone. With back, the client resumes after an event. closed is called at the end of the connection; later messages
+// are kept for the next one if the client can resume.
 func (c *session) openSessionStream(end func(), at eventPosition, back bool) (o sessionStream, closed func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *session) ask(ctx context.Context, to sender, method string, params json
 		return m.Result, nil
 	case <-ctx.Done():
 		note := json.RawMessage(`{"requestId":` + id + `}`)
-		_ = to.send(mcp.Message{Method: mcp.NoteCancelled, Params: note}.Append(nil), false) // nobody waits for it
+		_ = to.send(mcp.Message{Method: mcp.NoteCancelled, Params: note}.Append(nil), false) // not required to arrive
 		return nil, askFault(method, ctx.Err())
 	case <-to.done():
 		return nil, askFault(method, errCallerGone)
@@ -191,7 +191,7 @@ func (c *session) forgetAsk(id string) {
 	delete(c.pendingAsks, id)
 }
 
-// handleResponse takes a client's answer to a request of ours. One that nobody waits for is dropped.
+// handleResponse handles a client's response to one of our requests. A response without a waiting request is dropped.
 func (c *session) handleResponse(m mcp.Message) {
 	id := string(m.ID)
 	if text, ok := rawjson.DecodeString(m.ID); ok {
@@ -211,7 +211,7 @@ type inFlightRequests struct {
 	all map[string]context.CancelCauseFunc
 }
 
-// add says false where a request of that id is in progress already.
+// add reports false if a request with that id is in progress.
 func (f *inFlightRequests) add(id json.RawMessage, cancel context.CancelCauseFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -24,12 +24,12 @@ const maxClientBytes = 64 << 20
 // clientBytes is how many bytes its client said of itself, which are kept with the session.
 func (c *session) clientBytes() int { return len(c.caller.Client) + len(c.caller.Capabilities) }
 
-// full says whether one more session is too many, or too much. The lock is held.
+// full reports whether one more session would exceed the bounds on sessions or bytes. The caller holds the lock.
 func (s *sessionTable) full(c *session, most int) bool {
 	return len(s.byID) >= most || len(s.byID) > 0 && s.clientBytes+c.clientBytes() > maxClientBytes
 }
 
-// removeLocked takes a session out; false where somebody else has. The lock is held.
+// removeLocked removes a session and reports whether it was there. The caller holds the lock.
 func (s *sessionTable) removeLocked(c *session) (was bool) {
 	if was = s.byID[c.caller.Session] == c; was {
 		delete(s.byID, c.caller.Session)
@@ -38,7 +38,7 @@ func (s *sessionTable) removeLocked(c *session) (was bool) {
 	return was
 }
 
-// get gives the session of that id, in use until done is called, if it is the principal's.
+// get returns the session of that id if it is the principal's, in use until done is called.
 func (s *sessionTable) get(id, principal string) (c *session, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,14 +64,14 @@ func (s *sessionTable) add(c *session, most int) bool {
 	return true
 }
 
-// remove takes a session out; false where somebody else has.
+// remove removes a session and reports whether it was there.
 func (s *sessionTable) remove(c *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.removeLocked(c)
 }
 
-// removeAll takes all sessions out and lets none in any more.
+// removeAll removes all sessions and admits no more.
 func (s *sessionTable) removeAll() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +99,8 @@ func (s *sessionTable) removeIdle(before time.Time) []*session {
 	return idle
 }
 
-// principalShares are how much each principal has of what there may be, in sessions and in bytes, with another session
-// that is to come. The lock is held.
+// principalShares returns each principal's share of the bounds, in sessions and in bytes, including a session to come.
+// The caller holds the lock.
 func (s *sessionTable) principalShares(another *session, most int) map[string]int {
 	shares := map[string]int{}
 	count := func(c *session) { shares[c.caller.Principal] += 1 + maxClientBytes/most + c.clientBytes() }
@@ -111,9 +111,9 @@ func (s *sessionTable) principalShares(another *session, most int) map[string]in
 	return shares
 }
 
-// removeOldest takes out the session that has been idle longest, of the principal who has the most of those that are
-// not in use, if there is no room for another one: who opens them without end is to end nobody else's. Nil is for
-// where there is room, or all are in use.
+// removeOldest makes room for another session. It removes the session that was idle longest, of the principal with the
+// most idle sessions, so that one principal cannot end the sessions of others. It returns nil if there is room, or if
+// all sessions are in use.
 func (s *sessionTable) removeOldest(another *session, most int) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *sessionTable) removeOldest(another *session, most int) *session {
 	return oldest
 }
 
-// isSweepDue says whether it is time to look through the sessions again.
+// isSweepDue reports whether a sweep is due.
 func (s *sessionTable) isSweepDue(now time.Time, every time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *Server) addSession(c *session) bool {
 	return true
 }
 
-// sweepEvents has the sessions forget what they need not keep of their streams.
+// sweepEvents drops expired events of all sessions.
 func (s *sessionTable) sweepEvents(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,24 +13,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// Limits of the stdio door.
+// Limits of the stdio endpoint.
 const (
 	// maxInFlight is how many requests of a pipe, or of a session, may be in progress; more are refused.
 	maxInFlight = 1024
-	// stdioDrainTimeout is what requests in progress get to end when the input has ended: people pipe requests in and
-	// expect their answers. What takes longer is answered with an error.
+	// stdioDrainTimeout is how long requests in progress have after the end of the input, since people pipe requests in
+	// and expect responses. Longer ones get an error.
 	stdioDrainTimeout = 5 * time.Second
 	// stdioCloseTimeout is how long we wait for a reader or a writer that cannot be interrupted.
 	stdioCloseTimeout = 200 * time.Millisecond
 )
 
-// ServeStdio answers MCP on a pair of pipes, one message a line, until in or ctx ends or nobody reads out. Requests
-// that carry a stateless revision in "_meta" are answered in it; the others belong to the one stateful session that
-// initialize opens. When in ends, requests in progress get a few seconds to end, and are then ended and
-// answered with an error. When ctx ends everything does at once: in is closed
-// where it is an io.Closer, and so is out where a write is stuck in it, so that no goroutine stays behind in them.
+// ServeStdio serves MCP on a pair of pipes, one message a line, until in or ctx ends or out is no longer read. Requests
+// with a stateless revision in "_meta" are answered in it; all others belong to the one stateful session that
+// initialize opens. When in ends, requests in progress get a few seconds, and then an error. When ctx ends, everything
+// ends at once: in is closed if it is an io.Closer, and so is out if a write blocks, so that no goroutine remains.
 //
-// The error is nil at the end of in, the context's where that ended it, and else what went wrong with in or out.
+// The error is nil at the end of in, the context's if that ended it, and else that of in or out.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	if !s.gate.enter() {
 		return errors.New("serve stdio: the server is closed")
@@ -77,15 +76,15 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	return context.Cause(ctx)
 }
 
-// closeIfCloser closes what can be closed; whoever waits in it finds out.
+// closeIfCloser closes v if it is an io.Closer, which wakes readers and writers.
 func closeIfCloser(v any) {
 	if c, ok := v.(io.Closer); ok {
 		_ = c.Close() // we are done with it
 	}
 }
 
-// waitAtMost waits for a group, but for no longer than that: a read of a terminal or a write to a stuck pipe cannot
-// always be interrupted, and the process that is in it is about to end.
+// waitAtMost waits for a group up to a limit and reports whether it is done. A read of a terminal or a write to a
+// blocked pipe cannot always be interrupted, and the process is about to end.
 func waitAtMost(g *sync.WaitGroup, most time.Duration) bool {
 	select {
 	case <-doneChannel(g):
@@ -95,7 +94,7 @@ func waitAtMost(g *sync.WaitGroup, most time.Duration) bool {
 	}
 }
 
-// doneChannel gives a channel that is closed when the group is done.
+// doneChannel returns a channel that is closed when the group is done.
 func doneChannel(g *sync.WaitGroup) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -105,7 +104,7 @@ func doneChannel(g *sync.WaitGroup) <-chan struct{} {
 	return done
 }
 
-// A inputLine is what was read: a message, or why there is none.
+// An inputLine is a message that was read, or the reason why there is none.
 type inputLine struct {
 	text []byte
 	err  error
@@ -134,7 +133,7 @@ type stdioConn struct {
 	// life ends with the conversation, eof is closed when nothing more will be read.
 	life context.Context
 	eof  chan struct{}
-	// calls is what requests run in; it ends with life, or some time after the input.
+	// calls is the context of requests; it ends with life, or some time after the input.
 	calls    context.Context
 	endCalls context.CancelCauseFunc
 	// session is the stateful client, nil before initialize. Only serve's goroutine sets it.
@@ -154,7 +153,7 @@ func (p *stdioConn) send(message []byte, must bool) error {
 // done is closed when the client can answer nothing any more.
 func (p *stdioConn) done() <-chan struct{} { return p.eof }
 
-// serve takes lines until there are no more. The error is why; nil at an orderly end.
+// serve handles lines until the channel is closed. The error is the reason for the end; nil at an orderly one.
 func (p *stdioConn) serve(lines <-chan inputLine) error {
 	defer close(p.eof)
 	for {
@@ -164,7 +163,7 @@ func (p *stdioConn) serve(lines <-chan inputLine) error {
 		case l := <-lines:
 			switch {
 			case errors.Is(l.err, mcp.ErrTooLong):
-				p.respond(nil, failureReply(mcp.CodeInvalidRequest, "The message is over the size bound", nil))
+				p.respond(nil, failureReply(mcp.CodeInvalidRequest, "The message is too large", nil))
 			case errors.Is(l.err, io.EOF):
 				return nil
 			case l.err != nil:
@@ -200,7 +199,7 @@ func (p *stdioConn) drain() {
 	p.workers.Close()
 }
 
-// respond sends a response; none where there is none.
+// respond sends a response; the zero reply sends nothing.
 func (p *stdioConn) respond(id json.RawMessage, r reply) {
 	if !r.isNone() {
 		_ = p.send(r.line(id), true) // a client that is gone needs no answer
@@ -274,7 +273,7 @@ func (p *stdioConn) start(m mcp.Message, run func(context.Context) reply) {
 		defer cancel(nil)
 		answer := replyOrEnded(ctx, run(ctx))
 		p.inFlight.remove(m.ID)
-		if ctx.Err() == nil || context.Cause(ctx) == errInputEnded { // what is cancelled has no answer
+		if ctx.Err() == nil || context.Cause(ctx) == errInputEnded { // a cancelled request gets no response
 			p.respond(m.ID, answer)
 		}
 	})
@@ -317,7 +316,7 @@ func (p *stdioConn) runListen(ctx context.Context, caller drawbridge.Caller, m m
 	return p.s.listenResult(sub)
 }
 
-// sendNotifications passes on what a watcher should hear until ctx, or what can be read, ends.
+// sendNotifications passes notifications of a watcher on until ctx or the output ends.
 func (p *stdioConn) sendNotifications(ctx context.Context, w *watcher) {
 	for {
 		for _, message := range w.takeNotifications() {
@@ -343,7 +342,7 @@ func (p *stdioConn) handleLegacy(m mcp.Message) {
 	case m.Method == mcp.MethodPing:
 		p.respond(m.ID, emptyResult())
 	case p.session == nil && m.Method == mcp.MethodDiscover:
-		// A client that finds out what we speak, and forgot to say what it speaks: not found means initialize.
+		// A client that probes for the protocol without a version: "method not found" makes it send initialize.
 		p.respond(m.ID, methodNotFound(m.Method))
 	case p.session == nil:
 		p.respond(m.ID, failureReply(mcp.CodeInvalidRequest, "Not initialized: send initialize first", nil))
@@ -353,7 +352,7 @@ func (p *stdioConn) handleLegacy(m mcp.Message) {
 	}
 }
 
-// openSession opens the session, and has it told what belongs to no call.
+// openSession opens the session and starts its notifications.
 func (p *stdioConn) openSession(m mcp.Message) {
 	if refusal := checkCapabilities(rawjson.Get(m.Params, "capabilities")); !refusal.isNone() {
 		p.respond(m.ID, refusal)

@@ -121,11 +121,11 @@ func TestStdio(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":11}`,
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`},
 		{`{"jsonrpc":"2.0","id":11,"method":7}`,
-			`{"jsonrpc":"2.0","id":11,"error":{"code":-32600,"message":"Invalid request: the method is no name"}}`},
+			`{"jsonrpc":"2.0","id":11,"error":{"code":-32600,"message":"Invalid request: method must be a string"}}`},
 		{`{"jsonrpc":"2.0","id":"a","method":"tools/list","params":"x"}`,
-			`{"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"Invalid request: params are no object"}}`},
+			`{"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"Invalid request: params must be an object"}}`},
 		{`{"jsonrpc":"2.0","id":12,"method":"tools/list","params":[]}`,
-			`{"jsonrpc":"2.0","id":12,"error":{"code":-32602,"message":"Invalid params: want an object"}}`},
+			`{"jsonrpc":"2.0","id":12,"error":{"code":-32602,"message":"Invalid params: params must be an object"}}`},
 		{`{"jsonrpc":"2.0","id":13,"method":"no/such","params":[]}`,
 			`{"jsonrpc":"2.0","id":13,"error":{"code":-32601,"message":"Method not found: no/such"}}`},
 		{`{"jsonrpc":"2.0","id":14,"method":"ping","params":null}`, `{"jsonrpc":"2.0","id":14,"result":{}}`},
@@ -151,9 +151,9 @@ func TestStdioBatch(t *testing.T) {
 	c.send(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
 	c.want(`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]`)
 	c.send(`[{"jsonrpc":"2.0","id":3,"method":[]},{"jsonrpc":"2.0","id":4,"method":"ping","params":7},{"jsonrpc":"2.0","method":"ping","params":7},{"jsonrpc":"2.0","id":5,"method":"ping","params":[]},{"jsonrpc":"2.0","id":{},"method":"ping"}]`)
-	c.want(`[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid request: the method is no name"}},` +
-		`{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"Invalid request: params are no object"}},` +
-		`{"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"Invalid params: want an object"}},` +
+	c.want(`[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid request: method must be a string"}},` +
+		`{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"Invalid request: params must be an object"}},` +
+		`{"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"Invalid params: params must be an object"}},` +
 		`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}]`)
 }
 

@@ -9,16 +9,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// serveGet opens a session's stream for what belongs to no call, or goes on with a stream behind the event that the
-// client names. There is one connection for each: an earlier one ends.
+// serveGet opens the session's own stream, or resumes a stream after the event that the client names. Each stream has
+// one connection: a new one ends the earlier.
 func (d *httpHandler) serveGet(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
 	if mcp.EraOf(r.Header.Get(mcp.HeaderVersion)) == drawbridge.Modern {
 		w.Header().Set("Allow", "POST")
-		http.Error(w, "Method Not Allowed: this revision has no stream of the session", http.StatusMethodNotAllowed)
+		http.Error(w, "Method Not Allowed: this protocol version has no session stream", http.StatusMethodNotAllowed)
 		return
 	}
 	if _, ok := acceptedTypes(r); !ok {
-		http.Error(w, "Not Acceptable: the answer is text/event-stream", http.StatusNotAcceptable)
+		http.Error(w, "Not Acceptable: the response is text/event-stream", http.StatusNotAcceptable)
 		return
 	}
 	c, done, ok := d.findSession(w, r, v)
@@ -50,14 +50,15 @@ func (d *httpHandler) serveGet(w http.ResponseWriter, r *http.Request, v *authen
 	}
 }
 
-// streamNotifications writes what a watcher should hear until ctx or the session ends, or the client is gone. It says
-// whether it is we who end.
+// streamNotifications writes notifications of a watcher until ctx or the session ends, or the client is gone. It
+// reports whether this side ended the stream.
 func (d *httpHandler) streamNotifications(ctx context.Context, ended <-chan struct{}, w *watcher,
 	out func([]byte) error) (ending bool) {
 	return d.streamFrames(ctx, ended, w, eventFrame, out)
 }
 
-// streamFrames is stream with events as frame makes them of messages: nil for one that somebody else has to say.
+// streamFrames is streamNotifications with a function that makes events of messages; it returns nil for a message that
+// another connection writes.
 func (d *httpHandler) streamFrames(ctx context.Context, ended <-chan struct{}, w *watcher, frame func([]byte) []byte,
 	out func([]byte) error) (ending bool) {
 	ticker := time.NewTicker(d.s.o.KeepAlive)

@@ -12,15 +12,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxNotices is how many notices wait for one watcher, and maxNoticeBytes from how many bytes on no more do; what
-// comes on top is dropped.
+// maxNotices is the most notices that wait for one watcher, and maxNoticeBytes the bytes from which on no more wait;
+// further ones are dropped.
 const (
 	maxNotices     = 128
 	maxNoticeBytes = 256 << 10
 )
 
-// A watcher is someone who wants to hear what belongs to no call: a stateful session, or a subscriptions/listen. Events
-// become state, not a queue: however many came, a list has changed once and a resource was updated once.
+// A watcher collects events outside calls for a stateful session or a subscriptions/listen request. It holds state, not
+// a queue: after any number of events, a list has changed once and a resource was updated once.
 type watcher struct {
 	// listenID is the id of the listen request, which each of its notifications carries; nil for a session.
 	listenID json.RawMessage
@@ -30,8 +30,8 @@ type watcher struct {
 	mu sync.Mutex
 	// caller is who hears, with the rights they hold now.
 	caller drawbridge.Caller
-	// lists are the list changes to hear of, uris the resources, tasks the tasks, notices whether anything else is
-	// heard; reader whether somebody is there to hear it.
+	// lists, uris and tasks select the list changes, resources and tasks; notices selects all other notifications.
+	// reader reports that a reader is attached.
 	lists        listChanges
 	uris, tasks  map[string]bool
 	keepsNotices bool
@@ -41,15 +41,15 @@ type watcher struct {
 
 	changed listChanges
 	updated map[string]json.RawMessage
-	// taskStates has what each task was last said to be.
+	// taskStates holds the last reported state of each task.
 	taskStates     map[string]json.RawMessage
 	pendingNotices []drawbridge.ServerNotification
 	noticeBytes    int // the bytes of noticed
-	// mustSend are whole messages that must be heard: what a server asks outside any call.
+	// mustSend are whole messages that must arrive: requests of a server outside calls.
 	mustSend [][]byte
 }
 
-// listChanges says which lists.
+// listChanges names the lists that changed.
 type listChanges struct{ tools, prompts, resources bool }
 
 func newWatcher(caller drawbridge.Caller, tag json.RawMessage, lists listChanges) *watcher {
@@ -89,15 +89,15 @@ func (w *watcher) addEvent(e deck.Event) {
 	}
 }
 
-// setCaller says with which rights the caller hears from now on.
+// setCaller sets the caller whose rights apply from now on.
 func (w *watcher) setCaller(caller drawbridge.Caller) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.caller = caller
 }
 
-// addTaskChange takes in what became of a task: for a listener one that it listens to, for a session any of its
-// principal's, each in the words of the watcher's own generation. The lock is held.
+// addTaskChange records a task's change: for a listener that of a task it listens to, for a session that of any task of
+// its principal. The form is that of the watcher's protocol generation. The caller holds the lock.
 func (w *watcher) addTaskChange(e deck.Event) {
 	switch n := e.Notification; {
 	case w.tasks[e.Task] && n.Method == mcp.NoteTask:
@@ -110,7 +110,7 @@ func (w *watcher) addTaskChange(e deck.Event) {
 	}
 }
 
-// addNotice keeps a notice, where somebody hears it and there is room. The lock is held.
+// addNotice keeps a notice if the watcher wants it and has room. The caller holds the lock.
 func (w *watcher) addNotice(n drawbridge.ServerNotification) {
 	if w.keepsNotices && len(w.pendingNotices) < maxNotices && w.noticeBytes < maxNoticeBytes {
 		w.pendingNotices = append(w.pendingNotices, n)
@@ -118,7 +118,7 @@ func (w *watcher) addNotice(n drawbridge.ServerNotification) {
 	}
 }
 
-// wakeReader says that there is something to take.
+// wakeReader signals that there is something to take.
 func (w *watcher) wakeReader() {
 	select {
 	case w.wake <- struct{}{}:
@@ -126,7 +126,7 @@ func (w *watcher) wakeReader() {
 	}
 }
 
-// send has a whole message heard. The error is errCallerGone where there is no reader, or none who keeps up.
+// send adds a whole message that must arrive. The error is errCallerGone if there is no reader, or none that keeps up.
 func (w *watcher) send(message []byte, _ bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +138,7 @@ func (w *watcher) send(message []byte, _ bool) error {
 	return nil
 }
 
-// done is never closed: whoever listens may come back.
+// done is never closed: the reader may come back.
 func (w *watcher) done() <-chan struct{} { return nil }
 
 var _ sender = (*watcher)(nil)
@@ -154,15 +154,15 @@ func (w *watcher) setLevel(level string) {
 	w.level = level
 }
 
-// wantsLog says whether the watcher wants a log line.
+// wantsLog reports whether the watcher wants a log line.
 func (w *watcher) wantsLog(params json.RawMessage) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return levelAdmits(w.level, params)
 }
 
-// watchResource and forget say whether updates of a resource are wanted. watch says false where there would be too
-// many.
+// watchResource and forgetResource select and deselect updates of a resource. watchResource reports false if there
+// would be too many.
 func (w *watcher) watchResource(uri string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func (w *watcher) forgetResource(uri string) {
 	delete(w.updated, uri)
 }
 
-// watchTask and forgetTask say whether a task is listened to. watchTask says false where there would be too many.
+// watchTask and forgetTask select and deselect a task. watchTask reports false if there would be too many.
 func (w *watcher) watchTask(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,14 +207,14 @@ func (w *watcher) forgetTask(id string) {
 // maxWatched is how many resources one watcher may watch, and how many tasks.
 const maxWatched = 1024
 
-// attachReader says that there is a reader for notices. Before there was one they are not kept.
+// attachReader attaches a reader for notices. Before the first one they are not kept.
 func (w *watcher) attachReader() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keepsNotices, w.hasReader = true, true
 }
 
-// detachReader says that the reader is gone. Notices are kept for one that comes back.
+// detachReader detaches the reader. With back, notices are kept until it returns.
 func (w *watcher) detachReader(back bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,7 +224,7 @@ func (w *watcher) detachReader(back bool) {
 	}
 }
 
-// takeNotifications gives the notifications that are due, each a whole message.
+// takeNotifications returns the due notifications, each a whole message.
 func (w *watcher) takeNotifications() [][]byte {
 	w.mu.Lock()
 	changed, updated, progressed, noticed, due := w.changed, w.updated, w.taskStates, w.pendingNotices, w.mustSend
@@ -257,7 +257,7 @@ func (w *watcher) takeNotifications() [][]byte {
 	return due
 }
 
-// requeue has messages taken again, before all others.
+// requeue puts messages back before all others.
 func (w *watcher) requeue(due [][]byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

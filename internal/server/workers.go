@@ -2,12 +2,12 @@ package server
 
 import "sync"
 
-// maxIdleWorkers is how many goroutines stay for work to come. A client that calls one after the other needs two.
+// maxIdleWorkers is how many idle goroutines are kept. A client with one call at a time needs two.
 const maxIdleWorkers = 4
 
-// A WorkerPool carries out work. The zero value works.
+// A WorkerPool runs functions in goroutines that are reused, so that their stacks stay grown. The zero value works.
 type WorkerPool struct {
-	// mu guards those who wait for work, and whether there will be none.
+	// mu guards idle and closed.
 	mu     sync.Mutex
 	idle   []chan func()
 	closed bool
@@ -15,14 +15,14 @@ type WorkerPool struct {
 	workers sync.WaitGroup
 }
 
-// Go has f done in a goroutine, by one that waits for work where there is one.
+// Go runs f in a goroutine: an idle worker if there is one, else a new worker.
 func (c *WorkerPool) Go(f func()) {
 	c.mu.Lock()
 	if last := len(c.idle) - 1; last >= 0 {
 		to := c.idle[last]
 		c.idle = c.idle[:last]
 		c.mu.Unlock()
-		to <- f // which has room for it
+		to <- f // the channel has room for it
 		return
 	}
 	c.mu.Unlock()
@@ -37,7 +37,7 @@ func (c *WorkerPool) Go(f func()) {
 	})
 }
 
-// waitForWork has a goroutine wait for work; false where enough do.
+// waitForWork adds a worker to the idle ones. It reports false if enough are idle or the pool is closed.
 func (c *WorkerPool) waitForWork(more chan func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *WorkerPool) waitForWork(more chan func()) bool {
 	return true
 }
 
-// Close waits until all work is done, and ends those who wait for more. There is none after it.
+// Close ends idle workers and waits until all work is done. Go must not be called after it.
 func (c *WorkerPool) Close() {
 	c.mu.Lock()
 	c.closed = true

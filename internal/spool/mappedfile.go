@@ -12,13 +12,13 @@ const (
 	maxMappedFrame = 32 << 10
 )
 
-// A mappedFile is a file that frames are written into one after the other. Where the system can, it makes room ahead,
-// of zeros, and writes in memory that is the file's: what stands there is the system's, as what was written is, and
-// outlives the process; and it costs no call of the system. A frame that does not fit in there, and every one where
-// there is no such memory, or no disk to make room on, is written the usual way, to the same place.
+// A mappedFile is a file to which frames are appended. If the system can, it allocates zeros ahead and writes into
+// mapped memory: the bytes belong to the system, as after a write, and outlive the process, without a system call. A
+// frame that does not fit there is written with a system call to the same place; so are all frames without mapped
+// memory or disk space.
 type mappedFile struct {
 	file *os.File
-	// mem is what of the file is in memory, from the place from on. It is of no use to write there where plain is set.
+	// mem is the mapped part of the file, from the position from on. With plain set it must not be written.
 	mem         []byte
 	windowStart int64
 	unmapped    bool
@@ -51,9 +51,9 @@ func (r *mappedFile) moveWindow(at int64) {
 	}
 }
 
-// copyFrame writes a frame in memory: what it carries first, so that a frame which the end of the process cuts off has
-// no length. It is false where the file has no such place any more, since somebody cut it, or the disk could not give
-// what it had promised.
+// copyFrame writes a frame into the mapped memory: the content first, so that a frame cut off by the end of the process
+// has no length. It reports false if the memory has no file behind it any more: the file was cut, or the disk has no
+// space.
 func (r *mappedFile) copyFrame(i int, frame []byte) (ok bool) {
 	return catchPageFault(func() {
 		copy(r.mem[i+FrameHeader:], frame[FrameHeader:])
@@ -61,9 +61,8 @@ func (r *mappedFile) copyFrame(i int, frame []byte) (ok bool) {
 	})
 }
 
-// prefault has so many bytes of the room behind a place be written without delay, as far as they are in memory: the
-// system gives a page of a file for writing when something is first written there, and again after it took the page to
-// the disk, which takes many times as long as to write a frame.
+// prefault makes the next bytes after a position writable without delay. The system prepares a page at its first write,
+// and again after it was written to the disk, which takes many times as long as to write a frame.
 func (r *mappedFile) prefault(at, most int64) {
 	page := int64(os.Getpagesize())
 	catchPageFault(func() { // a room that is broken is given up when a frame is to be written there
@@ -73,7 +72,7 @@ func (r *mappedFile) prefault(at, most int64) {
 	})
 }
 
-// catchPageFault does something with memory that is a file's, and says whether the file had all of it.
+// catchPageFault calls do, which uses mapped memory, and reports whether the file had all of it.
 func catchPageFault(do func()) (ok bool) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {
@@ -102,7 +101,7 @@ func (r *mappedFile) unmapWindow() {
 	r.mem, r.windowStart = nil, 0
 }
 
-// truncate takes off what comes after a place.
+// truncate cuts the file at a position.
 func (r *mappedFile) truncate(at int64) error {
 	r.stopMapping()
 	return r.file.Truncate(at)
@@ -111,6 +110,6 @@ func (r *mappedFile) truncate(at int64) error {
 // close closes the file, which ends at a place.
 func (r *mappedFile) close(at int64) {
 	r.unmapWindow()
-	_ = r.file.Truncate(at) // where that fails there are zeros, which are no frame
+	_ = r.file.Truncate(at) // if that fails, zeros remain, which are not a frame
 	_ = r.file.Close()      // all writes have succeeded
 }

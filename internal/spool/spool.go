@@ -1,12 +1,12 @@
-// Package spool keeps what must not be lost until the store has it: files of one directory that are only ever added
-// to, by one process each.
+// Package spool keeps records that must not be lost until the store has them: append-only files in one directory, each
+// written by one process.
 //
-// What [Spool.Append] has taken is in the hands of the operating system when it returns: the death of the process does
-// not lose it, and with Options.Sync neither does that of the machine. Whoever comes later finds the files of
-// those who died ([Adopt]): a file belongs to a process as long as that holds the lock beside it.
+// When [Spool.Append] returns, the operating system has the record: the death of the process does not lose it, and with
+// Options.Sync neither does a power failure. A later process finds the files of dead processes ([RecoverOrphans]): a
+// file belongs to a process as long as that holds the lock beside it. The package does not look into the records.
 //
-// A file is frames: the length of what a frame carries and its CRC-32C (four bytes each, most significant first), then
-// that. After the last one there may be zeros, which are room for more.
+// A file is a sequence of frames: the length of the content and its CRC-32C (four bytes each, most significant first),
+// then the content. After the last frame there may be zeros, which are room for more.
 package spool
 
 import (
@@ -27,35 +27,35 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// FrameHeader is how many bytes of a frame come before what it carries.
+// FrameHeader is the number of bytes of a frame before its content.
 const FrameHeader = 8
 
 const (
-	// defaultMaxWaiting is how many bytes wait for the store where nobody says otherwise.
+	// defaultMaxWaiting is how many bytes may wait for the store by default.
 	defaultMaxWaiting = 256 << 20
 	// maxFileSize is how long a file becomes before the next one is begun.
 	maxFileSize = 4 << 20
-	// MaxFrame bounds what one frame carries; a length beyond it is damage.
+	// MaxFrame bounds the content of one frame; a greater length is damage.
 	MaxFrame = 16 << 20
 	// readChunk is how much of a file is read in one go.
 	readChunk = 1 << 20
 
 	ending     = ".spool"
 	lockEnding = ".lock"
-	// TornSuffix is what the name of a file gets that did not end with a whole frame: it stays, for a person to look
+	// TornSuffix is appended to the name of a file that did not end with a whole frame. It stays for a person to look
 	// at.
 	TornSuffix = ".torn"
 )
 
-// ErrFull says that so much waits for the store that no more is taken.
-var ErrFull = errors.New("too much waits for the store")
+// ErrFull reports that too many bytes wait for the store.
+var ErrFull = errors.New("too many bytes wait for the store")
 
-// errClosed says that the spool takes no more.
+// errClosed reports that the spool is closed.
 var errClosed = errors.New("the spool is closed")
 
-// Options are what a spool can do without. The zero value works.
+// Options are options of a spool. The zero value works.
 type Options struct {
-	// Sync has each Append wait until the disk has what it took.
+	// Sync makes each Append wait for the disk.
 	Sync bool
 	// MaxWaiting is how many bytes may wait; 0 is defaultMaxWaiting.
 	MaxWaiting int64
@@ -80,7 +80,7 @@ type Spool struct {
 	prefaultedAt int64
 }
 
-// A File is what is known of one file.
+// A File describes one file.
 type File struct {
 	// Name is the file's among all spools, Path where it is.
 	Name, Path string
@@ -88,7 +88,7 @@ type File struct {
 	Size int64
 }
 
-// Open makes the spool of this process in a directory, which is made where there is none. There is no file before the
+// Open opens the spool of this process in a directory, which it creates if it is missing. There is no file before the
 // first Append.
 func Open(dir string, o Options) (*Spool, error) {
 	if o.MaxWaiting <= 0 {
@@ -111,7 +111,7 @@ func Open(dir string, o Options) (*Spool, error) {
 
 func (s *Spool) path(end string) string { return filepath.Join(s.dir, s.name+end) }
 
-// Append writes a frame, whose first Header bytes it fills in. After an error nothing of it is kept.
+// Append writes a frame, whose first FrameHeader bytes it fills in. After an error nothing of it is kept.
 func (s *Spool) Append(frame []byte) error {
 	carried := frame[FrameHeader:]
 	binary.BigEndian.PutUint32(frame, uint32(len(carried)))
@@ -122,7 +122,7 @@ func (s *Spool) Append(frame []byte) error {
 	case s.closed:
 		return errClosed
 	case len(carried) == 0, len(carried) > MaxFrame:
-		return fmt.Errorf("a record of %d bytes is no record", len(carried))
+		return fmt.Errorf("a record of %d bytes is too large or empty", len(carried))
 	case s.waiting+int64(len(frame)) > s.o.MaxWaiting:
 		return ErrFull
 	}
@@ -137,7 +137,7 @@ func (s *Spool) Append(frame []byte) error {
 	}
 	if err != nil {
 		if s.current.truncate(s.currentFile.Size) != nil {
-			s.endFile() // what was written of the frame stays behind the last whole one, and nothing comes after it
+			s.endFile() // a partial frame stays at the end, and nothing follows it
 		}
 		return err
 	}
@@ -173,7 +173,7 @@ func (s *Spool) endFile() {
 	s.current, s.currentFile = nil, File{}
 }
 
-// PendingFiles gives the files whose frames the store may not have yet, oldest first.
+// PendingFiles returns the files with frames that the store may not have yet, oldest first.
 func (s *Spool) PendingFiles() []File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,8 +184,8 @@ func (s *Spool) PendingFiles() []File {
 	return all
 }
 
-// Prefault has as much be written without delay as was written since it was last called, and a little more. Who calls
-// it has time, which who calls Append has not.
+// Prefault prepares memory for as many bytes as were written since its last call, and some more, so that Append does
+// not have to wait for it.
 func (s *Spool) Prefault() {
 	const little, most = 4 << 10, 64 << 10
 	s.mu.Lock()
@@ -196,15 +196,15 @@ func (s *Spool) Prefault() {
 	}
 }
 
-// MarkStored says that the store has so many more bytes of frames.
+// MarkStored records that the store has n more bytes of frames.
 func (s *Spool) MarkStored(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting -= n
 }
 
-// Remove removes a file of which the store has everything up to its Size, and says whether it did: one that is still
-// written stays, and so do one that has grown since Files gave it and one that the directory does not let go.
+// Remove removes a file if the store has everything up to its Size, and reports whether it did. A file stays if it is
+// still written, has grown since PendingFiles returned it, or cannot be removed.
 func (s *Spool) Remove(f File) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,8 +219,7 @@ func (s *Spool) Remove(f File) bool {
 	return true
 }
 
-// SetAside gives up a file that has ended and has not what was written into it: it stays under another name, for a
-// person to look at.
+// SetAside renames a finished file that does not hold what was written to it, for a person to look at.
 func (s *Spool) SetAside(f File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +238,7 @@ func (s *Spool) EndFile(last bool) {
 	s.endFile()
 }
 
-// Close gives the files up. Those that are left are for whoever comes next.
+// Close closes the files. The next process recovers those that are left.
 func (s *Spool) Close() error {
 	s.EndFile(true)
 	if len(s.PendingFiles()) == 0 {
@@ -248,10 +247,10 @@ func (s *Spool) Close() error {
 	return s.lock.Close()
 }
 
-// RecoverOrphans hands over the files of processes that are gone, oldest first, and removes those that take gives no
-// error for; one that is torn stays under another name. Torn is how many bytes after the last whole frame there were,
-// but for the zeros at the end. Gone is told of each file that was removed: one that the directory does not let go is
-// handed over again. The error is the first one; the other files are tried all the same.
+// RecoverOrphans calls take with the files of dead processes, oldest first, and removes those without an error; a torn
+// file is renamed and kept. torn is the number of bytes after the last whole frame, without the zeros at the end. gone
+// is called for each removed file; a file that cannot be removed is taken again. The error is the first one; the other
+// files are tried all the same.
 func RecoverOrphans(dir string, take func(f File, torn int64) error, gone func(f File)) error {
 	names, err := spoolFiles(dir)
 	if err != nil || len(names) == 0 {
@@ -272,14 +271,14 @@ func RecoverOrphans(dir string, take func(f File, torn int64) error, gone func(f
 	return first
 }
 
-// spoolFiles names the files of a directory, those of one process together in their order; none where there is no
-// directory.
+// spoolFiles returns the names of a directory's files, grouped by process and in order; none if the directory is
+// missing.
 func spoolFiles(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	for _, e := range entries { // a pipe or a link is no file of ours
+	for _, e := range entries { // a pipe or a link is not a spool file
 		if name := e.Name(); e.Type().IsRegular() && strings.HasSuffix(name, ending) && strings.Contains(name, "-") {
 			names = append(names, name)
 		}
@@ -298,7 +297,7 @@ func spoolFiles(dir string) (names []string, err error) {
 	return names, err
 }
 
-// recoverProcess takes the files of one process, if nobody holds its lock.
+// recoverProcess takes the files of one process, if its lock is free.
 func recoverProcess(dir, process string, names []string, take func(f File, torn int64) error, gone func(f File)) error {
 	lock := flock.New(filepath.Join(dir, process+lockEnding), flock.SetPermissions(0o600))
 	locked, err := lock.TryLock()
@@ -309,7 +308,7 @@ func recoverProcess(dir, process string, names []string, take func(f File, torn 
 	for _, name := range names {
 		f := File{Name: name, Path: filepath.Join(dir, name)}
 		torn, err := f.measureWhole()
-		if errors.Is(err, fs.ErrNotExist) { // somebody was faster
+		if errors.Is(err, fs.ErrNotExist) { // another process was faster
 			continue
 		}
 		if err == nil {
@@ -352,7 +351,7 @@ func (f *File) measureWhole() (torn int64, err error) {
 	}
 }
 
-// tornBytes gives how far behind the whole frames the last byte of the file is that is not zero.
+// tornBytes returns the number of bytes from the last whole frame to the last byte that is not zero.
 func (f *File) tornBytes(size int64) (torn int64, err error) {
 	r, err := os.Open(f.Path)
 	if err != nil {
@@ -374,8 +373,8 @@ func (f *File) tornBytes(size int64) (torn int64, err error) {
 	return torn, nil
 }
 
-// Frames reads what the frames carry that begin at from, as many as are read in one go, and says where the next one
-// begins: at from, where there is no whole one.
+// Frames returns the contents of the frames from a position on, as many as one read yields, and the position of the
+// next frame. That is from itself if there is no whole frame.
 func (f File) Frames(from int64) (carried [][]byte, next int64, err error) {
 	r, err := os.Open(f.Path)
 	if err != nil {
@@ -392,7 +391,7 @@ func (f File) Frames(from int64) (carried [][]byte, next int64, err error) {
 		for {
 			frame, size := parseFrame(buf[at:n])
 			if frame == nil {
-				// it is larger than what was read
+				// the frame is larger than the buffer
 				if size > len(buf) && next+int64(size) <= f.Size && len(carried) == 0 {
 					buf = make([]byte, size)
 					break
@@ -406,7 +405,7 @@ func (f File) Frames(from int64) (carried [][]byte, next int64, err error) {
 	}
 }
 
-// parseFrame gives what the first frame of b carries, and how long the frame is; nothing where it is not whole.
+// parseFrame returns the content of the first frame of b and the frame's length; zero values if it is incomplete.
 func parseFrame(b []byte) (carried []byte, size int) {
 	if len(b) < FrameHeader {
 		return nil, 0

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// UpdateAccount changes the account of a kind and a name: what is counted, or what is known, of one caller or server.
-// Work is given the body as it is (empty where there was none) and the database's time, and gives the body as it shall
-// be. Nobody else changes the account meanwhile, in no process. Where work gives an error nothing changes, and Change
-// gives it back as it is; any other error is a *drawbridge.Fault. What it gave outlives this process, and of a SQLite
-// file's last moments before the power goes perhaps not all.
+// UpdateAccount changes the account of a kind and a name: a counter or a record about one caller or server. work gets
+// the current body (empty if there is none) and the database's time, and returns the new body. No other process changes
+// the account meanwhile. If work returns an error, nothing changes and that error is returned; any other error is a
+// *drawbridge.Fault. The change outlives this process. After a loss of power the last changes to a SQLite file may be
+// missing.
 func (db *DB) UpdateAccount(ctx context.Context, kind, name string, work func(body []byte,
 	now time.Time) ([]byte, error)) error {
 	step := "change the " + kind + " of " + name
@@ -39,15 +39,14 @@ func (db *DB) UpdateAccount(ctx context.Context, kind, name string, work func(bo
 	return err
 }
 
-// accountStatements has the statements of Change, which is called at each call: to read one takes SQLite longer than
-// to carry it out.
+// accountStatements holds the statements of UpdateAccount, which runs at each call: SQLite takes longer to parse one
+// than to execute it.
 type accountStatements struct {
 	mu        sync.Mutex
 	take, put *sql.Stmt
 }
 
-// prepare gives the statements. The first makes an account and thereby locks it, so that what it gives is nobody
-// else's.
+// prepare returns the statements. The first creates an account and so locks it.
 func (c *accountStatements) prepare(ctx context.Context, db *DB) (take, put *sql.Stmt, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +60,7 @@ func (c *accountStatements) prepare(ctx context.Context, db *DB) (take, put *sql
 	return c.take, c.put, err
 }
 
-// Accounts gives the bodies of all accounts of a kind by their names, without those that never got one.
+// Accounts returns the bodies of all accounts of a kind by their names, without empty ones.
 func (db *DB) Accounts(ctx context.Context, kind string) (map[string][]byte, error) {
 	step := "read the accounts of " + kind
 	rows, err := db.reader.QueryContext(ctx, "SELECT name, body FROM accounts WHERE kind = $1", kind)
@@ -86,7 +85,7 @@ func (db *DB) Accounts(ctx context.Context, kind string) (map[string][]byte, err
 	return all, nil
 }
 
-// Account gives the body of one account; nil where there is none.
+// Account returns the body of one account; nil if there is none.
 func (db *DB) Account(ctx context.Context, kind, name string) ([]byte, error) {
 	var body []byte
 	err := db.reader.QueryRowContext(ctx, "SELECT body FROM accounts WHERE kind = $1 AND name = $2", kind,

@@ -22,25 +22,25 @@ import (
 const AuditStream = "audit"
 
 const (
-	// auditBatchDelay is how long records are gathered before the store takes them in, all in one transaction, and
-	// often how long it has peace after that: a transaction costs as much as a thousand records in it, and one that
-	// nobody waits for takes the processors from calls.
+	// auditBatchDelay is how long records are collected before one transaction imports them, auditBatchInterval the
+	// least time between two imports. A transaction costs as much as a thousand records in it, and takes the processors
+	// from calls.
 	auditBatchDelay, auditBatchInterval = 100 * time.Millisecond, 500 * time.Millisecond
-	// recoverDelay lets a start that somebody waits for go first; then the files of those who died are taken in.
+	// recoverDelay lets the start of the program finish first; then the spool files of dead processes are imported.
 	recoverDelay, recoverInterval = time.Second, time.Minute
 	// auditRetryPause is how long a store that takes nothing is left alone.
 	auditRetryPause = time.Second
 )
 
-// AuditOptions are what an audit can do without. The zero value works.
+// AuditOptions are options of an audit. The zero value works.
 type AuditOptions struct {
-	// Rules say what of a call may be kept.
+	// Rules select the parts of a call that may be recorded.
 	Rules audit.RedactionRules
 	// Sync has each record wait until the disk has it: it outlives the machine then, and not our process only.
 	Sync bool
 	// MaxWaiting is how many bytes may wait for the store; 0 is 256 MiB. Beyond them no call is let through.
 	MaxWaiting int64
-	// Key gives the key that signs checkpoints, when one is due; nil signs none.
+	// Key returns the key that signs checkpoints when one is due; nil signs none.
 	Key func() (ed25519.PrivateKey, error)
 	// KeepFor is how long records are kept by the store's clock, KeepRecords how many; 0 is for ever, and all. While
 	// the store's clock and that of the process differ by more than 5 minutes, or the store's has jumped, none is
@@ -49,7 +49,7 @@ type AuditOptions struct {
 	KeepRecords uint64
 	// Now is the clock of the process; nil is time.Now.
 	Now func() time.Time
-	// Logger is told of what went wrong and nobody else hears of; nil is silence.
+	// Logger receives errors that are reported nowhere else; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -61,9 +61,9 @@ type AuditWriter struct {
 	o   AuditOptions
 
 	frames sync.Pool
-	// woken says that there is something to take in.
+	// woken signals that there are records to import.
 	woken chan struct{}
-	// spool is nil before the first record; mu guards the making of it.
+	// spool is nil before the first record; mu guards its creation.
 	spool  atomic.Pointer[spool.Spool]
 	mu     sync.Mutex
 	closed bool
@@ -96,8 +96,8 @@ func (db *DB) NewAuditWriter(dir string, o AuditOptions) *AuditWriter {
 	}
 }
 
-// Record keeps a record. When it returns, the death of the process does not lose it. The error is a *drawbridge.Fault:
-// nothing was kept, and what the record is about is not to happen.
+// Record writes a record. After it returns, the death of the process does not lose the record. The error is a
+// *drawbridge.Fault: nothing was recorded, and the recorded action must not happen.
 func (a *AuditWriter) Record(r audit.Record) error {
 	s, err := a.openSpool()
 	if err == nil {
@@ -128,7 +128,7 @@ func (a *AuditWriter) recordFault(err error) error {
 	return f
 }
 
-// openSpool gives the spool, which is made when it is first needed.
+// openSpool returns the spool, and creates it at the first record.
 func (a *AuditWriter) openSpool() (*spool.Spool, error) {
 	if s := a.spool.Load(); s != nil {
 		return s, nil
@@ -190,7 +190,7 @@ func (a *AuditWriter) wakeRun() {
 	}
 }
 
-// sleepContext lets some time pass, or ctx end.
+// sleepContext returns after d or when ctx ends.
 func sleepContext(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -208,7 +208,7 @@ func (a *AuditWriter) logFailure(err error) {
 	a.failing = true
 }
 
-// Drain takes into the store what waits for it.
+// Drain imports all waiting records into the store.
 func (a *AuditWriter) Drain(ctx context.Context) error {
 	s := a.spool.Load()
 	if s == nil {
@@ -234,7 +234,7 @@ func (a *AuditWriter) Drain(ctx context.Context) error {
 	return nil
 }
 
-// A spoolDamage is where a file of the spool has not what was written into it.
+// A spoolDamage is the error for a spool file that does not hold what was written to it.
 type spoolDamage struct {
 	name string
 	at   int64
@@ -244,8 +244,8 @@ func (d *spoolDamage) Error() string {
 	return fmt.Sprintf("the record at byte %d of %s is damaged", d.at, d.name)
 }
 
-// recordDamage notes that a file of this process was cut, edited or removed by another program, and what that took:
-// what is recorded from now on goes into another file. Work is held.
+// recordDamage records that another program cut, edited or removed a spool file of this process, and the loss. Later
+// records go to another file. The caller holds work.
 func (a *AuditWriter) recordDamage(ctx context.Context, s *spool.Spool, f spool.File, d *spoolDamage) error {
 	s.EndFile(false)
 	for _, ended := range s.PendingFiles() {
@@ -255,7 +255,7 @@ func (a *AuditWriter) recordDamage(ctx context.Context, s *spool.Spool, f spool.
 	}
 	lost := f.Size - d.at
 	reason := fmt.Sprintf(
-		"another program cut, edited or removed %s: %d bytes of records are lost, and what is left of the file is kept as %s", f.Name, lost, f.Name+spool.TornSuffix)
+		"another program cut, edited or removed %s: %d bytes of records are lost, and the rest of the file is kept as %s", f.Name, lost, f.Name+spool.TornSuffix)
 	if err := a.recordNote(ctx, f.Name, reason, d.at, f.Size); err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (a *AuditWriter) recordDamage(ctx context.Context, s *spool.Spool, f spool.
 	return nil
 }
 
-// RecoverOrphans takes in what processes that died have left, and notes where the death tore something.
+// RecoverOrphans imports the spool files of dead processes, and records torn ends.
 func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 	a.importing.Lock()
 	defer a.importing.Unlock()
@@ -277,6 +277,7 @@ func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 		}
 		if torn > 0 {
 			reason := fmt.Sprintf(
+				// cmd audit verify looks for this text in stored notes: do not change it
 				"%s ended with %d bytes that are no whole record: they were cut off, and the file is kept as %s",
 				f.Name, torn, f.Name+spool.TornSuffix)
 			if err := a.recordNote(ctx, f.Name, reason, f.Size, f.Size+torn); err != nil {
@@ -291,7 +292,7 @@ func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 	return nil
 }
 
-// recordNote records what became of a part of a file that is no record.
+// recordNote records a part of a file that is not a record.
 func (a *AuditWriter) recordNote(ctx context.Context, name, reason string, from, to int64) error {
 	r := audit.Record{ID: name, Kind: audit.Note, At: time.Now(), Bytes: int(to - from), Reason: reason}
 	body := a.o.Rules.AppendRecord(nil, &r)
@@ -340,15 +341,15 @@ func (a *AuditWriter) importFile(ctx context.Context, f spool.File, report func(
 	}
 }
 
-// forgetFile drops what is remembered of a file that is gone.
+// forgetFile removes the import position of a deleted file.
 func (a *AuditWriter) forgetFile(ctx context.Context, f spool.File) {
 	delete(a.imported, f.Name)
 	// a row that stays is of no account
 	_ = a.db.execWrite(ctx, "forget a spool", "DELETE FROM spools WHERE name = $1", f.Name)
 }
 
-// Close takes in what waits, and ends the audit: what is recorded afterwards is refused. What the store does not take
-// now stays in the spool, for the next process. It is to be called after Run has returned.
+// Close imports the waiting records and ends the audit: later records are refused. Records that the store does not
+// accept now stay in the spool for the next process. Close is called after Run has returned.
 func (a *AuditWriter) Close(ctx context.Context) error {
 	a.mu.Lock()
 	a.closed = true

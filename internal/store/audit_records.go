@@ -27,10 +27,10 @@ const (
 	pruneRows, maxPruneBatches = 5000, 20
 )
 
-// errAlreadyImported says that another process has taken in a part of a file.
-var errAlreadyImported = errors.New("another process has taken it in")
+// errAlreadyImported reports that another process has imported a part of a file.
+var errAlreadyImported = errors.New("another process has imported it")
 
-// importedBytes gives how many bytes of a spool's file the audit has.
+// importedBytes returns how many bytes of a spool file the audit has imported.
 func (db *DB) importedBytes(ctx context.Context, name string) (n int64, err error) {
 	err = db.reader.QueryRowContext(ctx, "SELECT taken FROM spools WHERE name = $1", name).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -61,9 +61,9 @@ func (db *DB) importRecords(ctx context.Context, name string, from, to int64, re
 	})
 }
 
-// AuditRecords gives the records of the audit in order, as they are stored, from the first that the store took in at
-// that moment or later; the zero time is the beginning. After the last it checks that none was cut off. It holds
-// nothing of the database between two records.
+// AuditRecords returns the records of the audit in order, as stored, beginning with the first one imported at since or
+// later; the zero time is the beginning. After the last record it checks that none was cut off. It holds no database
+// resource between two records.
 func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
 		end, err := db.LastAuditRecordBefore(ctx, since)
@@ -75,12 +75,12 @@ func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledge
 	}
 }
 
-// AuditRecordsAfter is AuditRecords for what follows a record.
+// AuditRecordsAfter is AuditRecords for the records after r.
 func (db *DB) AuditRecordsAfter(ctx context.Context, r ledger.Record) iter.Seq2[ledger.Record, error] {
 	return db.recordsAfter(ctx, auditTable, AuditStream, r)
 }
 
-// AuditRecordsOfCall gives the records of one call.
+// AuditRecordsOfCall returns the records of one call.
 func (db *DB) AuditRecordsOfCall(ctx context.Context, id string) ([]ledger.Record, error) {
 	rows, err := db.reader.QueryContext(ctx,
 		"SELECT seq, at, kind, body FROM audit WHERE key = $1 AND stream = $2 ORDER BY seq", id, AuditStream)
@@ -105,8 +105,8 @@ func (db *DB) AuditRecordsOfCall(ctx context.Context, id string) ([]ledger.Recor
 	return all, nil
 }
 
-// LastAuditRecordBefore gives place and hash of the last record before a moment: where nothing older was taken out,
-// the zero record.
+// LastAuditRecordBefore returns place and hash of the last record before a moment; the zero record if nothing older was
+// removed.
 func (db *DB) LastAuditRecordBefore(ctx context.Context, since time.Time) (ledger.Record, error) {
 	r := ledger.Record{Stream: AuditStream}
 	query, args := "SELECT seq, hash FROM cuts WHERE stream = $1", []any{AuditStream}
@@ -131,7 +131,7 @@ func (db *DB) LastAuditRecordBefore(ctx context.Context, since time.Time) (ledge
 	return r, nil
 }
 
-// AuditCheckpoints gives the checkpoints of the audit in order.
+// AuditCheckpoints returns the checkpoints of the audit in order.
 func (db *DB) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error) {
 	const step = "read the checkpoints of the audit"
 	rows, err := db.reader.QueryContext(ctx,
@@ -157,12 +157,12 @@ func (db *DB) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error) 
 	return all, nil
 }
 
-// An AuditReport is what a check of the audit found to be right.
+// An AuditReport is the result of a successful check of the audit.
 type AuditReport struct {
 	// Records is how many there are, and First and Last the places of the first and the last; older ones were taken
 	// out.
 	Records, First, Last uint64
-	// Loose says that older ones were taken out up to a place that no key has signed.
+	// Loose reports that older records were removed up to a place that no key has signed.
 	Loose bool
 	// Signed is the last place that a trusted key has signed, and SignedAt when; Keys are those that signed.
 	Signed   uint64
@@ -235,7 +235,7 @@ func (w *checkpointVerifier) checkRecord(r ledger.Record) error {
 			return err
 		}
 		if c.Hash != r.Hash {
-			return fmt.Errorf("record %d of %s: %s: it is not what the checkpoint of %s was signed for", r.Seq,
+			return fmt.Errorf("record %d of %s: %s: it differs from the record that the checkpoint of %s signed", r.Seq,
 				r.Stream, ledger.DamageEdited, c.At.Format(time.RFC3339))
 		}
 		is := func(key ed25519.PublicKey) bool { return key.Equal(ed25519.PublicKey(c.Signer)) }
@@ -251,7 +251,7 @@ func (w *checkpointVerifier) checkRecord(r ledger.Record) error {
 	return nil
 }
 
-// maintain signs how far the audit has come, where that is due, and takes out what is too old.
+// maintain signs a checkpoint if one is due, and removes records that are too old.
 func (a *AuditWriter) maintain(ctx context.Context) {
 	a.checkedAt = time.Now()
 	if err := a.sign(ctx); err != nil && ctx.Err() == nil {
@@ -259,7 +259,7 @@ func (a *AuditWriter) maintain(ctx context.Context) {
 		return
 	}
 	if err := a.prune(ctx); err != nil && ctx.Err() == nil {
-		a.o.Logger.Warn("what is too old of the audit could not be taken out", "err", err)
+		a.o.Logger.Warn("remove old records from the audit", "err", err)
 	}
 }
 
@@ -302,8 +302,8 @@ func (a *AuditWriter) sign(ctx context.Context) error {
 		c.Stream, int64(c.Seq), c.Hash[:], c.At.UnixMilli(), c.Signer, c.Signature)
 }
 
-// prune takes out records that are older than Keep, or more than KeepRecords: where checkpoints are signed, up to one
-// of them, so that the new beginning of the chain is one that somebody signed.
+// prune removes records that are older than Keep, or more than KeepRecords. If checkpoints are signed it removes
+// records up to one of them, so that the new beginning of the chain is signed.
 func (a *AuditWriter) prune(ctx context.Context) error {
 	const step = "take old records out of the audit"
 	oldest, err := a.retentionStart(ctx)

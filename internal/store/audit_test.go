@@ -497,7 +497,7 @@ func TestAuditThatCannotBeWrittenRefuses(t *testing.T) {
 	for _, r := range called("2") {
 		err = errors.Join(err, a.Record(r))
 	}
-	if err = a.Record(called("3")[0]); !strings.Contains(fmt.Sprint(err), "too much waits for the store") {
+	if err = a.Record(called("3")[0]); !strings.Contains(fmt.Sprint(err), "too many bytes wait for the store") {
 		t.Errorf("the spool is full: %v", err)
 	}
 	if f, _ := errors.AsType[*drawbridge.Fault](err); f == nil || f.Code != drawbridge.Transient {

@@ -14,7 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Client is one that a person gave a token of its own. The token is not kept, only what recognises it.
+// A Client is a client with a token of its own. The store keeps a hash of the token only.
 type Client struct {
 	// Name is 1 to 64 characters of [A-Za-z0-9_.-].
 	Name string
@@ -58,8 +58,7 @@ func (db *DB) AddClient(ctx context.Context, c Client, token [sha256.Size]byte) 
 	})
 }
 
-// RemoveClient forgets a client, whose token proves nobody from then on. It says false where there is none of that
-// name.
+// RemoveClient removes a client and so revokes its token. It reports whether there was one.
 func (db *DB) RemoveClient(ctx context.Context, name string) (removed bool, err error) {
 	err = db.inTransaction(ctx, "remove a client", func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, "DELETE FROM clients WHERE name = $1", name)
@@ -75,7 +74,7 @@ func (db *DB) RemoveClient(ctx context.Context, name string) (removed bool, err 
 
 const selectClients = "SELECT name, token, scopes, created, expires, used FROM clients "
 
-// Clients gives all clients by their names, those too whose tokens have expired.
+// Clients returns all clients by name, including those with expired tokens.
 func (db *DB) Clients(ctx context.Context) ([]Client, error) {
 	const step = "read the clients"
 	rows, err := db.reader.QueryContext(ctx, selectClients+"ORDER BY name")
@@ -97,9 +96,8 @@ func (db *DB) Clients(ctx context.Context) ([]Client, error) {
 	return all, nil
 }
 
-// ClientByToken gives the client of a token, by its SHA-256; false where there is none. Whether it has expired is not
-// looked at. How long it takes tells something of a hash at most, and a hash tells nothing of a token of 256 random
-// bits.
+// ClientByToken returns the client whose token has this SHA-256, and reports whether there is one. It does not check
+// the expiry. Timing could reveal at most something about a hash, which tells nothing about a token of 256 random bits.
 func (db *DB) ClientByToken(ctx context.Context, token [sha256.Size]byte) (Client, bool, error) {
 	c, kept, err := readClient(db.reader.QueryRowContext(ctx, selectClients+"WHERE token = $1", token[:]).Scan)
 	switch {
@@ -111,7 +109,7 @@ func (db *DB) ClientByToken(ctx context.Context, token [sha256.Size]byte) (Clien
 	return c, subtle.ConstantTimeCompare(kept, token[:]) == 1, nil
 }
 
-// HasClients says whether there is any client.
+// HasClients reports whether there is any client.
 func (db *DB) HasClients(ctx context.Context) (bool, error) {
 	var n int
 	if err := db.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM clients").Scan(&n); err != nil {
@@ -139,7 +137,7 @@ func readClient(scan func(...any) error) (c Client, token []byte, err error) {
 	return c, token, nil
 }
 
-// toMillis is what a column of milliseconds holds of a time; 0 for the zero time.
+// toMillis returns the column value of a time in milliseconds; 0 for the zero time.
 func toMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -15,15 +15,14 @@ import (
 const (
 	// foldRows is how many entries are folded at once, and so how many are in memory.
 	foldRows = 4096
-	// foldSaveAfter is how many records a fold may have read until what it came to is kept for the next.
+	// foldSaveAfter is how many records a fold reads before its result is saved for the next.
 	foldSaveAfter = 2048
-	// foldSaveTimeout is how long keeping it may take: somebody waits for what was folded.
+	// foldSaveTimeout bounds saving a fold, since a caller waits for its result.
 	foldSaveTimeout = time.Second
 )
 
-// FoldStream implements [ledger.StreamFolder]. It begins at what an earlier Fold came to, and keeps now and then what
-// it comes to itself, so that a start does not take longer from year to year. What it begins at counts only as long as
-// the record is there that it was made up to.
+// FoldStream implements [ledger.StreamFolder]. It begins at the last saved fold and saves its result from time to time,
+// so that a start does not take longer every year. A saved fold counts only if its last record still exists.
 func (db *DB) FoldStream(ctx context.Context, stream string) (ledger.Snapshot, error) {
 	step := "fold " + stream
 	s, end, err := db.savedFold(ctx, stream)
@@ -40,8 +39,8 @@ func (db *DB) FoldStream(ctx context.Context, stream string) (ledger.Snapshot, e
 	return s, nil
 }
 
-// foldFrom folds what follows a record onto what is live up to it: to the end, or to the record until. It says up to
-// which record that is, and how many it read.
+// foldFrom folds the records after end onto s: all of them, or up to the record until. It returns the last record
+// folded and the number of records read.
 func (db *DB) foldFrom(ctx context.Context, stream string, s ledger.Snapshot, end ledger.Record,
 	until uint64) (ledger.Snapshot, ledger.Record, int, error) {
 	var entries []ledger.Entry
@@ -72,8 +71,8 @@ func (db *DB) foldFrom(ctx context.Context, stream string, s ledger.Snapshot, en
 	}
 }
 
-// VerifySavedFold checks that what a Fold of a stream kept is what the records come to, if one did: the chain does not
-// cover it. The error is a *drawbridge.Fault.
+// VerifySavedFold checks that the saved fold of a stream, if any, equals the fold of its records: the hash chain does
+// not cover it. The error is a *drawbridge.Fault.
 func (db *DB) VerifySavedFold(ctx context.Context, stream string) error {
 	step := "fold " + stream
 	kept, end, err := db.savedFold(ctx, stream)
@@ -93,16 +92,16 @@ func (db *DB) VerifySavedFold(ctx context.Context, stream string) error {
 	}
 	if have, err := kept.Encode(); err != nil || !bytes.Equal(have, want) {
 		return db.newFault(step, drawbridge.ServerError,
-			fmt.Errorf("what is kept of it up to record %d is not what its records come to", end.Seq))
+			fmt.Errorf("its saved state up to record %d differs from its records", end.Seq))
 	}
 	return nil
 }
 
-// foldName is the name of what a stream comes to among the blobs.
+// foldName returns the name of a stream's saved fold among the blobs.
 func foldName(stream string) string { return "fold " + stream }
 
-// savedFold gives what an earlier Fold came to, and the record that it was made up to; the beginning where there is
-// none, where it cannot be read, or where that record is another.
+// savedFold returns the saved fold of a stream and its last record. It returns the beginning if there is none, if it
+// cannot be read, or if that record differs.
 func (db *DB) savedFold(ctx context.Context, stream string) (s ledger.Snapshot, end ledger.Record, err error) {
 	end.Stream = stream
 	var kept, hash []byte
@@ -129,7 +128,7 @@ func (db *DB) savedFold(ctx context.Context, stream string) (s ledger.Snapshot, 
 	return earlier, end, nil
 }
 
-// saveFold keeps what a stream comes to up to a record. What cannot be kept is folded again.
+// saveFold saves a fold of a stream up to a record. If that fails, the next fold reads the records again.
 func (db *DB) saveFold(ctx context.Context, stream string, s ledger.Snapshot, end ledger.Record) {
 	text, err := s.Encode()
 	if err != nil || s.HighWater() != end.Seq {
@@ -137,7 +136,7 @@ func (db *DB) saveFold(ctx context.Context, stream string, s ledger.Snapshot, en
 	}
 	ctx, cancel := context.WithTimeout(ctx, foldSaveTimeout)
 	defer cancel()
-	_ = db.execWrite(ctx, "keep what a ledger comes to",
+	_ = db.execWrite(ctx, "save the state of a ledger",
 		"INSERT INTO blobs (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
 		foldName(stream), append(end.Hash[:], text...))
 }

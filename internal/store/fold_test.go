@@ -102,7 +102,7 @@ func TestAFoldThatIsEditedIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := db.VerifySavedFold(t.Context(), "deck"); err == nil || !strings.Contains(err.Error(),
-			"up to record 3001 is not what its records come to") {
+			"up to record 3001 differs from its records") {
 			t.Errorf("with %d live: %v", s.Len(), err)
 		}
 	})

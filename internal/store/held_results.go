@@ -19,7 +19,7 @@ type HeldResult struct {
 	// Principal called Card of Server by Method.
 	Principal, Card, Method string
 	Server                  drawbridge.ServerID
-	// Rules are those that it met. Result is all of it.
+	// Rules are the shield's rules that the result matched. Result is the whole result.
 	Rules  []string
 	Result json.RawMessage
 }
@@ -53,7 +53,7 @@ func (db *DB) HoldResult(ctx context.Context, r HeldResult) error {
 	})
 }
 
-// HeldResults gives the answers that are kept, the newest first, without their Result.
+// HeldResults returns the held results, newest first, without their Result.
 func (db *DB) HeldResults(ctx context.Context) ([]HeldResult, error) {
 	const step = "read the results that are held back"
 	rows, err := db.reader.QueryContext(ctx,
@@ -76,7 +76,7 @@ func (db *DB) HeldResults(ctx context.Context) ([]HeldResult, error) {
 	return all, nil
 }
 
-// HeldResult gives one, whole. Code NotFound means that none is kept by that name.
+// HeldResult returns one held result completely. Code NotFound means that there is none of that id.
 func (db *DB) HeldResult(ctx context.Context, id string) (r HeldResult, err error) {
 	const step = "read a result that is held back"
 	row := db.reader.QueryRowContext(ctx,

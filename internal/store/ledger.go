@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// Rows of the journal are written and read by so many at a time: enough that a statement's cost does not count, and few
-// enough that what is held at once stays small.
+// The numbers of journal rows that one statement writes and reads: large enough to make the statement's cost small,
+// small enough to keep memory small.
 const (
 	writeRows = 100
 	readRows  = 256
@@ -56,10 +56,10 @@ func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry)
 	return stored, nil
 }
 
-// appendRecords gives the records their places, times and hashes, and writes them.
+// appendRecords sets the places, times and hashes of records and writes them.
 func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, in recordTable, stream string,
 	records []ledger.Record) error {
-	// The first statement moves the head on and thereby locks it, so that what it gives is nobody else's.
+	// The first statement advances the head and so locks it against other transactions.
 	var seq, at int64
 	var hash []byte
 	err := tx.QueryRowContext(ctx, db.expandKeywords(`INSERT INTO heads (stream, seq, hash) VALUES ($1, $2, $3)
@@ -132,14 +132,14 @@ func (db *DB) Replay(ctx context.Context, stream string) ([]ledger.Entry, error)
 	}
 }
 
-// LedgerRecords gives the records of a stream in order, as they are stored, for [ledger.VerifyChains]. After the last
-// it checks that the stream's head agrees: a journal whose end was cut off gives a *ledger.ChainError there. It holds
-// nothing of the database between two records, so the loop may use the store. What is appended meanwhile is read too.
+// LedgerRecords returns the records of a stream in order, as stored, for [ledger.VerifyChains]. After the last record
+// it checks the stream's head: a journal whose end was cut off yields a *ledger.ChainError. It holds no database
+// resource between two records, so the loop may use the store. Records appended meanwhile are read too.
 func (db *DB) LedgerRecords(ctx context.Context, stream string) iter.Seq2[ledger.Record, error] {
 	return db.recordsAfter(ctx, ledgerTable, stream, ledger.Record{})
 }
 
-// recordsAfter is Records for what follows a record of a table.
+// recordsAfter returns the records of a table after a record.
 func (db *DB) recordsAfter(ctx context.Context, in recordTable, stream string,
 	end ledger.Record) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
@@ -173,8 +173,8 @@ func (db *DB) recordsAfter(ctx context.Context, in recordTable, stream string,
 	}
 }
 
-// checkHead compares a stream's head with the last record that was read. It gives the head's seq, which is ahead where
-// another process has appended since, or where records are missing.
+// checkHead compares a stream's head with the last record read. It returns the head's seq, which is ahead if another
+// process has appended since, or if records are missing.
 func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (seq uint64, err error) {
 	var hash []byte
 	err = db.reader.QueryRowContext(ctx, "SELECT seq, hash FROM heads WHERE stream = $1", stream).Scan(&seq, &hash)
@@ -193,7 +193,7 @@ func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (
 	return seq, nil
 }
 
-// readPage reads the records that follow one; the zero record is before the first. With an error it gives those it
+// readPage reads the records after one; the zero record is before the first. With an error it returns the records it
 // could read.
 func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after ledger.Record) (
 	[]ledger.Record, error) {
@@ -223,7 +223,7 @@ func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after
 
 // LedgerStreams names the streams of the ledger that anything was appended to, in order.
 func (db *DB) LedgerStreams(ctx context.Context) ([]string, error) {
-	// A stream that has lost its head is there too, so that somebody looks at it.
+	// A stream without its head is included, so that its damage is noticed.
 	rows, err := db.reader.QueryContext(ctx,
 		"SELECT stream FROM heads WHERE stream <> $1 UNION SELECT DISTINCT stream FROM ledger", AuditStream)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A stored listing is a line of JSON, and after the line feed the objects that the server sent, one after the other,
-// byte for byte: encoding/json would write them anew, and lists would differ from run to run. The line says how long
-// each is.
+// A stored listing is a line of JSON, and after the line feed the objects as the server sent them, one after the other:
+// encoding/json would format them again, and lists would differ from run to run. The line holds the length of each.
 type listingLine struct {
 	Server       drawbridge.ServerID             `json:"server"`
 	Row          string                          `json:"row"`
@@ -54,7 +53,7 @@ func encodeListing(l drawbridge.Listing) ([]byte, error) {
 	return append(append(text, '\n'), objects...), nil
 }
 
-// decodeListing reads what encodeListing wrote. The listing's objects are parts of text.
+// decodeListing parses the output of encodeListing. The listing's objects refer to text.
 func decodeListing(text []byte) (*drawbridge.Listing, error) {
 	first, objects, ok := bytes.Cut(text, []byte{'\n'})
 	var line listingLine

@@ -19,16 +19,16 @@ var (
 )
 
 var (
-	// scheme is what a URL may begin with (RFC 3986, 3.1). A single letter is a drive of Windows.
+	// scheme matches the scheme of a URL (RFC 3986, 3.1). A single letter is a drive of Windows.
 	scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):`)
 	// keywords is the other form in which Postgres takes a connection, "host=db password=x".
 	keywords = regexp.MustCompile(`(?i)\bpassword\s*=`)
 )
 
-// CheckLocation returns a location of a store as Open takes it: the path of a file, ":memory:", or a postgres:// URL,
-// whose scheme is returned in lower case. What looks like a URL is never taken for a file, and no directory is to be
-// made whose name has a colon: the name may be a part of a URL, with a password. The error is a *drawbridge.Fault with
-// the code InvalidInput, which names the scheme and nothing else of the location.
+// CheckLocation checks the location of a store and returns it as Open accepts it: the path of a file, ":memory:", or a
+// postgres:// URL with its scheme in lower case. A text that looks like a URL is never a file. A path whose new
+// directories contain a colon is refused, since it may be part of a URL with a password. The error is a
+// *drawbridge.Fault with the code InvalidInput, which names only the scheme.
 func CheckLocation(location string) (string, error) {
 	checked, err := checkLocation(location)
 	if err != nil {

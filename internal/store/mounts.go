@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A MountRecord is what is remembered of one row of the configuration. A mount whose Attempted is after Listed ended
-// without a listing, or has not ended.
+// A MountRecord is the saved state of one row of the configuration. If Attempted is after Listed, the last mount has
+// ended without a listing, or has not ended.
 type MountRecord struct {
 	// Row is the hash of the row, Server the name that it had.
 	Row    string
@@ -21,10 +21,10 @@ type MountRecord struct {
 	// Attempted is when a mount last began, Listed when the last listing was saved. Each is zero where it never
 	// happened.
 	Attempted, Listed time.Time
-	// Listing is the last listing, Status the last status; each nil where none was saved, or what was saved is damaged.
+	// Listing is the last listing, Status the last status; nil if none was saved or it is damaged.
 	Listing *drawbridge.Listing
 	Status  *drawbridge.ServerStatus
-	// Vetted is what was last kept by SaveVetted; nil where nothing was.
+	// Vetted was last saved by SaveVetted; nil if nothing was.
 	Vetted []byte
 	// Owner is the id of the process that saved the status; 0 where none did.
 	Owner int
@@ -76,8 +76,7 @@ const (
 	readMountsStep = "read the mounts"
 )
 
-// MountsOf gives what is remembered of these rows, by row. Of others, which may be all that were ever configured,
-// nothing is read.
+// MountsOf returns the saved state of these rows, by row. It reads no others, of which there may be many.
 func (db *DB) MountsOf(ctx context.Context, rows []string) (map[string]MountRecord, error) {
 	mounts := map[string]MountRecord{}
 	for part := range slices.Chunk(rows, vectorReadBatch) {
@@ -96,7 +95,7 @@ func (db *DB) MountsOf(ctx context.Context, rows []string) (map[string]MountReco
 	return mounts, nil
 }
 
-// Mounts gives what is remembered of all rows, by row. Rows that no configuration has any more are among them.
+// Mounts returns the saved state of all rows, by row, including rows that no configuration has any more.
 func (db *DB) Mounts(ctx context.Context) (map[string]MountRecord, error) {
 	mounts := map[string]MountRecord{}
 	if err := db.readMounts(ctx, mounts, selectMounts); err != nil {
@@ -120,7 +119,7 @@ func (db *DB) readMounts(ctx context.Context, mounts map[string]MountRecord, que
 			return err
 		}
 		m.Attempted, m.Listed = fromMillis(attempted), fromMillis(listed)
-		// What is damaged is as good as not saved: the next mount saves it again.
+		// Damaged data count as not saved: the next mount saves them again.
 		m.Listing, _ = decodeListing(listing)
 		if json.Unmarshal(status, &m.Status) != nil {
 			m.Status = nil

@@ -10,13 +10,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A PinKey is whose definitions are pinned: the server of a name in a file. A row that is edited is the same server,
-// so that what its tools say after an update is held against what they said before.
+// A PinKey identifies a server whose definitions are pinned: its name and the file of its row. An edited row is the
+// same server, so that new definitions are compared with the earlier ones.
 type PinKey struct {
 	Origin string
 	Server drawbridge.ServerID
-	// Part is what of the server is pinned there: its tools where it is empty, else another part of what it says, in
-	// one word.
+	// Part is the pinned part of the server: empty for its tools, else the name of another part, such as
+	// "instructions".
 	Part string
 }
 
@@ -34,29 +34,29 @@ func parsePinKey(origin, column string) PinKey {
 	return PinKey{origin, drawbridge.ServerID(server), part}
 }
 
-// A PinState says which list of a server's tools was settled last, and how many of them make an offer, waiting or
+// A PinState names the list of a server's tools that was settled last, and counts the tools with an offer, waiting or
 // rejected.
 type PinState struct {
 	ListHash []byte
 	Offers   int
 }
 
-// pinStateColumns reads what was settled of a place.
+// pinStateColumns selects a pin state.
 const pinStateColumns = `l.settled, (SELECT COUNT(*) FROM pins p WHERE p.origin = l.origin AND p.server = l.server AND p.offer_hash <> '') FROM pin_lists l`
 
-// PinState gives what was settled of one place; the zero PinState where nothing was.
+// PinState returns the pin state of one server; the zero PinState if it has none.
 func (db *DB) PinState(ctx context.Context, place PinKey) (list PinState, err error) {
 	err = db.reader.QueryRowContext(ctx, "SELECT "+pinStateColumns+" WHERE l.origin = $1 AND l.server = $2",
 		place.Origin, place.column()).Scan(&list.ListHash, &list.Offers)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return PinState{}, db.fault("read what is pinned", err)
+		return PinState{}, db.fault("read the pins", err)
 	}
 	return list, nil
 }
 
-// PinStates gives what was settled, of all servers.
+// PinStates returns the pin states of all servers.
 func (db *DB) PinStates(ctx context.Context) (map[PinKey]PinState, error) {
-	const step = "read what is pinned"
+	const step = "read the pins"
 	rows, err := db.reader.QueryContext(ctx, "SELECT l.origin, l.server, "+pinStateColumns)
 	if err != nil {
 		return nil, db.fault(step, err)
@@ -79,15 +79,15 @@ func (db *DB) PinStates(ctx context.Context) (map[PinKey]PinState, error) {
 
 const selectPins = "SELECT tool, hash, definition, how, at, offer_hash, offer, offer_at, rejected FROM pins WHERE origin = $1 AND server = $2"
 
-// Pins gives what is pinned at a place, by the names of the tools, or of what else that part of a server has.
+// Pins returns the pins of a server, by the names of the tools or of the items of another part.
 func (db *DB) Pins(ctx context.Context, place PinKey) (map[string]shield.Pin, error) {
 	rows, err := db.reader.QueryContext(ctx, selectPins, place.Origin, place.column())
 	if err != nil {
-		return nil, db.fault("read what is pinned", err)
+		return nil, db.fault("read the pins", err)
 	}
 	pins, err := readPins(rows)
 	if err != nil {
-		return nil, db.fault("read what is pinned", err)
+		return nil, db.fault("read the pins", err)
 	}
 	return pins, nil
 }
@@ -115,16 +115,16 @@ func readPins(rows *sql.Rows) (map[string]shield.Pin, error) {
 	return pins, rows.Err()
 }
 
-// PinUpdate makes of what is pinned of a server what is to be kept, and names the list of tools that is settled with
-// it; nil leaves that as it is.
+// A PinUpdate returns the changed pins of a server, and the name of the list of tools that they settle; nil leaves that
+// name unchanged.
 type PinUpdate func(pins map[string]shield.Pin) (changed []shield.Pin, settled []byte, err error)
 
-// UpdatePins keeps what work makes of what is pinned of a server, in one transaction, which no other process is in at
-// the same time: either all of it is kept, or nothing. An error of work's is given as it is.
+// UpdatePins saves the result of work on the pins of a server, in one transaction, which excludes other processes. An
+// error of work is returned unchanged.
 func (db *DB) UpdatePins(ctx context.Context, place PinKey, work PinUpdate) error {
 	var refused error
-	err := db.inTransaction(ctx, "keep what is pinned", func(tx *sql.Tx) error {
-		// This row is what two transactions about one server wait for.
+	err := db.inTransaction(ctx, "save the pins", func(tx *sql.Tx) error {
+		// Two transactions about one server wait for this row.
 		_, err := tx.ExecContext(ctx, `INSERT INTO pin_lists (origin, server, settled) VALUES ($1, $2, $3)
 			ON CONFLICT (origin, server) DO UPDATE SET settled = pin_lists.settled`, place.Origin, place.column(), []byte{})
 		if err != nil {

@@ -20,7 +20,7 @@ func postgresDialect() dialect {
 		lock:           "SELECT pg_advisory_xact_lock(7237970079022706791)",
 		fault:          postgresFault,
 		isMissingTable: func(err error) bool { return postgresCode(err) == "42P01" },
-		// Without the server's answer nobody knows what it did.
+		// Without the server's answer the outcome is unknown.
 		isCommitUnknown: func(err error) bool { return postgresCode(err) == "" },
 	}
 }

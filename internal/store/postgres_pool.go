@@ -18,8 +18,8 @@ import (
 // postgresConnectTimeout is how long a connection may take where the URL does not say.
 const postgresConnectTimeout = 10 * time.Second
 
-// OpenPostgresPool gives at most so many connections to a server, of which idle ones stay when nobody needs them, and
-// the name of the place for people. It connects to nothing yet. The error is that the URL is none.
+// OpenPostgresPool returns a pool of at most most connections to a server, of which idle ones stay open, and the name
+// of the place for people. It does not connect yet. The error is for an invalid URL.
 func OpenPostgresPool(location string, most, idle int) (pool *sql.DB, name string, err error) {
 	config, err := pgx.ParseConfig(location)
 	if err != nil {
@@ -38,8 +38,8 @@ func OpenPostgresPool(location string, most, idle int) (pool *sql.DB, name strin
 	return pool, fmt.Sprintf("postgres://%s/%s", host, config.Database), nil
 }
 
-// FlattenConnectError gives an error of a connection, which has a line for each attempt, in one line: attempts that
-// came to the same are named once. Other errors stay as they are.
+// FlattenConnectError returns a connection error, which has a line for each attempt, as one line; equal attempts are
+// named once. Other errors are returned unchanged.
 func FlattenConnectError(err error) error {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); !ok {
 		return err
@@ -53,7 +53,7 @@ func FlattenConnectError(err error) error {
 	return flatError{strings.ReplaceAll(strings.Join(said, "; "), ":; ", ": "), err}
 }
 
-// A flatError error says the same in other words.
+// A flatError replaces the text of an error.
 type flatError struct {
 	text  string
 	cause error
@@ -62,7 +62,7 @@ type flatError struct {
 func (p flatError) Error() string { return p.text }
 func (p flatError) Unwrap() error { return p.cause }
 
-// postgresCode gives the SQLSTATE that the server answered; empty where it did not answer.
+// postgresCode returns the SQLSTATE of the server's answer; empty if it did not answer.
 func postgresCode(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code

@@ -36,7 +36,7 @@ func IsClockJump(r audit.Record) bool {
 	return r.Kind == audit.Note && r.Bytes == 0 && strings.HasPrefix(r.ID, clockNote)
 }
 
-// A pruning is what the store knows of the last pruning by age. Times are milliseconds since 1970 by the store's clock.
+// A pruning is the stored state of the last pruning by age. Times are milliseconds since 1970 by the store's clock.
 type pruning struct {
 	// now is the current time, and at the latest at which records were pruned; 0 is none.
 	now, at int64

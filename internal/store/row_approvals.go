@@ -9,12 +9,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// An RowApproval is what a person decided about a row that a project directory brought: about the row as it was then.
+// A RowApproval is a person's decision about a row of a project directory, as the row was then.
 type RowApproval struct {
 	// Path is the file that the row stands in, Server its name there.
 	Path   string
 	Server drawbridge.ServerID
-	// Hash is the row's, see config.Server; Facts what a person was shown of it.
+	// Hash is that of the row, see config.Server; Shown are the facts that the person was shown.
 	Hash  string
 	Shown []config.NameValue
 	// Approved is false for a row that was rejected.
@@ -28,8 +28,8 @@ type RowApprovals []RowApproval
 // Program is the file that was approved with the row; the zero one where none was found then.
 func (a RowApproval) Program() config.ProgramFile { return config.ProgramInFacts(a.Shown) }
 
-// Allows says whether the row, as it is written now, was approved, and its program still is the file that it was then.
-// It is what config.Options.Approved wants.
+// Allows reports whether the row as it is now was approved, and its program is still the same file. It has the form of
+// config.Options.Approved.
 func (a RowApprovals) Allows(row config.Server) bool {
 	last, ok := a.Find(row)
 	if !ok || !last.Approved || last.Hash != row.Hash {
@@ -39,7 +39,7 @@ func (a RowApprovals) Allows(row config.Server) bool {
 	return p == (config.ProgramFile{}) || p.CheckUnchanged() == nil
 }
 
-// Find gives the last decision about a row of that name in that file, whatever it said then.
+// Find returns the last decision about the row of that name in that file, whatever the row was then.
 func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 	for _, one := range a {
 		if one.Path == row.Origin.Path && one.Server == row.ID {
@@ -49,7 +49,7 @@ func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 	return RowApproval{}, false
 }
 
-// RowApprovals gives every decision, in the order of files and names.
+// RowApprovals returns all decisions, ordered by file and name.
 func (db *DB) RowApprovals(ctx context.Context) (RowApprovals, error) {
 	rows, err := db.reader.QueryContext(ctx,
 		"SELECT path, server, hash, facts, approved, at FROM approvals ORDER BY path, server")

@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// schema has the steps that lead from an empty store to the tables of today. A store's version is how many it has been
-// through. A step that was released is never changed: what comes next is a new step.
+// schema lists the steps from an empty store to the current tables. A store's version is the number of steps applied. A
+// released step is never changed: changes are new steps.
 var schema = [...]string{
 	`CREATE TABLE heads (
 		stream TEXT NOT NULL PRIMARY KEY,

@@ -10,9 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// SharedSecret gives the random bytes of a name, which are made when they are first asked for and are the same for
-// every process that uses this store. Size is how many bytes they are, in every call. Code InvalidInput means another
-// size.
+// SharedSecret returns the random bytes of a name. They are created at the first request and are the same for every
+// process that uses this store. size is their number in every call. Code InvalidInput means another size.
 func (db *DB) SharedSecret(ctx context.Context, name string, size int) ([]byte, error) {
 	step := "read the secret " + name
 	wrong := func(have int) error {

@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 )
 
-// A SpoolRecorder keeps records of a process that has no store open, and leaves them in the spool: whoever reads the
-// audit there next, or writes it, takes them in.
+// A SpoolRecorder records for a process that has no store open, and leaves the records in the spool. The next process
+// that reads or writes the audit imports them.
 type SpoolRecorder struct{ a *AuditWriter }
 
 // NewSpoolRecorder makes a jotter for the audit whose spool is in that directory. Nothing is made before the first
@@ -24,7 +24,7 @@ func NewSpoolRecorder(dir string, rules audit.RedactionRules, always bool) *Spoo
 // Record keeps a record, as AuditWriter.Record does.
 func (j *SpoolRecorder) Record(r audit.Record) error { return j.a.Record(r) }
 
-// Close ends the jotter. What it recorded stays.
+// Close closes the recorder. Its records stay.
 func (j *SpoolRecorder) Close() error {
 	j.a.mu.Lock()
 	defer j.a.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// memoryLocation is the location of a store that is no file.
+// memoryLocation is the location of a store without a file.
 const memoryLocation = ":memory:"
 
 // sqliteReaders is how many connections read a file at once.
@@ -55,19 +55,19 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 	}
 	if db.counters, err = openSQLitePool(dataSource(db.name, o, "_txlock", "immediate", "_synchronous", "NORMAL"),
 		1); err != nil {
-		_ = db.writer.Close() // what went wrong before says more
+		_ = db.writer.Close() // the first error matters
 		return nil, db.fault("open", err)
 	}
 	if db.reader, err = openSQLitePool(dataSource(db.name, o, "_query_only", "1"), sqliteReaders); err != nil {
-		_ = errors.Join(db.counters.Close(), db.writer.Close()) // what went wrong before says more
+		_ = errors.Join(db.counters.Close(), db.writer.Close()) // the first error matters
 		return nil, db.fault("open", err)
 	}
 	if err := enableWriteAhead(ctx, db.writer, o.BusyTimeout); err != nil {
-		_ = db.Close() // what went wrong before says more
+		_ = db.Close() // the first error matters
 		return nil, db.fault("open", err)
 	}
 	if db.file, err = os.Stat(db.name); err != nil {
-		_ = db.Close() // what went wrong before says more
+		_ = db.Close() // the first error matters
 		return nil, db.newFault("open", drawbridge.ServerError, err)
 	}
 	return db, nil
@@ -83,7 +83,8 @@ func openSQLitePool(source string, connections int) (*sql.DB, error) {
 	return db, nil
 }
 
-// dataSource says to the driver how each connection begins. The path is escaped: it may have any characters.
+// dataSource returns the driver's name for a database, with the settings of each connection. The path is escaped: it
+// may have any characters.
 func dataSource(path string, o Options, more ...string) string {
 	query := url.Values{
 		"_busy_timeout": {strconv.FormatInt(o.BusyTimeout.Milliseconds(), 10)},
@@ -105,11 +106,12 @@ func dataSource(path string, o Options, more ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// createStoreFile makes an empty file that only its owner may read, and the directories to it, where there are none.
-// SQLite gives the files that it puts beside it the same permissions.
+// createStoreFile creates an empty file that only its owner may read, and missing directories. SQLite creates its files
+// beside it with the same permissions.
 //
-// The file is made under another name and then linked, so that it is never opened under its own: to close a file ends
-// the locks that the process has on it, those of another DB as well (https://sqlite.org/howtocorrupt.html, 2.2).
+// The file is created under another name and then linked, so that it is never opened under its own name: closing a file
+// releases the locks that the process has on it, including those of another DB (https://sqlite.org/howtocorrupt.html,
+// 2.2).
 func createStoreFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -157,7 +159,7 @@ func enableWriteAhead(ctx context.Context, db *sql.DB, patience time.Duration) e
 	}
 }
 
-// sqliteCode gives the primary result code; 0 for an error of something else.
+// sqliteCode returns the primary result code; 0 for other errors.
 func sqliteCode(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xFF
@@ -170,9 +172,9 @@ func sqliteFault(err error) (code drawbridge.FaultCode, next string) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return drawbridge.Transient, "another process is writing to it; try again"
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return drawbridge.ServerError, "put a copy in its place, or move it away and a new one is made"
+		return drawbridge.ServerError, "restore a copy, or move the file away to start with a new one"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		return drawbridge.ServerError, "see that the file and its directory can be written"
+		return drawbridge.ServerError, "make the file and its directory writable"
 	case sqlite3.SQLITE_FULL:
 		return drawbridge.ServerError, "the disk is full"
 	}

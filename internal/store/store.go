@@ -1,3 +1,15 @@
+// Package store saves everything that must outlive a process: the journal of the ledger, the audit, approvals and
+// grants, clients, pins, the last listing and status of every server, secrets that processes share, and vectors of
+// tools.
+//
+// It is one SQL store in two dialects. A path is a SQLite file, which several processes may create, open and write at
+// once; a postgres:// URL is a database on a server. Vectors may also be kept by pgvector or Qdrant. A change that a
+// method has acknowledged survives a crash of the process or the machine. A change without acknowledgement is saved
+// completely or not at all. The exceptions are named at their methods. Times are the database's own, in UTC, to the
+// millisecond.
+//
+// Errors are *drawbridge.Fault values of kind Backend that name the file or the server. No error holds a password, a
+// key or stored data. The package decides nothing about the data.
 package store
 
 import (
@@ -13,10 +25,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// defaultBusyTimeout is how long a write waits for those of other processes where nobody says otherwise.
+// defaultBusyTimeout is how long a write waits for other processes by default.
 const defaultBusyTimeout = 10 * time.Second
 
-// Options are what a store can do without. The zero value works.
+// Options are options of a store. The zero value works.
 type Options struct {
 	// BusyTimeout is how long an operation on a SQLite file waits while another process writes; 0 is
 	// defaultBusyTimeout. Postgres has settings of its own for this.
@@ -31,11 +43,11 @@ type DB struct {
 	// writer and reader may be one pool. Writes to a file go through a single connection: SQLite has one writer anyway,
 	// and waiting in line here is fairer than there.
 	writer, reader *sql.DB
-	// counters writes what need not outlive the machine's loss of power in the last moment, while the writer's
-	// connection is held; it may be the same pool.
+	// counters writes data whose last changes may be lost in a power failure, while the writer's connection is held; it
+	// may be the same pool.
 	counters          *sql.DB
 	accountStatements accountStatements
-	// file is what the name led to when it was opened; nil where it is no file.
+	// file identifies the file that was opened; nil for a store without a file.
 	file os.FileInfo
 }
 
@@ -48,21 +60,21 @@ var (
 type dialect struct {
 	// keywords stand for CLOCK, the database's time in milliseconds since 1970, and for BLOB, the type of byte strings.
 	keywords *strings.Replacer
-	// questionMarks says that the parameters of long statements are question marks.
+	// questionMarks reports that parameters of long statements are question marks.
 	questionMarks bool
-	// lock is what a migration begins with, where the transaction is not itself a lock against all others.
+	// lock begins a migration if a transaction alone does not exclude all others.
 	lock string
-	// fault says what an error of the engine means: what can be done about it, and by whom.
+	// fault returns the code and the next step for an error of the engine.
 	fault func(err error) (code drawbridge.FaultCode, next string)
-	// isMissingTable says whether an error is about a table that there is not.
+	// isMissingTable reports whether an error means a missing table.
 	isMissingTable func(err error) bool
-	// isCommitUnknown says whether a commit that ended in err may have taken effect.
+	// isCommitUnknown reports whether a commit that ended in err may have taken effect.
 	isCommitUnknown func(err error) bool
 }
 
-// Open opens the store at a location: the path of a SQLite file, which is made where there is none, ":memory:" for one
-// that ends with the DB, or a postgres:// URL; see CheckLocation. The tables are made, or brought up to date; a store
-// that a newer Drawbridge has written is refused. Code InvalidInput means the location, or a store that is too new.
+// Open opens the store at a location: the path of a SQLite file, which is created if it does not exist; ":memory:",
+// which ends with the DB; or a postgres:// URL, see CheckLocation. Open creates or migrates the tables, and refuses a
+// store that a newer Drawbridge has written. Code InvalidInput means a wrong location or a store that is too new.
 func Open(ctx context.Context, location string, o Options) (*DB, error) {
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout
@@ -81,13 +93,13 @@ func Open(ctx context.Context, location string, o Options) (*DB, error) {
 		return nil, err
 	}
 	if err := db.migrate(ctx); err != nil {
-		_ = db.Close() // what went wrong before says more
+		_ = db.Close() // the first error matters
 		return nil, err
 	}
 	return db, nil
 }
 
-// Close closes the store. It waits for what is going on.
+// Close closes the store. It waits for operations in progress.
 func (db *DB) Close() error {
 	var err error
 	if db.reader != db.writer {
@@ -96,20 +108,20 @@ func (db *DB) Close() error {
 	if db.counters != db.writer {
 		err = errors.Join(err, db.counters.Close())
 	}
-	// The writer is last: what closes a SQLite file last folds its log into it.
+	// The writer is last: the last connection to close a SQLite file folds its log into it.
 	if err := errors.Join(err, db.writer.Close()); err != nil {
 		return db.fault("close", err)
 	}
 	return nil
 }
 
-// inTransaction does work in one transaction. On a SQLite file it is the only one at that moment, from its beginning.
+// inTransaction runs work in one transaction. On a SQLite file it excludes all other writers from its beginning.
 func (db *DB) inTransaction(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
 	return db.inTransactionOn(ctx, db.writer, step, work)
 }
 
-// inCounterTransaction is write for what is counted at each call: the end of this process does not lose it, and on a
-// SQLite file no call waits for the disk.
+// inCounterTransaction is inTransaction for counters that change at each call. The end of this process does not lose
+// the change, and no call waits for the disk of a SQLite file.
 func (db *DB) inCounterTransaction(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
 	if db.counters != db.writer {
 		line, err := db.writer.Conn(ctx)
@@ -130,7 +142,7 @@ func (db *DB) inTransactionOn(ctx context.Context, with *sql.DB, step string, wo
 		return db.fault(step, err)
 	}
 	if err := work(tx); err != nil {
-		_ = tx.Rollback() // what went wrong before says more
+		_ = tx.Rollback() // the first error matters
 		return db.fault(step, transactionError(ctx, err))
 	}
 	if err := tx.Commit(); err != nil {
@@ -141,8 +153,7 @@ func (db *DB) inTransactionOn(ctx context.Context, with *sql.DB, step string, wo
 	return nil
 }
 
-// checkFile refuses to write into a file that was removed, or that another one took the place of: nobody would find
-// again what is written there.
+// checkFile refuses to write to a file that was removed or replaced: the data would be lost.
 func (db *DB) checkFile(step string) error {
 	if db.file == nil {
 		return nil
@@ -151,13 +162,13 @@ func (db *DB) checkFile(step string) error {
 		return nil
 	}
 	f := db.newFault(step, drawbridge.ServerError,
-		errors.New("the file was removed, or another one stands in its place"))
-	f.Next = "put it back, or start Drawbridge again"
+		errors.New("the file was removed or replaced"))
+	f.Next = "restore it, or restart Drawbridge"
 	return f
 }
 
-// transactionError gives why a transaction is over that nobody here ended: database/sql rolls one back when its
-// context ends, and says of all that comes after that only that it is done.
+// transactionError returns the reason for the end of a transaction that ended by itself: database/sql rolls back when
+// its context ends, and later errors only report that it is done.
 func transactionError(ctx context.Context, err error) error {
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		return ctx.Err()
@@ -165,11 +176,10 @@ func transactionError(ctx context.Context, err error) error {
 	return err
 }
 
-// expandKeywords puts the dialect's words into a statement.
+// expandKeywords replaces the dialect's keywords in a statement.
 func (db *DB) expandKeywords(statement string) string { return db.dialect.keywords.Replace(statement) }
 
-// fault makes a fault of an error of the database: where something was being done, and what. It gives a fault back as
-// it is.
+// fault returns a fault for an error of the database, with the store's name and the step. It returns a fault unchanged.
 func (db *DB) fault(step string, err error) *drawbridge.Fault {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f
@@ -184,13 +194,13 @@ func (db *DB) fault(step string, err error) *drawbridge.Fault {
 	return f
 }
 
-// newFault makes a fault of an error of our own.
+// newFault returns a fault for an error of this package.
 func (db *DB) newFault(step string, code drawbridge.FaultCode, err error) *drawbridge.Fault {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("store %s: %s", db.name, step),
 		Err: FlattenConnectError(err)}
 }
 
-// fromMillis is the time that a column of milliseconds holds; the zero time for 0.
+// fromMillis returns the time of a column value in milliseconds; the zero time for 0.
 func fromMillis(millis int64) time.Time {
 	if millis == 0 {
 		return time.Time{}

@@ -16,17 +16,17 @@ import (
 // MaxVectorDimension is the most numbers that a vector has.
 const MaxVectorDimension = 16000 // the most that a column of pgvector's holds
 
-// errTooManyVectors says that more vectors came than are kept at once.
-var errTooManyVectors = errors.New("they are more than are kept at once")
+// errTooManyVectors reports that one call has more vectors than can be saved at once.
+var errTooManyVectors = errors.New("too many vectors for one call")
 
-// A DimensionError says that vectors of one model are of two dimensions: it is another model, by the same name.
+// A DimensionError reports vectors of one model with two dimensions: it is another model of the same name.
 type DimensionError struct {
 	Model string
-	// Have is the dimension of what is kept, Want that of what came.
+	// Have is the dimension of the saved vectors, Want that of the new ones.
 	Have, Want int
 }
 
-// Error says it for people.
+// Error returns the text for people.
 func (e *DimensionError) Error() string {
 	return fmt.Sprintf("the vectors kept of the model %q have %d numbers, and this one has %d", e.Model, e.Have, e.Want)
 }
@@ -34,7 +34,7 @@ func (e *DimensionError) Error() string {
 // maxCollection is the most bytes of a collection's name: the names of tables and collections are made by adding to it.
 const maxCollection = 48
 
-// CheckCollection says what is wrong with the name of a collection.
+// CheckCollection returns an error for an invalid name of a collection.
 func CheckCollection(name string) error {
 	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
 	if name == "" || len(name) > maxCollection || strings.ContainsFunc(name, other) {
@@ -43,7 +43,7 @@ func CheckCollection(name string) error {
 	return nil
 }
 
-// UnitVector gives a vector's direction: the vector of length 1. A vector without one is an error.
+// UnitVector returns the vector of length 1 in the direction of v. A vector without a direction is an error.
 func UnitVector(v []float32) ([]float32, error) {
 	if len(v) == 0 || len(v) > MaxVectorDimension {
 		return nil, fmt.Errorf("a vector has 1 to %d numbers, and this one has %d", MaxVectorDimension, len(v))
@@ -72,7 +72,7 @@ func PackVector(v []float32) []byte {
 	return b
 }
 
-// UnpackVector reads what Pack wrote. What is not whole numbers is an error.
+// UnpackVector parses a packed vector. An incomplete number is an error.
 func UnpackVector(b []byte) ([]float32, error) {
 	if len(b) == 0 || len(b)%4 != 0 {
 		return nil, fmt.Errorf("a vector of %d bytes is damaged", len(b))
@@ -84,7 +84,7 @@ func UnpackVector(b []byte) ([]float32, error) {
 	return v, nil
 }
 
-// DotPacked gives the dot product of a vector and a packed one of the same dimension.
+// DotPacked returns the dot product of a vector and a packed one of the same dimension.
 func DotPacked(v []float32, packed []byte) float32 {
 	var a, b, c, d float32 // four sums, which the processor adds to at once
 	i := 0
@@ -106,7 +106,7 @@ func CompareNear(a, b index.Neighbor) int {
 	return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), bytes.Compare(a.Key[:], b.Key[:]))
 }
 
-// SortedKeys gives the keys in order, each once.
+// SortedKeys returns the keys in order without duplicates.
 func SortedKeys(keys []index.TextKey) []index.TextKey {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, func(a, b index.TextKey) int { return bytes.Compare(a[:], b[:]) })

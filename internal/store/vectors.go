@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// DefaultCollection is what vectors are kept under in a place that has others too.
+	// DefaultCollection names the collection of vectors in a database that has others too.
 	DefaultCollection = "drawbridge_tools"
 	// defaultSearchTimeout is how long a search waits for a place elsewhere.
 	defaultSearchTimeout = 2 * time.Second
-	// bulkVectorTimeout is how long reading and keeping many may take: nobody waits for it.
+	// bulkVectorTimeout bounds reading and saving many vectors, which no caller waits for.
 	bulkVectorTimeout = time.Minute
 	// vectorCheckTimeout is how long a place may take to say that it is there.
 	vectorCheckTimeout = 10 * time.Second
@@ -27,7 +27,7 @@ const (
 	vectorRetryPause = 5 * time.Second
 )
 
-// VectorOptions are what a keeper of vectors can do without. The zero value works.
+// VectorOptions are options of a vector store. The zero value works.
 type VectorOptions struct {
 	// Collection names the table of Postgres, and begins the names of Qdrant's collections; empty is DefaultCollection.
 	Collection string
@@ -37,19 +37,19 @@ type VectorOptions struct {
 	TLS *tls.Config
 }
 
-// VectorStore keeps vectors somewhere: in the store, or elsewhere. It gives what it keeps at the length 1. A place
-// elsewhere that does not answer is an error soon, and for a moment at once, until it is asked again. Errors are
-// *drawbridge.Fault values, kind Backend, that name the place and hold none of its secrets.
+// A VectorStore saves vectors in the store or in another database, and returns them with length 1. A database elsewhere
+// that does not answer is an error soon; for a moment after that, calls fail at once. Errors are *drawbridge.Fault
+// values, kind Backend, that name the place and hold none of its secrets.
 type VectorStore struct {
 	name    string
 	backend vectorBackend
-	// fault says what an error of the place means.
+	// fault returns the code and the next step for an error of the place.
 	fault         func(err error) (code drawbridge.FaultCode, next string)
 	searchTimeout time.Duration
 	// retryPause is how long it is not asked again.
 	retryPause time.Duration
 
-	// mu guards what follows: until when it rests, and why.
+	// mu guards the end of the pause after a failure, and its reason.
 	mu      sync.Mutex
 	retryAt time.Time
 	lastErr error
@@ -68,27 +68,27 @@ type vectorBackend interface {
 		vectors map[index.TextKey][]float32) error
 	Nearest(ctx context.Context, model string, question []float32, most int, among []index.TextKey) (
 		[]index.Neighbor, error)
-	// Forget lets go of a model's vectors and its dimension.
+	// Forget removes a model's vectors and its dimension.
 	Forget(ctx context.Context, model string) error
 	healthChecker
 }
 
 // healthChecker is a place as those see it who only look whether it is there.
 type healthChecker interface {
-	// Check says whether it answers.
+	// Check returns an error if the place does not answer.
 	Check(ctx context.Context) error
 	Close() error
 }
 
-// VectorStore keeps vectors in the store. What closes it leaves the store open.
+// VectorStore returns a vector store in this store. Closing it leaves the store open.
 func (db *DB) VectorStore() *VectorStore {
 	return &VectorStore{name: db.name, backend: sqlVectors{db, maxVectors}, fault: db.dialect.fault,
 		searchTimeout: bulkVectorTimeout}
 }
 
-// OpenVectorStore gives the keeper at a URL: postgres:// is a database with pgvector, qdrant:// and qdrants:// are a
-// Qdrant server, by its gRPC port, without and with TLS. Nothing is connected to before it is asked. Code InvalidInput
-// means the URL.
+// OpenVectorStore returns the vector store at a URL: postgres:// is a database with pgvector, qdrant:// and qdrants://
+// are a Qdrant server, by its gRPC port, without and with TLS. It connects at the first use. Code InvalidInput means
+// the URL.
 func OpenVectorStore(location string, o VectorOptions) (*VectorStore, error) {
 	collection := cmp.Or(o.Collection, DefaultCollection)
 	v := &VectorStore{searchTimeout: cmp.Or(o.SearchTimeout, defaultSearchTimeout), retryPause: vectorRetryPause}
@@ -200,13 +200,13 @@ func (v *VectorStore) Forget(ctx context.Context, model string) error {
 		})
 }
 
-// Check says whether the place answers, and what is wrong if it does not.
+// Check returns an error if the place does not answer.
 func (v *VectorStore) Check(ctx context.Context) error {
 	v.noteOutcome(nil)
 	return v.callBackend(ctx, "ask", max(v.searchTimeout, vectorCheckTimeout), v.backend.Check)
 }
 
-// Close closes the keeper. It waits for what is going on.
+// Close closes the vector store. It waits for operations in progress.
 func (v *VectorStore) Close() error {
 	if err := v.backend.Close(); err != nil {
 		return v.newFault("close", drawbridge.ServerError, err)
@@ -231,7 +231,7 @@ func (v *VectorStore) callBackend(ctx context.Context, step string, most time.Du
 	wrong, isWrong := errors.AsType[*DimensionError](err)
 	switch {
 	case ctx.Err() != nil:
-		return v.newFault(step, drawbridge.Transient, err) // who asked gave up: that says nothing of the place
+		return v.newFault(step, drawbridge.Transient, err) // the caller gave up, which is not a failure of the place
 	case limited.Err() != nil:
 		f = v.newFault(step, drawbridge.Transient, fmt.Errorf("no answer within %s", most))
 		f.Next = "see that the server runs and can be reached"
@@ -250,8 +250,8 @@ func (v *VectorStore) callBackend(ctx context.Context, step string, most time.Du
 	return f
 }
 
-// pausedError says why the place is not to be asked now; nil if it may be. After its rest one asks, and the others
-// hear what came of it.
+// pausedError returns the reason why the place is not to be asked now; nil if it may be. After a pause one call tries,
+// and the others get its result.
 func (v *VectorStore) pausedError() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -214,5 +214,5 @@ func TestQdrantTakesNoMoreThanItCan(t *testing.T) {
 		vectors[index.TextKeyOf(strings.Repeat("x", i))] = wide
 	}
 	wantFault(t, v.Put(t.Context(), "m", vectors), drawbridge.InvalidInput,
-		"keep 24 MiB, of 24: they are more than are kept at once")
+		"keep 24 MiB, of 24: too many vectors for one call")
 }

@@ -1,7 +1,3 @@
-// Package store gives a gateway what keeps the vectors of its tools: the store, or the place that the settings name.
-//
-// It promises that nothing is looked up, and nobody connected to, before vectors are first asked for or kept; that
-// what could not be found is looked for again the next time; and that no error has a value in it which was found.
 package store
 
 import (
@@ -22,7 +18,7 @@ import (
 // openVectorsTimeout is how long the references of a URL may take to be found.
 const openVectorsTimeout = 30 * time.Second
 
-// LazyVectorOptions are what a keeper is made of.
+// LazyVectorOptions are what a LazyVectors needs.
 type LazyVectorOptions struct {
 	// Settings say where vectors are; the zero value is the store.
 	Settings config.VectorStoreSettings
@@ -30,7 +26,7 @@ type LazyVectorOptions struct {
 	Store *DB
 	// SearchTimeout is how long a search waits; 0 is defaultSearchTimeout.
 	SearchTimeout time.Duration
-	// Secrets has what references to the keychain name; nil has nothing.
+	// Secrets resolves references to the keychain; nil resolves none.
 	Secrets secrets.SecretGetter
 	// Environ is the environment of commands that references name, as "name=value".
 	Environ []string
@@ -43,7 +39,7 @@ type LazyVectors struct {
 	// opening is held by who opens, or closes.
 	opening chan struct{}
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu     sync.Mutex
 	open   *VectorStore
 	closed bool
@@ -64,7 +60,7 @@ func NewLazyVectors(o LazyVectorOptions) (*LazyVectors, error) {
 	return k, err
 }
 
-// NeedsResolving says whether the URL has a part that is found when it is first needed.
+// NeedsResolving reports whether a part of the URL is resolved at the first use.
 func (k *LazyVectors) NeedsResolving() bool {
 	for _, p := range k.o.Settings.Store {
 		if p.Kind != config.LiteralPart {
@@ -74,7 +70,7 @@ func (k *LazyVectors) NeedsResolving() bool {
 	return false
 }
 
-// RunsCommand says whether a command has a part in the URL.
+// RunsCommand reports whether a command supplies a part of the URL.
 func (k *LazyVectors) RunsCommand() bool {
 	for _, p := range k.o.Settings.Store {
 		if p.Kind == config.CommandPart {
@@ -124,7 +120,7 @@ func (k *LazyVectors) Nearest(ctx context.Context, model string, question []floa
 	return v.Nearest(ctx, model, question, most, among)
 }
 
-// Check says whether the place answers, and what is wrong if it does not, and gives its name for people.
+// Check returns an error if the place does not answer, and the place's name for people.
 func (k *LazyVectors) Check(ctx context.Context) (name string, err error) {
 	v, err := k.openOnce(ctx)
 	if err != nil {
@@ -133,7 +129,7 @@ func (k *LazyVectors) Check(ctx context.Context) (name string, err error) {
 	return v.Name(), v.Check(ctx)
 }
 
-// Close closes the place, and leaves the store open. What is asked afterwards is refused.
+// Close closes the place, and leaves the store open. Later calls are refused.
 func (k *LazyVectors) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,7 +141,7 @@ func (k *LazyVectors) Close() error {
 	return v.Close()
 }
 
-// openOnce gives the place, and opens it where it is not yet.
+// openOnce returns the place, and opens it at the first call.
 func (k *LazyVectors) openOnce(ctx context.Context) (*VectorStore, error) {
 	if v, err := k.currentOrSet(nil); v != nil || err != nil {
 		return v, err
@@ -176,7 +172,7 @@ func (k *LazyVectors) openOnce(ctx context.Context) (*VectorStore, error) {
 	return k.currentOrSet(v)
 }
 
-// currentOrSet gives the place; a new one becomes it, unless the keeper was closed meanwhile.
+// currentOrSet returns the open place; fresh becomes it, unless there is one or the LazyVectors was closed.
 func (k *LazyVectors) currentOrSet(fresh *VectorStore) (*VectorStore, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -191,7 +187,7 @@ func (k *LazyVectors) currentOrSet(fresh *VectorStore) (*VectorStore, error) {
 	return k.open, nil
 }
 
-// resolveURL puts the URL together. What is found is escaped: a password may have any characters.
+// resolveURL builds the URL. Resolved parts are escaped: a password may have any characters.
 func (k *LazyVectors) resolveURL(ctx context.Context) (string, error) {
 	var b strings.Builder
 	for _, p := range k.o.Settings.Store {

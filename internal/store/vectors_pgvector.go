@@ -20,7 +20,7 @@ const (
 	pgvectorIdleConnections = 1
 )
 
-// errNoVectorExtension says that the database has no extension "vector", and that it may not be made, or not found.
+// errNoVectorExtension reports that the extension "vector" is missing and cannot be created or found.
 var errNoVectorExtension = errors.New("the database has no extension vector")
 
 // A pgvectorBackend keeps vectors in two tables: one of a collection's name, and one more for the dimensions of models.
@@ -29,8 +29,8 @@ type pgvectorBackend struct {
 	tables *strings.Replacer
 }
 
-// openPgvector gives the keeper of a collection, and the name of its place for people. It connects to nothing yet. The
-// error has nothing of the URL in it.
+// openPgvector returns the backend of a collection, and the name of its place for people. It does not connect yet. The
+// error holds nothing of the URL.
 func openPgvector(location, collection string) (k *pgvectorBackend, name string, err error) {
 	pool, name, err := OpenPostgresPool(location, pgvectorConnections, pgvectorIdleConnections)
 	if err != nil {
@@ -41,10 +41,10 @@ func openPgvector(location, collection string) (k *pgvectorBackend, name string,
 	return &pgvectorBackend{pool, words}, name, nil
 }
 
-// Close closes the keeper. It waits for what is going on.
+// Close closes the backend. It waits for operations in progress.
 func (k *pgvectorBackend) Close() error { return k.db.Close() }
 
-// Check says whether the database answers and has the extension, or could have it.
+// Check returns an error unless the database answers and has the extension, or can create it.
 func (k *pgvectorBackend) Check(ctx context.Context) error {
 	var known int
 	err := k.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pg_available_extensions WHERE name = 'vector'").Scan(&known)
@@ -54,7 +54,7 @@ func (k *pgvectorBackend) Check(ctx context.Context) error {
 	return err
 }
 
-// Have gives those of the vectors that are kept.
+// Have returns the saved vectors among the keys.
 func (k *pgvectorBackend) Have(ctx context.Context, model string, keys []index.TextKey) (map[index.TextKey][]float32,
 	error) {
 	all := map[index.TextKey][]float32{}
@@ -75,7 +75,7 @@ func (k *pgvectorBackend) Have(ctx context.Context, model string, keys []index.T
 		}
 		v, err := decodePgvector(sent)
 		if err != nil || len(key) != len(index.TextKey{}) {
-			return nil, errors.New("what is kept is damaged")
+			return nil, errors.New("the saved vectors are damaged")
 		}
 		all[index.TextKey(key)] = v
 	}
@@ -95,7 +95,7 @@ func decodePgvector(sent []byte) ([]float32, error) {
 	return v, nil
 }
 
-// Nearest gives the keys whose vectors lie nearest, the nearest first.
+// Nearest returns the keys of the nearest vectors, nearest first.
 func (k *pgvectorBackend) Nearest(ctx context.Context, model string, question []float32, most int,
 	among []index.TextKey) ([]index.Neighbor, error) {
 	rows, err := k.db.QueryContext(ctx, k.tables.Replace(`SELECT key, 1 - (embedding <=> $2::vector) FROM VECTORS
@@ -119,7 +119,7 @@ func (k *pgvectorBackend) Nearest(ctx context.Context, model string, question []
 			return nil, err
 		}
 		if len(key) != len(index.TextKey{}) {
-			return nil, errors.New("what is kept is damaged")
+			return nil, errors.New("the saved vectors are damaged")
 		}
 		all = append(all, index.Neighbor{Key: index.TextKey(key), Cosine: float32(cosine)})
 	}
@@ -131,7 +131,7 @@ func (k *pgvectorBackend) Nearest(ctx context.Context, model string, question []
 	return all, nil
 }
 
-// dimensionError says what an error comes from that vectors of two dimensions make.
+// dimensionError returns a DimensionError if err comes from vectors of two dimensions, else err.
 func (k *pgvectorBackend) dimensionError(ctx context.Context, model string, want int, because error) error {
 	var have int
 	err := k.db.QueryRowContext(ctx, k.tables.Replace("SELECT dimension FROM MODELS WHERE model = $1"),
@@ -183,7 +183,7 @@ func (k *pgvectorBackend) insertVectors(ctx context.Context, model string, dimen
 	})
 }
 
-// Forget lets go of a model's vectors, and of their dimension, in one transaction.
+// Forget removes a model's vectors and their dimension, in one transaction.
 func (k *pgvectorBackend) Forget(ctx context.Context, model string) error {
 	err := k.inTransaction(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, k.tables.Replace("DELETE FROM VECTORS WHERE model = $1"), model)
@@ -201,8 +201,8 @@ func (k *pgvectorBackend) Forget(ctx context.Context, model string) error {
 // createTables makes the extension and the tables, where they are not there.
 func (k *pgvectorBackend) createTables(ctx context.Context) error {
 	return k.inTransaction(ctx, func(tx *sql.Tx) error {
-		// Any number that no other program on the server is likely to have: it reads "drawbrvc". Two that make one
-		// thing at once fail otherwise, whatever IF NOT EXISTS says.
+		// Any number that no other program on the server is likely to use: it reads "drawbrvc". Without the lock, two
+		// processes that create one object at once fail in spite of IF NOT EXISTS.
 		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(7237970079022708323)"); err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (k *pgvectorBackend) inTransaction(ctx context.Context, work func(tx *sql.T
 		return err
 	}
 	if err := work(tx); err != nil {
-		_ = tx.Rollback() // what went wrong before says more
+		_ = tx.Rollback() // the first error matters
 		return err
 	}
 	return tx.Commit()

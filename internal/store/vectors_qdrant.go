@@ -29,8 +29,7 @@ const (
 	qdrantPort = 6334
 	// qdrantReadBatch is how many vectors one answer holds, qdrantMaxMessage the most bytes of one.
 	qdrantReadBatch, qdrantMaxMessage = 512, 64 << 20
-	// qdrantMaxSaveBytes is the most bytes of vectors that are kept at once: a server takes messages of 32 MiB, where
-	// nobody says otherwise.
+	// qdrantMaxSaveBytes is the most bytes of vectors in one request: a server accepts messages of 32 MiB by default.
 	qdrantMaxSaveBytes = 24 << 20
 	// A connection that failed is tried again after qdrantFirstRetry, and later and later, up to qdrantLastRetry;
 	// qdrantKeepAlive is how many seconds it is silent before it looks whether the server is there.
@@ -51,9 +50,9 @@ type qdrantBackend struct {
 	dimensions map[string]int
 }
 
-// openQdrant gives the keeper at a qdrant:// URL, or a qdrants:// one, which is with TLS: nil trusts whom the system
-// trusts. A user or password in the URL is the API key. It also gives the name of the place for people. It connects to
-// nothing yet. The error has nothing of the URL in it.
+// openQdrant returns the backend at a qdrant:// URL, or at a qdrants:// URL with TLS, and the name of the place for
+// people. A nil trust uses the system's certificates. A user or password in the URL is the API key. It does not connect
+// yet. The error holds nothing of the URL.
 func openQdrant(location, collection string, trust *tls.Config) (k *qdrantBackend, name string, err error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
@@ -98,7 +97,7 @@ func openQdrant(location, collection string, trust *tls.Config) (k *qdrantBacken
 // qdrantAPIKey goes with each request. The client's own way to send one writes to the log of the process.
 type qdrantAPIKey string
 
-// GetRequestMetadata gives the header that Qdrant reads.
+// GetRequestMetadata returns the header with Qdrant's API key.
 func (k qdrantAPIKey) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	return map[string]string{"api-key": string(k)}, nil
 }
@@ -114,14 +113,14 @@ func isLoopbackHost(host string) bool {
 // Close closes the connection.
 func (k *qdrantBackend) Close() error { return k.client.Close() }
 
-// Check says whether the server answers, and lets us in.
+// Check returns an error unless the server answers and accepts the API key.
 func (k *qdrantBackend) Check(ctx context.Context) error {
 	_, err := k.client.CollectionExists(ctx, k.collection)
 	return plainQdrantError(err)
 }
 
-// collectionFor names the collection of a model: what of the model's name may stand there, and enough of its hash to
-// tell it from others.
+// collectionFor returns the name of a model's collection: the permitted characters of the model's name, and enough of
+// its hash to be unique.
 func (k *qdrantBackend) collectionFor(model string) string {
 	readable := strings.Map(func(r rune) rune {
 		switch {
@@ -158,7 +157,7 @@ func keysByPointID(keys []index.TextKey) map[string]index.TextKey {
 	return all
 }
 
-// Have gives those of the vectors that are kept.
+// Have returns the saved vectors among the keys.
 func (k *qdrantBackend) Have(ctx context.Context, model string, keys []index.TextKey) (map[index.TextKey][]float32,
 	error) {
 	all := map[index.TextKey][]float32{}
@@ -178,7 +177,7 @@ func (k *qdrantBackend) Have(ctx context.Context, model string, keys []index.Tex
 			key, ok := known[p.GetId().GetUuid()]
 			v := p.GetVectors().GetVector().GetDenseVector().GetData()
 			if !ok || len(v) == 0 {
-				return nil, errors.New("it answered with something else than what was asked for")
+				return nil, errors.New("the server's answer does not match the request")
 			}
 			all[key] = v
 		}
@@ -186,7 +185,7 @@ func (k *qdrantBackend) Have(ctx context.Context, model string, keys []index.Tex
 	return all, nil
 }
 
-// Nearest gives the keys whose vectors lie nearest, the nearest first.
+// Nearest returns the keys of the nearest vectors, nearest first.
 func (k *qdrantBackend) Nearest(ctx context.Context, model string, question []float32, most int,
 	among []index.TextKey) ([]index.Neighbor, error) {
 	known := keysByPointID(among)
@@ -208,7 +207,7 @@ func (k *qdrantBackend) Nearest(ctx context.Context, model string, question []fl
 		for _, p := range points {
 			key, ok := known[p.GetId().GetUuid()]
 			if !ok {
-				return nil, errors.New("it answered with something else than what was asked for")
+				return nil, errors.New("the server's answer does not match the request")
 			}
 			all = append(all, index.Neighbor{Key: key, Cosine: p.GetScore()})
 		}
@@ -219,7 +218,7 @@ func (k *qdrantBackend) Nearest(ctx context.Context, model string, question []fl
 	}
 }
 
-// dimensionError says what a refused question comes from.
+// dimensionError returns a DimensionError if a refused query comes from one, else the error.
 func (k *qdrantBackend) dimensionError(ctx context.Context, model string, want int, because error) error {
 	if status.Code(because) == codes.InvalidArgument {
 		if have, err := k.fetchDimension(ctx, model); err == nil && have != want {
@@ -236,7 +235,7 @@ func (k *qdrantBackend) Keep(ctx context.Context, model string, dimension int, k
 		return fmt.Errorf("keep %d MiB, of %d: %w", size>>20, qdrantMaxSaveBytes>>20, errTooManyVectors)
 	}
 	err := k.upsertVectors(ctx, model, dimension, keys, vectors)
-	if status.Code(err) == codes.NotFound { // somebody removed the collection
+	if status.Code(err) == codes.NotFound { // another program removed the collection
 		k.setDimension(model, 0)
 		err = k.upsertVectors(ctx, model, dimension, keys, vectors)
 	}
@@ -272,7 +271,7 @@ func (k *qdrantBackend) Forget(ctx context.Context, model string) error {
 	return plainQdrantError(err)
 }
 
-// ensureCollection makes the model's collection where there is none, and sees that it is of the dimension.
+// ensureCollection creates the model's collection if it is missing, and checks its dimension.
 func (k *qdrantBackend) ensureCollection(ctx context.Context, model string, dimension int) error {
 	k.mu.Lock()
 	have := k.dimensions[model]
@@ -332,7 +331,7 @@ type qdrantError struct{ err error }
 func (a *qdrantError) Error() string { return status.Convert(rootCause(a.err)).Message() }
 func (a *qdrantError) Unwrap() error { return a.err }
 
-// plainQdrantError leaves out what the client says around an error.
+// plainQdrantError returns an error without the text that the client adds.
 func plainQdrantError(err error) error {
 	if err == nil || status.Code(err) == codes.Unknown {
 		return err
@@ -351,7 +350,7 @@ func rootCause(err error) error {
 	}
 }
 
-// qdrantFault says what an error of a keeper's means: what can be done about it, and by whom.
+// qdrantFault returns the code and the next step for an error of Qdrant.
 func qdrantFault(err error) (code drawbridge.FaultCode, next string) {
 	if _, ok := errors.AsType[*qdrant.QdrantResourceExhaustedError](err); ok {
 		return drawbridge.RateLimited, ""

@@ -57,7 +57,7 @@ func (o sqlVectors) Nearest(ctx context.Context, model string, question []float3
 	return all[:min(most, len(all))], err
 }
 
-// each gives those of the vectors that are kept. What it gives counts until the next.
+// each calls take with the saved vectors among the keys. An argument is valid until the next call.
 func (o sqlVectors) each(ctx context.Context, model string, keys []index.TextKey, take func(index.TextKey,
 	[]byte) error) error {
 	for part := range slices.Chunk(keys, vectorReadBatch) {
@@ -175,8 +175,8 @@ func (o sqlVectors) Forget(ctx context.Context, model string) error {
 	})
 }
 
-// DropOtherVectors lets go of what the store keeps of all models but one, and says how many vectors that were. An
-// empty name is no model's: then it lets go of all. The error is a *drawbridge.Fault.
+// DropOtherVectors removes the vectors of all models but one from the store and returns their number. An empty name is
+// no model's, so all are removed. The error is a *drawbridge.Fault.
 func (db *DB) DropOtherVectors(ctx context.Context, but string) (dropped int64, err error) {
 	err = db.inTransaction(ctx, "drop the vectors of other models", func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, "DELETE FROM vectors WHERE model <> $1", but)

@@ -10,10 +10,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// SaveVetted keeps what was made of listings, by row, all of it or none. To a row that was never mounted it does
-// nothing. Which listing it is about is for those to say who read it: a listing that is saved later does not change it.
+// SaveVetted saves vetted listings by row, all or none. A row that was never mounted is skipped. The value names the
+// listing it is about: a listing saved later does not change it.
 func (db *DB) SaveVetted(ctx context.Context, vetted map[string][]byte) error {
-	return db.inTransaction(ctx, "save what may be shown of listings", func(tx *sql.Tx) error {
+	return db.inTransaction(ctx, "save vetted listings", func(tx *sql.Tx) error {
 		for _, row := range slices.Sorted(maps.Keys(vetted)) {
 			if _, err := tx.ExecContext(ctx, db.expandKeywords("UPDATE mounts SET vetted = $1 WHERE row = $2"),
 				vetted[row], row); err != nil {
@@ -24,8 +24,8 @@ func (db *DB) SaveVetted(ctx context.Context, vetted map[string][]byte) error {
 	})
 }
 
-// FirstTools gives the tools that a row was first seen with, byte for byte: those given where none are kept, which are
-// kept then. Of several processes all get the same.
+// FirstTools returns the tools that a row was first seen with, byte for byte. If none are saved it saves and returns
+// tools. All processes get the same.
 func (db *DB) FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
 	[]json.RawMessage, error) {
 	const step = "keep the first list of tools"
@@ -53,7 +53,7 @@ func (db *DB) FirstTools(ctx context.Context, row string, server drawbridge.Serv
 	return first.Tools, nil
 }
 
-// ForgetFirstTools forgets what FirstTools keeps of a server, whatever its row, and says whether there was anything.
+// ForgetFirstTools removes the first tools of a server in all rows, and reports whether there were any.
 func (db *DB) ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error) {
 	err = db.inTransaction(ctx, "forget the first list of tools", func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, db.expandKeywords("DELETE FROM first_tools WHERE server = $1"), string(server))
