@@ -233,7 +233,7 @@ func TestBadSettings(t *testing.T) {
 		"mcp.tool_discovery.min_score = 2":                           `mcp.tool_discovery.min_score must be a number from 0 to 1`,
 		"mcp.tool_discovery.relative_score = 'x'":                    `mcp.tool_discovery.relative_score must be a number from 0 to 1`,
 		"mcp.tool_discovery.always_include = 'x'":                    `mcp.tool_discovery.always_include must be a list of names, such as ["github__*"]`,
-		"mcp.tool_discovery.always_include = ['[']":                  `mcp.tool_discovery.always_include has "[", which is no name with * and ?`,
+		"mcp.tool_discovery.always_include = ['[']":                  `mcp.tool_discovery.always_include has "[", which is not a name with * and ?`,
 		"mcp.output_schema_hint_bytes = 'x'":                         `mcp.output_schema_hint_bytes must be a whole number above 0`,
 		"tools.max_tool_calls_per_session = 0":                       `tools.max_tool_calls_per_session must be a whole number above 0`,
 		"tools.max_tool_calls_per_caller = 1000":                     `tools.max_tool_calls_per_caller must be a number of calls in a time, such as "1000/day" or "50/10m"`,
