@@ -15,7 +15,7 @@ import (
 func (s Server) ApprovalFacts() []NameValue {
 	row, err := configfile.ParseJSON(s.Raw)
 	if err != nil {
-		return nil // the row is no object
+		return nil // the row is not an object
 	}
 	var all []NameValue
 	for _, known := range rowMemberTable {
@@ -30,14 +30,14 @@ func (s Server) ApprovalFacts() []NameValue {
 				all = append(all, NameValue{name, secretDigest(name, p.Value.Text)})
 			}
 		case "url":
-			all = append(all, toNameValues(urlFacts("url", m.Value.Text))...)
+			all = append(all, urlFacts("url", m.Value.Text)...)
 		case "auth", "oauth":
 			all = append(all, authFacts(m)...)
 		default:
 			all = append(all, NameValue{known.name, factText(m.Value)})
 		}
 	}
-	return append(all, toNameValues(s.Program.approvalFacts())...)
+	return append(all, s.Program.approvalFacts()...)
 }
 
 // factText returns a printable value: a string unchanged, anything else as JSON.
@@ -60,31 +60,10 @@ func authFacts(m configfile.Member) (all []NameValue) {
 		case !public:
 			all = append(all, NameValue{name, secretDigest(name, string(p.Value.AppendJSON(nil, true)))})
 		case known == "resource" || strings.Contains(p.Value.Text, "://"):
-			all = append(all, toNameValues(urlFacts(name, p.Value.Text))...)
+			all = append(all, urlFacts(name, p.Value.Text)...)
 		default:
 			all = append(all, NameValue{name, factText(p.Value)})
 		}
 	}
 	return all
-}
-
-// ApprovalChanges describes the differences between facts for people: one line for each that changed, was added or was
-// removed, such as "command: npx → sh" or "env TOKEN: its value changed". A changed command implies another program, so
-// that gets no line.
-func ApprovalChanges(before, after []NameValue) []string {
-	return describeFactChanges(toFacts(before), toFacts(after))
-}
-
-func toNameValues(all []approvalFact) (out []NameValue) {
-	for _, f := range all {
-		out = append(out, NameValue(f))
-	}
-	return out
-}
-
-func toFacts(all []NameValue) (out []approvalFact) {
-	for _, p := range all {
-		out = append(out, approvalFact(p))
-	}
-	return out
 }

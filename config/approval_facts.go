@@ -10,11 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A approvalFact is what a person was shown: a name and a value.
-type approvalFact struct{ Name, Value string }
-
-// secretDigest stands for a value that may be a secret: it tells a changed value from one that is as it was. The name
-// is in it, so that equal values of two names do not show.
+// secretDigest returns a digest in place of a possible secret: it shows whether the value changed. The name is part of
+// it, so that equal values of two names have different digests.
 func secretDigest(name, value string) string {
 	sum := sha256.Sum256([]byte(name + "\x00" + value))
 	return secretDigestPrefix + hex.EncodeToString(sum[:])[:16]
@@ -22,8 +19,8 @@ func secretDigest(name, value string) string {
 
 const secretDigestPrefix = "sha256:"
 
-// urlFacts shows where a url leads, and keeps of the rest of it a digest.
-func urlFacts(name, s string) []approvalFact {
+// urlFacts returns a url without user info, query and fragment, and a digest of those.
+func urlFacts(name, s string) []NameValue {
 	end := len(s)
 	if i := strings.IndexAny(s, "?#"); i >= 0 {
 		end = i
@@ -37,25 +34,25 @@ func urlFacts(name, s string) []approvalFact {
 			shown += "/" + path
 		}
 	}
-	all := []approvalFact{{name, safetext.Exact(shown)}}
+	all := []NameValue{{name, safetext.Exact(shown)}}
 	if rest != "" {
-		all = append(all, approvalFact{name + " secrets", secretDigest(name, rest)})
+		all = append(all, NameValue{name + " secrets", secretDigest(name, rest)})
 	}
 	return all
 }
 
-// describeFactChanges describes the differences between facts for people: one line for each that changed, was added or
+// ApprovalChanges describes the differences between facts for people: one line for each that changed, was added or
 // was removed, such as "command: npx → sh" or "env TOKEN: its value changed". A changed command implies another
 // program, so that gets no line.
-func describeFactChanges(before, after []approvalFact) []string {
-	find := func(facts []approvalFact, name string) (string, bool) {
-		i := slices.IndexFunc(facts, func(p approvalFact) bool { return p.Name == name })
+func ApprovalChanges(before, after []NameValue) []string {
+	find := func(facts []NameValue, name string) (string, bool) {
+		i := slices.IndexFunc(facts, func(p NameValue) bool { return p.Name == name })
 		if i < 0 {
 			return "", false
 		}
 		return facts[i].Value, true
 	}
-	if was, _ := find(before, "command"); !slices.Contains(after, approvalFact{"command", was}) {
+	if was, _ := find(before, "command"); !slices.Contains(after, NameValue{"command", was}) {
 		before, after = withoutProgramFacts(before), withoutProgramFacts(after)
 	}
 	var lines []string

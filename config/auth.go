@@ -66,7 +66,7 @@ type authValueKind uint8
 
 const (
 	authKeyword authValueKind = iota // a word that means something here
-	authText                         // a text that nobody here looks into
+	authText                         // an opaque text
 	authSecret                       // a text that may hold references, and be a secret
 	authURL                          // an http or https URL
 )
@@ -95,19 +95,19 @@ var authMemberTable = []authMember{
 	{"private_key", "string",
 		"in its place a private key in PEM, with which the client signs where no person signs in; see References",
 		authSecret, func(a *Auth) *string { return &a.PrivateKey }},
-	{"idp_issuer", "URL", "for enterprise: the identity provider that says which servers a person may use",
+	{"idp_issuer", "URL", "for enterprise: the identity provider that decides which servers a person may use",
 		authURL, func(a *Auth) *string { return &a.IDPIssuer }},
 	{"idp_client_id", "string", "the id of our client there; see References",
 		authSecret, func(a *Auth) *string { return &a.IDPClientID }},
 	{"idp_client_secret", "string", "its secret; see References",
 		authSecret, func(a *Auth) *string { return &a.IDPClientSecret }},
 	{"id_token", "string",
-		"what it gave the person at their sign-in there, for workload what says who the program is; best a file that is kept fresh; see References",
+		"the person's ID token from that provider, for workload the token that identifies the program; best a file that is kept fresh; see References",
 		authSecret, func(a *Auth) *string { return &a.IDToken }},
 	{"client_metadata_url", "URL", "a client id metadata document, which is the client's id",
 		authURL, func(a *Auth) *string { return &a.ClientMetadataURL }},
 	{"scopes", "list of strings, or words",
-		"what is asked for, in the place of what the server asks for; also written scope",
+		"the scopes to request in place of those the server asks for; also written scope",
 		authKeyword, nil},
 	{"resource", "URI",
 		"what the server is called where tokens come from, in the place of its own word; `none` where they know no such word",

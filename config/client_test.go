@@ -364,13 +364,13 @@ func TestConnectErrors(t *testing.T) {
 		want  string
 	}{
 		"no client": {d.o, "emacs", ours,
-			`find the client: there is no client "emacs" (use one of claude-code, claude-desktop, cursor, vscode, windsurf, codex, gemini, opencode, zed, crush, goose, cline)`},
+			`find the client: unknown client "emacs" (use one of claude-code, claude-desktop, cursor, vscode, windsurf, codex, gemini, opencode, zed, crush, goose, cline)`},
 		"a relative command": {d.o, "cursor", ClientEntry{Command: "drawbridge"},
 			"connect cursor: the command must be an absolute path"},
 		"no backups": {ConnectOptions{Options: d.o.Options}, "gemini", ours, "back up " +
 			filepath.Join(d.o.Home, ".gemini/settings.json") + ": the directory for backups must be an absolute path"},
 		"no home": {ConnectOptions{Options{LookupEnv: d.o.LookupEnv}, d.o.BackupDir}, "gemini", ours,
-			"find the configuration of Gemini CLI: there is no home directory"},
+			"find the configuration of Gemini CLI: the home directory is not known"},
 		"a broken file": {d.o, "codex", ours, "read " + d.path + ": line 1: this is not TOML"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -122,7 +122,7 @@ func newPlan(o ConnectOptions, id string) (*ConnectPlan, *clientconfig.BackupRec
 			ids = append(ids, c.ID)
 		}
 		return nil, nil, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
-			Step: "find the client", Err: fmt.Errorf("there is no client %q%s", id, configfile.DidYouMean(id, ids)),
+			Step: "find the client", Err: fmt.Errorf("unknown client %q%s", id, configfile.DidYouMean(id, ids)),
 			Next: "use one of " + strings.Join(ids, ", ")}
 	}
 	at, err := clientDirs(o.Options)
@@ -133,7 +133,7 @@ func newPlan(o ConnectOptions, id string) (*ConnectPlan, *clientconfig.BackupRec
 	switch {
 	case !filepath.IsAbs(path):
 		return nil, nil, configfile.FileFault("find the configuration of "+c.Title,
-			errors.New("there is no home directory"))
+			errors.New("the home directory is not known"))
 	case !filepath.IsAbs(o.BackupDir):
 		return nil, nil, configfile.FileFault("back up "+path,
 			errors.New("the directory for backups must be an absolute path"))
@@ -226,7 +226,7 @@ func (p *ConnectPlan) makeBackupRecord(old *clientconfig.BackupRecord, replaced 
 	}
 	delete(replaced, ClientEntryName) // it was ours
 	for name, row := range old.Replaced {
-		if replaced[name] == nil { // else somebody has put it back since, perhaps changed
+		if replaced[name] == nil { // else it was restored since, perhaps changed
 			replaced[name] = row
 		}
 	}
@@ -256,7 +256,7 @@ func (c Client) restoredState(old *clientconfig.BackupRecord, now configfile.Fil
 	}
 	for _, name := range old.RestoredEntries(ClientEntryName) {
 		if _, there, err := configfile.Get(c.dialect.Format, data, c.entryPath(name)); err != nil || there {
-			continue // somebody has put it back, perhaps changed
+			continue // it was restored, perhaps changed
 		}
 		if data, err = configfile.Set(c.dialect.Format, data, c.entryPath(name), old.Replaced[name]); err != nil {
 			return configfile.FileState{}, err

@@ -136,7 +136,7 @@ func (s *importScanner) readUserServers() error {
 				comparableContent(s.withKeychainValues(row.Value)))
 		}
 	}
-	s.disabledBy = nil // what is off by name stays so; it is no part of a definition
+	s.disabledBy = nil // a name stays disabled; that is not part of a definition
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (s *importScanner) scanFile(p clientconfig.Provider, src sourceFile) {
 		return
 	}
 	if src.err != nil {
-		_ = s.reportUnreadable(src, src.err) // a warning: nobody named the file
+		_ = s.reportUnreadable(src, src.err) // a warning: the file was not named
 		return
 	}
 	s.found.Sources = append(s.found.Sources, src.path)

@@ -146,7 +146,8 @@ func TestScanNeverPutsSecretsIntoWords(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x", "env": {"T": "${env:TOKEN}", "U": ["hunter2"]}, "hunter": "hunter2"}}}`)
 	row := w.mustScan(t).Candidates[0]
 	wantDiff(t, "row", json.RawMessage(`{"command":"x","env":{"T":"${TOKEN}"},"imported_from":"cursor"}`), row.Raw)
-	wantDiff(t, "notes", []string{`"U" in "env" is no string and was left out`, `unknown member "hunter" was left out`},
+	wantDiff(t, "notes", []string{`"U" in "env" is not a string and was left out`,
+		`unknown member "hunter" was left out`},
 		row.Notes)
 }
 
@@ -157,8 +158,8 @@ func TestScanFaults(t *testing.T) {
 		want string
 	}{
 		"an unknown program": {[]string{"cursr"},
-			`import from cursr: there is no such program; did you mean "cursor"? (name one of indus,`},
-		"our own":           {[]string{"native"}, `import from native: there is no such program (name one of indus,`},
+			`import from cursr: unknown program; did you mean "cursor"? (name one of indus,`},
+		"our own":           {[]string{"native"}, `import from native: unknown program (name one of indus,`},
 		"a broken own file": {nil, "read " + w.path(userJSON) + ":1:16: this is neither"},
 	} {
 		_, err := ScanImports(w.options(), tt.from)

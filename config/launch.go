@@ -13,12 +13,6 @@ import (
 // "inline-code", and a sentence that contains no value of the row.
 type LaunchFinding = launch.Finding
 
-// HashProgram reads the file at an absolute path. One that is too large is a *ProgramTooLargeError.
-func HashProgram(path string) (ProgramFile, error) { return hashProgramFile(path) }
-
-// CheckProgramSize reports whether the file at an absolute path may be approved, without reading it.
-func CheckProgramSize(path string) error { return checkProgramFits(path) }
-
 // ApprovedProgram returns, for a project's row, a function that returns the path of the approved file, whatever the
 // command resolves to now. Its error is a *ProgramChangedError with the next step if the file changed. For any other
 // row ApprovedProgram returns nil.
@@ -33,9 +27,6 @@ func (s Server) ApprovedProgram() func() (path string, err error) {
 		return s.Program.Path, nil
 	}
 }
-
-// ProgramInFacts gives the program in facts; the zero one where they have none.
-func ProgramInFacts(all []NameValue) ProgramFile { return programFromFacts(toFacts(all)) }
 
 func (s *Server) launchSpec() launch.Spec {
 	l := launch.Spec{Command: s.Command, Args: s.Args, IsOwnRow: s.Origin.Kind != OriginProject}

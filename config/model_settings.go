@@ -91,7 +91,7 @@ func modelMembers() []modelSetting {
 			"how it is asked: as Cohere, Jina, Voyage and vLLM are, or as text-embeddings-inference is",
 			[]string{"cohere", "tei"}, func(m *Models) any { return &m.Rerank.Kind }},
 		{rerankTable, "model", "string", "",
-			"the model; with the kind tei there is no need of it",
+			"the model; not needed with the kind tei",
 			nil, func(m *Models) any { return &m.Rerank.Model }},
 		{rerankTable, "api_key", "string", "",
 			"the key, or a reference to it; see Values",

@@ -22,9 +22,9 @@ type ProgramFile struct {
 	Digest string `json:"sha256,omitempty"`
 }
 
-// hashProgramFile reads the file at an absolute path. The file must be regular; a file larger than maxProgramBytes is a
+// HashProgram reads the file at an absolute path. The file must be regular; a file larger than maxProgramBytes is a
 // *ProgramTooLargeError.
-func hashProgramFile(path string) (ProgramFile, error) {
+func HashProgram(path string) (ProgramFile, error) {
 	p, _, err := readProgramInfo(path)
 	return p, err
 }
@@ -63,7 +63,7 @@ func readProgramInfo(path string) (ProgramFile, os.FileInfo, error) {
 }
 
 // CheckUnchanged compares the file with its digest. The error is a *ProgramChangedError.
-func (p ProgramFile) CheckUnchanged() error { return p.checkUnchangedBy(hashProgramFile) }
+func (p ProgramFile) CheckUnchanged() error { return p.checkUnchangedBy(HashProgram) }
 
 func (p ProgramFile) checkUnchangedBy(at func(path string) (ProgramFile, error)) error {
 	if p == (ProgramFile{}) {
@@ -107,15 +107,15 @@ const (
 )
 
 // approvalFacts returns the facts a person approves in a program; none for the zero value.
-func (p ProgramFile) approvalFacts() []approvalFact {
+func (p ProgramFile) approvalFacts() []NameValue {
 	if p == (ProgramFile{}) {
 		return nil
 	}
-	return []approvalFact{{programFactName, p.Path}, {digestFactName, digestKindPrefix + p.Digest}}
+	return []NameValue{{programFactName, p.Path}, {digestFactName, digestKindPrefix + p.Digest}}
 }
 
-// programFromFacts returns the program in facts; the zero value if they have none.
-func programFromFacts(facts []approvalFact) (p ProgramFile) {
+// ProgramInFacts returns the program in facts; the zero value if they have none.
+func ProgramInFacts(facts []NameValue) (p ProgramFile) {
 	for _, f := range facts {
 		switch f.Name {
 		case programFactName:
@@ -128,8 +128,8 @@ func programFromFacts(facts []approvalFact) (p ProgramFile) {
 }
 
 // withoutProgramFacts returns the facts of the row itself.
-func withoutProgramFacts(facts []approvalFact) []approvalFact {
-	return slices.DeleteFunc(slices.Clone(facts), func(p approvalFact) bool {
+func withoutProgramFacts(facts []NameValue) []NameValue {
+	return slices.DeleteFunc(slices.Clone(facts), func(p NameValue) bool {
 		return p.Name == programFactName ||
 			p.Name == digestFactName
 	})

@@ -31,9 +31,9 @@ type ProgramCache struct {
 	reads   int                     // how many files were read, for tests
 }
 
-// checkProgramFits reports whether the file at an absolute path may be approved, without reading it. The error is that
+// CheckProgramSize reports whether the file at an absolute path may be approved, without reading it. The error is that
 // of Hash.
-func checkProgramFits(path string) error {
+func CheckProgramSize(path string) error {
 	_, err := statProgram(path)
 	return err
 }
@@ -83,7 +83,7 @@ func statProgram(path string) (os.FileInfo, error) {
 func checkRegularFile(path string, info os.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular(): // a pipe would have us wait for ever
-		return fmt.Errorf("%s is no regular file", path)
+		return fmt.Errorf("%s is not a regular file", path)
 	case info.Size() > maxProgramBytes:
 		return &ProgramTooLargeError{path, info.Size()}
 	}

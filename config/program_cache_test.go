@@ -24,7 +24,7 @@ func TestAFileIsReadOnce(t *testing.T) {
 	for range 600 {
 		for _, at := range []string{path, link} {
 			p, readErr := all.Hash(at)
-			want, wantErr := hashProgramFile(at)
+			want, wantErr := HashProgram(at)
 			if p != want {
 				t.Fatalf("%+v, not %+v", p, want)
 			}
@@ -57,14 +57,14 @@ func TestAFileIsReadOnce(t *testing.T) {
 func TestWhatIsTooLargeIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	err := os.WriteFile(path, []byte("one"), 0o700)
-	was, readErr := hashProgramFile(path)
+	was, readErr := HashProgram(path)
 	if err = errors.Join(err, readErr, os.Truncate(path, 200<<30)); err != nil {
 		t.Skip(err) // no such files here
 	}
 	var all ProgramCache
-	_, first := hashProgramFile(path)
+	_, first := HashProgram(path)
 	_, second := all.Hash(path)
-	for _, err := range []error{first, second, checkProgramFits(path)} {
+	for _, err := range []error{first, second, CheckProgramSize(path)} {
 		large, ok := errors.AsType[*ProgramTooLargeError](err)
 		if !ok || large.Path != path || !strings.Contains(fmt.Sprint(err),
 			"too large to be approved: it has 204800 MiB, and 1024 are allowed") {
@@ -79,7 +79,7 @@ func TestWhatIsTooLargeIsNotRead(t *testing.T) {
 	if all.reads != 0 {
 		t.Errorf("%d reads", all.reads)
 	}
-	if err := checkProgramFits(filepath.Dir(path)); err == nil {
+	if err := CheckProgramSize(filepath.Dir(path)); err == nil {
 		t.Error("a directory fits")
 	}
 }

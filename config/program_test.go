@@ -45,7 +45,7 @@ func TestEX3AFileIsWhatItWas(t *testing.T) {
 			if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 				t.Fatal(err)
 			}
-		}, "is no regular file"},
+		}, "is not a regular file"},
 		"a link to another": {func(t *testing.T, path string) {
 			write(t, path+"2", "two")
 			if err := errors.Join(os.Remove(path), os.Symlink(path+"2", path)); err != nil {
@@ -56,7 +56,7 @@ func TestEX3AFileIsWhatItWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "run")
 			write(t, path, "one")
-			p, err := hashProgramFile(path)
+			p, err := HashProgram(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestEX3AFileIsWhatItWas(t *testing.T) {
 			case tt.want == "" && err == nil:
 			case !errors.As(err, &changed) || changed.FaultCode() != drawbridge.PolicyBlocked:
 				t.Errorf("%v", err)
-			case tt.want == "is no regular file" && changed.Why == path+" "+tt.want:
+			case tt.want == "is not a regular file" && changed.Why == path+" "+tt.want:
 			case changed.Why != tt.want || changed.Path != path:
 				t.Errorf("%+v, want %q", changed, tt.want)
 			}
@@ -84,7 +84,7 @@ func TestNothingIsNoProgram(t *testing.T) {
 		err.Error() != "its program was not there when it was approved" {
 		t.Error(err)
 	}
-	if p, err := hashProgramFile(filepath.Join(t.TempDir(), "x")); !errors.Is(err, os.ErrNotExist) ||
+	if p, err := HashProgram(filepath.Join(t.TempDir(), "x")); !errors.Is(err, os.ErrNotExist) ||
 		p != (ProgramFile{}) {
 		t.Errorf("%+v, %v", p, err)
 	}

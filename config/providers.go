@@ -87,7 +87,7 @@ func providersByName(names []string) ([]clientconfig.Provider, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			fault := configfile.FileFault("import from "+safetext.Line(name), errors.New("there is no such program"+
+			fault := configfile.FileFault("import from "+safetext.Line(name), errors.New("unknown program"+
 				configfile.DidYouMean(name, known)))
 			fault.Next = "name one of " + strings.Join(known, ", ")
 			return nil, fault

@@ -245,7 +245,7 @@ func (r *rowReader) readArgs(v configfile.Node) {
 	for i, item := range v.Items {
 		s, ok := item.TextValue()
 		if !ok {
-			r.warn(item.Line, `"args" item %d is no string and was left out`, i+1)
+			r.warn(item.Line, `"args" item %d is not a string and was left out`, i+1)
 			continue
 		}
 		r.server.Args = append(r.server.Args, r.expandVariables("args", s))
@@ -269,7 +269,7 @@ func (r *rowReader) readPairs(name string, v configfile.Node) []NameValue {
 		switch m.Value.Kind {
 		case configfile.Text, configfile.Number, configfile.Boolean:
 		default:
-			r.warn(m.Line, "%q in %q is no string and was left out", m.Name, name)
+			r.warn(m.Line, "%q in %q is not a string and was left out", m.Name, name)
 			continue
 		}
 		if _, ok := at[m.Name]; !ok {

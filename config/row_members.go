@@ -55,7 +55,7 @@ var rowMemberTable = []rowMember{
 		"keeps the first list of tools, whatever the server says later",
 		true, func(r *rowReader, v configfile.Node) { r.server.LockToolList = r.readFlag("lock_tool_list", v) }},
 	{"env_isolation", "boolean", "[mcp] env_isolation",
-		"gives the program the base environment and its own env only; false inherits all of ours but known secrets",
+		"restricts the program to the base environment and its own env; false inherits all of Drawbridge's environment except known secrets",
 		true, func(r *rowReader, v configfile.Node) { r.server.EnvIsolation = r.readFlag("env_isolation", v) }},
 	{"elicitation_enabled", "boolean", "on for outside clients, off in a session",
 		"lets the server ask the person at the other end",
@@ -63,7 +63,7 @@ var rowMemberTable = []rowMember{
 			r.server.ElicitationEnabled = r.readFlag("elicitation_enabled", v)
 		}},
 	{"isolate", `"session"`, "callers of one principal share",
-		"session gives each caller a server of its own",
+		"session starts a separate server for each caller",
 		true, func(r *rowReader, v configfile.Node) { r.server.Isolate = r.readWord("isolate", v, "session") }},
 	{"share", `"all"`, "one principal's callers",
 		"all lets every principal share one server",

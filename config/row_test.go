@@ -201,7 +201,7 @@ func TestRefusedRows(t *testing.T) {
 		`{"url": "https://:80/"}`:                              `Server "n": "url" must be an http or https URL with a host`,
 		`{"url": "localhost:80"}`:                              `Server "n": "url" must be an http or https URL with a host`,
 		`{"url": "http://${HOST}/mcp"}`:                        `Server "n": "url" must be an http or https URL with a host (not set: HOST)`,
-		`{"url": "https://h", "headers": {"a b": "x"}}`:        `Server "n": "headers" has "a b", which is no header name`,
+		`{"url": "https://h", "headers": {"a b": "x"}}`:        `Server "n": "headers" has "a b", which is not a header name`,
 		`{"url": "https://h", "headers": {"X": "a\r\nY: b"}}`:  `Server "n": header "X" has a line break or another control character in its value`,
 		`{"command": "x", "env": {"A=B": "x"}}`:                `Server "n": "env" has "A=B", which no environment can hold`,
 		`{"command": "x", "args": ["a\u0000b"]}`:               `Server "n": "command", "args" and "cwd" cannot hold a NUL character`,
@@ -403,10 +403,10 @@ func TestWhatIsDroppedIsSaid(t *testing.T) {
 	at := func(line int, text string) string { return fmt.Sprintf(`%s:%d: Server "n": %s`, userJSON, line, text) }
 	wantDiff(t, "warnings", []string{
 		at(1, `"command" is written twice; the last one counts`),
-		at(1, `"args" item 2 is no string and was left out`),
-		at(2, `"args" item 3 is no string and was left out`),
-		at(3, `"L" in "env" is no string and was left out`),
-		at(4, `"N" in "env" is no string and was left out`),
+		at(1, `"args" item 2 is not a string and was left out`),
+		at(2, `"args" item 3 is not a string and was left out`),
+		at(3, `"L" in "env" is not a string and was left out`),
+		at(4, `"N" in "env" is not a string and was left out`),
 		at(4, `unknown member "comand"; did you mean "command"?`),
 		at(5, `"id" is not used here; a server is named by its key`),
 		at(5, `"name" is not used here; a server is named by its key`),

@@ -143,7 +143,7 @@ var settingTable = slices.Concat([]setting{
 			return readPositiveInt(&r.settings.MaxToolsProject, v)
 		}},
 	{"mcp", "env_isolation", "boolean", "true",
-		"gives stdio servers the base environment and their own env only; false lets them inherit all of ours but known secrets",
+		"restricts stdio servers to the base environment and their own env; false lets them inherit all of Drawbridge's environment except known secrets",
 		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.EnvIsolation, v) }},
 	{"mcp", "allowed_commands", "list of commands or paths", "[]",
 		"what servers of projects may be started with beside npx, uvx, node, python, python3, docker, deno, bun and mcpls; * and ~/ are understood",
@@ -168,7 +168,7 @@ var settingTable = slices.Concat([]setting{
 		"names the fields of a form that sound like secrets, for the client to warn of",
 		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.ElicitationWarnings, v) }},
 	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
-		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
+		"the file with the definitions that servers may show, as drawbridge lock write makes it; variables are expanded",
 		func(r *settingsReader, v configfile.Node) error { return r.readPath(&r.settings.LockFile, v) }},
 	{"mcp.shield", "enabled", "boolean", "true",
 		"keeps an account of how each server behaves, and takes the cards of one that is not trusted off the deck",
@@ -242,7 +242,7 @@ var settingTable = slices.Concat([]setting{
 		"what an access token must be for",
 		func(r *settingsReader, v configfile.Node) error { return r.readText(&r.settings.OAuth.Audience, v) }},
 	{"serve", "scopes", "table of lists", `{mcp = ["mcp:*"]}, and mcp:NAME as it is`,
-		"what each scope of the issuer's gives: mcp:NAME is the server NAME, mcp:* all of them",
+		"the rights that each scope of the issuer grants: mcp:NAME is the server NAME, mcp:* all of them",
 		func(r *settingsReader, v configfile.Node) error {
 			return readScopesByName(&r.settings.OAuth.Scopes, v, false)
 		}},
@@ -262,7 +262,7 @@ var settingTable = slices.Concat([]setting{
 			return readPositiveDuration(&r.settings.OAuth.ClockSkew, v)
 		}},
 	{"serve", "introspection_url", "URL", "",
-		"where the issuer says whether a token counts (RFC 7662): needed for tokens that are no JWTs, and notices revoked ones",
+		"the issuer's introspection endpoint (RFC 7662): needed for tokens that are not JWTs, and notices revoked ones",
 		func(r *settingsReader, v configfile.Node) error {
 			return r.readWebURL(&r.settings.OAuth.IntrospectionURL, v)
 		}},

@@ -132,7 +132,7 @@ func readCardGlobs(to *[]string, v configfile.Node) error {
 	}
 	for _, glob := range words {
 		if _, err := path.Match(glob, ""); err != nil || glob == "" {
-			return fmt.Errorf("has %q, which is no name with * and ?", glob)
+			return fmt.Errorf("has %q, which is not a name with * and ?", glob)
 		}
 	}
 	*to = words

@@ -61,7 +61,7 @@ func (s *Server) invalidRemoteReason() string {
 	for _, p := range s.Headers {
 		switch {
 		case p.Name == "" || strings.Trim(p.Name, headerNameChars) != "":
-			return fmt.Sprintf(`"headers" has %q, which is no header name`, p.Name)
+			return fmt.Sprintf(`"headers" has %q, which is not a header name`, p.Name)
 		case strings.ContainsFunc(p.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
 			return fmt.Sprintf("header %q has a line break or another control character in its value", p.Name)
 		}

@@ -20,13 +20,12 @@ import (
 const (
 	// defaultTimeout is how long a request may take.
 	defaultTimeout = 30 * time.Second
-	// maxAttempts is how often a request is sent, firstRetryPause how long after the first of them, where nothing else
-	// is said.
+	// maxAttempts is the number of attempts for a request, firstRetryPause the pause after the first, by default.
 	maxAttempts     = 3
 	firstRetryPause = 100 * time.Millisecond
 	// maxRetryPause is the longest wait within one exchange; who is to wait longer is told so.
 	maxRetryPause = 20 * time.Second
-	// connectTimeout is what the way there may take.
+	// connectTimeout limits the time to connect.
 	connectTimeout = 10 * time.Second
 )
 
@@ -79,8 +78,8 @@ func newAPIClient(a Endpoint, base string) (*apiClient, error) {
 	return c, nil
 }
 
-// proxyForTLSOnly is the environment's where TLS keeps what is said from it. A server that is asked in the open is
-// asked directly.
+// proxyForTLSOnly returns the environment's proxy for requests that TLS hides from it. A request without TLS goes
+// directly to its server.
 func proxyForTLSOnly(r *http.Request) (*url.URL, error) {
 	if r.URL.Scheme != "https" {
 		return nil, nil
@@ -88,7 +87,7 @@ func proxyForTLSOnly(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// isLocalHost says whether a host is this machine or on its network, by its name.
+// isLocalHost reports whether a host's name is that of this machine or of its network.
 func isLocalHost(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -108,7 +107,7 @@ func (c *apiClient) close() error {
 	return nil
 }
 
-// apiKey gives the key, as it was found or as it is found now.
+// apiKey returns the key, fixed or found now.
 func (c *apiClient) apiKey(ctx context.Context) (drawbridge.Secret, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +176,7 @@ func (c *apiClient) postJSON(ctx context.Context, a apiRequest, into any) error 
 	}
 }
 
-// shouldRetry says whether to ask once more may help.
+// shouldRetry reports whether another attempt may succeed.
 func shouldRetry(ctx context.Context, answer *ProviderError, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, errCertificate) {
 		return false
@@ -189,7 +188,7 @@ func shouldRetry(ctx context.Context, answer *ProviderError, err error) bool {
 		answer.Status != http.StatusNotImplemented
 }
 
-// send sends a request and gives what is answered.
+// send sends a request and returns the response body.
 func (c *apiClient) send(ctx context.Context, a apiRequest, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

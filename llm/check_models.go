@@ -14,15 +14,15 @@ import (
 // checkTimeout is how long a model may take that is only looked at.
 const checkTimeout = 10 * time.Second
 
-// A CheckResult is what came of asking one model something small.
+// A CheckResult is the outcome of a small test request to one model.
 type CheckResult struct {
-	// Subject is what is asked: "the embedding model".
+	// Subject is the model that was tested: "the embedding model".
 	Subject string
-	// Answer says for people how it answered; empty where it did not.
+	// Answer describes the response for people; empty if there was none.
 	Answer string
-	// Slow says that it answered later than a question waits, and what to do; empty where it did not.
+	// Slow describes a response that came later than a search waits, and the next step; empty if it was fast.
 	Slow string
-	// Skipped says that it was not asked, since a command has a part in its key.
+	// Skipped is set if the model was not tested, since its key comes from a command.
 	Skipped bool
 	// Err is what went wrong.
 	Err error

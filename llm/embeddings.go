@@ -40,8 +40,8 @@ var defaultBaseURLs = map[string]string{
 const (
 	// defaultBatch is what text-embeddings-inference takes by default; the others take more.
 	defaultBatch = 32
-	// maxTextBytes is the most bytes of a text that are sent: models take 512 to 8,192 tokens, and nothing of a tool
-	// that comes after that many bytes tells it from others.
+	// maxTextBytes is the maximum number of bytes of a text that are sent: models take 512 to 8,192 tokens, and the
+	// rest of a tool's text does not distinguish it from others.
 	maxTextBytes = 8000
 	// maxDimension is the most numbers that a vector may have.
 	maxDimension = 8192
@@ -49,7 +49,7 @@ const (
 	numberBytes = 32
 )
 
-// EmbeddingOptions say which model gives texts their places.
+// EmbeddingOptions select and configure the embedding model.
 type EmbeddingOptions struct {
 	Endpoint
 	// Provider is one of those above; empty means ProviderOpenAI.
@@ -61,7 +61,7 @@ type EmbeddingOptions struct {
 	// QueryPrefix stands before each question, DocumentPrefix before each text that may answer it: some models were
 	// trained so.
 	QueryPrefix, DocumentPrefix string
-	// Batch is the most texts of one request; 0 means 32.
+	// Batch is the maximum number of texts in one request; 0 means 32.
 	Batch int
 }
 
@@ -74,7 +74,7 @@ type EmbeddingClient struct {
 
 var _ index.Embedder = (*EmbeddingClient)(nil)
 
-// NewEmbeddingClient makes one. Nothing is asked yet. The error says which option is wrong.
+// NewEmbeddingClient returns a client and sends nothing yet. The error names the option that is wrong.
 func NewEmbeddingClient(o EmbeddingOptions) (*EmbeddingClient, error) {
 	o.Provider, o.Batch = cmp.Or(o.Provider, ProviderOpenAI), cmp.Or(o.Batch, defaultBatch)
 	home, known := defaultBaseURLs[o.Provider]
@@ -94,8 +94,7 @@ func NewEmbeddingClient(o EmbeddingOptions) (*EmbeddingClient, error) {
 	return &EmbeddingClient{o: o, client: c, base: base}, nil
 }
 
-// withVersionPath is an address with the version in its path, where it has no path of its own, and without a slash at
-// its end.
+// withVersionPath adds the version to an address without a path of its own, and removes a trailing slash.
 func withVersionPath(base, provider string) string {
 	base = strings.TrimRight(base, "/")
 	base = strings.TrimSuffix(base, "/embeddings")
@@ -111,8 +110,8 @@ func withVersionPath(base, provider string) string {
 // Close lets go of connections. The embedder may be used further.
 func (e *EmbeddingClient) Close() error { return e.client.close() }
 
-// Model names the space: the provider, the model, and what else the vectors depend on. Where the model runs is no part
-// of it.
+// Model names the vector space: the provider, the model, and everything else the vectors depend on. The address does
+// not count.
 func (e *EmbeddingClient) Model() string {
 	provider := e.o.Provider
 	if provider == ProviderOllama {
@@ -129,7 +128,7 @@ func (e *EmbeddingClient) Model() string {
 	return name
 }
 
-// Embed gives a vector for each text, in requests of at most Batch texts. Of a text the first 8,000 bytes are sent.
+// Embed returns a vector for each text, in requests of at most Batch texts. The first 8,000 bytes of a text are sent.
 func (e *EmbeddingClient) Embed(ctx context.Context, of index.EmbedRole, texts []string) ([][]float32, error) {
 	prefix := e.o.DocumentPrefix
 	if of == index.RoleQuery {
@@ -156,7 +155,7 @@ func (e *EmbeddingClient) Embed(ctx context.Context, of index.EmbedRole, texts [
 	return all, nil
 }
 
-// truncate is the beginning of a text, to the end of a character.
+// truncate returns the beginning of a text, cut between two characters.
 func truncate(text string) string {
 	return safetext.Truncate(strings.ToValidUTF8(text, "�"), maxTextBytes, safetext.Bytes, "")
 }
@@ -186,7 +185,7 @@ func (e *EmbeddingClient) embedOpenAI(ctx context.Context, of index.EmbedRole, t
 	return answer.orderedVectors(len(texts))
 }
 
-// embedGemini asks in Google's own form, which knows what a text is for.
+// embedGemini sends a request in Google's own format, which includes the purpose of a text.
 func (e *EmbeddingClient) embedGemini(ctx context.Context, of index.EmbedRole, texts []string) ([][]float32, error) {
 	name := "models/" + strings.TrimPrefix(e.o.Model, "models/")
 	task := "RETRIEVAL_DOCUMENT"
@@ -231,7 +230,7 @@ func (e *EmbeddingClient) embedGemini(ctx context.Context, of index.EmbedRole, t
 	return vectors, nil
 }
 
-// maxEmbeddingResponse is the most bytes of an answer about so many texts.
+// maxEmbeddingResponse returns the maximum size in bytes of a response for so many texts.
 func maxEmbeddingResponse(texts int) int64 { return 1<<20 + int64(texts)*maxDimension*numberBytes }
 
 var (
@@ -239,7 +238,7 @@ var (
 	errVectorLengths = errors.New("the vectors of the answer differ in length")
 )
 
-// checkVectors says what is wrong with vectors.
+// checkVectors returns an error if the vectors are invalid.
 func checkVectors(vectors [][]float32, texts, dimensions int) error {
 	if len(vectors) != texts {
 		return errVectorCount

@@ -30,7 +30,7 @@ type ModelOptions struct {
 	// searched there.
 	OpenVectors   func() (VectorStoreCloser, error)
 	SearchInStore bool
-	// Resolver finds what keys refer to, Environ is the environment in which commands do; Known hears what was found.
+	// Resolver resolves references in keys; Environ is the environment of their commands; Known records the keys found.
 	Resolver *secrets.Resolver
 	Environ  []string
 	Known    *secrets.KnownSecrets
@@ -51,7 +51,7 @@ type ToolModels struct {
 	closers    []func() error
 }
 
-// A ModelStatus says how the models are; nil is one that there is not.
+// A ModelStatus describes the models; a nil part is not configured.
 type ModelStatus struct {
 	Embedding *index.EmbeddingIndexStatus `json:"embedding,omitempty"`
 	Rerank    *index.HitRerankerStatus    `json:"rerank,omitempty"`
@@ -75,7 +75,7 @@ func OpenModels(o ModelOptions) (*ToolModels, error) {
 
 func invalidSettings(table string, err error) error {
 	if fault, ok := errors.AsType[*drawbridge.Fault](err); ok {
-		return fault // of what keeps vectors, which says so
+		return fault // the vector store reports its own faults
 	}
 	return &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read [" + table +
@@ -107,7 +107,7 @@ func (m *ToolModels) openEmbedding(o ModelOptions) error {
 	return nil
 }
 
-// openEmbedder gives the model that embeds, and what ends it.
+// openEmbedder returns the embedder and a function that closes it.
 func (o ModelOptions) openEmbedder() (index.Embedder, func() error, error) {
 	if o.Embedder != nil {
 		return o.Embedder, closeNothing, nil
@@ -139,7 +139,7 @@ func (m *ToolModels) openRerank(o ModelOptions) error {
 	return nil
 }
 
-// openReranker gives the model that judges, and what ends it.
+// openReranker returns the reranker and a function that closes it.
 func (o ModelOptions) openReranker() (index.Reranker, func() error, error) {
 	if o.Reranker != nil {
 		return o.Reranker, closeNothing, nil
@@ -157,18 +157,18 @@ func (o ModelOptions) openReranker() (index.Reranker, func() error, error) {
 
 func closeNothing() error { return nil }
 
-// isRerankUnset says whether nothing is set.
+// isRerankUnset reports whether no reranker setting is set.
 func isRerankUnset(s config.RerankModel) bool {
 	return s.Key.IsZero() && cmp.Or(s.URL, s.Kind, s.Model) == "" && s.Top == 0 && s.Timeout == 0
 }
 
-// isEmbeddingUnset says whether nothing is set.
+// isEmbeddingUnset reports whether no embedding setting is set.
 func isEmbeddingUnset(s config.EmbeddingModel) bool {
 	return s.Key.IsZero() && cmp.Or(s.Provider, s.BaseURL, s.Model, s.QueryPrefix, s.DocumentPrefix) == "" &&
 		s.Dimensions == 0 && s.Deadline == 0 && s.Timeout == 0 && s.Batch == 0
 }
 
-// keyFinder gives what finds a key: nil where there is none.
+// keyFinder returns a function that finds a key; nil if there is none.
 func (o ModelOptions) keyFinder(k config.SecretRef) func(context.Context) (drawbridge.Secret, error) {
 	if k.IsZero() {
 		return nil
@@ -199,7 +199,7 @@ func (o ModelOptions) keyFinder(k config.SecretRef) func(context.Context) (drawb
 	}
 }
 
-// IndexOptions gives what an index ranks by besides words.
+// IndexOptions returns the models that an index ranks by besides words.
 func (m *ToolModels) IndexOptions() index.Options {
 	if m == nil {
 		return index.Options{}
@@ -211,7 +211,7 @@ func (m *ToolModels) IndexOptions() index.Options {
 	return o
 }
 
-// EmbeddingIndex gives what embeds; nil where there is no model that does.
+// EmbeddingIndex returns the index of vectors; nil if there is no embedding model.
 func (m *ToolModels) EmbeddingIndex() *index.EmbeddingIndex {
 	if m == nil {
 		return nil
@@ -219,7 +219,7 @@ func (m *ToolModels) EmbeddingIndex() *index.EmbeddingIndex {
 	return m.embeddings
 }
 
-// Status says how they are.
+// Status returns the status of the models.
 func (m *ToolModels) Status() (s ModelStatus) {
 	if m == nil {
 		return s

@@ -16,7 +16,7 @@ type openAIResponse struct {
 	} `json:"data"`
 }
 
-// orderedVectors puts them in the order of the texts. Where no place is named they stand in that order.
+// orderedVectors returns the vectors in the order of the texts. Without indexes they are in that order already.
 func (a openAIResponse) orderedVectors(texts int) ([][]float32, error) {
 	if len(a.Data) != texts {
 		return nil, errVectorCount
@@ -34,7 +34,7 @@ func (a openAIResponse) orderedVectors(texts int) ([][]float32, error) {
 	return all, nil
 }
 
-// floatVector are numbers as a JSON array, or as the Base64 of what they are in memory, the lowest byte first.
+// A floatVector holds numbers from a JSON array, or from the Base64 of their memory, lowest byte first.
 type floatVector []float32
 
 func (f *floatVector) UnmarshalJSON(raw []byte) error {

@@ -16,19 +16,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// An ProviderError is what a provider answered in the place of what was asked for.
+// A ProviderError is a provider's error response.
 type ProviderError struct {
 	// Status is the HTTP status.
 	Status int
-	// Code is the provider's own word for what is wrong, such as "insufficient_quota"; empty where it has none.
+	// Code is the provider's error code, such as "insufficient_quota"; empty if it sent none.
 	Code string
-	// Delay is how long the provider wants us to wait; 0 where it does not say.
+	// Delay is how long the provider asks us to wait; 0 if it does not.
 	Delay time.Duration
 }
 
 var _ index.RetryAfterError = (*ProviderError)(nil)
 
-// Error says what is wrong, and nothing that a provider wrote in words of its own: some repeat the key.
+// Error describes the error without free text of the provider, which may repeat the key.
 func (e *ProviderError) Error() string {
 	why := "the provider answers"
 	switch {
@@ -51,10 +51,10 @@ func (e *ProviderError) Error() string {
 	return fmt.Sprintf("%s (%d)", why, e.Status)
 }
 
-// RetryAfter is After.
+// RetryAfter returns Delay.
 func (e *ProviderError) RetryAfter() time.Duration { return e.Delay }
 
-// Is says of an answer about the texts that it is one.
+// Is reports whether e rejects the texts and target is index.ErrTextRefused.
 func (e *ProviderError) Is(target error) bool {
 	return target == index.ErrTextRefused && e.isAboutText()
 }
@@ -64,7 +64,7 @@ func (e *ProviderError) isAboutText() bool {
 		e.Status == http.StatusUnprocessableEntity
 }
 
-// The bounds of what is read of an answer that says what is wrong: the answer, a word of it.
+// The limits for reading an error response: the body, and one code.
 const (
 	maxErrorBody = 64 << 10
 	maxErrorCode = 48
@@ -89,8 +89,8 @@ func parseRetryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// providerErrorCode finds the provider's word for what is wrong: ProviderOpenAI and vLLM have it as code or type,
-// Gemini as status, RerankTEI as error_type.
+// providerErrorCode returns the provider's error code: ProviderOpenAI and vLLM have it as code or type, Gemini as
+// status, RerankTEI as error_type.
 func providerErrorCode(raw []byte) string {
 	var said struct {
 		Error json.RawMessage `json:"error"`
@@ -106,7 +106,7 @@ func providerErrorCode(raw []byte) string {
 	return firstCode(inner.Code, inner.Status, inner.Type)
 }
 
-// firstCode gives the first of the values that is a word: letters and underscores, which no key consists of.
+// firstCode returns the first value made of letters and underscores only, which a key never is.
 func firstCode(all ...any) string {
 next:
 	for _, v := range all {
@@ -130,8 +130,8 @@ var (
 	errCertificate = errors.New("the provider's certificate is not to be trusted")
 )
 
-// connectionError says why there is no answer. Errors of net/http may repeat what was sent or answered: of them only
-// those pass that are about the way there.
+// connectionError returns why there is no response. Errors of net/http may repeat sent or received data: only those
+// about the connection are passed on.
 func connectionError(err error) error {
 	dial, dialled := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -12,17 +12,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// The forms in which models are asked how well texts answer.
+// The request formats of reranking models.
 const (
 	// RerankCohere is {model, query, documents}, as Cohere, Jina, Voyage, vLLM and others have it.
 	RerankCohere = "cohere"
-	// RerankTEI is {query, texts}, as text-embeddings-inference has it.
+	// RerankTEI is {query, texts}, the format of text-embeddings-inference.
 	RerankTEI = "tei"
 )
 
-// RerankOptions say which model judges texts.
+// RerankOptions select and configure the reranking model.
 type RerankOptions struct {
-	// Account's BaseURL is the whole address; /rerank is added where it does not end so.
+	// Endpoint's BaseURL is the whole address; /rerank is added if it does not end so.
 	Endpoint
 	// Kind is Cohere or RerankTEI; empty means Cohere.
 	Kind string
@@ -39,7 +39,7 @@ type RerankClient struct {
 
 var _ index.Reranker = (*RerankClient)(nil)
 
-// NewRerankClient makes one. Nothing is asked yet. The error says which option is wrong.
+// NewRerankClient returns a client and sends nothing yet. The error names the option that is wrong.
 func NewRerankClient(o RerankOptions) (*RerankClient, error) {
 	o.Kind = cmp.Or(o.Kind, RerankCohere)
 	switch {
@@ -64,7 +64,7 @@ func NewRerankClient(o RerankOptions) (*RerankClient, error) {
 // Close lets go of connections. The reranker may be used further.
 func (r *RerankClient) Close() error { return r.client.close() }
 
-// Rerank gives a score for each text. Of a text the first 8,000 bytes are sent.
+// Rerank returns a score for each text. The first 8,000 bytes of a text are sent.
 func (r *RerankClient) Rerank(ctx context.Context, question string, texts []string) ([]float64, error) {
 	if len(texts) == 0 {
 		return nil, nil

@@ -59,7 +59,7 @@ func forks(args serverArgs) int {
 	}
 	child := exec.Command(self, args.text(0, ""))
 	child.Env = append(os.Environ(), ServerVariable+"=sleeper")
-	ownSession(child)
+	startInOwnSession(child)
 	if err := child.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "mcptest: start the grandchild:", err)
 		return 2

@@ -4,5 +4,5 @@ package mcptest
 
 import "os/exec"
 
-// startInOwnSession does nothing: there are no sessions of processes here.
+// startInOwnSession does nothing: this system does not have process sessions.
 func startInOwnSession(*exec.Cmd) {}

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// startInOwnSession has the command start in a session of its own, out of reach of its process group's signals.
+// startInOwnSession makes the command start in its own session, out of reach of signals to our process group.
 func startInOwnSession(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

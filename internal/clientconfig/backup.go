@@ -14,23 +14,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A BackupRecord is what is kept of a client's file that Drawbridge was put into.
+// A BackupRecord is the backup of a client's file that Drawbridge was added to.
 type BackupRecord struct {
 	Client string `json:"client"`
 	Path   string `json:"path"`
-	// Existed says whether there was a file, Before what it held.
+	// Existed is set if the file existed; Before is its content.
 	Existed bool   `json:"existed"`
 	Before  []byte `json:"before"`
 	// WrittenHashes has the hex SHA-256 of each content that we wrote and that Before is the way back from. It is more
 	// than one after connecting twice: a crash may have come between the record and the file.
 	WrittenHashes []string `json:"wrote"`
-	// Replaced are the entries that were taken out, for a file that somebody else has edited since.
+	// Replaced are the removed entries, for a file that was edited since.
 	Replaced map[string]json.RawMessage `json:"replaced,omitempty"`
 	// CreatedDirs are the directories that were made for the file, the deepest first.
 	CreatedDirs []string `json:"made,omitempty"`
 }
 
-// RestoredEntries lists the entries that are put back, without our own, which is called own.
+// RestoredEntries lists the entries to restore, except our own, whose name is own.
 func (b *BackupRecord) RestoredEntries(own string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Replaced)), func(name string) bool { return name == own })
 }
@@ -48,7 +48,7 @@ func (b BackupDir) recordPath(client, path string) string {
 	return filepath.Join(string(b), client+"-"+ContentHash([]byte(path))[:12]+".json")
 }
 
-// Read gives the record of a file; nil where there is none. The error is a *drawbridge.Fault, as those below are.
+// Read returns the record of a file; nil if there is none. The error is a *drawbridge.Fault, as those below are.
 func (b BackupDir) Read(client, path string) (*BackupRecord, error) {
 	file := b.recordPath(client, path)
 	data, err := os.ReadFile(file)

@@ -54,7 +54,7 @@ func rowsUnderEitherName(root configfile.Node, _ string) ([]ServerRow, []*config
 	return rowsAt(root, "name", []string{"mcpServers"}, []string{"servers"}), nil
 }
 
-// claudeRows gives what the person wrote for this directory, which counts first, and what they wrote for all.
+// claudeRows returns the person's rows for this directory, which have precedence, and those for all directories.
 func claudeRows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Error) {
 	var local []ServerRow
 	off := map[string]bool{}
@@ -74,7 +74,7 @@ func claudeRows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Er
 	return slices.Concat(local, rowsAt(root, "name", []string{"mcpServers"})), nil
 }
 
-// claudeDesktopProvider puts nothing into its texts.
+// claudeDesktopProvider expands nothing in its strings.
 func claudeDesktopProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcpServers"}), grammar: &rowGrammar{
 		title: "Claude Desktop", convertText: literalText, fields: commonMembers(),

@@ -19,7 +19,7 @@ type ServerEntry struct {
 type Client struct {
 	// ID is what "drawbridge connect" calls it, Title what people do.
 	ID, Title string
-	// Format is that of its file, Member leads to what holds the servers there, by name.
+	// Format is the format of its file; Member is the path to the object of servers by name.
 	Format      configfile.Format
 	ServersPath []string
 	// configPaths are where the user-level configuration may be: the first that exists counts, else the first.
@@ -48,7 +48,7 @@ func Clients() []Client {
 	}
 }
 
-// ConfigPath is the client's user-level configuration file: the first that exists of those where it may be, else the
+// ConfigPath returns the client's user-level configuration file: the first existing one of the possible files, else the
 // first.
 func (c Client) ConfigPath(at ClientDirs) string {
 	files := c.configPaths(at)
@@ -68,7 +68,7 @@ type ClientDirs struct {
 	Lookup func(string) (string, bool)
 }
 
-// variableDir gives a directory that a variable names; "" where it names none.
+// variableDir returns the directory in an environment variable; "" if it has none.
 func (p ClientDirs) variableDir(name string) string {
 	dir, _ := p.Lookup(name)
 	if !filepath.IsAbs(dir) {
@@ -124,7 +124,8 @@ func crushFiles(p ClientDirs) []string {
 	return p.fileIn("CRUSH_GLOBAL_CONFIG", filepath.Join(p.Config, "crush"), "crush.json")
 }
 
-// claudeDesktopFiles: on Linux there is no program of the vendor's, and its builders disagree about the name.
+// claudeDesktopFiles lists the possible files: on Linux the vendor ships no program, and its builders use different
+// names.
 func claudeDesktopFiles(p ClientDirs) []string {
 	const file = "claude_desktop_config.json"
 	files := []string{filepath.Join(p.appSupportDir(), "Claude", file)}

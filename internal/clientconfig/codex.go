@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// codexProvider keeps its settings as TOML. It puts nothing into texts: what comes from the environment has members of
-// its own.
+// codexProvider keeps its settings as TOML. It expands nothing in strings: values from the environment have members of
+// their own.
 func codexProvider() Provider {
 	toml := &Dialect{parse: configfile.ParseTOML, findRows: rowsAtPaths([]string{"mcp_servers"}), grammar: &rowGrammar{
 		title: "Codex", convertText: literalText, fields: commonMembers(
@@ -31,10 +31,10 @@ func codexProvider() Provider {
 	}}
 }
 
-// variableReference is the variable of a name, or nothing where that is no variable's name.
+// variableReference returns a reference to a variable; false if name is not a variable's name.
 func (c *rowConverter) variableReference(line int, name string) (string, bool) {
 	if !variablePattern.MatchString(name) {
-		c.addNote(line, "a name in %q is no variable's name, and was left out", c.current)
+		c.addNote(line, "a name in %q is not a valid variable name and was left out", c.current)
 		return "", false
 	}
 	return "${" + name + "}", true

@@ -20,14 +20,14 @@ type ConversionNote struct {
 type rowGrammar struct {
 	title  string
 	fields []memberRule
-	// convertText says a text in our words, its variables too.
+	// convertText converts a string to the native format, including its variables.
 	convertText func(c *rowConverter, s string) string
-	// takesCommands says that a value of env or headers may be a command after "!", or a variable's name, as it may be
-	// in ours.
+	// takesCommands is set if a value of env or headers may be a command after "!", or a variable's name, as in the
+	// native format.
 	takesCommands bool
 }
 
-// A memberRule is a member that a row may have; carry says it in our words.
+// A memberRule is a member that a row may have; carry converts it to the native format.
 type memberRule struct {
 	name    string
 	convert func(c *rowConverter, m configfile.Member)
@@ -36,8 +36,8 @@ type memberRule struct {
 // maxConversionNotes is how many notes on one row are kept.
 const maxConversionNotes = 20
 
-// ToNative says a row in our own words: a table with the members of a native row. Dir is the directory that a
-// project's row came with, empty for any other row.
+// ToNative converts a row to the native format: a table with the members of a native row. dir is the directory of a
+// project's row, empty for any other row.
 func (s *Dialect) ToNative(row ServerRow, dir string) (configfile.Node, []ConversionNote) {
 	if s.Native || row.Value.Kind != configfile.Table {
 		return row.Value, nil
@@ -98,7 +98,7 @@ func (c *rowConverter) addNote(line int, format string, args ...any) {
 	}
 }
 
-// setMember sets a member of our row. What is empty says nothing.
+// setMember sets a member of the native row. An empty value is ignored.
 func (c *rowConverter) setMember(name string, line int, v configfile.Node) {
 	empty := v.Kind == configfile.Text && v.Text == "" || name != "expected_tools" &&
 		(v.Kind == configfile.List && len(v.Items) == 0 || v.Kind == configfile.Table && len(v.Members) == 0)
@@ -127,7 +127,7 @@ func (c *rowConverter) addPair(member, name string, line int, value string) {
 	c.setMember(member, line, configfile.Node{Kind: configfile.Table, Line: line, Members: []configfile.Member{v}})
 }
 
-// convertTexts says all texts of a value in our words.
+// convertTexts converts all strings of a value to the native format.
 func (c *rowConverter) convertTexts(v configfile.Node) configfile.Node {
 	if v.Kind == configfile.Text {
 		v.Text = c.grammar.convertText(c, v.Text)
@@ -144,7 +144,7 @@ func copyAs(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) { c.setMember(name, m.Line, c.convertTexts(m.Value)) }
 }
 
-// copyVerbatim carries a member as it is: its texts are names.
+// copyVerbatim carries a member unchanged: its strings are names.
 func copyVerbatim(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) { c.setMember(name, m.Line, m.Value) }
 }
@@ -180,14 +180,14 @@ func convertPairs(name string) func(*rowConverter, configfile.Member) {
 			case configfile.Number, configfile.Boolean:
 				c.addPair(name, p.Name, p.Line, p.Value.Text)
 			default:
-				c.addNote(p.Line, "%q in %q is no string and was left out", p.Name, m.Name)
+				c.addNote(p.Line, "%q in %q is not a string and was left out", p.Name, m.Name)
 			}
 		}
 	}
 }
 
-// convertValue says a value of env or headers. Where the program takes it as it stands, what we would see in it is
-// quoted: only a shell's whole command is one here too. The name of a directory may begin as one does.
+// convertValue converts a value of env or headers. If the program takes the value literally, native syntax in it is
+// escaped: only a shell's whole command is a command here too. The name of a directory may begin like one.
 func (c *rowConverter) convertValue(s string) string {
 	ours := c.grammar.convertText(c, s)
 	if c.grammar.takesCommands || strings.HasPrefix(ours, "!") && wholeCommand.MatchString(s) {
@@ -196,7 +196,7 @@ func (c *rowConverter) convertValue(s string) string {
 	return quoteValue(ours)
 }
 
-// convertCommand carries a program: a text, or a list of the program and its arguments.
+// convertCommand carries a program: a string, or a list of the program and its arguments.
 func convertCommand(c *rowConverter, m configfile.Member) {
 	if m.Value.Kind != configfile.List || len(m.Value.Items) == 0 {
 		c.setMember("command", m.Line, c.convertTexts(m.Value))
@@ -208,7 +208,7 @@ func convertCommand(c *rowConverter, m configfile.Member) {
 	c.setMember("args", m.Line, all)
 }
 
-// convertTransport carries the type. A program to start says by itself that it is one.
+// convertTransport carries the type, unless the row has a command, which implies it.
 func convertTransport(c *rowConverter, m configfile.Member) {
 	ours := map[string]string{
 		"stdio": "", "local": "", "http": "http", "streamable-http": "http", "streamableHttp": "http",
@@ -222,7 +222,7 @@ func convertTransport(c *rowConverter, m configfile.Member) {
 	c.setMember("type", m.Line, m.Value)
 }
 
-// convertLocalOrRemote carries the type where it only says local or remote: how a url is spoken to is found out.
+// convertLocalOrRemote carries a type that is only local or remote: the transport of a url is detected.
 func convertLocalOrRemote(c *rowConverter, m configfile.Member) {
 	if name, _ := m.Value.TextValue(); name == "remote" || name == "http" {
 		return

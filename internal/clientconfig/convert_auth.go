@@ -9,8 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// convertAuth carries an object that says how to sign in; false in its place means never to. That a server is signed
-// in at goes without saying.
+// convertAuth carries an object that configures the sign-in; false in its place disables it.
 func convertAuth(fields ...memberRule) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		if yes, isFlag := m.Value.Bool(); isFlag {
@@ -20,7 +19,7 @@ func convertAuth(fields ...memberRule) func(*rowConverter, configfile.Member) {
 			return
 		}
 		if m.Value.Kind != configfile.Table {
-			c.addNote(m.Line, "%q was left out: it is no object", m.Name)
+			c.addNote(m.Line, "%q was left out: it is not an object", m.Name)
 			return
 		}
 		last := map[string]int{}
@@ -41,7 +40,7 @@ func convertAuth(fields ...memberRule) func(*rowConverter, configfile.Member) {
 	}
 }
 
-// setAuthMember says one member of our auth; the first of a name stays.
+// setAuthMember sets one member of the native auth; the first of a name stays.
 func (c *rowConverter) setAuthMember(name string, line int, v configfile.Node) {
 	key := "auth " + name
 	if c.seenPairs[key] {
@@ -58,7 +57,7 @@ func (c *rowConverter) setAuthMember(name string, line int, v configfile.Node) {
 	c.out[i].Value.Members = append(c.out[i].Value.Members, said)
 }
 
-// copyAuthAs carries a member under our name for it. No program takes a text there for a command.
+// copyAuthAs carries a member under its native name. Other programs do not run commands from a string there.
 func copyAuthAs(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		v := c.convertTexts(m.Value)
@@ -72,7 +71,7 @@ func copyAuthAs(name string) func(*rowConverter, configfile.Member) {
 	}
 }
 
-// convertAuthDisabled carries a member that is false where nobody is to sign in.
+// convertAuthDisabled carries a member that is false if no sign-in is needed.
 func convertAuthDisabled(c *rowConverter, m configfile.Member) {
 	if yes, ok := m.Value.Bool(); ok && !yes {
 		c.setAuthMember("type", m.Line, configfile.Node{Kind: configfile.Text, Line: m.Line, Text: "none"})

@@ -39,11 +39,11 @@ func quoteValue(s string) string {
 	return s
 }
 
-// literalText is for programs that put nothing into texts.
+// literalText is for programs that expand nothing in strings.
 func literalText(_ *rowConverter, s string) string { return escapePlaceholders(s) }
 
-// nativeText is for programs that know ${NAME} and ${NAME:-default} as we do. A dollar before them means itself to
-// them, and so does what is a reference here.
+// nativeText is for programs that expand ${NAME} and ${NAME:-default} as Drawbridge does. A dollar before them is
+// literal there, and so is native reference syntax.
 func nativeText(c *rowConverter, s string) string {
 	s = dollarsBeforeBrace.ReplaceAllString(s, "$${:-$1}$${")
 	return nativeReference.ReplaceAllStringFunc(s, func(placeholder string) string {
@@ -52,7 +52,7 @@ func nativeText(c *rowConverter, s string) string {
 	})
 }
 
-// replaceMatches says each match in our words, and keeps what is between them as it is.
+// replaceMatches converts each match and keeps the text between matches.
 func replaceMatches(s string, what *regexp.Regexp, say func(groups []string) string) string {
 	var out []byte
 	end := 0
@@ -71,7 +71,7 @@ func replaceMatches(s string, what *regexp.Regexp, say func(groups []string) str
 	return string(appendText(out, escapePlaceholders(s[end:])))
 }
 
-// appendText puts two texts of ours together, each of which means what it means alone.
+// appendText joins two native strings so that each keeps its meaning.
 func appendText(out []byte, s string) []byte {
 	switch rest := bytes.TrimRight(out, "$"); {
 	case len(rest) == len(out):
@@ -111,8 +111,7 @@ func editorText(c *rowConverter, s string) string {
 	})
 }
 
-// isPlainName says whether a name, with or without a default, has no colon in it, which would make something else of
-// it here.
+// isPlainName reports whether a name, with or without a default, has no colon, which would change its meaning here.
 func isPlainName(name string) bool {
 	before, _, _ := strings.Cut(name, ":-")
 	return name != "" && !strings.Contains(before, ":")
@@ -125,8 +124,8 @@ func homeVariableName() string {
 	return "HOME"
 }
 
-// noteUnknownPlaceholder notes a placeholder that stays as it is written. Its name is no secret, but a default in it
-// may be one.
+// noteUnknownPlaceholder adds a note for a placeholder that stays as written. Its name is not secret, but its default
+// may be.
 func (c *rowConverter) noteUnknownPlaceholder(placeholder string) {
 	open, inner, _ := strings.Cut(placeholder, "{")
 	shown := open + "{" + configfile.PlaceholderName(strings.TrimSuffix(inner, "}")) + "}"
@@ -137,7 +136,7 @@ func (c *rowConverter) noteUnknownPlaceholder(placeholder string) {
 		c.grammar.title)
 }
 
-// promptVariable says what a person is asked for as a variable, with the default that the question has.
+// promptVariable returns a variable for an input prompt, with the prompt's default.
 func (c *rowConverter) promptVariable(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -191,8 +190,7 @@ func dollarOrPercentText(c *rowConverter, s string) string {
 	return percentVariable.ReplaceAllString(s, "$${$1}")
 }
 
-// shellText is for values that a shell reads: of what a shell knows, variables are carried, and a value that is a
-// command as a whole.
+// shellText is for values that a shell reads: it carries variables, and a value that is a command as a whole.
 func shellText(c *rowConverter, s string) string {
 	inside := wholeCommand.FindStringSubmatch(s)
 	if inside != nil && (c.current == "env" || c.current == "headers") && !strings.Contains(inside[1], "$(") {

@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// crushProvider has a shell read its values, and counts its timeouts in seconds. Its newer file is a script for a
-// shell, which nobody else can read.
+// crushProvider has a shell read its values, and counts its timeouts in seconds. Its newer file is a shell script,
+// which only a shell can read.
 func crushProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcp"}), grammar: &rowGrammar{
 		title: "Crush", convertText: shellText, fields: commonMembers(

@@ -164,7 +164,7 @@ var carryCases = map[string]struct {
 	"names that are none": {"codex",
 		"[mcp_servers.a]\ncommand='x'\nenv_vars=['a b', {name='OK', source='local'}, 5]\n",
 		`{"command":"x","env":{"OK":"${OK}"}}`,
-		[]string{`a name in "env_vars" is no variable's name, and was left out`}},
+		[]string{`a name in "env_vars" is not a valid variable name and was left out`}},
 	"no tools at all": {"codex", "[mcp_servers.a]\ncommand='x'\nenabled_tools=[]\n",
 		`{"command":"x","expected_tools":[]}`, nil},
 	"httpUrl before url": {"gemini", `{"mcpServers": {"a": {"url": "u", "httpUrl": "h"}}}`,
@@ -215,7 +215,7 @@ var carryCases = map[string]struct {
 		`{"mcpServers": {"a": {"url": "u", "auth": {"type": "oauth", "credentialId": "c"}, "oauth": {"clientId": "i", "callbackPath": "/x"}}}}`,
 		`{"url":"u","auth":{"type":"oauth","credential_id":"c","client_id":"i","callback_path":"/x"}}`, nil},
 	"no words about it": {"zed", `{"context_servers": {"a": {"url": "u", "oauth": "yes"}}}`, `{"url":"u"}`,
-		[]string{`"oauth" was left out: it is no object`}},
+		[]string{`"oauth" was left out: it is not an object`}},
 	"no object": {"zed", `{"context_servers": {"a": "x"}}`, `"x"`, nil},
 }
 

@@ -44,7 +44,7 @@ func geminiProvider() Provider {
 	}}
 }
 
-// geminiRows leaves out nothing: what the settings exclude, or do not allow, is off.
+// geminiRows returns all rows: servers that the settings exclude, or do not allow, are disabled.
 func geminiRows(root configfile.Node, _ string) ([]ServerRow, []*configfile.Error) {
 	rows := rowsAt(root, "name", []string{"mcpServers"})
 	markDisabled(rows, textSetAt(root, "mcp", "excluded"))

@@ -6,7 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// gooseProvider keeps servers among its extensions, as YAML. It puts nothing into texts; secrets are in its keyring,
+// gooseProvider keeps servers among its extensions, as YAML. It expands nothing in strings; secrets are in its keyring,
 // by name.
 func gooseProvider() Provider {
 	yaml := &Dialect{parse: configfile.ParseYAML, findRows: gooseRows, grammar: &rowGrammar{
@@ -25,7 +25,7 @@ func gooseProvider() Provider {
 	}}
 }
 
-// gooseRows leaves out what is part of goose itself.
+// gooseRows leaves out the parts of goose itself.
 func gooseRows(root configfile.Node, _ string) (rows []ServerRow, _ []*configfile.Error) {
 	for _, row := range rowsAt(root, "name", []string{"extensions"}) {
 		if inner, ok := row.Value.Find("config"); ok && inner.Value.Kind == configfile.Table {

@@ -34,7 +34,7 @@ func nativeTOMLDialect() *Dialect {
 		}}
 }
 
-// NativeDialect is the shape of a file that a person named: our own.
+// NativeDialect returns the dialect of a file that a person named: the native one.
 func NativeDialect(path string) *Dialect {
 	if strings.EqualFold(filepath.Ext(path), ".toml") {
 		return nativeTOMLDialect()

@@ -37,7 +37,7 @@ func opencodeProvider() Provider {
 	}}
 }
 
-// looksLikeServer says whether a value looks like a server, and not like a map of them.
+// looksLikeServer reports whether a value looks like a server, and not like a map of servers.
 func looksLikeServer(v configfile.Node) bool {
 	for _, name := range []string{"command", "url", "type"} {
 		if m, ok := v.Find(name); ok && m.Value.Kind != configfile.Table {

@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// piscesProvider is the family of programs that keeps its files in .pisces or .omp. Their values mean what ours do. A
-// person's own list of what is off counts for that file here: what it says of other files is the family's affair.
+// piscesProvider is the family of programs that keeps its files in .pisces or .omp, with native values. Its user-level
+// list of disabled servers is applied to that file only, not to the family's other files.
 func piscesProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, grammar: &rowGrammar{
 		title: "pisces", convertText: nativeText, takesCommands: true, fields: commonMembers(

@@ -17,24 +17,24 @@ type Provider struct {
 	Locations []FileLocation
 }
 
-// A FileLocation is where a file is looked for.
+// A FileLocation is a possible location of a file.
 type FileLocation struct {
 	Root LocationRoot
 	// Path starts at Root and has slashes.
 	Path string
 	// OS is the GOOS that has the place; empty means all.
 	OS string
-	// Variable names a directory which, where it is set, has the file Base in the place of this one.
+	// Variable names a directory; if it is set, the file Base in it replaces this one.
 	Variable, FileInVariable string
 	Shape                    *Dialect
 }
 
-// A LocationRoot is a directory that paths start at, and says whose files are in it.
+// A LocationRoot is a base directory of paths, and so determines who owns the files in it.
 type LocationRoot uint8
 
 // The roots.
 const (
-	// ProjectRoot is the working directory. What is there came with it; all other roots are the person's own.
+	// ProjectRoot is the working directory, whose files came with it; all other roots are the person's own.
 	ProjectRoot LocationRoot = iota
 	// ConfigRoot is $XDG_CONFIG_HOME, Home the home directory, AppDataRoot the roaming profile of Windows.
 	ConfigRoot
@@ -86,11 +86,11 @@ func (p FileLocation) String() string {
 	return root + p.Path
 }
 
-// A Dialect says how a kind of file holds its rows, and how a row is written there.
+// A Dialect describes how a kind of file holds its rows, and how a row is written there.
 type Dialect struct {
-	// Native says that the files are in our own words.
+	// Native is set if the files are in the native format.
 	Native bool
-	// Settings says that what else is in the file are settings of ours.
+	// Settings is set if the rest of the file is settings of Drawbridge.
 	Settings bool
 	parse    func([]byte) (configfile.Node, error)
 	findRows func(root configfile.Node, dir string) ([]ServerRow, []*configfile.Error)
@@ -108,13 +108,13 @@ func (s *Dialect) Rows(root configfile.Node, dir string) ([]ServerRow, []*config
 
 // A ServerRow is one server as a file has it.
 type ServerRow struct {
-	// Name is what the file calls it: the key in the object form, the member NameKey in the array form.
+	// Name is the row's name: the key in the object form, the member NameKey in the array form.
 	Name, NameKey string
 	Line          int
 	Value         configfile.Node
-	// Local says that the row counts in the working directory only.
+	// Local is set if the row applies to the working directory only.
 	Local bool
-	// off says that the file turns the server off elsewhere; inputs has the defaults of what a person is asked for.
+	// off is set if the file disables the server elsewhere; inputs has the defaults of input prompts.
 	off    bool
 	inputs map[string]string
 }
@@ -143,7 +143,7 @@ func rowsAtPaths(paths ...[]string) func(configfile.Node, string) ([]ServerRow, 
 	}
 }
 
-// textSetAt are the texts of the list at path.
+// textSetAt returns the strings of the list at path.
 func textSetAt(root configfile.Node, path ...string) map[string]bool {
 	texts := map[string]bool{}
 	for _, m := range root.FindAll(path...) {

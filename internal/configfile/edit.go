@@ -22,7 +22,7 @@ const (
 	YAML Format = "YAML"
 )
 
-// FormatOf is what a file's name says of its format: .toml, .yaml or .yml, else JSON.
+// FormatOf returns the format that a file's extension implies: .toml, .yaml or .yml, else JSON.
 func FormatOf(path string) Format {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".toml":
@@ -56,7 +56,7 @@ func parseElementStep(step string) (key, name string, ok bool) {
 // A format's text is one document to edit. The edits may be wrong about what they were not made for: the result is
 // checked.
 type textEditor interface {
-	// tree has maps, lists, strings, booleans, nil and json.Number, or for what JSON has no word for, foreign.
+	// tree has maps, lists, strings, booleans, nil and json.Number; a value without a JSON equivalent is foreign.
 	tree() any
 	set(path []string, value json.RawMessage) ([]byte, error)
 	remove(path []string) ([]byte, error)
@@ -78,14 +78,14 @@ func parseEditable(format Format, data []byte) (textEditor, error) {
 	return nil, fmt.Errorf("unknown format %q", format)
 }
 
-// CheckSyntax says where data does not parse, or nil. Data of nothing but white space is an empty document.
+// CheckSyntax returns the position where data does not parse, or nil. Data of only white space is an empty document.
 func CheckSyntax(format Format, data []byte) error {
 	_, err := parseEditable(format, bytes.TrimPrefix(data, []byte(utf8BOM)))
 	return err
 }
 
-// Get gives the value at path as JSON without blanks, of JSON with its members in their order. It says false where
-// there is none. The error is for data that does not parse, and for a value that JSON has no word for.
+// Get returns the value at path as JSON without blanks; members of JSON keep their order. The second result is false if
+// there is no value. The error is for data that does not parse, and for a value without a JSON equivalent.
 func Get(format Format, data []byte, path []string) (json.RawMessage, bool, error) {
 	t, err := parseEditable(format, bytes.TrimPrefix(data, []byte(utf8BOM)))
 	if err != nil {
@@ -102,13 +102,13 @@ func Get(format Format, data []byte, path []string) (json.RawMessage, bool, erro
 	return out, err == nil, err
 }
 
-// Set adds or replaces the value at path, and makes the parents that are missing. Empty data makes a new document. A
-// value that is there already changes nothing. The path may not be empty. The error is for data that does not parse, a
-// parent that holds no members, a name on the path that is written twice, and a change that cannot be made without
-// touching what stands beside it.
+// Set adds or replaces the value at path, and creates missing parents. Empty data makes a new document. An equal value
+// changes nothing. The path must not be empty. The error is for data that does not parse, a parent that holds no
+// members, and a name on the path that occurs twice. It is also for a change that cannot be made without touching
+// neighbouring values.
 //
-// Remove gives the old document back byte for byte where Set added one member to an object or list that had others, or
-// was written as "{}" or "[]" (in TOML: added a table, or a key to a table that has a header).
+// Remove restores the old document byte for byte if Set added one member to an object or list that had others, or was
+// written as "{}" or "[]" (in TOML: added a table, or a key to a table that has a header).
 func Set(format Format, data []byte, path []string, value json.RawMessage) ([]byte, error) {
 	var want any
 	if err := decodeJSON(value, &want); err != nil || len(path) == 0 {
@@ -133,8 +133,8 @@ func Set(format Format, data []byte, path []string, value json.RawMessage) ([]by
 	})
 }
 
-// Remove takes the value at path out, and its name. Parents stay, also when they are empty then. Comments stay, but for
-// those within the value. Without a value at path nothing changes. The errors are those of Set.
+// Remove removes the value at path and its name. Parents stay, even if they are empty then. Comments stay, except those
+// within the value. Without a value at path nothing changes. The errors are those of Set.
 func Remove(format Format, data []byte, path []string) ([]byte, error) {
 	return editChecked(format, data, path, func(t textEditor) (any, []byte, error) {
 		if _, ok := findInTree(t.tree(), path); !ok || len(path) == 0 {
@@ -179,7 +179,7 @@ func editChecked(format Format, data []byte, removed []string, change func(textE
 	return out, nil
 }
 
-// findInTree gives the value at path.
+// findInTree returns the value at path.
 func findInTree(tree any, path []string) (any, bool) {
 	for _, step := range path {
 		if key, name, ok := parseElementStep(step); ok {
@@ -208,7 +208,7 @@ func elementIndex(items []any, key, name string) int {
 	})
 }
 
-// putInTree gives a tree with value at path. What the tree shares with the result is not changed.
+// putInTree returns a tree with value at path. It does not change the given tree.
 func putInTree(tree any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -244,7 +244,7 @@ func putInTree(tree any, path []string, value any) (any, error) {
 	return members, err
 }
 
-// removeFromTree gives a tree without the value at path, which is there.
+// removeFromTree returns a tree without the value at path, which exists.
 func removeFromTree(tree any, path []string) any {
 	if key, name, ok := parseElementStep(path[0]); ok {
 		items := slices.Clone(tree.([]any))
@@ -264,7 +264,7 @@ func removeFromTree(tree any, path []string) any {
 	return members
 }
 
-// pruneEmptyParents gives a tree without the parents on path that are empty.
+// pruneEmptyParents returns a tree without the empty parents on path.
 func pruneEmptyParents(tree any, path []string) any {
 	for i := len(path) - 1; i > 0; i-- {
 		value, _ := findInTree(tree, path[:i])
@@ -294,8 +294,8 @@ func wrapInParents(path []string, value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// normalizeTree makes values of different formats comparable: an empty list is one, however it was made, and a number
-// is what it counts.
+// normalizeTree makes values of different formats comparable: all empty lists are equal, and a number is compared by
+// value.
 func normalizeTree(tree any) any {
 	switch v := tree.(type) {
 	case map[string]any:
@@ -316,7 +316,7 @@ func normalizeTree(tree any) any {
 	return tree
 }
 
-// normalizeNumber writes whole numbers in one way: 1.0 in JSON is 1.0 in TOML and 1 where it was read again.
+// normalizeNumber writes whole numbers in one way: 1.0 in JSON is 1.0 in TOML and 1 when read again.
 func normalizeNumber(n json.Number) any {
 	if _, err := n.Int64(); err == nil {
 		return n

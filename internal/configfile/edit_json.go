@@ -17,7 +17,7 @@ type jsonEditor struct {
 	values any
 	// lineBreak ends lines, unit is one step of indentation.
 	lineBreak, indentUnit string
-	// singleLine says that all is on one line, tight that no blanks follow names.
+	// singleLine is set if all is on one line, compact if no blanks follow names.
 	singleLine, compact bool
 }
 
@@ -43,7 +43,7 @@ func readJSON(data []byte) (*jsonEditor, error) {
 	return t, nil
 }
 
-// jsonSyntaxError says where; the parser's words may repeat a value.
+// jsonSyntaxError returns the position only, since the parser's message may repeat a value.
 func jsonSyntaxError(err error) error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {
@@ -117,7 +117,7 @@ func (t *jsonEditor) containerOf(v *hujson.Value) (jsonContainer, bool) {
 	return b, true
 }
 
-// itemIndex finds a step in a box: -1 where it is not.
+// itemIndex finds a step in a container: -1 if it is missing.
 func (t *jsonEditor) itemIndex(b jsonContainer, step string) (int, error) {
 	found := -1
 	key, name, ok := parseElementStep(step)
@@ -149,7 +149,7 @@ func (t *jsonEditor) itemIndex(b jsonContainer, step string) (int, error) {
 	return found, nil
 }
 
-// deepestOn gives the deepest value on the path that is there, and the steps that are left.
+// deepestOn returns the deepest existing value on the path, and the remaining steps.
 func (t *jsonEditor) deepestOn(path []string) (*hujson.Value, []string, error) {
 	at := &t.root
 	for i, step := range path {
@@ -177,7 +177,7 @@ func (t *jsonEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	if b, ok := t.containerOf(at); ok && len(rest) > 0 {
 		return t.appendItem(b, rest, value)
 	}
-	// What is replaced is the value, or a null where its parents are to be.
+	// The value is replaced, or a null in the place of its parents.
 	whole := wrapInParents(rest, value)
 	indent, alone := t.startsLine(t.lineStart(at.StartOffset))
 	multi := alone && !t.singleLine && (bytes.ContainsRune(t.data[at.StartOffset:at.EndOffset], '\n') ||
@@ -185,19 +185,19 @@ func (t *jsonEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	return applySplices(t.data, splice{at.StartOffset, at.EndOffset, t.formatValue(whole, indent, multi)}), nil
 }
 
-// lineStart is the first byte of the line at that is no blank.
+// lineStart returns the first byte of the line that is not a blank.
 func (t *jsonEditor) lineStart(at int) int {
 	start := bytes.LastIndexByte(t.data[:at], '\n') + 1
 	return start + len(indentAt(t.data, at))
 }
 
-// startsItem says whether what stands between the start of the line and at is a name alone.
+// startsItem reports whether only a name stands between the start of the line and at.
 func (t *jsonEditor) startsItem(at int) bool {
 	before := bytes.TrimSpace(t.data[t.lineStart(at):at])
 	return len(before) == 0 || before[0] == '"' && bytes.Count(before, []byte(`"`)) == 2
 }
 
-// startsLine says whether nothing but blanks stands before at on its line, and gives them.
+// startsLine reports whether only blanks stand before at on its line, and returns them.
 func (t *jsonEditor) startsLine(at int) (string, bool) {
 	start := bytes.LastIndexByte(t.data[:at], '\n') + 1
 	blanks := t.data[start:at]
@@ -295,7 +295,7 @@ func (t *jsonEditor) remove(path []string) ([]byte, error) {
 	return applySplices(t.data, append(splices, splice{start, end, ""})...), nil
 }
 
-// skipBlanksAndComments gives the first byte from at on that is neither a blank nor part of a comment.
+// skipBlanksAndComments returns the first byte from at on that is neither a blank nor part of a comment.
 func skipBlanksAndComments(data []byte, at int) int {
 	for at < len(data) {
 		rest := data[at:]
@@ -321,7 +321,7 @@ func lengthThrough(data []byte, end string) int {
 	return len(data)
 }
 
-// nestsTooDeep says whether values nest deeper than is read. It need not be right about what follows an error.
+// nestsTooDeep reports whether values nest too deep to be read. It need not be right after a syntax error.
 func nestsTooDeep(data []byte) bool {
 	depth := 0
 	for at := skipBlanksAndComments(data, 0); at < len(data); at = skipBlanksAndComments(data, at) {

@@ -8,7 +8,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// formatValue writes a value as its neighbours are written. Indent is that of the line it starts on.
+// formatValue formats a value like its neighbours. indent is that of the line it starts on.
 func (t *jsonEditor) formatValue(value json.RawMessage, indent string, multi bool) string {
 	v, err := hujson.Parse(value)
 	if err != nil {

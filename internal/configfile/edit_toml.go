@@ -42,7 +42,7 @@ func readTOML(data []byte) (*tomlEditor, error) {
 
 func (t *tomlEditor) tree() any { return t.values }
 
-// tomlTree gives a decoded value as a tree.
+// tomlTree returns a decoded value as a tree.
 func tomlTree(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -98,7 +98,7 @@ func (t *tomlEditor) indexedPath(path []string) []string {
 	return out
 }
 
-// statementsUnder gives the statements that say what is at spots, and nothing else.
+// statementsUnder returns the statements that define only the given spots.
 func (t *tomlEditor) statementsUnder(spots []string) (mine []tomlStatement) {
 	for _, s := range t.statements {
 		if hasPrefix(s.path, spots) {
@@ -271,7 +271,7 @@ func (t *tomlEditor) removalSplices(mine []tomlStatement) (splices []splice) {
 	for _, run := range t.consecutiveRuns(mine) {
 		start := bytes.LastIndexByte(t.data[:run[0].start], '\n') + 1
 		end := t.lineEnd(run[1].end)
-		if start == 0 { // there is no line before: the one behind moves up
+		if start == 0 { // no line before it: the next one moves up
 			end += len(t.data[end:]) - len(bytes.TrimPrefix(bytes.TrimPrefix(t.data[end:], []byte("\r")), []byte("\n")))
 			splices = append(splices, splice{start, end, ""})
 			continue
@@ -285,7 +285,7 @@ func (t *tomlEditor) removalSplices(mine []tomlStatement) (splices []splice) {
 	return splices
 }
 
-// isBlankBefore says whether the line that ends at is empty.
+// isBlankBefore reports whether the line that ends at is empty.
 func (t *tomlEditor) isBlankBefore(at int) bool { return at > 0 && t.data[at-1] == '\n' }
 
 // beforeLineEnd steps back over the line end before at.
@@ -313,7 +313,7 @@ func formatTOMLHeader(path []string) string {
 	return strings.Join(names, ".")
 }
 
-// formatTOMLString writes a text. The escapes of JSON are among those of TOML, which wants one more character escaped.
+// formatTOMLString quotes a string. TOML knows JSON's escapes and requires one more character escaped.
 func formatTOMLString(s string) string {
 	return strings.ReplaceAll(string(quoteJSON(s)), "\x7f", `\u007F`)
 }

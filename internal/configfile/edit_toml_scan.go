@@ -12,9 +12,9 @@ import (
 type tomlStatement struct {
 	index  int
 	header bool
-	// path is the full name: of a list of tables, with the place in it. Table is that of the header a key stands under.
+	// path is the full name, with the index for a list of tables. table is that of the header above a key.
 	path, table []string
-	// start is where the statement begins, value where its value does, end where it ends: what is between is its own.
+	// start and end bound the statement; its value starts at value.
 	start, value, end int
 }
 

@@ -69,7 +69,7 @@ func yamlDepth(n *yaml.Node, depth int) int {
 
 var yamlErrorLine = regexp.MustCompile(`line (\d+)`)
 
-// yamlSyntaxError says where; the parser's words may repeat a value.
+// yamlSyntaxError returns the position only, since the parser's message may repeat a value.
 func yamlSyntaxError(err error) error {
 	if at := yamlErrorLine.FindStringSubmatch(err.Error()); at != nil {
 		return fmt.Errorf("line %s: this is not YAML", at[1])
@@ -79,7 +79,7 @@ func yamlSyntaxError(err error) error {
 
 func (t *yamlEditor) tree() any { return t.values }
 
-// yamlTree gives a decoded value as a tree.
+// yamlTree returns a decoded value as a tree.
 func yamlTree(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -115,8 +115,8 @@ func yamlTree(value any) any {
 
 var errEditByHand = errors.New("the file is written in a way that cannot be edited; edit it by hand")
 
-// deepestOn gives the deepest mapping on the path, the key that leads to it, and the steps that are left. The last
-// step of the path is not taken.
+// deepestOn returns the deepest mapping on the path, the key that leads to it, and the remaining steps. The last step
+// of the path is not taken.
 func (t *yamlEditor) deepestOn(path []string) (key, at *yaml.Node, rest []string, err error) {
 	if strings.ContainsAny(strings.ReplaceAll(string(t.data), "\r\n", "\n"), "\r\u0085\u2028\u2029") {
 		return nil, nil, nil, errEditByHand // these end lines too, but not ours
@@ -138,7 +138,7 @@ func (t *yamlEditor) deepestOn(path []string) (key, at *yaml.Node, rest []string
 	return key, at, nil, nil
 }
 
-// memberIndex finds a member of a mapping: -1 where it is not, or where there is no mapping yet.
+// memberIndex finds a member of a mapping: -1 if it is missing, or if there is no mapping yet.
 func memberIndex(at *yaml.Node, name string) (int, error) {
 	found := -1
 	switch {
@@ -187,12 +187,12 @@ func (t *yamlEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	return t.replaceLines(to, to, t.formatMember(rest[0], value, indent)), nil
 }
 
-// startsLine says whether a key is the first thing on its line.
+// startsLine reports whether a key is the first thing on its line.
 func (t *yamlEditor) startsLine(key *yaml.Node) bool {
 	return strings.TrimLeft(t.lines[key.Line-1][:key.Column-1], " ") == ""
 }
 
-// memberLines gives the lines of a member: the first, and the one after the last. Comments behind it are not its own.
+// memberLines returns the lines of a member: the first, and the one after the last. Comments after it are excluded.
 func (t *yamlEditor) memberLines(key *yaml.Node) (from, to int) {
 	to = key.Line
 	for i := key.Line; i < len(t.lines); i++ {
@@ -370,7 +370,7 @@ var unquotedWord = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@-]*$`)
 // yaml11Booleans are booleans to YAML 1.1, which some programs still read.
 var yaml11Booleans = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
 
-// formatYAMLString writes a text without quotes where nothing else can be meant.
+// formatYAMLString writes a string without quotes if it is unambiguous.
 func formatYAMLString(s string) string {
 	var node yaml.Node
 	if unquotedWord.MatchString(s) && !yaml11Booleans.MatchString(s) && yaml.Unmarshal([]byte(s), &node) == nil &&

@@ -87,8 +87,8 @@ func (r *jsonReader) readNode(v hujson.Value) Node {
 	return n
 }
 
-// tooDeepLine gives the line on which values nest too deep; 0 where none do. It reads strings and comments as the
-// parser does, and need not be right about what follows an error.
+// tooDeepLine returns the line on which values nest too deep; 0 if none do. It reads strings and comments as the parser
+// does, and need not be right after a syntax error.
 func tooDeepLine(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -115,7 +115,7 @@ func tooDeepLine(data []byte) int {
 	return 0
 }
 
-// lengthBefore says how many bytes come before end; all of them where it is missing.
+// lengthBefore returns the number of bytes before end; all of them if end is missing.
 func lengthBefore(data []byte, end string) int {
 	if i := bytes.Index(data, []byte(end)); i >= 0 {
 		return i

@@ -17,7 +17,7 @@ const MaxDepth = 64
 // A ValueKind is what sort of value a node is.
 type ValueKind uint8
 
-// The kinds of values. Whatever a format has beyond them, such as a date, is a Text.
+// The kinds of values. A value of another kind, such as a date, is a Text.
 const (
 	Null ValueKind = iota
 	Boolean
@@ -27,12 +27,12 @@ const (
 	Table
 )
 
-// A Node is one value of a file, whatever the format: what was written, and on which line.
+// A Node is one value of a file in any format: the value as written, and its line.
 type Node struct {
 	Kind ValueKind
 	// Line counts from 1; 0 is a value that no file has.
 	Line int
-	// Text is a text decoded, or a number or boolean as it was written. A Number is one that JSON has.
+	// Text is a decoded string, or a number or boolean as written. A Number is one that JSON has.
 	Text string
 	// Items are the values of a List, Members those of a Table, in the file's order.
 	Items   []Node
@@ -46,14 +46,14 @@ type Member struct {
 	Value Node
 }
 
-// An Error says where in a file something is wrong. Line and Col count from 1; 0 means not known.
+// An Error is a problem at a position in a file. Line and Col count from 1; 0 means not known.
 type Error struct {
 	Line, Col int
 	// Text repeats no value of the file.
 	Text string
 }
 
-// Error gives the text, without the place.
+// Error returns the text, without the position.
 func (e *Error) Error() string { return e.Text }
 
 // ErrorAt makes an error about a line.
@@ -61,7 +61,7 @@ func ErrorAt(line int, format string, args ...any) *Error {
 	return &Error{Line: line, Text: fmt.Sprintf(format, args...)}
 }
 
-// FindAll gives the members at path, in the file's order: more than one where a name is repeated.
+// FindAll returns the members at path, in the file's order: more than one if a name is repeated.
 func (n Node) FindAll(path ...string) (found []Member) {
 	for _, m := range n.Members {
 		switch {
@@ -75,7 +75,7 @@ func (n Node) FindAll(path ...string) (found []Member) {
 	return found
 }
 
-// Find gives the member at path. Of a repeated name the last counts, as it does for encoding/json and JavaScript.
+// Find returns the member at path. Of a repeated name the last counts, as it does for encoding/json and JavaScript.
 func (n Node) Find(path ...string) (Member, bool) {
 	found := n.FindAll(path...)
 	if len(found) == 0 {
@@ -84,7 +84,7 @@ func (n Node) Find(path ...string) (Member, bool) {
 	return found[len(found)-1], true
 }
 
-// TextValue gives the node's text if it is one, else an empty string.
+// TextValue returns the node's string, and whether it is one.
 func (n Node) TextValue() (string, bool) {
 	if n.Kind != Text {
 		return "", false
@@ -92,10 +92,10 @@ func (n Node) TextValue() (string, bool) {
 	return n.Text, true
 }
 
-// Bool gives the node's truth if it is a boolean.
+// Bool returns the node's value, and whether it is a boolean.
 func (n Node) Bool() (value, ok bool) { return n.Text == "true", n.Kind == Boolean }
 
-// PositiveInt gives the node's value if it is a whole number above 0.
+// PositiveInt returns the node's value, and whether it is a whole number above 0.
 func (n Node) PositiveInt() (int, bool) {
 	if n.Kind != Number {
 		return 0, false
@@ -104,7 +104,7 @@ func (n Node) PositiveInt() (int, bool) {
 	return i, err == nil && i > 0
 }
 
-// Duration reads a text such as "30s", or a number of milliseconds, in quotes or not.
+// Duration reads a string such as "30s", or a number of milliseconds, quoted or not.
 func (n Node) Duration() (time.Duration, bool) {
 	if n.Kind != Number && n.Kind != Text {
 		return 0, false
@@ -117,7 +117,7 @@ func (n Node) Duration() (time.Duration, bool) {
 	return d, err == nil
 }
 
-// TextValues gives the texts of a list; ok is false where the node is no list or holds anything else.
+// TextValues returns the strings of a list; ok is false if the node is not a list or holds anything else.
 func (n Node) TextValues() (words []string, ok bool) {
 	words = []string{}
 	for _, item := range n.Items {

@@ -19,7 +19,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// MaxFileSize is the most bytes of a file that is changed. The clients' own files grow with what they remember.
+// MaxFileSize is the maximum size in bytes of a file to change. Clients' own files grow with their history.
 const MaxFileSize = 64 << 20
 
 // lockWait is how long a writer waits for another one, lockRetry how often it asks.
@@ -28,18 +28,18 @@ const (
 	lockRetry = 5 * time.Millisecond
 )
 
-// A FileState is what a file holds at one moment; where there is no file, nothing.
+// A FileState is the content of a file at one moment, or the fact that it does not exist.
 type FileState struct {
 	Data   []byte
 	Exists bool
 }
 
-// Equal says whether two versions are the same: to the byte, or in that there is no file.
+// Equal reports whether two states are the same: equal bytes, or no file in both.
 func (v FileState) Equal(other FileState) bool {
 	return v.Exists == other.Exists && bytes.Equal(v.Data, other.Data)
 }
 
-// Content is what the file holds; nil where there is none, and only there.
+// Content returns the file's content; nil only if the file does not exist.
 func (v FileState) Content() []byte {
 	if v.Exists && v.Data == nil {
 		return []byte{}
@@ -47,10 +47,9 @@ func (v FileState) Content() []byte {
 	return v.Data
 }
 
-// RewriteFile changes a file: change is given what it holds and says what it shall hold; a file that shall not exist
-// is taken away. A link is followed, and stays. A new file has mode 0600 and a directory that is made for it 0700; a
-// file that exists keeps its mode. An error of change is returned as it is, and nothing is written; any other is a
-// *drawbridge.Fault.
+// RewriteFile changes a file: change gets its state and returns the new one; a new state without a file removes it. A
+// link is followed, and stays. A new file has mode 0600 and a new directory 0700; an existing file keeps its mode. An
+// error of change is returned unchanged, and nothing is written; any other is a *drawbridge.Fault.
 func RewriteFile(path string, change func(FileState) (FileState, error)) (err error) {
 	target, err := ResolveLinks(path)
 	if err != nil {
@@ -91,7 +90,7 @@ func ResolveLinks(path string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(path)
 		switch {
-		case err != nil: // it is no link, or not there; reading it says what else is wrong
+		case err != nil: // not a link, or missing; reading it reports other problems
 			return filepath.Abs(path)
 		case filepath.IsAbs(to):
 			path = to
@@ -138,7 +137,7 @@ func lockDir(dir string) (unlock func(), err error) {
 	return func() { _ = lock.Unlock() }, nil
 }
 
-// ReadFile reads a file and its mode. The mode of one that is not there is that of a new one.
+// ReadFile reads a file and its mode. A missing file has the mode of a new one.
 func ReadFile(path string) (FileState, fs.FileMode, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -209,7 +208,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// FileFault is the fault for a step on a file that somebody wrote, or named.
+// FileFault returns the fault for a step on a file that a person wrote or named.
 func FileFault(step string, err error) *drawbridge.Fault {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: err}
 }
@@ -225,8 +224,8 @@ func WithoutPath(err error) string {
 	return err.Error()
 }
 
-// IsDanglingLink says whether a path leads nowhere by a link: that file is one that is missing, where a path without a
-// link is that of none.
+// IsDanglingLink reports whether path is a link to a missing target. Such a file is missing, while a path without a
+// link names no file at all.
 func IsDanglingLink(path string) bool {
 	for {
 		info, err := os.Lstat(path)
@@ -242,7 +241,7 @@ func IsDanglingLink(path string) bool {
 	}
 }
 
-// SameFile says whether two paths lead to one file, or are one path.
+// SameFile reports whether two paths lead to one file, or are equal.
 func SameFile(a, b string) bool { return a == b || IsOneOfFiles(a, StatExisting([]string{b})) }
 
 // StatExisting describes those files that exist.
@@ -255,7 +254,7 @@ func StatExisting(paths []string) (infos []fs.FileInfo) {
 	return infos
 }
 
-// IsOneOfFiles says whether a path leads to one of the files.
+// IsOneOfFiles reports whether a path leads to one of the files.
 func IsOneOfFiles(path string, infos []fs.FileInfo) bool {
 	info, err := os.Stat(path)
 	return err == nil && slices.ContainsFunc(infos, func(other fs.FileInfo) bool { return os.SameFile(info, other) })

@@ -32,8 +32,8 @@ func JoinFew(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// placeholderName is how what stands between the braces of "${…}" begins where it is a name. What programs put behind
-// one begins with another character; a dash may be one of a name only where a word says what sort of name it is.
+// placeholderName matches the name at the start of the text between the braces of "${…}". Text after the name begins
+// with another character; a dash belongs to the name only after a word for the kind of name.
 var placeholderName = regexp.MustCompile(
 	`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]*|(?:env:)?[A-Za-z0-9_. ]*)`)
 
@@ -41,8 +41,8 @@ var placeholderName = regexp.MustCompile(
 // hundred times as long, and is made at each start.
 const maxPlaceholder = 100
 
-// PlaceholderName shows what stands between the braces of "${…}": the name in it. What is behind that may be a
-// default, and so a secret.
+// PlaceholderName returns the name in the text between the braces of "${…}". The rest may be a default, and so a
+// secret.
 func PlaceholderName(inner string) string {
 	name := placeholderName.FindString(safetext.Truncate(inner, maxPlaceholder, safetext.Bytes, ""))
 	if name != inner {
@@ -60,7 +60,7 @@ func DidYouMean(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// Nearest gives the known name that somebody may have meant; empty where none is near.
+// Nearest returns the known name most similar to name; empty if none is near.
 func Nearest(name string, known []string) string {
 	best, least := "", 3
 	folded := foldName(name)
@@ -77,8 +77,8 @@ func foldName(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(name), "_", ""), "-", "")
 }
 
-// editDistance counts the single letters that must be put in, taken out or replaced to make b of a. For names that
-// nobody would confuse it gives their length.
+// editDistance counts the letters to insert, remove or replace to turn a into b. For very different names it returns
+// their length.
 func editDistance(a, b string) int {
 	const longest = 32
 	if len(a) > longest || len(b) > longest {

@@ -27,7 +27,7 @@ func ParseTOML(data []byte) (Node, error) {
 	return tomlNode(values, spots, 1), nil
 }
 
-// quotedValue finds what the parser repeats of a value: a word that lacks its quotes may be a secret.
+// quotedValue matches values in the parser's message: a word without its quotes may be a secret.
 var quotedValue = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']{2,}'`)
 
 func tomlError(err error) *Error {
@@ -42,8 +42,7 @@ func tomlError(err error) *Error {
 	return &Error{Line: parse.Position.Line, Col: parse.Position.Col, Text: safetext.Line(words)}
 }
 
-// tomlNode joins a decoded value with the place it was found at. Line is that of what holds the value, for one that
-// the scan did not see.
+// tomlNode joins a decoded value with its position. line is the container's, for a value the scan did not see.
 func tomlNode(value any, at *keyPosition, line int) Node {
 	if at != nil && at.line > 0 {
 		line = at.line
@@ -107,7 +106,7 @@ func (s *keyPosition) elementAt(i int) *keyPosition {
 	return s.items[i]
 }
 
-// namesInOrder gives the names of values in the file's order, then those that the scan did not see.
+// namesInOrder returns the names of values in the file's order, then those that the scan did not see.
 func (s *keyPosition) namesInOrder(values map[string]any) []string {
 	names := make([]string, 0, len(values))
 	if s != nil {

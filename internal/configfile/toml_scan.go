@@ -34,7 +34,7 @@ type tomlKeyScanner struct {
 	err      *Error
 }
 
-// peek gives the next byte; 0 at the end.
+// peek returns the next byte; 0 at the end.
 func (s *tomlKeyScanner) peek() byte {
 	if s.at < len(s.data) {
 		return s.data[s.at]
@@ -135,7 +135,7 @@ func (s *tomlKeyScanner) readKey() []string {
 	return names
 }
 
-// childPosition gives the spot of a name, which stands where it was seen first.
+// childPosition returns the position of a name: where it was seen first.
 func (s *tomlKeyScanner) childPosition(in *keyPosition, name string, line int) *keyPosition {
 	at := in.children[name]
 	if at == nil {

@@ -39,8 +39,8 @@ func ParseYAML(data []byte) (Node, error) {
 	return n, nil
 }
 
-// tooDeepFlowLine gives the first line that opens more flow collections than any sound file does, 0 where none does:
-// the parser's time grows with the square of their depth.
+// tooDeepFlowLine returns the first line that opens more flow collections than a sound file does, 0 if none does: the
+// parser's time grows with the square of their depth.
 func tooDeepFlowLine(data []byte) int {
 	const most = 10 * MaxDepth // brackets may stand in texts too
 	line := 0
@@ -56,7 +56,7 @@ func tooDeepFlowLine(data []byte) int {
 	return 0
 }
 
-// yamlError takes the place out of the parser's words, and leaves out what it may quote.
+// yamlError removes the position and possible quotes of values from the parser's message.
 func yamlError(err error) *Error {
 	e := &Error{Text: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if _, scanned := fmt.Sscanf(e.Text, "line %d:", &e.Line); scanned == nil {
@@ -134,7 +134,7 @@ func (r *yamlReader) readMapping(v *yaml.Node, depth int) []Member {
 	return slices.Clip(own)
 }
 
-// scalarValue says what sort of value is written, and writes it as JSON would.
+// scalarValue returns the kind of a value, and the value as JSON would write it.
 func scalarValue(v *yaml.Node) (ValueKind, string) {
 	var value any
 	switch v.ShortTag() {

@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// A argument is one that a program was given: an option with what may be its value, or a word by itself.
+// An argument is one argument of a program: an option with its possible value, or a word by itself.
 type argument struct {
 	// option has its dashes, and no value: "-c", "--eval". It is empty for a word by itself, whose text is value.
 	option, value string
-	// index is where it stands among the arguments, joined says that value is part of the option's word, doubtful that
-	// a word by itself may be the value of the option before.
+	// index is the position among the arguments. joined is set if the value is part of the option's word, doubtful if a
+	// word by itself may be the value of the option before.
 	index              int
 	joined, maybeValue bool
 }
 
-// A optionGrammar is how a program reads its arguments, as far as it is known.
+// An optionGrammar describes how a program reads its arguments, as far as known.
 type optionGrammar struct {
 	// shortWithValue has the short options that take a value, which may be joined to them: the rest of their word.
 	shortWithValue string
@@ -25,9 +25,9 @@ type optionGrammar struct {
 	longFlags  []string
 }
 
-// parse takes arguments apart up to the first word by itself, with which what the program is to run begins: its
-// arguments are not the program's. Where nobody knows whether an option takes a value, the word behind it is read as
-// both, and reading goes on.
+// parse parses arguments up to the first word by itself, which begins the program to run: later arguments belong to
+// that program. If it is unknown whether an option takes a value, the word after it is read as both, and parsing
+// continues.
 func (g optionGrammar) parse(args []string) []argument {
 	var words []argument
 	open := false // the option before may want a value
@@ -95,8 +95,8 @@ func nextArg(args []string, i int) string {
 	return ""
 }
 
-// isOption says whether an option is one of those. One that ends in "…" is there too by any beginning of its name that
-// has at least three letters: some programs take those.
+// isOption reports whether an option is one of options. One that ends in "…" also matches any prefix of its name with
+// at least three letters: some programs accept those.
 func (w argument) isOption(options ...string) bool {
 	for _, o := range options {
 		if whole, ok := strings.CutSuffix(o, "…"); w.option == o || ok && len(w.option) >= len("--abc") &&

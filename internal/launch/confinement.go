@@ -13,11 +13,11 @@ import (
 const (
 	// ConfineAuto confines the program as far as the system lets us.
 	ConfineAuto = "auto"
-	// ConfineRequired does not start it with less than what the row asks for.
+	// ConfineRequired does not start the program with less than the row asks for.
 	ConfineRequired = "required"
 )
 
-// A Confinement is what a stdio server's program is kept to. The zero value keeps it to nothing.
+// A Confinement restricts a stdio server's program. The zero value restricts nothing.
 type Confinement struct {
 	// Level is ConfineAuto or ConfineRequired; empty is none.
 	Level string
@@ -28,8 +28,8 @@ type Confinement struct {
 	Offline bool
 }
 
-// ReadConfinement reads a level, or an object that says more and is required unless it says otherwise. A path from home
-// begins with "~/"; expand puts variables in. The error is about what must not be guessed at.
+// ReadConfinement reads a level, or an object, which is required unless it sets another level. A path from home begins
+// with "~/"; expand expands variables. The error is about members that must not be guessed.
 func ReadConfinement(v configfile.Node, home string, expand func(string) string) (c Confinement, err error) {
 	if v.Kind != configfile.Table {
 		c.Level, err = readConfineLevel(v)

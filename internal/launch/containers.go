@@ -49,7 +49,7 @@ func inspectContainerOption(name string, running bool, w argument) []Finding {
 	case w.isOption("--privileged") && w.joined && slices.Contains([]string{"false", "f", "0"}, value):
 		return nil
 	case w.isOption("--privileged"):
-		return yes(ExtraPrivileges, "gives the container all rights over the machine")
+		return yes(ExtraPrivileges, "grants the container all rights over the machine")
 	case strings.Contains(value, "docker.sock") || strings.Contains(value, "podman.sock") || strings.Contains(value,
 		"containerd.sock"):
 		return yes(HostFiles, "puts the engine's socket into the container: who has it is root of the machine")
@@ -63,7 +63,7 @@ func inspectContainerOption(name string, running bool, w argument) []Finding {
 		return nil
 	case w.isOption("--cap-add", "--device", "--device-cgroup-rule", "--security-opt", "--group-add", "--gpus",
 		"--runtime", "--cgroup-parent", "--annotation", "--sysctl", "--use-api-socket"):
-		return yes(ExtraPrivileges, "gives the container more rights than it has by itself")
+		return yes(ExtraPrivileges, "grants the container more rights than the default")
 	case !running && w.isOption("-H", "--host", "-c", "--context", "--config", "--url", "--connection"):
 		return yes(ExtraPrivileges, "has another engine run it")
 	case w.isOption("--env-file", "--label-file", "--secret"):
@@ -72,13 +72,13 @@ func inspectContainerOption(name string, running bool, w argument) []Finding {
 	return nil
 }
 
-// isHostMount says whether a volume is a path of the machine, and not one that the engine keeps by name.
+// isHostMount reports whether a volume is a path of the machine, and not one that the engine keeps by name.
 func isHostMount(value string) bool {
 	source, _, has := strings.Cut(value, ":")
 	return has && (strings.ContainsAny(source, `/\.~$`) || len(source) == 1) // "c:\x:/x"
 }
 
-// isBindMount says whether a mount is of a path of the machine: any but those of which it is said that they are not.
+// isBindMount reports whether a mount is of a path of the machine: any except those explicitly of another type.
 func isBindMount(value string) bool {
 	fields := strings.Split(value, ",")
 	volume := slices.Contains(fields, "type=volume") && !strings.Contains(value, "device=") &&

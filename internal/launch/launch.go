@@ -1,13 +1,13 @@
-// Package launch judges what a row would start, before anything is.
+// Package launch judges the risk of a command line before it is started.
 //
-// It promises that no variable reaches a server by which a program is made to load or run what its row does not name,
-// and that nobody approves a row without having been told what in it runs code of somebody else's choosing: code among
-// the arguments, packages that are downloaded, containers that reach the machine. What it says names programs, options
-// and variables, never their values, which may be secrets.
+// It guarantees that no variable reaches a server which makes a program load or run code that its row does not name. It
+// also guarantees that a person who approves a row is told about all code of others that it runs: code among the
+// arguments, downloaded packages, containers that reach the machine. Findings name programs, options and variables,
+// never their values, which may be secrets.
 //
-// It reads command lines as their programs do, as far as those can be known; where a word may be an option's value or
-// not it is judged as both. It is no boundary: a program that may be started may do what its user may, unless it is
-// confined. It starts nothing and looks at no file.
+// It reads command lines as their programs do, as far as that is known; a word that may or may not be an option's value
+// is judged as both. It is not a security boundary: a started program may do everything its user may, unless it is
+// confined. It starts nothing and reads no file.
 package launch
 
 import (
@@ -26,7 +26,7 @@ type Spec struct {
 	Args    []string
 	// Env has the row's own variables, in its order.
 	Env []EnvVariable
-	// IsOwnRow says that the row is that of the person who runs it: any command is theirs to name.
+	// IsOwnRow is set if the row belongs to the person who runs it: they may name any command.
 	IsOwnRow bool
 }
 
@@ -35,7 +35,7 @@ type EnvVariable struct{ Name, Value string }
 
 // A Finding is one thing that a person should know of a Launch before they let it run.
 type Finding struct {
-	// Code is one of the constants below: it stays what it is.
+	// Code is one of the constants below; they do not change.
 	Code string `json:"code"`
 	// Text is a sentence for people without its full stop. It has no value of the row in it.
 	Text string `json:"text"`
@@ -47,7 +47,7 @@ const (
 	CommandNotAllowed = "command-not-allowed"
 	// InlineCode is code that stands among the arguments, or is read from standard input.
 	InlineCode = "inline-code"
-	// LoadsCode is an option that has a program load or run something beside what it was started for.
+	// LoadsCode is an option that makes a program load or run code beside the program's own.
 	LoadsCode = "loads-code"
 	// RunsPackage is a package or an image that is downloaded and run: it is code execution.
 	RunsPackage = "runs-package"
@@ -65,8 +65,8 @@ const (
 	SteeringVariable = "steering-variable"
 )
 
-// Refusal says why no operating system can start this, or why nobody may; "" is for neither. It is said of every row,
-// whoever wrote it.
+// Refusal returns why no operating system can start this, or why it must not be started; "" if it may. It applies to
+// every row, whoever wrote it.
 func (l Spec) Refusal(dir string) string {
 	switch words := append([]string{l.Command, dir}, l.Args...); {
 	case slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "\x00") }):
@@ -98,14 +98,14 @@ func StartsDrawbridge(command string, args []string) bool {
 	return false
 }
 
-// usualPrograms gives the programs that servers are run with: those that may be started without a word about them.
+// usualPrograms returns the programs that servers are commonly run with: they may be started without a finding.
 func usualPrograms() []string {
 	return []string{"npx", "uvx", "node", "python", "python3", "docker", "deno", "bun", "mcpls"}
 }
 
-// IsAllowed says whether a program may be started for a row that is not its reader's own: one of the usual ones by its
-// bare name, or what allowed lists, a name or a path, which may have the signs of a glob. A path is never one of the
-// usual programs, whatever its last part is.
+// IsAllowed reports whether a program may be started for a row that is not its reader's own. It must be a usual one by
+// its bare name, or match an entry of allowed: a name or a path, which may be a glob. A path never counts as a usual
+// program.
 func IsAllowed(command string, allowed []string) bool {
 	return slices.Contains(usualPrograms(), programName(command, onWindows)) && !strings.ContainsAny(command, `/\`) ||
 		slices.ContainsFunc(allowed, func(a string) bool { return matchesAllowed(a, command) })
@@ -144,8 +144,8 @@ func programName(command string, loose bool) string {
 	return base
 }
 
-// Findings says what a person should know before they let this run: of the command whether it is one of the usual ones
-// or of allowed, then of the arguments and the variables, in their order. No two are the same.
+// Findings returns what a person should know before they let this run. The command comes first, if it is neither usual
+// nor in allowed, then the arguments and the variables in their order. Findings are distinct.
 func (l Spec) Findings(allowed []string) []Finding {
 	var all []Finding
 	if !l.IsOwnRow && !IsAllowed(l.Command, allowed) {

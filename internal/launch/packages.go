@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// packageRunnerFinding is the finding for what runs packages, whichever they are.
+// packageRunnerFinding returns the finding for a program that runs packages.
 func packageRunnerFinding(name string) Finding {
 	return Finding{RunsPackage, name +
 		": it downloads packages and runs their code with your rights (it is code execution, whatever a package is called)"}
@@ -37,7 +37,7 @@ func inspectPackageRunner(name string, args []string) []Finding {
 	}
 }
 
-// packageSubcommands gives the words before a package: "npm exec PACKAGE", "uv tool run PACKAGE".
+// packageSubcommands returns the words before a package: "npm exec PACKAGE", "uv tool run PACKAGE".
 func packageSubcommands(name string) []string {
 	switch name {
 	case "npm", "pnpm", "yarn":
@@ -91,8 +91,8 @@ var (
 
 func isAddress(s string) bool { return urlScheme.MatchString(s) || strings.HasPrefix(s, "data:") }
 
-// foreignSource says what a package is that does not come from the registry; "" is for one that does. The forms are
-// those of npm (hosted, git, remote, file, directory; an alias is what it stands for) and of PEP 508.
+// foreignSource returns the kind of a package that does not come from the registry; "" for one that does. The forms are
+// those of npm (hosted, git, remote, file, directory; an alias stands for its target) and of PEP 508.
 func foreignSource(spec string, python bool) string {
 	spec = strings.TrimSpace(spec)
 	if name, target, ok := strings.Cut(spec, "@"); ok && python && strings.TrimSpace(target) != "" {

@@ -18,8 +18,8 @@ var (
 	imageDigest        = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
 )
 
-// Unpinned says that what would be downloaded is not named by its version, where the package is known: of what comes
-// from elsewhere than the registry Findings tells.
+// Unpinned returns a finding for each download without a version, if the package is known. Findings reports packages
+// from elsewhere than the registry.
 func (l Spec) Unpinned() []Finding {
 	name := withoutVersion(programName(l.Command, true))
 	switch {
@@ -74,8 +74,8 @@ func unpinnedDenoFindings(args []string) []Finding {
 	return nil
 }
 
-// packageOf gives the package that a program runs: the value of one of the options that name it, else the first word
-// that is no subcommand. It is empty where nobody knows.
+// packageOf returns the package that a program runs: the value of one of the options that name it, else the first word
+// that is not a subcommand. It is empty if unknown.
 func packageOf(name string, args []string, options ...string) string {
 	for i, arg := range args {
 		for _, option := range options {
@@ -98,15 +98,14 @@ func packageOf(name string, args []string, options ...string) string {
 	return ""
 }
 
-// mayTakeNextWord says whether the word behind an option may be its value.
+// mayTakeNextWord reports whether the word after an option may be its value.
 func mayTakeNextWord(option string) bool {
 	known := []string{"--", "-y", "--yes", "-q", "--quiet", "--silent", "--no-install", "--prefer-offline",
 		"--prefer-online", "--offline", "--refresh", "--isolated", "--no-cache"}
 	return strings.HasPrefix(option, "-") && !strings.Contains(option, "=") && !slices.Contains(known, option)
 }
 
-// imageOf gives the image that a container is made of; empty where nobody knows. An option that may take the word
-// behind it does.
+// imageOf returns the image of a container; empty if unknown. An option that may take the word after it does.
 func imageOf(args []string) string {
 	at := slices.IndexFunc(args, func(a string) bool { return a == "run" || a == "create" })
 	if at < 0 {

@@ -50,12 +50,12 @@ func withoutVersion(name string) string {
 	return name
 }
 
-// newFinding names an option and where it stands, and never its value.
+// newFinding returns a finding for an option by its name and position, never by its value.
 func newFinding(code, name string, w argument, what string) Finding {
 	return Finding{code, fmt.Sprintf("%s %s: argument %d %s", name, safetext.Line(w.option), w.index+1, what)}
 }
 
-// isStdinArgument says whether a word names the standard input in the place of a file.
+// isStdinArgument reports whether a word stands for the standard input in the place of a file.
 func isStdinArgument(word string) bool {
 	return slices.Contains([]string{"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}, word)
 }
@@ -90,7 +90,7 @@ func inspectNode(name string, args []string) (all []Finding) {
 		case option.isOption("--run"):
 			all = append(all, newFinding(LoadsCode, name, w, "runs a script of the project's package.json"))
 		case strings.HasPrefix(option.option, "--inspect"):
-			all = append(all, newFinding(ExtraPrivileges, name, w, "lets whoever reaches its port run code in it"))
+			all = append(all, newFinding(ExtraPrivileges, name, w, "lets anyone who reaches its port run code in it"))
 		case w.option == "" && isStdinArgument(w.value):
 			all = append(all, stdinFinding(name))
 		}
@@ -164,7 +164,7 @@ func inspectDenoOption(w argument, seen bool) []Finding {
 		"-c", "--require"):
 		return []Finding{newFinding(LoadsCode, "deno", w, textLoadsMore)}
 	case strings.HasPrefix(w.option, "--inspect"):
-		return []Finding{newFinding(ExtraPrivileges, "deno", w, "lets whoever reaches its port run code in it")}
+		return []Finding{newFinding(ExtraPrivileges, "deno", w, "lets anyone who reaches its port run code in it")}
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func inspectBun(args []string) (all []Finding) {
 		case w.isOption("-r", "--preload", "--require", "--import", "--env-file", "-c", "--config"):
 			all = append(all, newFinding(LoadsCode, "bun", w, textLoadsMore))
 		case strings.HasPrefix(w.option, "--inspect"):
-			all = append(all, newFinding(ExtraPrivileges, "bun", w, "lets whoever reaches its port run code in it"))
+			all = append(all, newFinding(ExtraPrivileges, "bun", w, "lets anyone who reaches its port run code in it"))
 		case w.option == "" && (w.value == "exec" || w.value == "repl" || w.value == "-"):
 			all = append(all, Finding{InlineCode, "bun " + w.value + ": it runs what it is given as code"})
 		case w.option == "" && (w.value == "x" || w.value == "create" || w.value == "install" || w.value == "add"):
@@ -191,7 +191,7 @@ func inspectBun(args []string) (all []Finding) {
 	return all
 }
 
-// inspectShell finds "-c" in whatever company: a shell runs the text behind it, and so what it names.
+// inspectShell finds "-c", also combined with other flags: a shell runs the text after it.
 func inspectShell(name string, args []string) (all []Finding) {
 	if name == "busybox" && len(args) > 0 {
 		return inspectProgram(args[0], args[1:], maxWrapperDepth)
@@ -244,7 +244,7 @@ func inspectScript(name string, args []string) (all []Finding) {
 	return all
 }
 
-// wrapperPrograms gives programs that start the one that their arguments name.
+// wrapperPrograms returns programs that start the program named in their arguments.
 func wrapperPrograms() []string {
 	return []string{
 		"env", "nice", "nohup", "timeout", "setsid", "stdbuf", "time", "command", "exec", "xargs", "ionice", "chrt",
@@ -255,7 +255,7 @@ func wrapperPrograms() []string {
 	}
 }
 
-// dropQuote takes the quotes away that divide words in such a text.
+// dropQuote removes quotes that divide words in such a text.
 func dropQuote(c rune) rune {
 	if c == '"' || c == '\'' {
 		return ' '

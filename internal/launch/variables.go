@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// IsBlockedVariable says whether a variable is refused for every server, whoever wrote its row: it has a loader, a
-// shell or the runtime of a language load or run something that the row does not name. Windows takes no notice of case.
+// IsBlockedVariable reports whether a variable is refused for every server, whoever wrote its row: it makes a loader, a
+// shell or a language runtime load or run code that the row does not name. Windows ignores case.
 func IsBlockedVariable(name string) bool { return isBlockedName(name, onWindows) }
 
 func isBlockedName(name string, fold bool) bool {
@@ -22,8 +22,8 @@ func isBlockedName(name string, fold bool) bool {
 	return slices.ContainsFunc(loaderPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// loaderVariables gives variables that say what programs load when they start, or what they run in the course of it,
-// by their manuals: the linkers' and the C library's, the shells', the languages', git's.
+// loaderVariables returns variables that choose the code programs load at start or run later, by their manuals: the
+// linkers' and the C library's, the shells', the languages', git's.
 func loaderVariables() []string {
 	return []string{
 		"GCONV_PATH", "GETCONF_DIR", "LOCPATH", "NLSPATH", "HOSTALIASES", "RESOLV_HOST_CONF", "MALLOC_TRACE",
@@ -42,13 +42,13 @@ func loaderVariables() []string {
 	}
 }
 
-// loaderPrefixes gives how families of such variables begin.
+// loaderPrefixes returns the prefixes of families of such variables.
 func loaderPrefixes() []string {
 	return []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_CONFIG_", "GIT_TRACE"}
 }
 
-// harmlessPythonVariables gives the variables of Python that load nothing: they are about text, output and speed, and
-// rows have them.
+// harmlessPythonVariables returns the variables of Python that load nothing: they affect text, output and speed, and
+// rows use them.
 func harmlessPythonVariables() []string {
 	return []string{
 		"PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONLEGACYWINDOWSSTDIO",
@@ -60,8 +60,8 @@ func harmlessPythonVariables() []string {
 	}
 }
 
-// isSteeringVariable says whether a variable decides which programs or packages are found, or which way what a program
-// sends goes. A row may have such, since there are honest ones; who approves it is told.
+// isSteeringVariable reports whether a variable decides which programs or packages are found, or where requests go. A
+// row may have one, since there are honest uses; the approver is told.
 func isSteeringVariable(name string) bool {
 	name = strings.ToUpper(name) // programs take those for proxies in either case, and npm its own in any
 	switch {
@@ -85,7 +85,7 @@ func steeringVariables() []string {
 	}
 }
 
-// harmlessPrefixes gives variables of those families that only say how much is printed, or how patient a program is.
+// harmlessPrefixes returns variables of those families that only set verbosity or timeouts.
 func harmlessPrefixes() []string {
 	return []string{"NPM_CONFIG_LOGLEVEL", "NPM_CONFIG_UPDATE_NOTIFIER", "NPM_CONFIG_FUND", "NPM_CONFIG_AUDIT",
 		"UV_HTTP_TIMEOUT", "UV_NO_PROGRESS", "UV_LOG_CONTEXT", "PIP_DISABLE_PIP_VERSION_CHECK", "DENO_NO_UPDATE_CHECK"}

@@ -37,9 +37,9 @@ type commandRun struct {
 	err   error
 }
 
-// Value gives what a shell's command prints, without the blanks around it. Environ is its environment, as os.Environ
-// gives it; of two that want the same command at once, or later, the first one's counts. The error says why there is
-// no value: the command ended badly, printed nothing, or took too long.
+// Value returns the output of a shell command without surrounding blanks. environ is its environment, as os.Environ
+// returns it. Callers that want the same command, at once or later, share the first result. The error is why there is
+// no value: the command failed, printed nothing, or took too long.
 func (c *CommandRunner) Value(ctx context.Context, command string, environ []string) (string, error) {
 	c.mu.Lock()
 	r := c.runs[command]
@@ -100,7 +100,7 @@ func runShell(ctx context.Context, command string, environ []string) (string, er
 	return value, nil
 }
 
-// A limitedBuffer keeps what is written to it, up to maxValue bytes.
+// A limitedBuffer stores the data written to it, up to maxValue bytes.
 type limitedBuffer struct {
 	text     strings.Builder
 	exceeded bool

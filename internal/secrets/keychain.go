@@ -13,21 +13,21 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// A Keychain keeps short texts by name, for one user, out of the reach of who can read files. Get's error is
-// ErrNotFound where it answers and has none of that name, and so is Delete's; any other means that it cannot be had.
+// A Keychain stores short texts by name, for one user, out of reach of programs that can read files. Get and Delete
+// return ErrNotFound if the keychain answers and has no such name; any other error means that it is unavailable.
 type Keychain interface {
 	Get(name string) (string, error)
 	Set(name, value string) error
 	Delete(name string) error
 }
 
-// keychainService is under what the operating system's keychain has what is ours.
+// keychainService is the service name of our entries in the operating system's keychain.
 const keychainService = "drawbridge"
 
 // systemKeychain is the keychain of the operating system: Keychain, Credential Manager, or what answers for the Secret
 // Service.
 type systemKeychain struct {
-	// reachable says why there is none to be asked, without asking.
+	// reachable returns why no keychain can be asked, without asking it.
 	reachable func() error
 }
 
@@ -62,8 +62,8 @@ func asOurError(err error) error {
 	return err
 }
 
-// checkSessionBus says why there is no session bus to ask for the Secret Service. The library would start one, which
-// nobody would ever end.
+// checkSessionBus returns an error if there is no session bus for the Secret Service. The library would start one that
+// never ends.
 func checkSessionBus() error {
 	switch runtime.GOOS {
 	case "windows", "darwin":
@@ -90,14 +90,14 @@ const (
 	unavailablePause = time.Minute
 )
 
-// A guardedKeychain asks a keychain, and nobody waits for it longer than keychainTimeout. One that does not answer is
-// left alone: for unavailablePause, and for as long as a question is open. Its errors are ErrNotFound, or
-// ErrKeychainUnavailable with the reason.
+// A guardedKeychain asks a keychain and waits at most keychainTimeout. One that does not answer is not asked for
+// unavailablePause, and while a question is open. Its errors are ErrNotFound, or ErrKeychainUnavailable with the
+// reason.
 type guardedKeychain struct {
 	keychain Keychain
 
 	mu          sync.Mutex
-	unanswered  int // questions that nobody waits for any more
+	unanswered  int // questions without a waiting caller
 	pausedUntil time.Time
 	lastError   error
 }
@@ -117,7 +117,7 @@ func (g *guardedKeychain) set(name, value string) error {
 	return err
 }
 
-// checkAvailable says why a keychain cannot be had.
+// checkAvailable returns why the keychain is unavailable, or nil.
 func (g *guardedKeychain) checkAvailable() error {
 	if _, err := g.get("vault"); !errors.Is(err, ErrNotFound) {
 		return err
@@ -165,7 +165,7 @@ func (g *guardedKeychain) askWithTimeout(question func() (string, error)) (strin
 	return "", g.noteAvailability(fmt.Errorf("it took longer than %v", keychainTimeout))
 }
 
-// askRecovering puts a question to a library that takes what comes over the bus for what it should be.
+// askRecovering asks a library that may panic on unexpected messages from the bus.
 func askRecovering(question func() (string, error)) (a keychainAnswer) {
 	defer func() {
 		if recover() != nil {
@@ -176,7 +176,7 @@ func askRecovering(question func() (string, error)) (a keychainAnswer) {
 	return keychainAnswer{value, err}
 }
 
-// noteAvailability remembers whether the keychain answered, and gives the error as ours.
+// noteAvailability records whether the keychain answered, and returns the error as ours.
 func (g *guardedKeychain) noteAvailability(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,8 +13,8 @@ const (
 	maxKnownSecrets = 1000
 )
 
-// KnownSecrets are values that are secrets, for those who write texts down that may repeat one. They are in memory
-// only. The zero value has none; its methods may be called from several goroutines.
+// KnownSecrets are values known to be secret, for redaction of written texts. They are in memory only. The zero value
+// has none; its methods are safe for concurrent use.
 type KnownSecrets struct {
 	mu  sync.Mutex // held by who changes
 	all atomic.Pointer[[]string]
@@ -38,7 +38,7 @@ func (k *KnownSecrets) Note(values ...string) {
 	k.all.Store(&all)
 }
 
-// All gives the values. They are shared: the slice may not be changed.
+// All returns the values. They are shared: the slice must not be changed.
 func (k *KnownSecrets) All() []string {
 	if all := k.all.Load(); all != nil {
 		return *all
@@ -49,11 +49,11 @@ func (k *KnownSecrets) All() []string {
 // A secretNoter is a Keeper that wants to know what other references stood for.
 type secretNoter interface{ Note(values ...string) }
 
-// Known gives the values that are known to be secrets to those who share this vault: what references stood for, and
-// what else was noted.
+// Known returns the values known to be secret to all users of this vault: resolved references, and values added with
+// Note.
 func (v *Vault) Known() *KnownSecrets { return &v.known }
 
-// Note adds values to the vault's Known. A Resolver whose Keeper these are notes what it finds.
+// Note adds values to the vault's Known. A Resolver whose Keychain is a UserSecrets notes the values it finds.
 func (s UserSecrets) Note(values ...string) { s.vault.known.Note(values...) }
 
 var _ secretNoter = UserSecrets{}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A ReferenceKind says what a reference names.
+// A ReferenceKind is the kind of a reference's target.
 type ReferenceKind string
 
 // The kinds of references.
@@ -23,23 +23,23 @@ const (
 
 // A SecretGetter has what a person keeps under names: the keychain.
 type SecretGetter interface {
-	// Get gives what is kept under a name. The error, which has no secret in it, says why there is nothing.
+	// Get returns the value stored under a name. The error contains no secret.
 	Get(name string) ([]byte, error)
 }
 
 // A Resolver finds what references stand for. The zero value finds no Kept; its methods may be called from several
 // goroutines.
 type Resolver struct {
-	// Keychain is asked for each Kept reference each time; nil has nothing. Values of a vault note what all references
-	// stood for.
+	// Keychain resolves keychain references, on each use; nil has no values. The UserSecrets of a vault note the values
+	// of all references.
 	Keychain SecretGetter
 
 	commands CommandRunner
 }
 
-// Value gives what a reference stands for. Of a file that is what it holds without the line ends at its end, up to 1
-// MiB; of a command see CommandRunner.Value, which environ is for. A value is never empty. The error says why there is
-// none: it has the file's path or the name in it, and no value.
+// Value returns the value of a reference. For a file that is its content, up to 1 MiB, without trailing line ends; for
+// a command see CommandRunner.Value, which uses environ. A value is never empty. The error has the file's path or the
+// name in it, and no value.
 func (r *Resolver) Value(ctx context.Context, kind ReferenceKind, text string, environ []string) (string, error) {
 	value, err := r.resolve(ctx, kind, text, environ)
 	if n, ok := r.Keychain.(secretNoter); ok && err == nil {
@@ -94,7 +94,7 @@ func readSecretFile(path string) (string, error) {
 	return text, nil
 }
 
-// CheckFile says why a file cannot be read as a value, without reading it: the error names its path.
+// CheckFile returns why a file cannot be read as a value, without reading it: the error names its path.
 func CheckFile(path string) error {
 	f, err := openRegularFile(path)
 	if err != nil {

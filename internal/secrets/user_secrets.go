@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// userSecretPrefix is what the names of Values begin with in the vault.
+// userSecretPrefix is the prefix of the names of UserSecrets in the vault.
 const userSecretPrefix = "value/"
 
 // UserSecrets are the secrets of a vault that a person keeps there by a name of their own, and refers to in the
 // configuration.
 type UserSecrets struct{ vault *Vault }
 
-// UserSecrets gives the part of the vault that is the person's.
+// UserSecrets returns the person's part of the vault.
 func (v *Vault) UserSecrets() UserSecrets { return UserSecrets{v} }
 
-// Get gives the value of a name, as Vault.Get does. Where the vault has none it is looked for in the keychain itself,
-// under the service "drawbridge": a person may have put it there. The error does not repeat the name.
+// Get returns the value of a name, as Vault.Get does. If the vault has none, it looks in the keychain itself, under the
+// service "drawbridge": a person may have put it there. The error does not repeat the name.
 func (s UserSecrets) Get(name string) ([]byte, error) {
 	value, err := s.vault.getSecret(userSecretPrefix + name)
 	if !errors.Is(err, ErrNotFound) {
@@ -44,7 +44,7 @@ func (s UserSecrets) Put(name string, value []byte) error {
 // Delete takes a value away, as Vault.Delete does. What a person put into the keychain themselves stays there.
 func (s UserSecrets) Delete(name string) error { return s.vault.Delete(userSecretPrefix + name) }
 
-// List gives the entries of the vault that are values, by the person's names, as Vault.List does.
+// List returns the person's entries of the vault by the person's names, as Vault.List does.
 func (s UserSecrets) List() ([]SecretInfo, error) {
 	all, err := s.vault.List()
 	var values []SecretInfo

@@ -20,29 +20,29 @@ import (
 // maxSecret is the most bytes of a value that a vault keeps.
 const maxSecret = 64 << 10
 
-// ErrNotFound says that there is no secret of that name.
+// ErrNotFound means that no secret has that name.
 var ErrNotFound = errors.New("there is no such secret")
 
-// ErrKeychainUnavailable says that a secret is there and cannot be had now: the keychain that has its key is turned
-// off or does not answer.
+// ErrKeychainUnavailable means that a secret exists and cannot be read now: the keychain with its key is turned off or
+// does not answer.
 var ErrKeychainUnavailable = errors.New("the keychain is away")
 
-// A Vault keeps what is secret and has to outlive us: tokens, clients' secrets, values that a person took out of their
+// A Vault stores secrets that outlive the process: tokens, clients' secrets, values that a person moved out of their
 // configuration. Each has a name, such as "signin/github-1a2b3c4d".
 //
-// A value is a file of the vault's directory, sealed with age. The key that opens it is in the keychain of the
-// operating system, under the service "drawbridge", where there is one that answers; else it is in a file beside them,
-// which only the user may read. So a value may be of any size, a change of one is the change of one file, and the
-// keychain is asked once for as long as the process lives.
+// A value is a file of the vault's directory, sealed with age. Its key is in the keychain of the operating system,
+// under the service "drawbridge", if one answers. Else it is in a file beside the values, which only the user may read.
+// So a value may be of any size, a change of one value changes one file, and the keychain is asked once in the life of
+// the process.
 //
-// A Put that dies at any point leaves the old value or the new one. No error and no log line has a value in it. The
-// methods may be called from several goroutines, and processes.
+// A Put that dies at any point leaves the old value or the new one. Errors and log lines contain no value. The methods
+// are safe for concurrent use by goroutines and processes.
 type Vault struct {
 	dir string
 	log *slog.Logger
-	// unavailable says why there is no place for secrets.
+	// unavailable is the reason why secrets cannot be stored; nil if they can.
 	unavailable error
-	// keychain is nil where it is turned off.
+	// keychain is nil if it is turned off.
 	keychain *guardedKeychain
 	known    KnownSecrets
 
@@ -51,7 +51,7 @@ type Vault struct {
 	mu        sync.Mutex
 	keys      map[string]*age.X25519Identity
 	lockTurns map[string]chan struct{}
-	// warnedKeyInFile says that it was logged that the key lies in a file.
+	// warnedKeyInFile is set after the warning that the key lies in a file.
 	warnedKeyInFile bool
 }
 
@@ -65,7 +65,7 @@ type VaultOptions struct {
 	Logger *slog.Logger
 }
 
-// A KeyLocation says what keeps the key of a secret.
+// A KeyLocation is where the key of a secret is stored.
 type KeyLocation string
 
 // The places.
@@ -81,8 +81,8 @@ type SecretInfo struct {
 	Changed     time.Time   `json:"changed"`
 }
 
-// OpenVault gives the vault of a directory. Nothing is made before something is put or locked; then the directory gets
-// the mode 0700, and all files in it 0600. The error says that there is no such path.
+// OpenVault returns the vault of a directory. Nothing is created before the first Put or Lock; then the directory gets
+// the mode 0700, and all files in it 0600. The error is for a path that cannot exist.
 func OpenVault(dir string, o VaultOptions) (*Vault, error) {
 	if dir == "" {
 		return nil, errors.New("open the vault: no directory is named")
@@ -104,15 +104,14 @@ func OpenVault(dir string, o VaultOptions) (*Vault, error) {
 	return v, nil
 }
 
-// UnavailableVault gives a vault for where there is no place for one: it has no secret, and takes none, for the reason
-// given.
+// UnavailableVault returns a vault that has no secrets and accepts none, for the given reason.
 func UnavailableVault(why error) *Vault {
 	return &Vault{unavailable: why, log: slog.New(slog.DiscardHandler)}
 }
 
-// Get gives the value of a name. The error is ErrNotFound where there is none, or where its key is gone;
-// ErrKeychainUnavailable where the keychain has the key and does not answer; any other names the file that is damaged
-// or cannot be read.
+// Get returns the value of a name. The error is ErrNotFound if there is none, or if its key is gone. It is
+// ErrKeychainUnavailable if the keychain has the key and does not answer. Any other error names the file that is
+// damaged or cannot be read.
 func (v *Vault) Get(name string) ([]byte, error) {
 	value, err := v.getSecret(name)
 	if err != nil {
@@ -196,7 +195,7 @@ func (v *Vault) moveAsideDamaged(path, name string) error {
 	return os.Rename(path, path+".damaged")
 }
 
-// Delete takes a value away. The error is ErrNotFound where there is none.
+// Delete removes a value. The error is ErrNotFound if there is none.
 func (v *Vault) Delete(name string) error {
 	if err := v.deleteSecret(name); err != nil {
 		return fmt.Errorf("remove secret %q: %w", name, err)
@@ -228,9 +227,9 @@ func (v *Vault) deleteSecret(name string) error {
 	return syncDir(v.dir)
 }
 
-// Lock gives one of all goroutines and processes the right to do something about a name, and has the others wait. The
-// lock ends with its process, however that ends; unlock may be called more than once. It does not keep anybody from
-// Get or Put. The error is that of ctx, or says that the directory cannot be used.
+// Lock grants one of all goroutines and processes exclusive use of a name; the others wait. The lock ends with its
+// process, however that ends; unlock may be called more than once. Get and Put do not take the lock. The error is that
+// of ctx, or reports that the directory cannot be used.
 func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	if err = checkName(name); err == nil {
 		err = v.prepareDir()
@@ -244,8 +243,8 @@ func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error
 	return unlock, nil
 }
 
-// Stamp is a word that changes with each Put and Delete of the name, of whatever process; "" where there is no value.
-// It costs a look at the file's times.
+// Stamp returns a word that changes with each Put and Delete of the name by any process; "" if there is no value. It
+// only looks at the file's times.
 func (v *Vault) Stamp(name string) string {
 	if v.unavailable != nil {
 		return ""
@@ -257,8 +256,8 @@ func (v *Vault) Stamp(name string) string {
 	return strconv.FormatInt(info.ModTime().UnixNano(), 36) + "-" + strconv.FormatInt(info.Size(), 36)
 }
 
-// List gives all entries in the order of their names. They are good also where there is an error, which names the files
-// that cannot be read. The keychain is not asked.
+// List returns all entries in the order of their names. They are valid even with an error, which names the files that
+// cannot be read. The keychain is not asked.
 func (v *Vault) List() ([]SecretInfo, error) {
 	if v.unavailable != nil {
 		return nil, nil
@@ -289,7 +288,7 @@ func (v *Vault) List() ([]SecretInfo, error) {
 	return all, errors.Join(errs...)
 }
 
-// KeyLocation says what has the key of what is put from now on. It may ask the keychain.
+// KeyLocation returns where the key for the next Put is stored. It may ask the keychain.
 func (v *Vault) KeyLocation() KeyLocation {
 	if v.keychain == nil || v.keychain.checkAvailable() != nil {
 		return InFile
@@ -297,8 +296,8 @@ func (v *Vault) KeyLocation() KeyLocation {
 	return InKeychain
 }
 
-// DescribeProtection says in one sentence for people where secrets are put, and what protects them. It may ask the
-// keychain.
+// DescribeProtection describes in one sentence for people where secrets are stored, and how they are protected. It may
+// ask the keychain.
 func (v *Vault) DescribeProtection() string {
 	beside := "are sealed files in " + v.dir + " whose key lies beside them: who can read your files can read them"
 	switch {

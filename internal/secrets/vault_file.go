@@ -89,8 +89,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockFile takes the lock that a file of the vault stands for. Goroutines of one process stand in line before it, so
-// that one of them asks for the file.
+// lockFile locks a lock file of the vault. Goroutines of one process queue first, so that only one of them locks the
+// file.
 func (v *Vault) lockFile(ctx context.Context, file string) (unlock func(), err error) {
 	v.mu.Lock()
 	turn := v.lockTurns[file]
@@ -126,7 +126,7 @@ func (v *Vault) lockForWriting() (unlock func(), err error) {
 	return v.lockFile(ctx, writeLockFile)
 }
 
-// withoutPath is an error without the path that was said already.
+// withoutPath returns an error without the path, which the caller has already added.
 func withoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

@@ -19,7 +19,7 @@ const (
 	maxKey = 4 << 10
 )
 
-// keyForRecord gives the key that opens a record.
+// keyForRecord returns the key that opens a record.
 func (v *Vault) keyForRecord(rec secretRecord) (*age.X25519Identity, error) {
 	if rec.Place == InKeychain {
 		return v.keychainKeyFor(rec.Key)
@@ -34,7 +34,7 @@ func (v *Vault) keyForRecord(rec secretRecord) (*age.X25519Identity, error) {
 	return key, err
 }
 
-// keychainKeyFor gives the key whose public half is given.
+// keychainKeyFor returns the key with the given public half.
 func (v *Vault) keychainKeyFor(public string) (*age.X25519Identity, error) {
 	v.mu.Lock()
 	key := v.keys[public]
@@ -65,8 +65,8 @@ func (v *Vault) keychainKeyFor(public string) (*age.X25519Identity, error) {
 // keychainAccount is under which name the keychain has a key.
 func keychainAccount(public string) string { return "vault/" + public }
 
-// currentKeychainKey gives the key of the keychain for what is put from now on, a new one where there is none; nil
-// where no keychain answers.
+// currentKeychainKey returns the keychain's key for the next Put, a new one if there is none; nil if no keychain
+// answers.
 func (v *Vault) currentKeychainKey() *age.X25519Identity {
 	if v.keychain == nil {
 		return nil
@@ -86,7 +86,7 @@ func (v *Vault) currentKeychainKey() *age.X25519Identity {
 	return nil
 }
 
-// loadOrCreateKeychainKey is keychainKey, given what the public half is said to be. The error says why there is none.
+// loadOrCreateKeychainKey is currentKeychainKey for an expected public half. The error is why there is no key.
 func (v *Vault) loadOrCreateKeychainKey(public string) (*age.X25519Identity, error) {
 	if public != "" {
 		if key, err := v.keychainKeyFor(public); !errors.Is(err, ErrNotFound) {
@@ -102,7 +102,7 @@ func (v *Vault) loadOrCreateKeychainKey(public string) (*age.X25519Identity, err
 	}
 	defer unlock()
 	if now := v.publicKey(); now != public {
-		return v.keychainKeyFor(now) // somebody else has made it meanwhile
+		return v.keychainKeyFor(now) // another process has made it meanwhile
 	}
 	key, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -112,13 +112,13 @@ func (v *Vault) loadOrCreateKeychainKey(public string) (*age.X25519Identity, err
 	if err := v.keychain.set(keychainAccount(made), key.String()); err != nil {
 		return nil, err
 	}
-	if key, err = v.keychainKeyFor(made); err != nil { // it has it, and gives it back
+	if key, err = v.keychainKeyFor(made); err != nil { // it stores and returns it
 		return nil, err
 	}
 	return key, v.replaceFile(filepath.Join(v.dir, publicKeyFile), []byte(made+"\n"))
 }
 
-// publicKey is the public half of the key that the keychain is said to have; "" where nothing says so.
+// publicKey returns the recorded public half of the keychain's key; "" if there is no record.
 func (v *Vault) publicKey() string {
 	text, err := readPrivateFile(filepath.Join(v.dir, publicKeyFile))
 	if err != nil {
@@ -131,8 +131,7 @@ func (v *Vault) publicKey() string {
 	return key.String()
 }
 
-// fileKey gives the key of the file; make has one made where there is none, for which the caller holds the lock
-// writing.
+// fileKey returns the key of the file; make creates a missing one, for which the caller holds the write lock.
 func (v *Vault) fileKey(make bool) (*age.X25519Identity, error) {
 	path := filepath.Join(v.dir, keyFile)
 	text, err := readPrivateFile(path)

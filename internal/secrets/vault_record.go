@@ -28,7 +28,7 @@ const (
 	recordVersion = 1
 )
 
-// A secretRecord is what a file of the vault says: of which secret it is, which key opens it, and the sealed value.
+// A secretRecord is the content of a vault file: the secret's name, the key that opens it, and the sealed value.
 type secretRecord struct {
 	Version int         `json:"v"`
 	Name    string      `json:"name"`
@@ -50,7 +50,7 @@ func (e damagedError) Error() string { return e.path + " is damaged: " + e.why.E
 
 func damaged(path string, why error) error { return damagedError{path, why} }
 
-// checkName says why a name cannot be a secret's.
+// checkName returns why name cannot name a secret, or nil.
 func checkName(name string) error {
 	switch {
 	case name == "":
@@ -93,7 +93,7 @@ func (v *Vault) readRecord(path, name string) (secretRecord, error) {
 	return rec, nil
 }
 
-// parseRecord reads a record. Nothing of what it read is in its errors.
+// parseRecord reads a record. Its errors contain none of the data.
 func parseRecord(data []byte) (secretRecord, error) {
 	var rec secretRecord
 	if len(data) > maxRecord {
@@ -129,7 +129,7 @@ func parseRecord(data []byte) (secretRecord, error) {
 	return rec, nil
 }
 
-// encode is the record as it is written.
+// encode returns the record in its file format.
 func (r secretRecord) encode() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -154,7 +154,7 @@ func seal(name string, value []byte, place KeyLocation, to *age.X25519Recipient)
 	return secretRecord{Version: recordVersion, Name: name, Place: place, Key: to.String(), Sealed: b.Bytes()}, nil
 }
 
-// unseal gives the value of a record.
+// unseal returns the value of a record.
 func (r secretRecord) unseal(key *age.X25519Identity) ([]byte, error) {
 	reader, err := age.Decrypt(bytes.NewReader(r.Sealed), key)
 	if err != nil {
