@@ -73,7 +73,8 @@ func (a *callArguments) noteAs(guess bool, paths ...string) {
 	}
 }
 
-// object returns the arguments. The error is for those that two readers could read in two ways, or that are no object.
+// object returns the arguments. It fails for arguments that are not an object, or that two parsers could read
+// differently.
 func (a *callArguments) object() (jsonObject, error) {
 	if !a.read {
 		a.read = true
@@ -95,11 +96,11 @@ func argumentsInParams(params json.RawMessage) (jsonObject, error) {
 	case nil:
 		return nil, err
 	}
-	return nil, cmp.Or(err, errors.New("the arguments are no object"))
+	return nil, cmp.Or(err, errors.New("arguments must be a JSON object"))
 }
 
-// completionArguments returns the arguments of a completion: that which is to be completed, as far as it was written,
-// and those that were given before.
+// completionArguments returns the arguments of a completion request: the argument to complete, as far as it was typed,
+// and those given before.
 func completionArguments(params json.RawMessage) (jsonObject, error) {
 	context, err := readOneMember(params, "context")
 	if err != nil {
@@ -116,12 +117,12 @@ func completionArguments(params json.RawMessage) (jsonObject, error) {
 	all, ok := given.(jsonObject)
 	this, isObject := argument.(jsonObject)
 	if given != nil && !ok || argument != nil && !isObject {
-		return nil, errors.New("the arguments are no object")
+		return nil, errors.New("arguments must be a JSON object")
 	}
 	if name, ok := this.get("name"); ok {
 		text, ok := name.(string)
 		if !ok {
-			return nil, errors.New("the name of the argument is no text")
+			return nil, errors.New("the name of the argument must be a string")
 		}
 		value, _ := this.get("value")
 		all = append(slices.Clone(all), jsonMember{text, value})
@@ -449,7 +450,7 @@ func findArgument(in jsonObject, name string) (one foundArgument, listed []found
 		listed = append(listed, more...)
 	}
 	if times > 1 {
-		return foundArgument{}, nil, errors.New("an argument is there twice")
+		return foundArgument{}, nil, errors.New("an argument is repeated")
 	}
 	return one, listed, nil
 }

@@ -60,7 +60,7 @@ func newAllowedValues(raw []json.RawMessage) (out []allowedValue, err error) {
 		var v allowedValue
 		said, err := readOneMember(json.RawMessage(`{"v":`+string(r)+`}`), "v")
 		if err != nil {
-			return nil, errors.New("a value is no JSON")
+			return nil, errors.New("a value is not JSON")
 		}
 		switch x := said.(type) {
 		case string:

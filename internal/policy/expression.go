@@ -125,7 +125,7 @@ func (l *exprCompiler) compile(text string) (*celExpression, error) {
 	// What comes of "args.force" alone is known only when it is looked at: no boolean is an error then.
 	if kind := checked.GetType(checked.Expr().ID()); !kind.IsExactType(types.BoolType) &&
 		!kind.IsExactType(types.DynType) {
-		return nil, fmt.Errorf("when gives %s and must give bool", checker.FormatCELType(kind))
+		return nil, fmt.Errorf("when returns %s, must return bool", checker.FormatCELType(kind))
 	}
 	program, err := l.interp.NewInterpretable(checked,
 		interpreter.Optimize(), interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization))
@@ -239,8 +239,8 @@ func (e *celExpression) eval(vars map[string]any) (truth bool, err error) {
 		return bool(out), nil
 	case *types.Err:
 		if strings.HasPrefix(out.Error(), "no such key") {
-			return false, errors.New("when: it looks at something that is not there")
+			return false, errors.New("when: it reads a missing value")
 		}
 	}
-	return false, errors.New("when: the evaluation came to no boolean")
+	return false, errors.New("when: the result is not a boolean")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A jsonObject is one of JSON, whose names differ.
+// A jsonObject holds the members of a JSON object; their names differ.
 type jsonObject []jsonMember
 
 type jsonMember struct {
@@ -20,7 +20,7 @@ type jsonMember struct {
 // fewMembers is how many members an object has room for that has any.
 const fewMembers = 4
 
-// get returns what a name has, in whichever case it is written; false where there is no such name.
+// get returns the value of a name in any case; false if there is no such name.
 func (o jsonObject) get(name string) (any, bool) {
 	for i := range o {
 		if o[i].name == name {
@@ -35,8 +35,8 @@ func (o jsonObject) get(name string) (any, bool) {
 	return nil, false
 }
 
-// respellNames returns a value with the names in it as they are spelled here, where they are the same except for their
-// case: an expression takes them as it spells them. It says false where that changes nothing.
+// respellNames returns a copy of v with names spelled as in names where they differ in case only: an expression reads
+// them by its own spelling. changed is false if v needs no change.
 func respellNames(v any, names []string) (out any, changed bool) {
 	switch v := v.(type) {
 	case []any:
@@ -67,7 +67,7 @@ func respellNames(v any, names []string) (out any, changed bool) {
 	return v, false
 }
 
-// toMaps returns a value in which objects are maps, and what is neither list nor object is what leaf makes of it.
+// toMaps returns a copy of v in which objects are maps and every other scalar is the result of leaf.
 func toMaps(v any, leaf func(any) any) any {
 	switch v := v.(type) {
 	case []any:
@@ -86,13 +86,13 @@ func toMaps(v any, leaf func(any) any) any {
 	return leaf(v)
 }
 
-// toPlainMaps returns a value in which objects are maps.
+// toPlainMaps returns a copy of v in which objects are maps.
 func toPlainMaps(v any) any { return toMaps(v, func(v any) any { return v }) }
 
-// readObject reads an object. None at all is an empty one. Of its members only that with a name is kept, however it is
-// written; with no name all are. The rest is looked at all the same: an object in which a name stands twice is
-// refused, since whoever carries out the call might take the one that no rule looked at. Names that differ in case
-// only count as one, as they do to many readers.
+// readObject reads an object. Empty raw is an empty object. With a name in only, it keeps that member alone, in any
+// case; otherwise all members. The rest is checked all the same. An object that repeats a name is refused, since the
+// server might read the value that no rule looked at. Names that differ in case only count as repeated, as they do for
+// many parsers.
 func readObject(raw json.RawMessage, only string) (jsonObject, error) {
 	r := jsonReader{raw: raw, src: string(raw), onlyName: only}
 	all, err := r.readAll()
@@ -104,7 +104,7 @@ func readObject(raw json.RawMessage, only string) (jsonObject, error) {
 	return all, err
 }
 
-// readOneMember reads an object as readObject does, and gives the one member that is kept; nil where there is none.
+// readOneMember reads an object like readObject and returns the value of one member; nil if it is missing.
 func readOneMember(raw json.RawMessage, name string) (any, error) {
 	r := jsonReader{raw: raw, src: string(raw), onlyName: name}
 	if _, err := r.readAll(); err != nil {
@@ -114,10 +114,10 @@ func readOneMember(raw json.RawMessage, name string) (any, error) {
 }
 
 var (
-	errNotJSON           = errors.New("the arguments are no JSON")
-	errTooDeep           = errors.New("the arguments nest too deeply to be judged")
-	errDuplicateArgument = errors.New("an argument is there twice")
-	errNotUTF8           = errors.New("the arguments are no UTF-8")
+	errNotJSON           = errors.New("arguments are not valid JSON")
+	errTooDeep           = errors.New("arguments nest too deeply")
+	errDuplicateArgument = errors.New("an argument is repeated")
+	errNotUTF8           = errors.New("arguments are not UTF-8")
 )
 
 // A jsonReader builds values of JSON in one pass, and refuses repeated names. Package rawjson reads the tokens. Its
@@ -137,16 +137,16 @@ type jsonReader struct {
 	lenient bool
 }
 
-// readAll reads all that there is: one object, of which it gives nothing where one member is kept only.
+// readAll reads the whole text: one object. It returns nil if only one member is kept.
 func (r *jsonReader) readAll() (jsonObject, error) {
 	if r.src == "" || r.src == "null" {
 		return nil, nil
 	}
 	if len(r.src) > maxArguments {
-		return nil, errors.New("the arguments are too large to be judged")
+		return nil, errors.New("arguments are too large")
 	}
 	if r.nextNonBlank() != '{' {
-		return nil, r.firstError(errors.New("the arguments are no object"))
+		return nil, r.firstError(errors.New("arguments must be a JSON object"))
 	}
 	all, err := r.readObject(0, true)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *jsonReader) readAll() (jsonObject, error) {
 	return all, nil
 }
 
-// firstError is what is wrong with all that there is, where err is what was found first: it may be no UTF-8 further on.
+// firstError returns the error for the whole text, where err was found first: invalid UTF-8 may follow.
 func (r *jsonReader) firstError(err error) error {
 	if !utf8.ValidString(r.src) {
 		return errNotUTF8
@@ -174,7 +174,7 @@ func (r *jsonReader) nextNonBlank() byte {
 	return 0
 }
 
-// readValue reads a value, and gives it where it is to be kept.
+// readValue reads a value and returns it if keep is set.
 func (r *jsonReader) readValue(depth int, keep bool) (any, error) {
 	switch r.nextNonBlank() {
 	case '"':
@@ -260,7 +260,7 @@ func (r *jsonReader) readArray(depth int, keep bool) (list []any, err error) {
 	}
 }
 
-// readObject reads an object; it gives nil where none of it is kept, or one member only.
+// readObject reads an object. It returns nil if nothing is kept, or one member only.
 func (r *jsonReader) readObject(depth int, keep bool) (all jsonObject, err error) {
 	if depth >= maxDepth {
 		return nil, errTooDeep
@@ -339,8 +339,8 @@ func (r *jsonReader) readToken() (text string, plain bool, err error) {
 	return text, false, nil
 }
 
-// isPlainASCII reports whether a text has neither backslashes nor control characters, and is ASCII. It looks at eight
-// bytes at a time: of each the highest bit is set in the sum where it is too large, below a blank, or a backslash.
+// isPlainASCII reports whether text is ASCII without backslashes and control characters. It checks eight bytes at a
+// time: the highest bit of a byte is set in the sum if it is too large, below a blank, or a backslash.
 func isPlainASCII(text string) bool {
 	const each, highest = 0x0101010101010101, 0x8080808080808080
 	for ; len(text) >= 8; text = text[8:] {
@@ -358,7 +358,7 @@ func isPlainASCII(text string) bool {
 	return true
 }
 
-// tokenText returns what a token says. It may be plain without being called so.
+// tokenText returns the text of a token, decoding its escapes.
 func tokenText(token string, plain bool) (string, error) {
 	if plain || strings.IndexByte(token, '\\') < 0 {
 		return token, nil
@@ -374,14 +374,13 @@ func unescapeToken(token string) (string, error) {
 	return text, nil
 }
 
-// foldedTokenName returns the name that a token says as it is compared: of nearly all names those are the very bytes,
-// in letters of either case, see alike.
+// foldedTokenName returns the name of a token, folded for comparison.
 func foldedTokenName(token string) (string, error) {
 	text, err := tokenText(token, false)
 	return foldArgumentName(text), err
 }
 
-// equalNames reports whether two names are the same as foldArgumentName has them.
+// equalNames reports whether two names are equal after foldArgumentName.
 func equalNames(a, b string) bool {
 	return equalFoldASCII(a, b) || !(isASCII(a) && isASCII(b)) && foldArgumentName(a) == foldArgumentName(b)
 }
@@ -395,7 +394,7 @@ func isASCII(text string) bool {
 	return true
 }
 
-// equalFoldASCII reports whether two names are the same except for the case of letters of ASCII.
+// equalFoldASCII reports whether two names are equal except for the case of ASCII letters.
 func equalFoldASCII(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -415,14 +414,14 @@ func lowerASCII(c byte) byte {
 	return c
 }
 
-// nameSet are those of one object, as far as it was read: the first few, and where there are more all of them.
+// A nameSet holds the names of one object read so far: the first few in an array, and all in a map once there are more.
 type nameSet struct {
 	few  [8]string
 	n    int
 	many map[string]bool
 }
 
-// add takes a name in. It says false where it is there already.
+// add adds a name. It returns false if the name is there already.
 func (n *nameSet) add(name string) bool {
 	if n.many == nil {
 		for _, other := range n.few[:n.n] {

@@ -1,10 +1,10 @@
-// Package policy decides which caller may do what with which card, by rules that a person wrote.
+// Package policy decides which caller may use which tool, prompt or resource, by rules that a person wrote.
 //
-// It promises that the first rule that matches decides, whatever name a card was called by; that what a rule cannot
-// judge is denied: arguments that two readers could read in two ways, an expression that fails, looks at what is not
-// there, or costs too much; and that of a card it can be told beforehand whether a caller can ever be let in, so that
-// lists and calls say the same. It does no input or output, keeps nothing of a call between two decisions, and asks no
-// clock.
+// It guarantees three things. The first matching rule decides, whatever name a card was called by. A call that a rule
+// cannot judge is denied: arguments that are not valid JSON or repeat a name, and expressions that fail, read a missing
+// value or cost too much. A listing hides a card only if no call by that caller could ever be allowed.
+//
+// The package does no input or output, reads no clock and keeps nothing of a call between two decisions.
 package policy
 
 import (
@@ -28,7 +28,7 @@ const (
 // methodComplete is the MCP method that completes an argument of a prompt or a template.
 const methodComplete = "completion/complete"
 
-// DeniedMessage is all that a caller is told of a call that a rule denies.
+// DeniedMessage is the only text that a caller gets for a call that a rule denies.
 const DeniedMessage = "Tool call denied by policy"
 
 // The bounds of rules.
@@ -39,12 +39,12 @@ const (
 
 // A RuleError is a mistake in a rule.
 type RuleError struct {
-	// Position is where the rule is written, as the rule says; empty where the mistake is in all of them together.
+	// Position is where the rule is written; empty if the mistake concerns all rules together.
 	Position string
 	Err      error
 }
 
-// Error says where and what.
+// Error returns the position and the mistake.
 func (e *RuleError) Error() string {
 	if e.Position == "" {
 		return e.Err.Error()
@@ -55,9 +55,9 @@ func (e *RuleError) Error() string {
 // Unwrap returns the mistake.
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// A Policy is rules, checked. It may be asked from several goroutines.
+// A Policy is a checked set of rules. It is safe for concurrent use.
 type Policy struct {
-	// defaultDecision is what is decided where no rule does.
+	// defaultDecision applies where no rule matches.
 	defaultDecision Decision
 	rules           []*compiledRule
 	home            string
@@ -66,7 +66,7 @@ type Policy struct {
 	targets        targetCache
 }
 
-// New checks rules. The error is a *RuleError: of the first mistake.
+// New checks rules and returns their policy. The error is a *RuleError for the first mistake.
 func New(rules drawbridge.Rules) (*Policy, error) {
 	if len(rules.Rules) > MaxRules {
 		return nil, &RuleError{rules.Rules[MaxRules].At, fmt.Errorf("there are %d rules, and %d are the most",

@@ -94,12 +94,12 @@ func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 		"an argument twice": {
 			allow, []drawbridge.Rule{{Effect: deny, Args: is("branch", `"main"`)}},
 			call("git", "push", `{"branch":"dev","Branch":"main"}`),
-			Decision{Rule: 1, At: "file:1", Why: "rule 1 cannot be judged: an argument is there twice"},
+			Decision{Rule: 1, At: "file:1", Why: "rule 1 cannot be judged: an argument is repeated"},
 		},
 		"an expression looks at what is not there": {
 			allow, []drawbridge.Rule{{Effect: allow, When: `args.force == false`}}, call("git", "push", `{}`),
 			Decision{Rule: 1, At: "file:1",
-				Why: "rule 1 cannot be judged: when: it looks at something that is not there"},
+				Why: "rule 1 cannot be judged: when: it reads a missing value"},
 		},
 		"an expression costs too much": {
 			allow, []drawbridge.Rule{{Effect: deny, When: `args.l.all(a, args.l.all(b, args.l.all(c, a <= b + c)))`}},
@@ -250,7 +250,7 @@ func TestAnArgumentByTwoNamesCannotBeJudged(t *testing.T) {
 		for _, effect := range []drawbridge.Effect{allow, ask, deny} {
 			p := compiled(t, allow, drawbridge.Rule{Effect: effect, Args: is("o.force", `true`)})
 			if d := p.Decide(call("git", "x", arguments)); d.Effect != deny || !strings.Contains(d.Why,
-				"an argument is there twice") {
+				"an argument is repeated") {
 				t.Errorf("%s by a rule that says %s: %s (%s)", arguments, effect, d.Effect, d.Why)
 			}
 		}
@@ -419,8 +419,8 @@ func TestMistakes(t *testing.T) {
 			"f:1: args_match: the regular expression has more than 1024 bytes"},
 		{drawbridge.Rule{When: "args.x =="}, "f:1: when, character 10: Syntax error: mismatched input '<EOF>'"},
 		{drawbridge.Rule{When: "argz.x"}, "f:1: when, character 1: undeclared reference to 'argz'"},
-		{drawbridge.Rule{When: "1 + 1"}, "f:1: when gives int and must give bool"},
-		{drawbridge.Rule{When: "args"}, "f:1: when gives map(string, dyn) and must give bool"},
+		{drawbridge.Rule{When: "1 + 1"}, "f:1: when returns int, must return bool"},
+		{drawbridge.Rule{When: "args"}, "f:1: when returns map(string, dyn), must return bool"},
 		{drawbridge.Rule{Args: []drawbridge.Condition{{Name: "x"}}}, "f:1: args.x asks nothing"},
 		{drawbridge.Rule{Effect: 9}, "f:1: effect must be allow, ask or deny"},
 	} {
