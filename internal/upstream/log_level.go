@@ -140,7 +140,7 @@ func (f *Fleet) EndSession(session string) {
 	}
 }
 
-// lowerLogLevel lowers the level of a shared session to what callers still want. It does not wait.
+// lowerLogLevel lowers the level of a shared session to the most verbose one still wanted. It does not wait.
 func (e *managedServer) lowerLogLevel(s *session, level string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -57,7 +57,7 @@ func (e *managedServer) openExtra(ctx context.Context, k sessionKey, opener *dra
 		s, _, err := g.openLegacy(ctx)
 		return s, e.connectFault(ctx, err)
 	}
-	// A modern server needs no greeting: each request says who asks and how.
+	// A stateless server needs no handshake: each request carries client info and version.
 	s, err := g.connect(ctx)
 	if err == nil {
 		s.era, s.version = drawbridge.Modern, mcp.Version20260728
