@@ -232,7 +232,7 @@ func TestACallOfAServerThatDoesNotListFails(t *testing.T) {
 	g := open(t, c)
 	_, err := say(t, g, "s__put", `{}`)
 	f, ok := errors.AsType[*drawbridge.Fault](err)
-	if !ok || f.Code != drawbridge.Transient || !strings.Contains(err.Error(), "what it lists now is not known") ||
+	if !ok || f.Code != drawbridge.Transient || !strings.Contains(err.Error(), "list its tools") ||
 		s.calls() != 0 {
 		t.Errorf("%d calls reached the server, and this one says %v", s.calls(), err)
 	}

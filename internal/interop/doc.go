@@ -1,13 +1,13 @@
-// Package interop carries calls between callers and servers of different generations: what one of them asks in the
-// midst of a call reaches the other in words that it has.
+// Package interop translates calls between callers and servers of different protocol eras: server requests during a
+// call reach the caller in a form that its era has. It also edits the members of "_meta" that belong to one hop;
+// nothing else of params and results changes.
 //
 // A stateful caller is asked by requests while its call waits, however often a stateless server answers that it needs
-// input ([InRounds]). A stateless caller gets a result that asks for input, and comes back with answers and a handle,
-// while the call goes on at the stateful server ([Parking]).
+// input ([CallInRounds]). A stateless caller gets a result that asks for input and comes back with answers and a
+// handle, while the call goes on at the stateful server ([ParkedCalls]).
 //
-// It promises that every call ends: with its result, with its caller, with its server, or with its time. A handle is
-// good once, for one principal and one server. Nobody is asked for what they did not declare: a stateless caller
-// declares with each request anew. Of one call no more than 32 questions are open at once. What the server says
-// reaches the requests in the order it was said; what waits for the next of them is bounded, and what is too much for
-// that is dropped.
+// Every call ends: with its result, its caller, its server, or its time limit. A handle is good once, for one principal
+// and one server. Callers are asked only for what they declared; a stateless caller declares with each request. At most
+// 32 questions of one call are open at once. Notifications reach the requests in order; those that wait for the next
+// request are bounded, and later ones are dropped.
 package interop

@@ -17,29 +17,29 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// ElicitationRules say what servers may put before people. The zero value is for use.
+// ElicitationRules decide which questions servers may ask people. The zero value works.
 type ElicitationRules struct {
-	// Enabled lets servers ask whose rows do not say; nil lets them ask outside clients, and not through a model of
-	// our own.
+	// Enabled is the default for servers whose rows do not decide; nil allows external clients and refuses our own
+	// agents.
 	Enabled *bool
 	// Timeout is how long a form waits for a person; 0 is 2 minutes. Capacity is how many questions of one server wait
-	// for one person at once; 0 is 16. What is too much, or too late, is declined in the person's place.
+	// for one person at once; 0 is 16. Beyond either, the question is declined or cancelled.
 	Timeout  time.Duration
 	Capacity int
-	// Inspect gives a question of a server, an elicitation or a sampling, as the person or the model behind the caller
-	// may be shown it. Nil takes out of an elicitation what cannot be seen in it, and leaves a sampling as it is.
+	// Inspect returns a server's elicitation or sampling as the person or model may be shown it. If nil, invisible
+	// characters are removed from elicitations, and sampling stays as it is.
 	Inspect func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage
-	// NoSensitiveMarks has nobody told which fields sound like secrets.
+	// NoSensitiveMarks turns off the marking of fields that seem to ask for secrets.
 	NoSensitiveMarks bool
 }
 
-// Defaults of Rules.
+// Defaults of ElicitationRules.
 const (
 	defaultFormTimeout  = 2 * time.Minute
 	defaultFormCapacity = 16
 )
 
-// BlockReason says why a server may not ask the person behind a caller, and which setting would let it; empty where it
+// BlockReason returns why a server may not ask the person behind a caller, and which setting would allow it; "" if it
 // may.
 func (r ElicitationRules) BlockReason(row config.Server, caller drawbridge.Caller) string {
 	said := row.ElicitationEnabled
@@ -58,16 +58,16 @@ func (r ElicitationRules) BlockReason(row config.Server, caller drawbridge.Calle
 	return ""
 }
 
-// A ElicitationQueue passes the questions of one server on to people, as many at once as they may be. The zero value
-// is for use.
+// An ElicitationQueue passes the questions of one server to people, as many at once as the rules allow. The zero value
+// is empty.
 type ElicitationQueue struct {
 	mu   sync.Mutex
-	open map[string]int // by principal; none is 0
+	open map[string]int // by principal
 }
 
-// AskUser asks a caller, who is the principal's, what its server wants to know. A form that nobody has room or time
-// for is declined, or called off; so is a page that is no web page. Nobody here looks at answers, or visits pages. A
-// nil desk passes everything on.
+// AskUser sends a server's request to a caller and returns the answer. A form beyond the capacity is declined, one
+// beyond the timeout cancelled; a URL that is not a web page is declined. Answers are not inspected, and pages not
+// opened. A nil queue passes everything on.
 func (d *ElicitationQueue) AskUser(ctx context.Context, r ElicitationRules, principal string, peer drawbridge.Peer,
 	method string, params json.RawMessage) (json.RawMessage, error) {
 	if d == nil || method != mcp.MethodElicitation {
@@ -78,7 +78,7 @@ func (d *ElicitationQueue) AskUser(ctx context.Context, r ElicitationRules, prin
 	}
 	defer d.release(principal)
 	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if rawjson.GetString(params, "mode") != "url" { // who was sent to a page comes back when they are done there
+	if rawjson.GetString(params, "mode") != "url" { // a person on a web page takes as long as needed
 		bounded, cancel = context.WithTimeout(ctx, cmp.Or(r.Timeout, defaultFormTimeout))
 	}
 	defer cancel()
@@ -110,15 +110,15 @@ func (d *ElicitationQueue) release(principal string) {
 	}
 }
 
-// What we add to the "_meta" of an elicitation, beside MetaServer: the names of fields that sound like secrets, as a
-// list, and the origin of the page that a person is sent to.
+// Members that Drawbridge adds to the _meta of an elicitation, beside MetaServer: the names of fields that seem to ask
+// for secrets, as a list, and the origin of the page.
 const (
 	MetaSensitive = "drawbridge/sensitive"
 	MetaOrigin    = "drawbridge/origin"
 )
 
-// annotate gives an elicitation as a person may be shown it, and with what they should look at. Names and values of
-// fields stay as they are: answers refer to them.
+// annotate returns an elicitation as a person may be shown it, with marks. Names and values of fields stay as they are:
+// answers refer to them.
 func (r ElicitationRules) annotate(id drawbridge.ServerID, params json.RawMessage) json.RawMessage {
 	origin, names := elicitationOrigin(params), sensitiveFields(params)
 	if r.Inspect != nil {
@@ -135,7 +135,7 @@ func (r ElicitationRules) annotate(id drawbridge.ServerID, params json.RawMessag
 	return params
 }
 
-// stripInvisible gives an elicitation without what cannot be seen in its texts.
+// stripInvisible returns an elicitation without invisible characters in its texts.
 func stripInvisible(params json.RawMessage) json.RawMessage {
 	return rawjson.MapValues(params, func(m rawjson.Member) json.RawMessage {
 		switch {
@@ -165,7 +165,7 @@ func stripInvisibleInSchema(schema json.RawMessage) json.RawMessage {
 	})
 }
 
-// stripInvisibleText gives a JSON text without the characters that cannot be seen; an honest one to the byte.
+// stripInvisibleText returns a JSON string without invisible characters; a clean one stays byte for byte.
 func stripInvisibleText(value json.RawMessage) json.RawMessage {
 	text, ok := rawjson.DecodeString(value)
 	if !ok {
@@ -187,8 +187,8 @@ func stripInvisibleText(value json.RawMessage) json.RawMessage {
 	return rawjson.Quote(clean)
 }
 
-// isAmbiguous says whether two readers could take one of these members of an object for two things: it is there twice,
-// or another has a name that some read as its.
+// isAmbiguous reports whether two readers could read one of these members differently: it is repeated, or another
+// member has a similar name.
 func isAmbiguous(object json.RawMessage, names ...string) bool {
 	seen := make([]bool, len(names))
 	for m := range rawjson.Members(object) {
@@ -202,8 +202,8 @@ func isAmbiguous(object json.RawMessage, names ...string) bool {
 	return false
 }
 
-// elicitationURL gives the address that an elicitation sends a person to. Whether there is a mode of that name some
-// clients do not ask.
+// elicitationURL returns the address that an elicitation sends a person to. Some clients do not check the mode, so any
+// url counts.
 func elicitationURL(params json.RawMessage) (address *url.URL, byURL bool) {
 	if rawjson.GetString(params, "mode") != "url" && rawjson.Get(params, "url") == nil {
 		return nil, false
@@ -215,15 +215,15 @@ func elicitationURL(params json.RawMessage) (address *url.URL, byURL bool) {
 	return address, true
 }
 
-// hasUnsafeURL says whether an elicitation sends a person to what is no page of the web: a file, a script, another
-// program; or may send them there, by how some read it.
+// hasUnsafeURL reports whether an elicitation sends a person, by any reading, to something that is not a web page: a
+// file, a script, another program.
 func hasUnsafeURL(params json.RawMessage) bool {
 	address, byURL := elicitationURL(params)
 	return isAmbiguous(params, "mode", "url", "message", "requestedSchema") || byURL && webHost(address) == ""
 }
 
-// webHost gives the host of a page of the web in ASCII, with its port; "" for any other address, and for a host that a
-// person can not see as it is.
+// webHost returns the host of a web page in ASCII, with its port. It returns "" for any other address, and for a host
+// that looks different from what it is.
 func webHost(address *url.URL) string {
 	if address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
 		return ""
@@ -242,8 +242,7 @@ func webHost(address *url.URL) string {
 	return host
 }
 
-// elicitationOrigin is where that page is, without what stands before an "@" to look like it, and in letters of which
-// none looks like another.
+// elicitationOrigin returns the origin of the page, without user info and in unambiguous letters; "" for none.
 func elicitationOrigin(params json.RawMessage) string {
 	if address, byURL := elicitationURL(params); byURL && !hasUnsafeURL(params) {
 		return address.Scheme + "://" + webHost(address)
@@ -251,7 +250,7 @@ func elicitationOrigin(params json.RawMessage) string {
 	return ""
 }
 
-// ErrorForServer is the error by which a server hears that its question has no answer.
+// ErrorForServer returns the JSON-RPC error that tells a server why its request has no answer.
 func ErrorForServer(err error) json.RawMessage {
 	f := drawbridge.AsFault(err)
 	if f.Raw != nil {

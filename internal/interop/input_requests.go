@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// MayNeedInput says whether a result, or a task, of the modern generation asks for input, to any who read it. The
-// search for the word is much cheaper than reading a large result.
+// MayNeedInput reports whether any reader could take a stateless result or task to ask for input. Searching for the
+// word first is much cheaper than reading a large result.
 func MayNeedInput(result json.RawMessage) bool {
 	if !rawjson.MayContain(result, inputRequired) {
 		return false
@@ -29,7 +29,7 @@ func MayNeedInput(result json.RawMessage) bool {
 
 const inputRequired = "input_required"
 
-// PrepareInputRequests gives a result that asks for input with its questions as the rules let them be shown, see
+// PrepareInputRequests returns a result that asks for input with its questions as the rules allow, see
 // [ElicitationRules.PrepareRequest].
 func (r ElicitationRules) PrepareInputRequests(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 	if !MayNeedInput(result) {
@@ -50,8 +50,8 @@ func (r ElicitationRules) PrepareInputRequests(id drawbridge.ServerID, result js
 	return rawjson.Apply(result, rawjson.Put(named, "inputRequests"))
 }
 
-// UndeclaredRequest gives the method of a question, in a result that asks for input, which the caller did not declare
-// to answer; false where there is none. What can be read in two ways nobody declared.
+// UndeclaredRequest returns the method of a question, in a result that asks for input, that the caller did not declare
+// to answer; false if there is none. An ambiguous question counts as undeclared.
 func UndeclaredRequest(client, server, result json.RawMessage) (method string, found bool) {
 	if isAmbiguous(result, "resultType", "status", "inputRequests") {
 		return "a question that can be read in two ways", true

@@ -9,23 +9,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// hopMetaKeys are the members of _meta that say how a caller and we talk. A server hears how we and it talk.
+// hopMetaKeys are the members of _meta that describe one hop. They are replaced between caller and server.
 var hopMetaKeys = []string{
 	mcp.MetaProtocolVersion, mcp.MetaClientInfo, mcp.MetaClientCapabilities, mcp.MetaServerInfo, mcp.MetaSubscriptionID,
 }
 
-// A RequestMeta is what a request of the modern generation says of us.
+// A RequestMeta is what a stateless request declares about us.
 type RequestMeta struct {
-	// Version is the protocol's, Client a JSON object: an Implementation.
+	// Version is the protocol version; ClientInfo is a JSON object, an Implementation.
 	Version, ClientInfo string
 	// Capabilities is a JSON object; empty counts as {}.
 	Capabilities json.RawMessage
-	// LogLevel is the log level wanted, where the request itself names none; empty for none.
+	// LogLevel is the log level to request if the request itself names none; "" for none.
 	LogLevel string
 }
 
-// ToModernParams gives the params of a request as they go to a server of the modern generation: what _meta said of the
-// caller's hop is replaced by ours, everything else stays.
+// ToModernParams returns the params of a request for a stateless server: the caller's hop members of _meta are replaced
+// by ours in one edit, everything else stays.
 func ToModernParams(params json.RawMessage, h RequestMeta) json.RawMessage {
 	meta := mcp.MetaOf(params)
 	out := make([]byte, 0, len(meta)+len(h.ClientInfo)+len(h.Capabilities)+256)
@@ -56,7 +56,7 @@ func ToModernParams(params json.RawMessage, h RequestMeta) json.RawMessage {
 	return rawjson.Apply(params, rawjson.Put(append(out, '}'), "_meta"))
 }
 
-// isHopMember says whether a member of _meta belongs to one hop.
+// isHopMember reports whether a member of _meta belongs to one hop.
 func isHopMember(m rawjson.Member) bool {
 	for _, key := range hopMetaKeys {
 		if m.HasName(key) {
@@ -66,8 +66,8 @@ func isHopMember(m rawjson.Member) bool {
 	return false
 }
 
-// ToLegacyParams gives the params of a request as they go to a server of the legacy generation: without what only the
-// modern one says in _meta.
+// ToLegacyParams returns the params of a request for a stateful server, without the members of _meta that only
+// stateless requests have.
 func ToLegacyParams(params json.RawMessage) json.RawMessage {
 	if !bytes.Contains(params, []byte("io.modelcontextprotocol")) {
 		return params
@@ -79,11 +79,11 @@ func ToLegacyParams(params json.RawMessage) json.RawMessage {
 	return rawjson.Apply(params, append(edits, rawjson.Drop("_meta", mcp.MetaLogLevel))...)
 }
 
-// ownMetaPrefix begins the names of members that only we may say: what kept a call from its server, say.
+// ownMetaPrefix begins the names of members that only Drawbridge may set, such as the reason of a fault.
 const ownMetaPrefix = "drawbridge/"
 
-// CleanServerResult gives a result without the server's name for itself, since towards the caller the server is we,
-// and without what only we say: a server can not make a fault look as if it were ours.
+// CleanServerResult returns a result without the server's name for itself, since towards the caller we are the server.
+// It also drops our own members: a server cannot fake a fault of ours.
 func CleanServerResult(result json.RawMessage) json.RawMessage {
 	// Searched without the key's slash, which some encoders escape.
 	if !rawjson.MayContain(result, "serverInfo") && !rawjson.MayContain(result, "drawbridge") {
@@ -113,7 +113,7 @@ func CleanServerResult(result json.RawMessage) json.RawMessage {
 	return dropEmptyMeta(rawjson.Apply(result, edits...))
 }
 
-// StripRelatedTask gives an object without what says which task it belongs to.
+// StripRelatedTask returns an object without its related-task member.
 func StripRelatedTask(object json.RawMessage) json.RawMessage {
 	if !rawjson.MayContain(object, "related-task") {
 		return object
@@ -121,12 +121,12 @@ func StripRelatedTask(object json.RawMessage) json.RawMessage {
 	return withoutMetaMember(object, mcp.MetaRelatedTask)
 }
 
-// withoutMetaMember gives an object without a member of its _meta, and without _meta where that was all.
+// withoutMetaMember returns an object without a member of its _meta, and without an empty _meta.
 func withoutMetaMember(object json.RawMessage, name string) json.RawMessage {
 	return dropEmptyMeta(rawjson.Apply(object, rawjson.Drop("_meta", name)))
 }
 
-// dropEmptyMeta gives an object without a _meta that is empty.
+// dropEmptyMeta returns an object without an empty _meta.
 func dropEmptyMeta(object json.RawMessage) json.RawMessage {
 	for range rawjson.Members(mcp.MetaOf(object)) {
 		return object
@@ -134,22 +134,21 @@ func dropEmptyMeta(object json.RawMessage) json.RawMessage {
 	return rawjson.Apply(object, rawjson.Drop("_meta"))
 }
 
-// ClientInfo is who we are towards servers.
+// ClientInfo returns how Drawbridge identifies itself to servers.
 func ClientInfo(version string) string {
 	return `{"name":"drawbridge","title":"Drawbridge","version":` + string(rawjson.Quote(version)) + `}`
 }
 
-// A Root is a directory that servers are told of: a file URI, and a name for people, which may be empty.
+// A Root is a directory that servers learn of: a file URI, and a name for people, which may be empty.
 type Root struct{ URI, Name string }
 
-// AnswersRootsForClient reports whether roots are ours to tell for a client with these capabilities: it has none, and
-// we have some.
+// AnswersRootsForClient reports whether Drawbridge answers roots/list for a client with these capabilities: the client
+// has no roots, and there are some of ours.
 func AnswersRootsForClient(capabilities json.RawMessage, roots []Root) bool {
 	return len(roots) > 0 && !mcp.DeclaresAny(capabilities, "roots")
 }
 
-// WithRoots is what a server hears that a client can do: what the client says, and that it has roots where they are
-// ours to tell.
+// WithRoots returns a client's capabilities, with roots added if Drawbridge answers for them.
 func WithRoots(capabilities json.RawMessage, roots []Root) json.RawMessage {
 	if len(capabilities) == 0 {
 		capabilities = json.RawMessage("{}")
@@ -160,7 +159,7 @@ func WithRoots(capabilities json.RawMessage, roots []Root) json.RawMessage {
 	return rawjson.Apply(capabilities, rawjson.Put(json.RawMessage("{}"), "roots"))
 }
 
-// RootsResult is the answer to roots/list.
+// RootsResult returns the result of roots/list.
 func RootsResult(roots []Root) json.RawMessage {
 	out := []byte(`{"roots":[`)
 	for i, root := range roots {

@@ -11,13 +11,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// What may wait for the next request of a talk, or for a slow one: so many notifications, with so many bytes together.
+// Bounds of the notifications that wait for the next request of a call, or for a slow one.
 const (
 	maxBufferedNotifications = 256
 	maxBufferedBytes         = 256 << 10
 )
 
-// A bufferedNotification is something that the server said.
+// A bufferedNotification is a notification of the server.
 type bufferedNotification struct {
 	method string
 	params json.RawMessage
@@ -25,11 +25,11 @@ type bufferedNotification struct {
 
 func (n bufferedNotification) size() int { return len(n.method) + len(n.params) }
 
-// A notificationBuffer is what was said and not yet delivered, in its order. Its talk's mu guards it.
+// A notificationBuffer holds undelivered notifications in order. The mu of its call guards it.
 type notificationBuffer struct {
 	notes []bufferedNotification
 	bytes int
-	// roomSignal is closed, and another takes its place, when there is room again or nobody listens any more.
+	// roomSignal is closed and replaced when there is room, or the listening request ends.
 	roomSignal chan struct{}
 }
 
@@ -53,8 +53,8 @@ func (b *notificationBuffer) wakeWaiters() {
 	b.roomSignal = make(chan struct{})
 }
 
-// Notify takes what the server says in the course of the call. It waits for a request that listens to make room; where
-// none does, what is too much is dropped. The error says that the call, or ctx, has ended.
+// Notify queues a notification of the server. It waits for room if a request listens; otherwise a notification beyond
+// the bound is dropped. The error is for the end of the call, or ctx's.
 func (t *statelessCall) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	n := bufferedNotification{method, params}
 	t.mu.Lock()
@@ -76,7 +76,7 @@ func (t *statelessCall) Notify(ctx context.Context, method string, params json.R
 	return nil
 }
 
-// waitUnlocked waits for moved without mu, which it needs before and after.
+// waitUnlocked waits for moved without mu, which is held before and after.
 func (t *statelessCall) waitUnlocked(ctx context.Context, moved <-chan struct{}) error {
 	t.mu.Unlock()
 	defer t.mu.Lock()
@@ -90,16 +90,16 @@ func (t *statelessCall) waitUnlocked(ctx context.Context, moved <-chan struct{})
 	}
 }
 
-// bufferNotification has a note wait for the next request, if that may want it and there is room. It needs mu.
+// bufferNotification keeps a notification for the next request, if that may want it and there is room. It needs mu.
 func (t *statelessCall) bufferNotification(n bufferedNotification) {
 	if n.method == mcp.NoteMessage && !t.logs || !t.buffered.fits(n) {
 		return
 	}
-	n.params = bytes.Clone(n.params) // which may be a small part of a large message
+	n.params = bytes.Clone(n.params) // it may be a small part of a large message
 	t.buffered.add(n)
 }
 
-// detachPeer has the talk speak to nobody. What was not delivered waits for the next request.
+// detachPeer ends the delivery to the current request. Undelivered notifications wait for the next one.
 func (t *statelessCall) detachPeer() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,8 +112,8 @@ func (t *statelessCall) detachPeer() {
 	t.buffered.wakeWaiters()
 }
 
-// deliverNotifications tells the request that waits what has been said. Only that request calls it, so that everything
-// is told in its order, and only as much as there is when it begins, so that it ends.
+// deliverNotifications delivers the queued notifications to the waiting request. Only that request calls it, which
+// keeps the order. It delivers only those present at its start, so that it ends.
 func (t *statelessCall) deliverNotifications(ctx context.Context) {
 	t.mu.Lock()
 	peer, token, count := t.peer, t.token, len(t.buffered.notes)
@@ -133,7 +133,7 @@ func (t *statelessCall) deliverNotifications(ctx context.Context) {
 	}
 }
 
-// sendNotification tells a request of a note: of progress if it gave a token, and under that.
+// sendNotification sends a notification to a peer: progress only with a token, and under that token.
 func sendNotification(ctx context.Context, peer drawbridge.Peer, token json.RawMessage, n bufferedNotification) error {
 	if n.method == mcp.NoteProgress {
 		if token == nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// MaxParkedCalls is how many talks of one principal may be parked at once where nobody says otherwise.
+// MaxParkedCalls is the default number of calls of one principal that may be parked at once.
 const MaxParkedCalls = 256
 
-// NewParkedCalls makes an empty Parking: for so long a talk waits at most, and so many of one principal may.
+// NewParkedCalls returns an empty ParkedCalls: a call waits for at most wait, and at most most calls of one principal
+// are parked.
 func NewParkedCalls(wait time.Duration, most int) *ParkedCalls {
 	return &ParkedCalls{timeout: wait, maxPerPrincipal: most, byHandle: map[string]*parkedCall{},
 		perPrincipal: map[string]int{}}
 }
 
-// handlePrefix begins a requestState that names a parked talk. The rest of it nobody can guess.
+// handlePrefix begins a requestState that names a parked call. The rest is random.
 const handlePrefix = "drawbridge/parked:"
 
-// ParkedCalls keeps the talks that wait for their callers, each under a handle that is good once. The zero value is no
-// use: see NewParkedCalls.
+// ParkedCalls keeps calls that wait for their callers, each under a handle that is good once. Use NewParkedCalls.
 type ParkedCalls struct {
 	timeout         time.Duration
 	maxPerPrincipal int
@@ -38,13 +38,13 @@ type ParkedCalls struct {
 	perPrincipal map[string]int // by principal
 }
 
-// A parkedCall is a talk with the timer that ends it.
+// A parkedCall is a call with the timer that ends it.
 type parkedCall struct {
 	*statelessCall
 	timer *time.Timer
 }
 
-// ParkedCallHandle gives the handle in the params of a call, if it has one.
+// ParkedCallHandle returns the handle in the params of a call, if any.
 func ParkedCallHandle(params json.RawMessage) (handle string, ok bool) {
 	// Searched without the slash, which some encoders escape; nearly no call has one, and the search is cheaper than
 	// reading.
@@ -58,8 +58,8 @@ func ParkedCallHandle(params json.RawMessage) (handle string, ok bool) {
 	return state, true
 }
 
-// park keeps a talk until its caller comes back, and gives the result that says how. It says false where the caller has
-// too many parked already.
+// park keeps a call until its caller comes back, and returns the result with the handle. It returns false if the caller
+// has too many parked calls.
 func (p *ParkedCalls) park(t *statelessCall) (drawbridge.Result, bool) {
 	handle := handlePrefix + rand.Text()
 	p.mu.Lock()
@@ -72,7 +72,7 @@ func (p *ParkedCalls) park(t *statelessCall) (drawbridge.Result, bool) {
 	return t.inputRequiredResult(handle), true
 }
 
-// remove takes a talk out; nil where there is none of this handle. It needs mu.
+// remove takes out the call of a handle; nil if there is none. It needs mu.
 func (p *ParkedCalls) remove(handle string) *statelessCall {
 	s := p.byHandle[handle]
 	if s == nil {
@@ -86,7 +86,7 @@ func (p *ParkedCalls) remove(handle string) *statelessCall {
 	return s.statelessCall
 }
 
-// expire ends a talk whose caller did not come back.
+// expire ends a call whose caller did not come back.
 func (p *ParkedCalls) expire(handle string) {
 	p.mu.Lock()
 	t := p.remove(handle)
@@ -96,7 +96,7 @@ func (p *ParkedCalls) expire(handle string) {
 	}
 }
 
-// Close ends every talk and takes no more.
+// Close ends every parked call; later calls are refused.
 func (p *ParkedCalls) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,17 +106,17 @@ func (p *ParkedCalls) Close() {
 	}
 }
 
-// Len says how many talks are parked.
+// Len returns the number of parked calls.
 func (p *ParkedCalls) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.byHandle)
 }
 
-var errParkingClosed = errors.New("the end has come")
+var errParkingClosed = errors.New("shutting down")
 
-// ResumeCall goes on with a parked talk, as Begin does. The error is a *drawbridge.Fault InvalidInput for a handle
-// that is not parked, or not for this server and principal, and for answers that are none.
+// ResumeCall resumes a parked call, with results as for BeginCall. The error is a *drawbridge.Fault InvalidInput for a
+// handle that is not parked, or not for this server and principal, and for malformed answers.
 func (p *ParkedCalls) ResumeCall(ctx context.Context, server drawbridge.ServerID, step, handle string,
 	call drawbridge.Call) (drawbridge.Result, error) {
 	t, err := p.takeParked(server, handle, call)
@@ -130,7 +130,8 @@ func (p *ParkedCalls) ResumeCall(ctx context.Context, server drawbridge.ServerID
 
 var errNotParked = errors.New("requestState: no call waits for it: it was used before, or the call has ended")
 
-// takeParked takes a talk out for whoever has the right to it, and gives it the answers and the ear of their request.
+// takeParked takes out a call for a caller with the right to it, and hands it the answers and the Peer of their
+// request.
 func (p *ParkedCalls) takeParked(server drawbridge.ServerID, handle string, call drawbridge.Call) (
 	*statelessCall, error) {
 	p.mu.Lock()

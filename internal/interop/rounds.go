@@ -19,17 +19,15 @@ const (
 	maxRounds = 16
 	// maxOpenQuestions is how many questions of one call may be open at once: a person answers them.
 	maxOpenQuestions = 32
-	// The pauses before a call is repeated for a server that asks nothing, but wants to be called again, double from
-	// the first to the last.
+	// Pauses before a call is repeated for a server that asks nothing double from minRoundPause to maxRoundPause.
 	minRoundPause = 50 * time.Millisecond
 	maxRoundPause = 2 * time.Second
 )
 
-// CallInRounds goes on with the call of a stateful caller that a server of the stateless generation answered with a
-// result that needs input: the caller is asked by its Peer, and the server called again with the answers, until it has
-// enough, for no longer than the line's Limit and no more than 16 times, with no more than 32 questions each time. The
-// error is the line's own, or a *drawbridge.Fault: the caller's refusal, or why a question or its answer went no
-// further.
+// CallInRounds continues a stateful caller's call that a stateless server answered with a result that needs input. It
+// asks the caller by its Peer and repeats the call with the answers until the server has enough. That takes at most the
+// Limit of line and 16 rounds of 32 questions. The error is the one of line.Call, or a *drawbridge.Fault: the caller's
+// refusal, or why a question or answer was not passed on.
 func CallInRounds(ctx context.Context, line CallEnv, call drawbridge.Call, result drawbridge.Result) (
 	drawbridge.Result, error) {
 	bounded, cancel := context.WithTimeout(ctx, line.Limit)
@@ -61,7 +59,7 @@ func CallInRounds(ctx context.Context, line CallEnv, call drawbridge.Call, resul
 	}
 }
 
-// roundsFault is why the questions of a call came to nothing.
+// roundsFault returns the fault for a call whose rounds failed.
 func (l CallEnv) roundsFault(ctx context.Context, err error) error {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && !errors.Is(err, context.DeadlineExceeded) {
 		return f
@@ -72,20 +70,20 @@ func (l CallEnv) roundsFault(ctx context.Context, err error) error {
 	return l.unfinishedFault(err)
 }
 
-// NeedsInput says whether a result of the stateless generation asks for input. The search for the bare word is much
-// cheaper than reading a large result.
+// NeedsInput reports whether a stateless result asks for input. Searching for the word first is much cheaper than
+// reading a large result.
 func NeedsInput(result json.RawMessage) bool {
 	return rawjson.MayContain(result, inputRequired) && rawjson.GetString(result, "resultType") == inputRequired
 }
 
-// A inputRequest is one question of a round, under its name.
+// An inputRequest is one question of a round, under its name.
 type inputRequest struct {
 	name, method string
 	params       json.RawMessage
 }
 
-// askCaller asks the caller one question after the other, and gives the answers as an object; nil where nothing is
-// asked. The error is a *drawbridge.Fault, the caller's own refusal or that of demands, or why ctx ended.
+// askCaller asks the caller the questions one after the other and returns the answers as an object; nil if there are
+// none. The error is a *drawbridge.Fault or ctx's.
 func (l CallEnv) askCaller(ctx context.Context, call drawbridge.Call, questions json.RawMessage) (
 	json.RawMessage, error) {
 	asked, err := l.parseInputRequests(call, questions)
@@ -112,8 +110,8 @@ func (l CallEnv) askCaller(ctx context.Context, call drawbridge.Call, questions 
 	return append(answers, '}'), nil
 }
 
-// parseInputRequests reads the questions of a round. The error is a *drawbridge.Fault where there are too many, or one
-// that the caller did not declare to answer: then none is asked.
+// parseInputRequests reads the questions of a round. It returns a *drawbridge.Fault if there are too many, or one that
+// the caller did not declare to answer: then none is asked.
 func (l CallEnv) parseInputRequests(call drawbridge.Call, questions json.RawMessage) ([]inputRequest, error) {
 	count := 0
 	for range rawjson.Members(questions) {
@@ -133,16 +131,16 @@ func (l CallEnv) parseInputRequests(call drawbridge.Call, questions json.RawMess
 		if call.Peer == nil || !mcp.ServerMayRequest(call.Caller.Capabilities, l.Capabilities, q.method, q.params) {
 			return nil, &drawbridge.Fault{
 				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: l.Step,
-				Err: fmt.Errorf("the server asks for %.40q, which the client did not declare that it answers",
+				Err: fmt.Errorf("the server sent %.40q, which the client did not declare to support",
 					q.method),
 			}
 		}
 		if q.method == mcp.MethodElicitation && rawjson.GetString(q.params, "mode") == "url" &&
 			rawjson.Get(q.params, "elicitationId") == nil {
-			// The stateful generation requires what the stateless one has no more.
+			// The stateful era requires an id that the stateless one no longer has.
 			q.params = rawjson.Apply(q.params, rawjson.Put(rawjson.Quote(rand.Text()), "elicitationId"))
 		}
-		// Of a repeated name the last counts, as everywhere.
+		// Of a repeated name the last one counts, as everywhere.
 		asked = slices.DeleteFunc(asked, func(other inputRequest) bool { return other.name == name })
 		asked = append(asked, q)
 	}
@@ -153,7 +151,7 @@ func errTooManyQuestions(n int) error {
 	return fmt.Errorf("the server asks %d questions at once; at most %d are passed on", n, maxOpenQuestions)
 }
 
-// withInputResponses gives the params of a call that is made again with answers. Answers and state may be nil.
+// withInputResponses returns the params of a repeated call. Answers and state may be nil.
 func withInputResponses(params, answers, state json.RawMessage) json.RawMessage {
 	edits := []rawjson.Edit{rawjson.Drop("inputResponses"), rawjson.Drop("requestState")}
 	if answers != nil {
@@ -165,7 +163,7 @@ func withInputResponses(params, answers, state json.RawMessage) json.RawMessage 
 	return rawjson.Apply(params, edits...)
 }
 
-// sleepContext waits.
+// sleepContext waits for d or the end of ctx.
 func sleepContext(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

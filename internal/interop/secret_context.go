@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// neighborWords are the words around one of a secret by which it is none: a count of tokens, the rules for passwords,
-// the key of a map.
+// neighborWords are words before or after a term that make it harmless: a count of tokens, rules for passwords, the key
+// of a map.
 type neighborWords struct{ before, after []string }
 
 var (
@@ -29,7 +29,7 @@ var (
 		"auth": newNeighborWords("", "method methods mode modes url"), "authentication": newNeighborWords("",
 			"method methods mode modes"), "authorization": newNeighborWords("", "method methods mode modes"),
 	}
-	// measureWords are what any secret may have that is none.
+	// measureWords name properties of a secret that are not secret themselves.
 	measureWords = strings.Fields(
 		"policy policies count counts limit limits budget budgets usage length size strength manager managers rule rules expiry expiration lifetime ttl name names type types kind kinds label labels")
 	// joiningWords stand between a word and what it is of.
@@ -40,7 +40,7 @@ func newNeighborWords(before, after string) neighborWords {
 	return neighborWords{strings.Fields(before), strings.Fields(after)}
 }
 
-// dropHarmlessWords gives a text, between two spaces, without the words that are about no secret.
+// dropHarmlessWords returns a text, between two spaces, without the words that do not mean a secret.
 func dropHarmlessWords(text string) string {
 	all := strings.Fields(text)
 	var kept []string
@@ -64,7 +64,7 @@ func dropHarmlessWords(text string) string {
 	return " " + strings.Join(kept, " ") + " "
 }
 
-// isHarmlessWord says whether a word only begins as that for a secret does.
+// isHarmlessWord reports whether a word only begins like a secret term.
 func isHarmlessWord(word string) bool {
 	return strings.HasPrefix(word, "tokeni") || strings.HasPrefix(word, "secretar") || word == "passwordless"
 }
@@ -77,7 +77,7 @@ func harmlessNeighborsOf(word string) neighborWords {
 	return harmlessNeighbors[strings.TrimSuffix(word, "s")]
 }
 
-// isSecretLike says whether a word is one of which a length or a name is no secret.
+// isSecretLike reports whether a word names something whose length or name is not secret.
 func isSecretLike(word string) bool {
 	word = strings.TrimSuffix(word, "s")
 	return slices.ContainsFunc([]string{"password", "passphrase", "passcode", "token", "secret", "credential", "key",
@@ -86,7 +86,7 @@ func isSecretLike(word string) bool {
 	})
 }
 
-// skipJoiningWords gives where the next word stands in a direction, past a few that only join.
+// skipJoiningWords returns the index of the next word in a direction, past a few joining words.
 func skipJoiningWords(all []string, i, step int) int {
 	const most = 3
 	i += step
@@ -99,7 +99,7 @@ func skipJoiningWords(all []string, i, step int) int {
 	return i
 }
 
-// wordAt gives a word, "" beyond the ends.
+// wordAt returns a word, "" beyond the ends.
 func wordAt(all []string, i int) string {
 	if i < 0 || i >= len(all) {
 		return ""

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// sensitiveFields gives the fields of a form that ask for secrets: by what they are called, what is said of them, or
-// how they are to be typed; and where the form itself asks for one, all of its fields that take a text, or its numbers
-// where it has no such.
+// sensitiveFields returns the fields of a form that ask for secrets, by name, description or input type. If the form as
+// a whole asks for one, it returns all text fields, or all numbers if there are none.
 func sensitiveFields(params json.RawMessage) (names []string) {
 	form := rawjson.Get(params, "requestedSchema")
 	told := strings.Join([]string{truncatedMember(params, "message"), truncatedMember(form, "title"),
@@ -38,7 +37,7 @@ const maxFormFields = 4096
 // maxCheckedText is how many bytes of a text are read: what is longer is cut before a person sees it.
 const maxCheckedText = 64 << 10
 
-// truncatedMember gives a text of an object, as much of it as is read.
+// truncatedMember returns a string member of an object, cut to maxCheckedText.
 func truncatedMember(object json.RawMessage, member string) string {
 	text := rawjson.GetString(object, member)
 	return text[:min(len(text), maxCheckedText)]
@@ -59,7 +58,7 @@ func parseFormFields(form json.RawMessage) (all []formField) {
 	return all
 }
 
-// acceptsText says whether a person may type what they like. What has no type may be a text.
+// acceptsText reports whether a field takes free text. A field without a type may.
 func (f formField) acceptsText() bool {
 	for _, bound := range []string{"enum", "oneOf", "anyOf", "const"} {
 		if rawjson.Get(f.schema, bound) != nil {
@@ -73,10 +72,10 @@ func (f formField) acceptsText() bool {
 	return f.acceptsType("string") || rawjson.Get(f.schema, "type") == nil
 }
 
-// acceptsNumber says whether a person may type a number, as many a PIN is.
+// acceptsNumber reports whether a field takes a number, as many a PIN is.
 func (f formField) acceptsNumber() bool { return f.acceptsType("integer") || f.acceptsType("number") }
 
-// acceptsType says whether a field may have values of a type.
+// acceptsType reports whether a field may have values of a type.
 func (f formField) acceptsType(kind string) bool {
 	types := rawjson.Get(f.schema, "type")
 	if text, ok := rawjson.DecodeString(types); ok {
@@ -90,13 +89,13 @@ func (f formField) acceptsType(kind string) bool {
 	return false
 }
 
-// isHidden says whether what is typed is not to be shown again, which is how forms of the web know secrets.
+// isHidden reports whether the input is not shown again, as web forms do with secrets.
 func (f formField) isHidden() bool {
 	return strings.EqualFold(rawjson.GetString(f.schema, "format"), "password") ||
 		string(rawjson.Get(f.schema, "writeOnly")) == "true"
 }
 
-// asksForSecret says whether a field is called like a secret, or said to be one. A yes or no is none.
+// asksForSecret reports whether a field is named or described like a secret. A boolean is not.
 func (f formField) asksForSecret(here fieldContext) bool {
 	if rawjson.GetString(f.schema, "type") == "boolean" {
 		return false
@@ -111,11 +110,11 @@ func (f formField) asksForSecret(here fieldContext) bool {
 	return called(f.name) || called(f.title) || descriptionAsksForSecret(f.description)
 }
 
-// A fieldContext is what is said around a field by which a single word with two meanings is that of no secret: a key,
-// where there is a value beside it too; a cookie; a pin.
+// A fieldContext tells, from the text around a field, when a word with two meanings is harmless: a key beside a value;
+// a cookie; a pin.
 type fieldContext struct{ aboutMaps, aboutFood, aboutPins, hasValueField bool }
 
-// parseFieldContext reads a text for words that belong to such.
+// parseFieldContext returns the context that a text describes.
 func parseFieldContext(text string) fieldContext {
 	all := strings.Fields(normalizeWords(text))
 	return fieldContext{aboutMaps: containsAnyWord(all, mapWords), aboutFood: containsAnyWord(all, foodWords),
@@ -130,7 +129,7 @@ var (
 	pinWords = strings.Fields("gpio board map post header top drop")
 )
 
-// isHarmless says whether a word is that of no secret, where own is what is said of the field itself.
+// isHarmless reports whether a word is harmless; own returns the context of the field itself.
 func (s fieldContext) isHarmless(word string, own func() fieldContext) bool {
 	switch word {
 	case "key", "keys":
@@ -143,7 +142,7 @@ func (s fieldContext) isHarmless(word string, own func() fieldContext) bool {
 	return false
 }
 
-// foldLookalikes gives a text in which letters of other alphabets, and digits, are those of ours that they look like.
+// foldLookalikes replaces letters of other alphabets, and digits, by the Latin letters they look like.
 func foldLookalikes(text string) string { return lookalikes.Replace(text) }
 
 var lookalikes = strings.NewReplacer("а", "a", "α", "a", "с", "c", "ϲ", "c", "ԁ", "d", "е", "e", "ε", "e", "һ", "h",

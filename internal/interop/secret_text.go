@@ -7,11 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// A secretTerm is what sounds like a secret, as spaced and without its spaces.
+// A secretTerm is a term for a secret, with and without its spaces.
 type secretTerm struct{ spaced, joined string }
 
-// secretTerms sound like a secret wherever they stand in a name, as they are drawn; secretWords only as whole words:
-// "pin" is none of "spinning".
+// secretTerms match anywhere in a name, secretWords only as whole words: "pin" is not in "spinning".
 var (
 	secretTerms = secretTermsOf(
 		"password", "passwd", "passcode", "token", "secret", "credential", "passphrase", "private key", "api key",
@@ -19,36 +18,37 @@ var (
 		"mnemonic", "seed phrase", "seed words", "recovery phrase", "recovery words", "recovery key", "backup phrase",
 		"maiden name", "security answer",
 	)
-	// foreignSecretTerms are in other languages, and prose that has one asks for it in words that no list here has.
+	// foreignSecretTerms are in other languages. Prose that has one counts as asking for it, since no list here has
+	// those languages' verbs.
 	foreignSecretTerms = secretTermsOf(
 		"passwort", "kennwort", "contraseña", "mot de passe", "senha", "wachtwoord", "hasło", "şifre", "пароль", "密码",
 		"密碼", "パスワード", "暗証番号", "비밀번호", "암호", "पासवर्ड", "كلمة المرور",
 		"bestätigungscode", "código de verificación", "code de vérification", "код подтверждения", "验证码", "驗證碼",
 		"認証コード", "인증번호",
 	)
-	// privateTerms are those of a name that are a common word of a sentence.
+	// privateTerms count in names; in a sentence they are common words.
 	privateTerms = secretTermsOf("private")
 	secretWords  = []string{"key", "auth", "authorization", "authentication", "pin", "pass", "pwd", "pw", "otp", "totp",
 		"mfa", "2fa", "puk", "cvv", "cvv2", "cvc", "ssn", "cookie", "cookies"}
-	// proseWords are those of them that are no common words of a sentence.
+	// proseWords are the secretWords that are not common words of a sentence.
 	proseWords = []string{"pin", "pwd", "otp", "totp", "mfa", "2fa", "puk", "cvv", "cvv2", "cvc", "ssn"}
 )
 
-// secretCodePattern are the secrets that are called a code or a key, by what stands before it or after it; and what a
-// sentence calls a secret that in a name is one word of two meanings.
+// secretCodePattern matches secrets called a code or a key, by the words before or after.
 var secretCodePattern = regexp.MustCompile(
 	` (?:(?:one time|onetime|verification|verify|security|login|log in|logon|sign in|signin|access|auth|authentication|authenticator|authorization|` +
 		`sms|2fa|mfa|otp|two factor|unlock|backup|recovery|pass|pin|secret|digit) codes?|(?:pin|security) number|code (?:from|in|out of) (?:your|the|an?|my) (?:\w+ )?(?:sms|text|text message|authenticator|phone|app)|` +
 		`code (?:that )?(?:we|i|was|has been|were)? ?(?:just )?(?:sent|texted|emailed|mailed) (?:to )?(?:your?|you)|` +
 		`(?:api|access|private|secret|ssh|encryption|security|master|signing|recovery|wallet|your|my) keys?|(?:session|login|auth|browser|http|your) cookies?) `)
 
-// mentionsSecretCode says whether a text may have a code, before codes is asked, which takes much longer.
+// mentionsSecretCode reports whether a text matches secretCodePattern. It checks for a few words first, which is much
+// faster.
 func mentionsSecretCode(text string) bool {
 	return (strings.Contains(text, " code") || strings.Contains(text, " key") || strings.Contains(text, " cookie") ||
 		strings.Contains(text, " number ")) && secretCodePattern.MatchString(text)
 }
 
-// isSecretName says whether a name or a title, as it is spaced, has a word of the lists that people are warned of.
+// isSecretName reports whether a normalized name or title contains a term for a secret.
 func isSecretName(name string) bool {
 	text := dropHarmlessWords(name)
 	whole, all := strings.ReplaceAll(text, " ", ""), strings.Fields(text)
@@ -65,17 +65,16 @@ func isSecretName(name string) bool {
 // maxJoinedWords is how many words of a name are read as one too: "pass word".
 const maxJoinedWords = 4
 
-// asksForSecret says whether prose asks a person for a secret: a sentence in which they are to type one, which is
-// nothing but its name, or which has them type what a sentence before it named; and a word for one in another
-// language, however it is asked for.
+// asksForSecret reports whether prose asks a person for a secret: a sentence tells them to type one, is nothing but its
+// name, or has them type what an earlier sentence named. A foreign term always counts.
 func asksForSecret(prose string) bool { return textAsksForSecret(prose, false) }
 
-// descriptionAsksForSecret says the same of what describes a field, where the name of a secret at the beginning is
+// descriptionAsksForSecret is asksForSecret for the description of a field, where a secret's name at the beginning is
 // enough.
 func descriptionAsksForSecret(description string) bool { return textAsksForSecret(description, true) }
 
-// maxBareWords is how many words a sentence has, at most, that is taken for the name of what is asked, and before one
-// that begins with it.
+// maxBareWords is the most words of a sentence that is taken for a secret's name, or that may precede one at the
+// beginning.
 const maxBareWords = 5
 
 // pauseReplacer make a word of what stands between two parts of a sentence, so that nothing is read across it.
@@ -109,9 +108,8 @@ func textAsksForSecret(prose string, first bool) bool {
 	return false
 }
 
-// wants are the words by which somebody is told to type something, in the languages whose words for a token or a PIN
-// are the English ones. tells are those of a sentence that only speaks of a secret, and never those by which one is
-// kept.
+// requestVerbs tell a person to type something, also in the languages that use the English words for a token or a PIN.
+// statementWords mark a sentence that only mentions a secret. negatedRequest warns against typing one.
 var (
 	requestVerbs = regexp.MustCompile(
 		` (?:enter|reenter|type|retype|key in|fill in|paste|insert|input|provide|supply|submit|specify|reply|respond|answer|write|put|tell|send|give|share|need|needs|needed|require|requires|required|` +
@@ -125,13 +123,13 @@ var (
 		` (?:never|not|don t|dont|do not) (?:\w+ ){0,2}(?:enter|type|paste|provide|send|share|tell|give|put|write|need|require|submit)`)
 )
 
-// namesSecret says whether the words of a sentence name a secret.
+// namesSecret reports whether the words of a sentence name a secret.
 func namesSecret(text string, all []string) bool {
 	return containsTerm(text, secretTerms) || containsAnyWord(all, proseWords) || mentionsSecretCode(text)
 }
 
-// endsWithSecretName says whether the end of a sentence, after a pause, is nothing but the name of a secret: "To go
-// on: your password".
+// endsWithSecretName reports whether the end of a sentence, after a pause, is only the name of a secret: "To go on:
+// your password".
 func endsWithSecretName(sentence string) bool {
 	at := strings.LastIndexAny(sentence, ",:—–，、：")
 	if at < 0 {
@@ -142,7 +140,7 @@ func endsWithSecretName(sentence string) bool {
 	return len(all) <= maxBareWords && namesSecret(text, all)
 }
 
-// beginsWithSecretName says whether the name of a secret is among the first words of a sentence.
+// beginsWithSecretName reports whether a secret's name is among the first words of a sentence.
 func beginsWithSecretName(text string, all []string) bool {
 	head := all[:min(len(all), maxBareWords)]
 	at := secretCodePattern.FindStringIndex(text)
@@ -150,8 +148,8 @@ func beginsWithSecretName(text string, all []string) bool {
 		namesSecret(" "+strings.Join(head, " ")+" ", head)
 }
 
-// withoutSecretAttributes gives a sentence without what asks for something that belongs to a secret: "the name for the
-// new token".
+// withoutSecretAttributes returns a sentence without requests for an attribute of a secret: "the name for the new
+// token".
 func withoutSecretAttributes(text string) string {
 	var kept []string
 	skip := false
@@ -180,7 +178,7 @@ var (
 	attributeLinkWords = []string{"of", "for", "to", "where", "that", "which", "who", "whose", "in", "on"}
 )
 
-// containsTerm says whether a text has a part, as one word or as several.
+// containsTerm reports whether a text has one of the terms, as one word or as several.
 func containsTerm(text string, all []secretTerm) bool {
 	return slices.ContainsFunc(all, func(p secretTerm) bool {
 		if p.spaced == p.joined {
@@ -190,7 +188,7 @@ func containsTerm(text string, all []secretTerm) bool {
 	})
 }
 
-// wordContainsTerm says whether a part stands in a word; a short one at its beginning.
+// wordContainsTerm reports whether a term is in a word; a short one only at its beginning.
 func wordContainsTerm(text string, p secretTerm) bool {
 	if p.isShort() {
 		return strings.Contains(text, " "+p.joined)
@@ -198,7 +196,7 @@ func wordContainsTerm(text string, p secretTerm) bool {
 	return strings.Contains(text, p.joined)
 }
 
-// isShort says whether a part has so few letters of ours that others have it in them by chance.
+// isShort reports whether a term has so few Latin letters that other words contain it by chance.
 func (p secretTerm) isShort() bool {
 	const few = 6
 	return len(p.joined) < few && p.joined[0] < utf8.RuneSelf && p.joined != "token"
@@ -208,8 +206,8 @@ func containsAnyWord(all, list []string) bool {
 	return slices.ContainsFunc(all, func(word string) bool { return slices.Contains(list, word) })
 }
 
-// normalizeWords gives the words of a text as they are drawn, one space between two. A word whose letters stand apart
-// is one.
+// normalizeWords returns the words of a text in folded letters, with one space between two. Single letters with spaces
+// between become one word.
 func normalizeWords(text string) string {
 	var b strings.Builder
 	all := splitNameWords(text)
@@ -222,7 +220,7 @@ func normalizeWords(text string) string {
 	return b.String()
 }
 
-// secretTermsOf gives parts of names as a name that has them is drawn.
+// secretTermsOf returns the normalized terms.
 func secretTermsOf(texts ...string) (all []secretTerm) {
 	for _, text := range texts {
 		p := normalizeWords(text)

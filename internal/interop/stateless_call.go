@@ -16,18 +16,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A CallEnv is the way to a server and back for one call.
+// A CallEnv is how one call reaches its server and comes back.
 type CallEnv struct {
-	// Server is whose line it is, Step names the call for faults: "call echo on github".
+	// Server is the server called. Step names the call for faults: "call echo on github".
 	Server drawbridge.ServerID
 	Step   string
 	// Capabilities are what the server declares; they may be nil.
 	Capabilities json.RawMessage
-	// Call carries the call to the server and its answer back. What the server asks meanwhile it asks the call's Peer.
+	// Call makes the call and returns its result. Server requests meanwhile go to the call's Peer.
 	Call func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
-	// Limit is how long a call with all its questions may last, for CallInRounds; Carry keeps it for the others.
+	// Limit bounds a call with all its questions, for CallInRounds; Call bounds the others.
 	Limit time.Duration
-	// Lifetime ends with the server; Start runs work in a goroutine that somebody waits for. Both are for Begin.
+	// Lifetime ends with the server; Start runs work in an owned goroutine. Both are for BeginCall.
 	Lifetime context.Context
 	Start    func(work func()) error
 	// Logger must not be nil.
@@ -37,43 +37,43 @@ type CallEnv struct {
 	Rules        ElicitationRules
 }
 
-// unfinishedFault is why a call that was on its way has no result.
+// unfinishedFault returns the fault for a sent call without a result.
 func (l CallEnv) unfinishedFault(err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: l.Step, Err: err,
 		Ambiguous: true}
 }
 
-// A statelessCall is the call of a stateless caller on a server that may ask in the midst of it. The caller's requests
-// come and go: the first begins the call, each later one brings answers, and the last takes the result. The call
-// itself goes on in a goroutine of its own. Between two requests the talk is parked.
+// A statelessCall is a stateless caller's call to a server that may send requests during it. The first request of the
+// caller begins the call, later ones bring answers, and the last takes the result. The call itself runs in its own
+// goroutine. Between two requests it is parked.
 type statelessCall struct {
 	env       CallEnv
 	principal string
 	ctx       context.Context // the call's own
 	cancel    context.CancelCauseFunc
-	// wake holds one token: a question, something to tell or the end has come.
+	// wake holds one token: there is a question, a notification or the end.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// peer and token are those of the request that waits; peer is nil while nobody listens.
+	// peer and token belong to the waiting request; peer is nil if there is none.
 	peer  drawbridge.Peer
 	token json.RawMessage
-	// capabilities are what the last request declared that its caller can be asked.
+	// capabilities are those declared by the last request.
 	capabilities json.RawMessage
-	// firstWantsLogs says that the request that began the call wants log lines, logs that it or the last one does.
+	// firstWantsLogs is set if the first request wants log lines, logs if it or the last one does.
 	firstWantsLogs, logs bool
-	// buffered is what no request has heard yet.
+	// buffered holds the undelivered notifications.
 	buffered notificationBuffer
 	// questions are the questions without an answer, in the order they came; asked counts all.
 	questions     []*question
 	questionCount int
-	// over says that the call has ended, with result or err.
+	// over is set when the call has ended, with result or err.
 	over   bool
 	result drawbridge.Result
 	err    error
 }
 
-// A question is a request of the server that waits for its answer.
+// A question is a server request without an answer.
 type question struct {
 	name   string
 	method string
@@ -81,7 +81,7 @@ type question struct {
 	answer chan answer // has room for the one answer
 }
 
-// An answer is a result object, or why there is none.
+// An answer is a result object or an error.
 type answer struct {
 	result json.RawMessage
 	err    error
@@ -89,8 +89,8 @@ type answer struct {
 
 var _ drawbridge.Peer = (*statelessCall)(nil)
 
-// BeginCall begins a talk and gives its first result: the server's, or one that asks the caller for input. The error
-// is the line's own, or a *drawbridge.Fault for a caller that went away.
+// BeginCall begins a call and returns its first result: the server's, or one that asks the caller for input. The error
+// is the one of line.Call, or a *drawbridge.Fault for a caller that left.
 func (p *ParkedCalls) BeginCall(ctx context.Context, line CallEnv, call drawbridge.Call) (drawbridge.Result, error) {
 	t := &statelessCall{
 		env: line, principal: call.Caller.Principal, wake: make(chan struct{}, 1),
@@ -115,8 +115,8 @@ func (p *ParkedCalls) BeginCall(ctx context.Context, line CallEnv, call drawbrid
 	return t.waitForOutcome(ctx, p, call)
 }
 
-// attachRequest has the talk speak to the request of this call, and takes back what that one did not declare to
-// answer: each request declares anew. It needs mu.
+// attachRequest makes this request the one that the call talks to, and refuses the questions that it did not declare to
+// answer: each request declares again. It needs mu.
 func (t *statelessCall) attachRequest(call drawbridge.Call) {
 	t.peer, t.token = call.Peer, rawjson.Get(call.Params, "_meta", mcp.MetaProgressToken)
 	t.capabilities, t.logs = call.Caller.Capabilities, t.firstWantsLogs || requestWantsLogs(call)
@@ -133,14 +133,14 @@ func requestWantsLogs(call drawbridge.Call) bool {
 	return rawjson.GetString(call.Params, "_meta", mcp.MetaLogLevel) != ""
 }
 
-// clientAccepts says whether the last request declared that its caller can be asked that. It needs mu.
+// clientAccepts reports whether the last request declared support for a server request. It needs mu.
 func (t *statelessCall) clientAccepts(method string, params json.RawMessage) bool {
 	return mcp.ServerMayRequest(t.capabilities, t.env.Capabilities, method, params)
 }
 
 var errUndeclared = errors.New("the client did not declare it")
 
-// undeclaredFault refuses a question as a client would that does not know it.
+// undeclaredFault returns the refusal of a client that does not know the method.
 func undeclaredFault(method string) error {
 	said := "method not found"
 	if capability := mcp.RequiredCapability(method); capability != "" {
@@ -152,12 +152,12 @@ func undeclaredFault(method string) error {
 	}
 }
 
-// waitForOutcome gives what comes of the talk next: the end, or questions. If the caller goes away the call ends.
+// waitForOutcome returns the next result of the call: the last one, or questions. The call ends if the caller leaves.
 func (t *statelessCall) waitForOutcome(ctx context.Context, p *ParkedCalls, call drawbridge.Call) (
 	drawbridge.Result, error) {
 	defer t.detachPeer()
 	for {
-		// What was said before a question, or the end, is told before it.
+		// Earlier notifications are delivered before a question or the end.
 		over, asked := t.state()
 		t.deliverNotifications(ctx)
 		_, asks := t.state()
@@ -179,7 +179,7 @@ func (t *statelessCall) waitForOutcome(ctx context.Context, p *ParkedCalls, call
 	}
 }
 
-// state says whether the call has ended, and whether there are open questions.
+// state reports whether the call has ended, and whether there are open questions.
 func (t *statelessCall) state() (over, asks bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,8 +191,8 @@ var errTooManyParked = &drawbridge.Fault{
 	Step: "ask the caller", Err: errors.New("too many of its calls wait for answers already"),
 }
 
-// Request takes a question of the server, and gives the answer that a later request of the caller brings. It refuses
-// what the last request did not declare, and more than 32 questions at once.
+// Request asks the caller a question of the server and returns the answer, which a later request brings. It refuses
+// what the last request did not declare, and more than 32 open questions.
 func (t *statelessCall) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	q, err := t.addQuestion(method, params)
 	if err != nil {
@@ -210,7 +210,7 @@ func (t *statelessCall) Request(ctx context.Context, method string, params json.
 	}
 }
 
-// addQuestion takes a question in, if it can be asked.
+// addQuestion adds a question, if it may be asked.
 func (t *statelessCall) addQuestion(method string, params json.RawMessage) (*question, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -236,7 +236,7 @@ func (t *statelessCall) unansweredFault(method string, err error) error {
 		method, Err: err}
 }
 
-// signal wakes whoever waits, now or next.
+// signal wakes the waiting request, now or at its next wait.
 func (t *statelessCall) signal() {
 	select {
 	case t.wake <- struct{}{}:
@@ -261,9 +261,8 @@ func (t *statelessCall) refuseQuestions() {
 	t.questions = nil
 }
 
-// takeAnswers has the talk attend to the request of a call, and gives the open questions the answers that it brings.
-// What was not asked, or is not asked any more, is passed over. It changes nothing where an answer is no object, and
-// says so.
+// takeAnswers attaches a request and passes its answers to the open questions. Unknown answers are ignored. If an
+// answer is not an object it returns an error and changes nothing.
 func (t *statelessCall) takeAnswers(call drawbridge.Call) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -272,7 +271,7 @@ func (t *statelessCall) takeAnswers(call drawbridge.Call) error {
 	for _, q := range t.questions {
 		result := rawjson.Get(responses, q.name)
 		if result != nil && result[0] != '{' {
-			return fmt.Errorf("inputResponses: the answer to %q is no object", q.name)
+			return fmt.Errorf("inputResponses: the answer to %q must be a JSON object", q.name)
 		}
 		results[q] = result
 	}
@@ -286,7 +285,7 @@ func (t *statelessCall) takeAnswers(call drawbridge.Call) error {
 	return nil
 }
 
-// finishCall ends the talk. Whoever waits, or comes back, takes the result.
+// finishCall ends the call with its result, for the waiting or the next request.
 func (t *statelessCall) finishCall(result drawbridge.Result, err error) {
 	t.mu.Lock()
 	t.over, t.result, t.err = true, result, err
@@ -294,7 +293,7 @@ func (t *statelessCall) finishCall(result drawbridge.Result, err error) {
 	t.signal()
 }
 
-// inputRequiredResult gives the result that asks the caller what is open, for a retry with this handle.
+// inputRequiredResult returns the result that asks the open questions, for a retry with this handle.
 func (t *statelessCall) inputRequiredResult(handle string) drawbridge.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()

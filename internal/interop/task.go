@@ -11,21 +11,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A TaskCaller is the way of calls to a server that has some of its tools only as tasks.
+// A TaskCaller makes calls to tools that exist only as tasks.
 type TaskCaller struct {
 	// Do sends a request of the call.
 	Do func(context.Context, drawbridge.Call) (json.RawMessage, error)
-	// OnLost says whether the error of a request means that it never arrived, and is told of one. Answered says
-	// whether it is an answer of the server's.
+	// OnLost reports whether an error means that the request never arrived, and handles that. IsServerResponse reports
+	// whether an error is the server's answer.
 	OnLost           func(error) bool
 	IsServerResponse func(error) bool
-	// StripTask takes out of an object which task it belongs to.
+	// StripTask removes the related-task member from an object.
 	StripTask func(object json.RawMessage) json.RawMessage
-	// CancelTask cancels the task of an id whose result nobody waits for any more.
+	// CancelTask cancels a task whose result is not wanted any more.
 	CancelTask func(ctx context.Context, id json.RawMessage)
 }
 
-// CallAsTask carries a call whose caller asks for no task: we ask for one, and wait for its result.
+// CallAsTask makes a call as a task, for a caller that did not ask for one, and waits for its result.
 func (t TaskCaller) CallAsTask(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	if call.Peer != nil {
 		call.Peer = taskHidingPeer{call.Peer, t.StripTask}
@@ -57,13 +57,13 @@ func (t TaskCaller) CallAsTask(ctx context.Context, call drawbridge.Call) (json.
 	return nil, err
 }
 
-// taskHidingPeer is the caller's half of a conversation about a task that the caller knows nothing of.
+// taskHidingPeer is the Peer of a call whose caller does not know the task.
 type taskHidingPeer struct {
 	drawbridge.Peer
 	stripTask func(json.RawMessage) json.RawMessage
 }
 
-// Notify passes on what the server says, and Ask what it asks, but for which task it belongs to.
+// Notify passes a notification on without its related task.
 func (p taskHidingPeer) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	return p.Peer.Notify(ctx, method, p.stripTask(params))
 }

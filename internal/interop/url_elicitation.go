@@ -12,16 +12,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A server of the stateful generation may refuse a call with the error -32042, whose data names pages that the user
-// must visit first (2025-11-25, Elicitation, URL mode). The stateless generation has that error no more: there the
-// call asks for input.
+// A stateful server may refuse a call with error -32042, whose data names pages that the user must visit first
+// (2025-11-25, Elicitation, URL mode). The stateless era does not have that error: there the call asks for input.
 
-// MetaServer is the member of an elicitation's _meta that says which server asks: a form that a person is to fill in
-// must not look as if Drawbridge asked.
+// MetaServer is the member of an elicitation's _meta that names the asking server: a form must not look as if
+// Drawbridge asked.
 const MetaServer = "drawbridge/server"
 
-// PrepareRequest gives a question of a server as the rules let it be shown. An elicitation says which server it comes
-// from, and what in it to look at: see MetaSensitive. What is neither an elicitation nor a sampling stays as it is.
+// PrepareRequest returns a server request as the rules allow it to be shown. An elicitation names its server and gets
+// marks, see MetaSensitive. Requests other than elicitation and sampling stay as they are.
 func (r ElicitationRules) PrepareRequest(id drawbridge.ServerID, method string,
 	params json.RawMessage) json.RawMessage {
 	if rawjson.Get(params, "_meta") != nil { // what a server says in our name
@@ -37,8 +36,8 @@ func (r ElicitationRules) PrepareRequest(id drawbridge.ServerID, method string,
 	return params
 }
 
-// demandedElicitations gives the elicitations that an error demands, of too many just one more than there may be; none
-// for any other error.
+// demandedElicitations returns the elicitations that an error demands, at most one more than allowed; none for any
+// other error.
 func demandedElicitations(err error) (demands []json.RawMessage) {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Raw == nil || mcp.ErrorCode(f.Raw) != mcp.CodeURLElicitation {
@@ -55,8 +54,8 @@ func demandedElicitations(err error) (demands []json.RawMessage) {
 	return demands
 }
 
-// TranslateElicitationError gives the outcome of a stateless caller's call in words that its generation has: an error
-// that demands elicitations says which capabilities that takes.
+// TranslateElicitationError translates the outcome of a stateless caller's call: an error that demands elicitations
+// becomes one that names the required capabilities.
 func TranslateElicitationError(result drawbridge.Result, err error) (drawbridge.Result, error) {
 	demands := demandedElicitations(err)
 	if len(demands) == 0 {
@@ -83,7 +82,7 @@ func TranslateElicitationError(result drawbridge.Result, err error) (drawbridge.
 // maxDemandedElicitations is how many elicitations one error may demand.
 const maxDemandedElicitations = 16
 
-// callWithElicitations carries the call, again each time that the user has done what an error demanded.
+// callWithElicitations makes the call, and repeats it each time the user did what an error demanded.
 func (t *statelessCall) callWithElicitations(call drawbridge.Call) (drawbridge.Result, error) {
 	for range maxRounds {
 		result, err := t.env.Call(t.ctx, call)
@@ -112,7 +111,7 @@ func (t *statelessCall) callWithElicitations(call drawbridge.Call) (drawbridge.R
 	}
 }
 
-// clientAcceptsAll says whether the last request declared that its user can be put all these elicitations.
+// clientAcceptsAll reports whether the last request declared support for all these elicitations.
 func (t *statelessCall) clientAcceptsAll(demands []json.RawMessage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +120,7 @@ func (t *statelessCall) clientAcceptsAll(demands []json.RawMessage) bool {
 	})
 }
 
-// sendUserToPage has the caller take the user to a page.
+// sendUserToPage asks the caller to take the user to a page.
 func (t *statelessCall) sendUserToPage(params json.RawMessage) error {
 	answer, err := t.Request(t.ctx, mcp.MethodElicitation, t.env.Rules.PrepareRequest(t.env.Server,
 		mcp.MethodElicitation, params))

@@ -17,17 +17,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// DefaultMaxBody is how many bytes a body or an event may have where nobody says otherwise.
+// DefaultMaxBody is the default bound of a body or an event, in bytes.
 const DefaultMaxBody = 64 << 20
 
 const (
-	// goodbyeTimeout bounds what is said to a server that nobody waits for: a cancellation, the end of a session.
+	// goodbyeTimeout bounds messages that no caller waits for: a cancellation, the end of a session.
 	goodbyeTimeout = 3 * time.Second
 	// maxErrorBody is how much is read of the body of an error.
 	maxErrorBody = 1 << 20
 )
 
-// HTTPOptions say where a server is and how to speak to it. URL is needed.
+// HTTPOptions configure a connection. URL is required.
 type HTTPOptions struct {
 	// URL is the server's address, http or https.
 	URL string
@@ -35,27 +35,27 @@ type HTTPOptions struct {
 	// Headers go with every request. Those that the protocol sets itself win.
 	Headers http.Header
 
-	// AllowLocalNetwork says that the row is that of the person who runs it: its URL may lead to this machine and
+	// AllowLocalNetwork is set for a row of the person who runs Drawbridge: its URL may lead to this machine and
 	// network by any name.
 	AllowLocalNetwork bool
 	// Client sends the requests; nil is one of the connection's own, on a NewHTTPTransport. Its CheckRedirect is not
 	// used.
 	Client *http.Client
 
-	// Tokens puts the right to speak to the server on each request. It may be nil.
+	// Tokens supplies the access token of each request. It may be nil.
 	Tokens TokenSource
 
 	// Handler receives what belongs to no request. With nil, notifications are dropped and requests refused.
 	Handler Handler
 
-	// HeaderParams gives the arguments of a tool that have to travel in headers too. It may be nil.
+	// HeaderParams returns the arguments of a tool that are also sent in headers. It may be nil.
 	HeaderParams func(tool string) []mcp.HeaderParam
 
 	// OnGap is called when the stream of what belongs to no request was opened again and could not be resumed: changes
 	// may have been missed. It may be nil, and is for HTTPConn alone.
 	OnGap func()
 
-	// OnJunk is told of what came in place of a message. It may be nil.
+	// OnJunk receives data that is not a message. It may be nil.
 	OnJunk func(data []byte)
 
 	// MaxBody is how many bytes a body or an event may have; 0 means DefaultMaxBody.
@@ -68,17 +68,16 @@ type HTTPOptions struct {
 	Logger *slog.Logger
 }
 
-// An HTTPConn is a Conn to a Streamable HTTPConn server. It takes the generation of each request from its params: with
-// a modern protocol version in _meta it goes out alone, with the headers that mirror it. All others are of one legacy
-// session: the answer to initialize sets its version and id, and after notifications/initialized a stream is opened
-// for what the server says outside requests, and opened again when it breaks, for as long as the session lives. A
-// server that offers no such stream is fine. A legacy answer whose stream breaks off is resumed where the server made
-// that possible. Each stream is read by a goroutine of its own, that of an answer by Do's: the Handler of the
-// connection hears from several.
+// An HTTPConn is a Conn to a Streamable HTTP server. The params decide the era of each request. One with a stateless
+// protocol version in _meta goes out alone, with headers that mirror it. All others belong to one stateful session: the
+// answer to initialize sets its version and id. After notifications/initialized a stream is opened for messages outside
+// requests, and reopened when it breaks, while the session lives. A server need not offer it. A stateful answer whose
+// stream breaks off is resumed if the server made that possible. Each stream is read by its own goroutine, that of an
+// answer by the caller of Call: the Handler is called from several.
 //
-// An unreachable server does not end the connection: each request says so, and the next one tries again. The end comes
-// with Close, or with ErrSessionExpired. A Do needs no goroutine of its own for a JSON answer; behind an event stream
-// one reads the rest, so that the connection can be used again.
+// An unreachable server does not end the connection: each request fails, and the next one tries again. Close ends it,
+// and ErrSessionExpired. A JSON answer needs no extra goroutine; after an event stream one reads the rest, so that the
+// connection can be reused.
 type HTTPConn struct {
 	o            HTTPOptions
 	log          *slog.Logger
@@ -113,10 +112,10 @@ type HTTPConn struct {
 
 var _ Conn = (*HTTPConn)(nil)
 
-// A legacySession is what a legacy server said in answer to initialize. The id is empty where it keeps none.
+// A legacySession holds the answer to initialize. The id is empty if the server keeps no session.
 type legacySession struct{ version, id string }
 
-// hasID says whether the server keeps the session, which may be nil, and can lose it.
+// hasID reports whether the server keeps the session, which may be nil, and can lose it.
 func (s *legacySession) hasID() bool { return s != nil && s.id != "" }
 
 // NewHTTPConn makes an HTTPConn. Nothing is sent yet; what is wrong with the options shows with the first request.
@@ -133,9 +132,9 @@ func NewHTTPConn(o HTTPOptions) *HTTPConn {
 	return h
 }
 
-// Call sends a request as Conn has it. Its params get a progress token of the connection's own, but for initialize.
-// Beside ErrClosed and ErrLost the error can be a *HTTPStatusError, ErrSessionExpired or ErrRedirectRefused: the
-// request was refused.
+// Call sends a request as Conn specifies. The params get a progress token of the connection's own, except for
+// initialize. Beside ErrClosed and ErrLost the error can be a *HTTPStatusError, ErrSessionExpired or
+// ErrRedirectRefused: the request was refused.
 func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error) {
 	if err := h.checkUsable(ctx); err != nil {
 		return mcp.Message{}, err
@@ -187,12 +186,12 @@ func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessa
 // HasSession reports whether the legacy server keeps a session. Only then can it send requests during a call.
 func (h *HTTPConn) HasSession() bool { return h.session.Load().hasID() }
 
-// isModernRequest says whether a message is of the modern generation.
+// isModernRequest reports whether the params belong to the stateless era.
 func isModernRequest(params json.RawMessage) bool {
 	return mcp.EraOf(mcp.ProtocolVersion(params)).Has(drawbridge.Modern)
 }
 
-// checkUsable says why nothing can be sent, or nil.
+// checkUsable returns why nothing can be sent, or nil.
 func (h *HTTPConn) checkUsable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -209,8 +208,8 @@ func (h *HTTPConn) checkUsable(ctx context.Context) error {
 // cancelRetryDelay is how long a cancellation that went wrong waits for its second try.
 const cancelRetryDelay = 100 * time.Millisecond
 
-// sendCancelled tells a legacy server that nobody waits for a request: to it, the end of the exchange means nothing.
-// Nor does the end of the connection keep it from being told: it need not listen to the end of a session.
+// sendCancelled cancels a request at a stateful server, to which the end of the exchange means nothing. It is sent even
+// at the end of the connection: the server may ignore the end of the session.
 func (h *HTTPConn) sendCancelled(id []byte, reason string) {
 	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(rawjson.Quote(reason)) + `}`)
 	h.startWorker(func() {
@@ -273,7 +272,7 @@ func (h *HTTPConn) postUnanswered(ctx context.Context, m mcp.Message) error {
 // Done is closed when the connection has ended.
 func (h *HTTPConn) Done() <-chan struct{} { return h.live.Done() }
 
-// Err says why the connection has ended: it wraps ErrSessionExpired. It is nil before that, and where Close ended it.
+// Err returns why the connection has ended: it wraps ErrSessionExpired. It is nil before that, and after Close.
 func (h *HTTPConn) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -290,7 +289,7 @@ func (h *HTTPConn) markEnded(err error) {
 	}
 }
 
-// startWorker runs work in a goroutine that Close waits for. It says false where Close has begun to wait.
+// startWorker runs work in a goroutine that Close waits for. It returns false once Close waits.
 func (h *HTTPConn) startWorker(work func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -300,8 +299,8 @@ func (h *HTTPConn) startWorker(work func()) bool {
 	return !h.noMoreWorkers
 }
 
-// Close ends the connection: requests that wait, the stream, and the session on the server, which is told so. It
-// returns when every goroutine has ended, or with the context's error.
+// Close ends the connection: waiting requests, the stream, and the session on the server, which is deleted. It returns
+// when every goroutine has ended, or with the context's error.
 func (h *HTTPConn) Close(ctx context.Context) error {
 	h.markEnded(nil)
 	h.closing.Do(func() {
@@ -327,7 +326,7 @@ func (h *HTTPConn) Close(ctx context.Context) error {
 	}
 }
 
-// deleteSession tells the server that its session is over, as the specification asks. Servers need not listen.
+// deleteSession deletes the session on the server, as the specification asks. Servers may ignore it.
 func (h *HTTPConn) deleteSession(ctx context.Context) {
 	s := h.session.Load()
 	if !s.hasID() || h.Err() != nil {
@@ -343,7 +342,7 @@ func (h *HTTPConn) deleteSession(ctx context.Context) {
 	drainBody(resp)
 }
 
-// A httpTarget is where requests go, and how.
+// An httpTarget is the destination of requests.
 type httpTarget struct {
 	client  *http.Client
 	url     *url.URL

@@ -21,8 +21,8 @@ var ErrSessionExpired = errors.New("session expired")
 
 var _ CodedError = (*HTTPStatusError)(nil)
 
-// A HTTPStatusError is an HTTPConn status that is no success, without a JSON-RPC answer in its body. It is ErrLost for
-// the statuses that leave open whether the request was carried out.
+// An HTTPStatusError is an HTTP error status without a JSON-RPC answer. It is ErrLost for statuses that leave open
+// whether the request was carried out.
 type HTTPStatusError struct {
 	// Code is the status: 401.
 	Code int
@@ -30,16 +30,16 @@ type HTTPStatusError struct {
 	Body []byte
 	// Challenge is the WWW-Authenticate header; empty where there is none.
 	Challenge string
-	// RetryAfter is how long the server wants to be left alone; 0 where it does not say.
+	// RetryAfter is how long to wait before the next request; 0 if the server does not specify it.
 	RetryAfter time.Duration
 }
 
-// Error gives code and text of the status.
+// Error returns code and text of the status.
 func (e *HTTPStatusError) Error() string {
 	return fmt.Sprintf("status %d %s", e.Code, http.StatusText(e.Code))
 }
 
-// Is says that the statuses of a server that broke down in the middle are ErrLost.
+// Is reports ErrLost for a server that failed while it worked on the request.
 func (e *HTTPStatusError) Is(target error) bool {
 	return target == ErrLost && e.Code >= 500 && e.Code != http.StatusNotImplemented &&
 		e.Code != http.StatusServiceUnavailable
@@ -70,13 +70,13 @@ func newHTTPStatusError(resp *http.Response, body []byte) *HTTPStatusError {
 	return e
 }
 
-// An unsentError error is a ErrClosed that does not say so in its text.
+// An unsentError is an ErrClosed whose text does not mention it.
 type unsentError struct{ error }
 
 func (e unsentError) Is(target error) bool { return target == ErrClosed }
 func (e unsentError) Unwrap() error        { return e.error }
 
-// An refusedMessageError error is a ErrRefused that does not say so in its text.
+// A refusedMessageError is an ErrRefused whose text does not mention it.
 type refusedMessageError struct{ error }
 
 func (e refusedMessageError) Is(target error) bool { return target == ErrRefused }
@@ -106,7 +106,7 @@ func classifyHTTPError(err error) error {
 	return wrapLost(err)
 }
 
-// failedBeforeSend says whether err is from before the first byte of a request: no connection came about.
+// failedBeforeSend reports whether err occurred before the first byte of a request.
 func failedBeforeSend(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "dial" || op.Op == "proxyconnect") {
 		return true
@@ -116,7 +116,7 @@ func failedBeforeSend(err error) bool {
 	return badCertificate || refused || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// sleepContext waits for d, or less when ctx ends; it says whether ctx goes on.
+// sleepContext waits for d or the end of ctx; it reports whether ctx goes on.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -128,7 +128,7 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// IsServerResponse says whether a server said no, by an answer or a status, and so is there to be asked otherwise.
+// IsServerResponse reports whether err is an answer or a status of the server, which therefore can be reached.
 func IsServerResponse(err error) bool {
 	if _, ok := errors.AsType[*ResponseError](err); ok {
 		return true

@@ -1,9 +1,12 @@
-// Package transport is one connection to one server, as bytes: requests go out, their responses come back, and what the
-// server says on its own reaches a Handler.
+// Package transport connects to one server over pipes or HTTP and exchanges JSON-RPC messages as bytes. Requests get
+// their responses; messages that the server sends on its own reach a Handler.
 //
-// It promises that every request ends: with a response, with the context, or with the connection. It knows JSON-RPC and
-// the few MCP rules that belong to a connection (progress tokens, cancellation); eras, handshakes and names are the
-// business of package bridge.
+// Every request ends: with a response, with its context, or with the connection. Nothing of a server is read without a
+// bound. No header and no session id reaches another origin than the configured one, and no error repeats the URL. A
+// small message is written to a pipe at once, whole or not at all, without another goroutine.
+//
+// The package knows JSON-RPC and the few MCP rules of a connection (progress tokens, cancellation, HTTP sessions).
+// Handshakes, eras and retries of calls belong to package upstream.
 package transport
 
 import (
@@ -18,23 +21,22 @@ import (
 // ErrClosed is the error of a request that was never sent, because the connection was gone.
 var ErrClosed = errors.New("connection closed")
 
-// ErrLost is wrapped by the error of a request that was sent and whose connection ended before it was answered: what
-// came of it is not known.
+// ErrLost is wrapped by the error of a request that was sent and whose connection ended before the answer: its outcome
+// is unknown.
 var ErrLost = errors.New("connection lost before the answer")
 
 // A Conn is one live connection to a server. Its methods may be called from several goroutines.
 type Conn interface {
-	// Call sends a request and waits for its response. What the server says that belongs to this request goes to in
-	// while Do waits; a nil in leaves it to the connection's own Handler. The response has Result or Error. When ctx
-	// ends, the server is told (a cancelled notification, or the end of the HTTP exchange) and Do returns the
-	// context's error at once. The error wraps ErrClosed where nothing was sent and ErrLost where the outcome is
-	// unknown.
+	// Call sends a request and waits for its response, which has Result or Error. Messages that belong to this request
+	// go to in while Call waits; a nil in leaves them to the connection's Handler. When ctx ends, the server is told (a
+	// cancelled notification, or the end of the HTTP exchange) and Call returns the context's error at once. The error
+	// wraps ErrClosed if nothing was sent and ErrLost if the outcome is unknown.
 	Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error)
 
 	// Notify sends a notification.
 	Notify(ctx context.Context, method string, params json.RawMessage) error
 
-	// Done is closed when the connection has ended, however that came; Err then says why (nil after Close).
+	// Done is closed when the connection has ended; Err then returns why (nil after Close).
 	Done() <-chan struct{}
 	Err() error
 
@@ -42,10 +44,10 @@ type Conn interface {
 	Close(ctx context.Context) error
 }
 
-// A Handler receives what a server says on its own. A connection calls Notify in the order of arrival, from its reading
-// goroutine: it must not wait for the same connection. It calls Ask from a goroutine of its own for each request.
+// A Handler receives what a server sends on its own. A connection calls HandleNotification in the order of arrival,
+// from its reading goroutine: it must not wait for the same connection. HandleRequest runs in a goroutine of its own.
 type Handler interface {
-	// HandleNotification takes a notification.
+	// HandleNotification handles a notification.
 	HandleNotification(method string, params json.RawMessage)
 
 	// HandleRequest answers a request of the server: with a result object, or with a JSON-RPC error object. Exactly
@@ -53,8 +55,8 @@ type Handler interface {
 	HandleRequest(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage)
 }
 
-// A ReconnectListener is a Handler that hears when a server has ended the stream of its request in the middle, and
-// asked to come back after that time for the rest. The connection does that by itself.
+// A ReconnectListener is a Handler that learns when a server ended the stream of its request early and asked to
+// reconnect after that time. The connection reconnects by itself.
 type ReconnectListener interface {
 	OnReconnectRequest(after time.Duration)
 }

@@ -221,7 +221,7 @@ func TestAResultAsksOnlyWhatItsCallerDeclared(t *testing.T) {
 			t.Error(got)
 		}
 		call.Caller.Capabilities = json.RawMessage(`{"roots":{}}`)
-		want := `call echo on fake: the server asks for "elicitation/create", which the client did not declare that it answers`
+		want := `call echo on fake: the server sent "elicitation/create", which the client did not declare to support`
 		if f := r.fault(call); f.Code != drawbridge.ServerError || f.Error() != want {
 			t.Error(f)
 		}

@@ -24,7 +24,7 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 		r.fake.on(mcp.MethodToolsCall, always(""))
 		began := time.Now()
 		f := r.fault(echo(caller(drawbridge.Legacy)))
-		want := "call echo on fake: timeout: no answer and no progress within 20s (it may have taken effect: look before it is repeated)"
+		want := "call echo on fake: timeout: no answer and no progress within 20s (it may have taken effect: check before repeating it)"
 		if took := time.Since(began); took != 20*time.Second || f.Error() != want ||
 			f.Code != drawbridge.Transient || !f.Ambiguous {
 			t.Errorf("after %v: %v, %+v", took, f, f)

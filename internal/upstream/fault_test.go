@@ -26,7 +26,7 @@ func TestWhatAFaultSaysToItsCaller(t *testing.T) {
 		Harmless, Harmful, Unclear bool
 		Next                       string
 	}
-	const look = "it may have taken effect: look before it is repeated"
+	const look = "it may have taken effect: check before repeating it"
 	status := func(code int) error { return fmt.Errorf("call: %w", &transport.HTTPStatusError{Code: code}) }
 	reply := func(code int) error { return &transport.ResponseError{Object: mcp.NewErrorObject(code, "no", nil)} }
 	e := &managedServer{config: config.Server{ID: "s", Command: "x"}}

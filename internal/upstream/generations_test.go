@@ -220,7 +220,7 @@ func TestTwoQuestionsAtOnce(t *testing.T) {
 		}
 		bad := retry(call, asked, `{"2":"yes"}`)
 		if f := r.fault(bad); f.Code != drawbridge.InvalidInput || !strings.Contains(f.Error(),
-			`the answer to "2" is no object`) {
+			`the answer to "2" must be a JSON object`) {
 			t.Error(f)
 		}
 		if got := string(r.call(retry(call, asked,

@@ -14,26 +14,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// maxQueuedNotifications is how many notifications wait for a caller who does not take them; later ones are dropped.
+// maxQueuedNotifications is how many notifications wait for a slow caller; later ones are dropped.
 const maxQueuedNotifications = 4096
 
-// maxDurationFactor is how many times its limit a call may last, whatever its progress.
+// maxDurationFactor is how many times its limit a call may last, with progress.
 const maxDurationFactor = 10
 
-// wakeAfter is how long nothing is heard of a call before its server is woken. In that time nearly every call is over.
+// wakeAfter is how long a call is silent before its server is woken. Nearly every call ends sooner.
 const wakeAfter = 5 * time.Second
 
-// maxCallDuration is how long a call with that limit may last, whatever its progress.
+// maxCallDuration returns how long a call with that limit may last, with progress.
 func maxCallDuration(limit time.Duration) time.Duration { return maxDurationFactor * limit }
 
-// A callTimeoutError is a call that took too long. It is a context.DeadlineExceeded.
+// A callTimeoutError reports a call that took too long. It is a context.DeadlineExceeded.
 type callTimeoutError struct {
-	// After is how long nothing was heard of the call, or, where it is Hard, how long it lasted with all its progress.
+	// After is how long the call was silent, or, if Hard, how long it lasted with all its progress.
 	After time.Duration
 	Hard  bool
 }
 
-// Error says how long that was.
+// Error returns the limit that was exceeded.
 func (l *callTimeoutError) Error() string {
 	if l.Hard {
 		return fmt.Sprintf("timeout: not finished after %v, with all its progress", l.After)
@@ -41,34 +41,34 @@ func (l *callTimeoutError) Error() string {
 	return fmt.Sprintf("timeout: no answer and no progress within %v", l.After)
 }
 
-// Is says that a callTimeoutError is the end of a deadline.
+// Is reports whether target is context.DeadlineExceeded.
 func (l *callTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// A callTarget is whom the call goes to.
+// A callTarget is the session that a call runs on.
 type callTarget interface {
-	// HandleNotification takes a notification that came in the course of the call and concerns the server: its lists
-	// have changed.
+	// HandleNotification handles a notification that came during the call and concerns the server: its lists changed.
 	HandleNotification(method string, params json.RawMessage)
 
-	// AnswerServerRequest answers a request of the server that came in the course of call, as a [transport.Handler]
-	// does. It may ask the call's Peer.
+	// AnswerServerRequest answers a server request that came during call, as a [transport.Handler] does. It may ask the
+	// call's Peer.
 	AnswerServerRequest(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (result,
 		errorObject json.RawMessage)
 }
 
-// A callWaker is a Server that can be woken: one that has read a call, and stands still because of its runtime, goes
-// on when it reads anything more. Wake must not block.
+// A callWaker is a callTarget that can be woken. A server that has read a call but is stalled in its runtime goes on
+// when it reads another line. Wake must not block.
 type callWaker interface {
 	Wake()
 }
 
-// An inFlightCall is one call in flight. Notifications go out by a goroutine that is there only while there are some,
-// so that a slow caller does not keep the connection from others. Its methods may be called from several goroutines.
+// An inFlightCall is one call in flight. It keeps the call's time limits and delivers notifications to the caller.
+// Delivery runs in a goroutine that exists only while there are some, so that a slow caller does not block the
+// connection. Its methods may be called from several goroutines.
 type inFlightCall struct {
 	server callTarget
 	call   drawbridge.Call
 	log    *slog.Logger
-	token  json.RawMessage // the caller's progress token; nil for none
+	token  json.RawMessage // the caller's progress token, or nil
 	ctx    context.Context // ends with the call: when it is over, or out of time
 	stop   context.CancelCauseFunc
 
@@ -79,14 +79,14 @@ type inFlightCall struct {
 	mu              sync.Mutex
 	over            bool
 	silenceDeadline time.Time // when silence ends the call
-	// how many questions the caller has not answered: the server waits for them, so its time stands still
+	// openQuestions counts requests that the caller has not answered; meanwhile the server's time stands still
 	openQuestions int
 	notes         []queuedNotification
 	pump          sync.WaitGroup
 	delivering    bool // the pump runs
 
-	// answering are the questions in progress; ended is closed when the server knows that the call is over, if it has
-	// to.
+	// answering counts the server requests in progress. ended is closed when the server knows, if it must, that the
+	// call is over.
 	answering sync.WaitGroup
 	ended     chan struct{}
 }
@@ -101,8 +101,8 @@ var (
 	_ transport.ReconnectListener = (*inFlightCall)(nil)
 )
 
-// newInFlightCall begins an exchange, which must be ended by End. The limit is how long nothing may be heard of it.
-// The logger is told what the caller did not take.
+// newInFlightCall starts tracking a call; finish must end it. The limit is how long the call may be silent. The logger
+// receives what the caller did not accept.
 func newInFlightCall(ctx context.Context, server callTarget, call drawbridge.Call, limit time.Duration,
 	logger *slog.Logger) *inFlightCall {
 	x := &inFlightCall{
@@ -121,11 +121,10 @@ func newInFlightCall(ctx context.Context, server callTarget, call drawbridge.Cal
 // Context ends with the call: when it is over, or out of time.
 func (x *inFlightCall) Context() context.Context { return x.ctx }
 
-// Call is what is carried.
+// Call returns the call.
 func (x *inFlightCall) Call() drawbridge.Call { return x.call }
 
-// finish ends the exchange, when everything said before is with the caller: that a question was taken back too. It
-// gives the reason where time ran out.
+// finish ends the call once every earlier notification was delivered. It returns a *callTimeoutError if time ran out.
 func (x *inFlightCall) finish() error {
 	x.mu.Lock()
 	x.over = true
@@ -142,7 +141,7 @@ func (x *inFlightCall) finish() error {
 	return nil
 }
 
-// checkTimeouts is called when the time for an answer is over, and before that when nothing was heard for a while.
+// checkTimeouts runs when the time limit is over, and earlier when the call has been silent for wakeAfter.
 func (x *inFlightCall) checkTimeouts() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -163,7 +162,7 @@ func (x *inFlightCall) checkTimeouts() {
 	}
 }
 
-// resetTimeout begins the time for an answer anew. It needs mu.
+// resetTimeout restarts the silence limit. It needs mu.
 func (x *inFlightCall) resetTimeout() {
 	if !x.over {
 		now := time.Now()
@@ -172,7 +171,7 @@ func (x *inFlightCall) resetTimeout() {
 	}
 }
 
-// HandleNotification takes a notification that belongs to the call.
+// HandleNotification handles a notification that belongs to the call.
 func (x *inFlightCall) HandleNotification(method string, params json.RawMessage) {
 	switch {
 	case method == mcp.NoteProgress:
@@ -187,7 +186,7 @@ func (x *inFlightCall) HandleNotification(method string, params json.RawMessage)
 		x.server.HandleNotification(method, params)
 		return
 	case method == mcp.NoteElicitComplete && x.call.Caller.Era == drawbridge.Modern:
-		return // gone with the stateful generation
+		return // the stateless era does not have it
 	}
 	if x.call.Peer == nil {
 		return
@@ -204,7 +203,7 @@ func (x *inFlightCall) HandleNotification(method string, params json.RawMessage)
 	}
 }
 
-// deliverNotifications is the pump: it gives the caller what has come, and ends when that is all.
+// deliverNotifications delivers the queued notifications and ends when there are none.
 func (x *inFlightCall) deliverNotifications() {
 	for {
 		x.mu.Lock()
@@ -221,20 +220,20 @@ func (x *inFlightCall) deliverNotifications() {
 				break
 			}
 			if err := x.call.Peer.Notify(x.ctx, n.method, n.params); err != nil {
-				x.log.Debug("a caller did not take a notification", "error", err)
+				x.log.Debug("a caller did not accept a notification", "error", err)
 			}
 		}
 	}
 }
 
-// OnReconnectRequest has the caller do what the server has us do.
+// OnReconnectRequest passes the server's reconnect request on to the caller.
 func (x *inFlightCall) OnReconnectRequest(after time.Duration) {
 	if p, ok := x.call.Peer.(drawbridge.ReconnectRequester); ok {
 		p.RequestReconnect(after)
 	}
 }
 
-// pauseTimeout has the call's time stand still until release is called.
+// pauseTimeout stops the call's clock until release is called.
 func (x *inFlightCall) pauseTimeout() (release func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -247,11 +246,11 @@ func (x *inFlightCall) pauseTimeout() (release func()) {
 	}
 }
 
-// HandleRequest has a request of the server answered: by the caller, if it may be asked that.
+// HandleRequest answers a server request, by the caller if it accepts such requests.
 func (x *inFlightCall) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
 	x.mu.Lock()
-	if x.over { // nobody waits for it any more; what is answered without the caller still is
+	if x.over { // the caller has left; requests that need no caller are still answered
 		x.mu.Unlock()
 		return x.server.AnswerServerRequest(x.ctx, x.call, method, params)
 	}
@@ -264,7 +263,7 @@ func (x *inFlightCall) HandleRequest(ctx context.Context, method string, params 
 	defer context.AfterFunc(x.ctx, cancel)()
 	result, errorObject = x.server.AnswerServerRequest(ctx, x.call, method, params)
 	if x.ctx.Err() != nil {
-		<-x.ended // a server that is answered before it hears that nobody waits for the call would go on with it
+		<-x.ended // answered before the cancellation, the server would go on with the call
 	}
 	return result, errorObject
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// listAndPublish asks the server for everything it offers, and passes that on. began is when the mount began; zero for
-// a refresh. An error is for a server whose tools are not known, or, if strict, are known from before only: then
-// nothing is passed on. What else goes wrong is told in the status.
+// listAndPublish lists everything the server offers and publishes it. began is when the mount began, zero for a
+// refresh. It returns an error if the tools are not known; with strict, also if they are known only from before, and
+// then nothing is published. Other problems are reported in the status.
 func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool) error {
 	ctx, cancel := context.WithTimeout(e.ctx, e.pool.o.ConnectTimeout)
 	defer cancel()
@@ -47,8 +47,8 @@ func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool)
 	return nil
 }
 
-// readListing asks the server of a session for everything. For a list that did not come the last known one stands; and
-// so do all of a server that comes back before it may be asked again, which is when its time has come.
+// readListing reads all lists on a session. A list that fails keeps its last known content. A server that reconnects
+// before its budget allows another listing keeps the last one; it is listed when its time comes.
 func (e *managedServer) readListing(ctx context.Context, s *session, began time.Time) (drawbridge.Listing,
 	listingOutcome, error) {
 	e.mu.Lock()
@@ -73,10 +73,9 @@ func (e *managedServer) readListing(ctx context.Context, s *session, began time.
 	return l, out, err
 }
 
-// Relist has a server that is connected list everything anew, and returns when that was told: a server need not say
-// that its lists changed. One that is being connected is waited for, and one that is not connected is left alone: it
-// is listed when it starts. The error is for an unknown name, and for a list of tools that did not come; then nothing
-// was told.
+// Relist lists a connected server again and returns when the listing was published: a server need not notify of
+// changes. It waits for a server that is being connected; one that is not connected is listed when it starts. It
+// returns an error for an unknown name, and if the tools could not be listed; then nothing was published.
 func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error) {
 	e, err := f.serverByID(id)
 	if err != nil {
@@ -85,7 +84,7 @@ func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected b
 	e.mu.Lock()
 	o := e.openings[e.primaryKey()]
 	spared := o == nil && e.sessions[e.primaryKey()] == nil && len(e.sessions) > 0
-	if spared { // the others are there
+	if spared { // other sessions are open
 		o = e.requestSession(e.primaryKey(), nil)
 	}
 	e.mu.Unlock()
@@ -116,7 +115,7 @@ func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected b
 	return true, err
 }
 
-// requestPage asks for one page of a list.
+// requestPage requests one page of a list.
 func (s *session) requestPage(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	result, err := s.sendRequest(ctx, method, s.ownRequestParams(params))
 	_, said := errors.AsType[*transport.ResponseError](err)

@@ -58,13 +58,13 @@ func TestLists(t *testing.T) {
 		}, "echo", "list prompts: timeout: no answer within 1m0s"},
 		{"what is no object", `{"tools":{}}`, func(f *fake) {
 			f.on(mcp.MethodToolsList, always(`{"tools":[null,{"name":"a"},"b",[],{"name":"c"}]}`))
-		}, "a c", "list tools: 3 items were no objects and were left out"},
+		}, "a c", "list tools: 3 items were not objects and were left out"},
 		{"pages", `{"tools":{}}`, func(f *fake) {
 			f.on(mcp.MethodToolsList, pages("one", "two", "three"))
 		}, "one two three", ""},
 		{"the same page for ever", `{"tools":{}}`, func(f *fake) {
 			f.on(mcp.MethodToolsList, always(`{"tools":[{"name":"a"}],"nextCursor":"x"}`))
-		}, "a a", "list tools: the server gave a cursor that it gave before"},
+		}, "a a", "list tools: the server repeated a cursor"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// newListener makes what listens to a modern server for the watcher.
+// newListener returns the change listener of a stateless server's watcher.
 func (w *watcher) newListener() *changeListener {
 	s, e := w.session, w.server
 	o := listenerOptions{
@@ -30,22 +30,22 @@ func (w *watcher) newListener() *changeListener {
 	return newChangeListener(w.ctx, o)
 }
 
-// sendListen sends a listening request, and waits for its end.
+// sendListen sends a listening request and waits for its end.
 func (s *session) sendListen(ctx context.Context, w drawbridge.WatchSet, in transport.Handler) error {
 	_, err := transport.ResultOrError(s.conn.Call(ctx, mcp.MethodListen, s.listenParams(w), in))
 	return err
 }
 
-// awaitProcessed waits until the server has seen to what came before: when it answers.
+// awaitProcessed waits until the server has processed all earlier messages, by waiting for an answer.
 func (s *session) awaitProcessed(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstAckTimeout)
 	defer cancel()
 	if _, err := s.sendRequest(ctx, mcp.MethodDiscover, s.ownRequestParams(nil)); err != nil {
-		s.server.log.Debug("a server did not say that it is there", "error", err)
+		s.server.log.Debug("a server did not answer after a listening request", "error", err)
 	}
 }
 
-// listenParams asks for the changes of all lists, and for what is watched.
+// listenParams returns the params of a listening request: all lists and the watch set.
 func (s *session) listenParams(wanted drawbridge.WatchSet) json.RawMessage {
 	out := []byte(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`)
 	if len(wanted.URIs) > 0 {

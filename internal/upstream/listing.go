@@ -16,17 +16,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// The bounds of one list of one server: what goes on after that is left out.
+// Bounds of one list of one server: items beyond them are left out.
 const (
 	maxListPages = 1000
 	maxListItems = 10_000
-	// maxListBytes is how many bytes the pages of a list have together: after them no other is asked for.
+	// maxListBytes is how many bytes the pages of a list may have together before no other is requested.
 	maxListBytes = 64 << 20
 )
 
 const (
-	// maxNamedTools is how many tools are named that were left out, maxNameBytes how much of a name and a reason is
-	// said.
+	// maxNamedTools is how many omitted tools are named; maxNameBytes limits the name and the reason of each.
 	maxNamedTools = 5
 	maxNameBytes  = 256
 )
@@ -46,35 +45,37 @@ var listKinds = [...]listKind{
 		func(l *drawbridge.Listing) *[]json.RawMessage { return &l.Templates }},
 }
 
-// A serverList is what a server answered for one kind.
+// A serverList is a server's answer for one kind of list.
 type serverList struct {
 	items []json.RawMessage
-	hint  *drawbridge.CacheHint // nil where the server said nothing of caching
-	// problem says for people what was wrong with a list that was taken all the same.
+	hint  *drawbridge.CacheHint // nil if the server sent none
+	// problem describes what was wrong with a list that is used anyway.
 	problem string
 }
 
-// listReader are what a survey needs.
+// A listReader reads all lists of a server, each page by page. Reading ends whatever the server answers; a list that
+// fails does not affect the others and keeps its last known content; items are kept byte by byte.
 type listReader struct {
-	// Request sends a request and gives its result; an error object that the server answers with is a
-	// *transport.ResponseError. It is called from several goroutines.
+	// Request sends a request and returns its result; an error response is a *transport.ResponseError. It is called
+	// from several goroutines.
 	Request func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 	// Last is the last listing of the server; nil where none is known.
 	Last *drawbridge.Listing
-	// Headers says that arguments of tools travel in headers too: tools are left out that want what cannot be sent so.
+	// Headers is set if arguments of tools travel in headers too: tools whose header parameters cannot be sent are left
+	// out.
 	Headers bool
 }
 
-// An listingOutcome says what went wrong with lists that are known all the same.
+// A listingOutcome reports problems of lists that are known in spite of them.
 type listingOutcome struct {
-	// Problems say for people which lists did not come, or not in good order.
+	// Problems describe, for people, which lists failed or were malformed.
 	Problems []string
-	// Missed are the lists that did not come, by method, with the reason.
+	// Missed holds the lists that failed, by method, with the reason.
 	Missed map[string]error
 }
 
-// readAllLists asks for all lists at once that the Capabilities of l declare, and puts them and the server's caching
-// hints into l. An error is for a server whose tools are not known, now or from before.
+// readAllLists reads concurrently all lists that the Capabilities of l declare, and stores them and the cache hints in
+// l. It returns an error if the server's tools are known neither now nor from before.
 func readAllLists(ctx context.Context, l *drawbridge.Listing, o listReader) (out listingOutcome, err error) {
 	var lists [len(listKinds)]serverList
 	var faults [len(listKinds)]error
@@ -113,7 +114,7 @@ func readAllLists(ctx context.Context, l *drawbridge.Listing, o listReader) (out
 	return out, nil
 }
 
-// lastKnownList gives a list as it was in the last listing, if there was one.
+// lastKnownList returns a list from the last listing, if there is one.
 func lastKnownList(last *drawbridge.Listing, k listKind) serverList {
 	if last == nil {
 		return serverList{}
@@ -125,7 +126,7 @@ func lastKnownList(last *drawbridge.Listing, k listKind) serverList {
 	return out
 }
 
-// readList follows the pages of one list to their end.
+// readList reads all pages of one list.
 func (o listReader) readList(ctx context.Context, k listKind) (serverList, error) {
 	var out serverList
 	seen := map[string]bool{}
@@ -150,16 +151,16 @@ func (o listReader) readList(ctx context.Context, k listKind) (serverList, error
 		switch {
 		case cursor == nil || string(cursor) == "null":
 		case seen[string(cursor)]:
-			out.problem = "the server gave a cursor that it gave before"
+			out.problem = "the server repeated a cursor"
 		case page == maxListPages || len(out.items) == maxListItems || size >= maxListBytes:
-			out.problem = fmt.Sprintf("it goes on after %d pages with %d items; the rest was left out",
+			out.problem = fmt.Sprintf("the list goes on after %d pages with %d items; the rest was left out",
 				page, len(out.items))
 		default:
 			seen[string(cursor)] = true
 			continue
 		}
 		if dropped > 0 {
-			out.problem = strings.TrimPrefix(fmt.Sprintf("%s; %d items were no objects and were left out",
+			out.problem = strings.TrimPrefix(fmt.Sprintf("%s; %d items were not objects and were left out",
 				out.problem, dropped), "; ")
 		}
 		if o.Headers && k.method == mcp.MethodToolsList {
@@ -169,8 +170,7 @@ func (o listReader) readList(ctx context.Context, k listKind) (serverList, error
 	}
 }
 
-// readPage asks for one page. A method that a server does not have, though it declares the capability, is an empty
-// list.
+// readPage requests one page. If the server declares the capability but not the method, the list is empty.
 func (o listReader) readPage(ctx context.Context, k listKind, cursor json.RawMessage) (json.RawMessage, error) {
 	var params json.RawMessage
 	if cursor != nil {
@@ -184,7 +184,7 @@ func (o listReader) readPage(ctx context.Context, k listKind, cursor json.RawMes
 	return result, err
 }
 
-// mergeCacheHint takes the strictest caching hint of all pages.
+// mergeCacheHint keeps the strictest cache hint of all pages.
 func (l *serverList) mergeCacheHint(result json.RawMessage) {
 	if rawjson.Get(result, "ttlMs") == nil && rawjson.Get(result, "cacheScope") == nil {
 		return
@@ -196,7 +196,7 @@ func (l *serverList) mergeCacheHint(result json.RawMessage) {
 	l.hint = &hint
 }
 
-// dropInvalidHeaderParams leaves out the tools that a client must not take over HTTP, since what they want in headers
+// dropInvalidHeaderParams leaves out the tools that a client must not use over HTTP, since their header parameters
 // cannot be sent (2026-07-28, Streamable HTTP, Custom Headers).
 func (l *serverList) dropInvalidHeaderParams() {
 	kept := l.items[:0]
@@ -223,10 +223,10 @@ func (l *serverList) dropInvalidHeaderParams() {
 	l.items, l.problem = kept, strings.Join(troubles, "; ")
 }
 
-// parseCacheHint reads the caching hints of a result.
+// parseCacheHint returns the cache hints of a result.
 func parseCacheHint(result json.RawMessage) drawbridge.CacheHint {
 	var ms int64
-	_ = json.Unmarshal(rawjson.Get(result, "ttlMs"), &ms) // no number: no hint
+	_ = json.Unmarshal(rawjson.Get(result, "ttlMs"), &ms) // not a number: no hint
 	const most = int64(365 * 24 * time.Hour / time.Millisecond)
 	return drawbridge.CacheHint{
 		TTL:    time.Duration(max(0, min(ms, most))) * time.Millisecond,

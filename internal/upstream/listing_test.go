@@ -117,7 +117,7 @@ func TestTake(t *testing.T) {
 		{"what is no object", `{"tools":{}}`,
 			map[string]asked{mcp.MethodToolsList: surveyAlways(`{"tools":[null,{"a":1},"b",[],{"c":1}]}`)}, nil,
 			drawbridge.Listing{Tools: raw(`{"a":1}`, `{"c":1}`)},
-			[]string{"list tools: 3 items were no objects and were left out"}},
+			[]string{"list tools: 3 items were not objects and were left out"}},
 		{"no answer in the form of one", everything, map[string]asked{mcp.MethodToolsList: surveyAlways(`{"tools":7}`)},
 			nil,
 			drawbridge.Listing{}, nil},
@@ -127,7 +127,7 @@ func TestTake(t *testing.T) {
 		{"the same page for ever", `{"tools":{}}`,
 			map[string]asked{mcp.MethodToolsList: surveyAlways(`{"tools":[{"a":1}],"nextCursor":"x"}`)}, nil,
 			drawbridge.Listing{Tools: raw(`{"a":1}`, `{"a":1}`)},
-			[]string{"list tools: the server gave a cursor that it gave before"}},
+			[]string{"list tools: the server repeated a cursor"}},
 		{"the strictest hint of all pages", `{"tools":{}}`,
 			map[string]asked{mcp.MethodToolsList: func(params json.RawMessage) (string, error) {
 				if rawjson.Get(params, "cursor") == nil {
@@ -175,11 +175,11 @@ func TestEndlessListsEnd(t *testing.T) {
 		says  string
 	}{
 		{"pages", endless(`{}`), maxListPages,
-			"list tools: it goes on after 1000 pages with 1000 items; the rest was left out"},
+			"list tools: the list goes on after 1000 pages with 1000 items; the rest was left out"},
 		{"items", endless(strings.TrimSuffix(strings.Repeat("{},", 4000), ",")), maxListItems,
-			"list tools: it goes on after 3 pages with 10000 items; the rest was left out"},
+			"list tools: the list goes on after 3 pages with 10000 items; the rest was left out"},
 		{"bytes", endless(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`), 64,
-			"list tools: it goes on after 64 pages with 64 items; the rest was left out"},
+			"list tools: the list goes on after 64 pages with 64 items; the rest was left out"},
 	} {
 		l, troubles, err := taken(t, `{"tools":{}}`, map[string]asked{mcp.MethodToolsList: tt.tools}, listReader{})
 		if diff := cmp.Diff([]string{tt.says}, troubles); diff != "" || err != nil || len(l.Tools) != tt.want {

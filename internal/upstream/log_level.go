@@ -11,13 +11,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// notifyTimeout bounds the request for a level.
+// notifyTimeout bounds the sending of a log level or a notification.
 const notifyTimeout = 5 * time.Second
 
-// SetLogLevel asks for log lines of a level and above, for the caller with that session; the empty session stands for
-// everyone who has none of their own with a server. It is remembered until EndSession, and told to the servers of the
-// legacy generation: a shared one is asked for the most that anybody wants. A server that does not want to know is
-// passed over; the error is for a level that there is none of.
+// SetLogLevel requests log lines of a level and above for the caller with that session; the empty session stands for
+// all callers without one of their own. The level is kept until EndSession and sent to the stateful servers; a shared
+// connection gets the most verbose level requested. A server that refuses it is skipped. It returns an error for an
+// unknown level.
 func (f *Fleet) SetLogLevel(ctx context.Context, session, level string) error {
 	if !isLogLevel(level) {
 		return &drawbridge.Fault{
@@ -38,7 +38,7 @@ func (f *Fleet) SetLogLevel(ctx context.Context, session, level string) error {
 	return nil
 }
 
-// setLogLevel tells a legacy server the level, if it wants to know and does not know yet.
+// setLogLevel sends the level to a stateful server, if it declares logging and does not have that level.
 func (s *session) setLogLevel(ctx context.Context, level string) {
 	if level == "" || s.era != drawbridge.Legacy || !mcp.DeclaresAny(s.capabilities, "logging") {
 		return
@@ -52,14 +52,14 @@ func (s *session) setLogLevel(ctx context.Context, level string) {
 	defer cancel()
 	if _, err := s.sendRequest(ctx, mcp.MethodSetLevel, rawjson.Apply(nil, rawjson.Put(rawjson.Quote(level),
 		"level"))); err != nil {
-		s.server.log.Info("a server did not take the log level", "error", err)
+		s.server.log.Info("a server did not accept the log level", "error", err)
 		return
 	}
 	s.logLevel = level
 }
 
-// raiseLogLevel has a legacy server send the log lines that a stateless call asks for, if it sends fewer. The caller's
-// own ear sorts out those that it did not ask for.
+// raiseLogLevel makes a stateful server send the log lines that a stateless call asks for, if it sends fewer. The
+// caller's own handler drops lines that it did not ask for.
 func (s *session) raiseLogLevel(ctx context.Context, call drawbridge.Call) {
 	if s.era != drawbridge.Legacy || call.Caller.Era != drawbridge.Modern {
 		return
@@ -76,7 +76,7 @@ func (s *session) raiseLogLevel(ctx context.Context, call drawbridge.Call) {
 	}
 }
 
-// liveSessions gives the sessions that can be used.
+// liveSessions returns the sessions that can be used.
 func (e *managedServer) liveSessions() []*session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,8 +89,8 @@ func (e *managedServer) liveSessions() []*session {
 	return live
 }
 
-// ForwardNotification passes a notification of the caller with that session on to the servers that it is for: those
-// that have a session of their own for the caller. A server that cannot be told within a few seconds is passed over.
+// ForwardNotification sends a notification of the caller with that session to the servers that have a session for that
+// caller. A server that does not accept it within a few seconds is skipped.
 func (f *Fleet) ForwardNotification(ctx context.Context, session, method string, params json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func (f *Fleet) ForwardNotification(ctx context.Context, session, method string,
 			}
 			work.Go(func() {
 				if err := s.conn.Notify(ctx, method, params); err != nil {
-					e.log.Info("a server was not told what its client said", "error", err)
+					e.log.Info("a notification of a client was not sent to the server", "error", err)
 				}
 			})
 		}
@@ -111,8 +111,8 @@ func (f *Fleet) ForwardNotification(ctx context.Context, session, method string,
 	work.Wait()
 }
 
-// EndSession closes what was opened for the caller with that session, and forgets the level it asked for. It does not
-// wait for the end.
+// EndSession closes what was opened for the caller with that session, and forgets its log level. It does not wait for
+// the end.
 func (f *Fleet) EndSession(session string) {
 	if session == "" {
 		return
@@ -140,7 +140,7 @@ func (f *Fleet) EndSession(session string) {
 	}
 }
 
-// lowerLogLevel has a server that callers share send no more log lines than somebody wants. It does not wait.
+// lowerLogLevel lowers the level of a shared session to the most verbose one still wanted. It does not wait.
 func (e *managedServer) lowerLogLevel(s *session, level string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

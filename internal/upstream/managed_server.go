@@ -11,27 +11,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/interop"
 )
 
-// An managedServer is one server of the fleet. It has a home, the session that is kept and listed, and sessions for
-// callers who cannot share that one. Each session has a keeper: the goroutine that opens, watches and closes it.
+// A managedServer is one server of the fleet. It has a primary session, which is kept and listed, and extra sessions
+// for callers that cannot share it. Each session has one goroutine that opens, watches and closes it.
 type managedServer struct {
 	pool   *Pool
 	config config.Server
 	log    *slog.Logger
-	// fingerprint is what the pool knows the endpoint by, environ what its processes get their environment from.
+	// fingerprint is the server's key in the pool, environ the environment that its processes get theirs from.
 	fingerprint string
 	environ     []string
-	// fleets are the fleets that have a part in the server. telling is held while they hear of a listing, so that none
-	// hears of an older one later.
+	// fleets are the fleets that use the server. notifyMu is held while they receive a listing, so that no fleet gets
+	// an older one later.
 	fleets   observerList[*Fleet]
 	notifyMu sync.Mutex
-	ctx      context.Context // ends with the endpoint
+	ctx      context.Context // ends with the server
 	cancel   context.CancelFunc
-	// relistSignal has the home's keeper list the server again, rewatch look at what is watched, kick try at once.
+	// Signals to the primary loop: relistSignal to list the server again, rewatchSignal to apply the watch set,
+	// retryNow to try mounting at once.
 	relistSignal, rewatchSignal, retryNow chan struct{}
-	// idleCheck has the home's keeper see whether anybody needs it.
+	// idleCheck makes the primary loop check whether the session is idle.
 	idleCheck chan struct{}
-	// relistRequests has the home's keeper list the server again for somebody who waits for what comes of it. There is
-	// room for the answer.
+	// relistRequests makes the primary loop list the server again and send the error. The channels sent have room for
+	// it.
 	relistRequests chan chan<- error
 	// firstAttemptDone is closed when the first attempt to mount has ended.
 	firstAttemptDone chan struct{}
@@ -39,56 +40,55 @@ type managedServer struct {
 	mu             sync.Mutex
 	ended          bool
 	work           sync.WaitGroup // every goroutine; grows under mu, and not after ended
-	primaryRunning bool           // the home has a keeper
+	primaryRunning bool           // runPrimary runs
 	sessions       map[sessionKey]*session
 	openings       map[sessionKey]*sessionOpening
 	watch          watchState
-	// claimedSlots are the lanes in use; freed is closed and made anew when one is not any more.
+	// claimedSlots are the slots in use; slotFreed is closed and replaced when one is freed.
 	claimedSlots map[sessionKey]bool
 	slotFreed    chan struct{}
-	// drained is closed when the last call has ended, where somebody waits for that.
+	// drained is closed when the last call has ended; nil unless waitForCalls waits.
 	drained chan struct{}
 
-	// failures are the attempts that went wrong a moment ago; crowds counts the sessions of each, until they are
-	// closed.
+	// failures are the recent failed openings. groupSizes counts the sessions of each group until they are closed.
 	failures   recentFailures[sessionKey]
 	groupSizes map[sessionGroup]int
 
-	// What is known of the server, and what it was given that nobody else is to see.
+	// What is known of the server, and the secrets it was given.
 	era      drawbridge.ProtocolEra
 	redactor secretRedactor
-	// sessionlessLegacy says that the server speaks both generations, and the stateful one without sessions: it can
-	// ask nobody there.
+	// sessionlessLegacy is set if the server speaks both eras and keeps no sessions in the stateful one: it cannot send
+	// requests there.
 	sessionlessLegacy bool
-	// asksClients says that the server has asked a client something.
+	// asksClients is set once the server has sent a client a request.
 	asksClients   bool
 	listing       *drawbridge.Listing
 	listedThisRun bool         // the listing is of this process
-	budget        relistBudget // the keeper's
+	budget        relistBudget // used by the primary loop
 	tools         toolTraits
 
-	// What Status tells beside that.
+	// What Status reports beside that.
 	phase         drawbridge.ServerPhase
 	lastFault     string
-	confinement   string // what its program is kept from, in words
-	signInURL     string // where a person signs in, while that is what the fault is
+	confinement   string // what its program is confined from, in words
+	signInURL     string // where a person signs in, while that is the fault
 	declineReason string // why the server was declined to ask people; empty where it was not
 	elicitations  interop.ElicitationQueue
-	missingValues []string // values that commands did not give
+	missingValues []string // values that could not be resolved
 	loggedFault   string   // the fault that was logged, until the server is well: each attempt again brings the same
 	startMillis   int64
 	junkLines     int
 	stderr        []string
 }
 
-// An sessionOpening is a session that somebody waits for.
+// A sessionOpening is a session that is being opened.
 type sessionOpening struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	// ready is closed when the session can be used, or err says why there is none.
+	// ready is closed when the session can be used, or err is set.
 	ready chan struct{}
 	err   error
-	// listed is closed after ready: for the home, when it is listed too, or fault says why it is not.
+	// listed is closed after ready. For the primary session that is when it is listed, or fault is set.
 	listed chan struct{}
 	fault  error
 }
@@ -117,10 +117,10 @@ func newManagedServer(p *Pool, row config.Server, fingerprint string, part Fleet
 	return e
 }
 
-// primaryKey is the key of the session that is kept and listed.
+// primaryKey returns the key of the primary session.
 func (e *managedServer) primaryKey() sessionKey { return sessionKey{principal: e.pool.o.Principal} }
 
-// primaryEra is what is spoken there: the modern generation where the server speaks both. It needs mu.
+// primaryEra returns the era of the primary session: stateless if the server speaks both. It needs mu.
 func (e *managedServer) primaryEra() drawbridge.ProtocolEra {
 	if e.era.Has(drawbridge.Modern) {
 		return drawbridge.Modern
@@ -128,7 +128,8 @@ func (e *managedServer) primaryEra() drawbridge.ProtocolEra {
 	return e.era
 }
 
-// startWorker runs work in a goroutine that both the endpoint's end and the fleet's wait for. It needs mu.
+// startWorker runs work in a goroutine that the ends of server and fleet wait for. It returns false if the server has
+// ended. It needs mu.
 func (e *managedServer) startWorker(work func()) bool {
 	if e.ended {
 		return false
@@ -144,7 +145,7 @@ func (e *managedServer) startWorker(work func()) bool {
 	return ok
 }
 
-// mount has the server mounted, unless it is.
+// mount opens the primary session unless it exists.
 func (e *managedServer) mount() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,7 +154,7 @@ func (e *managedServer) mount() {
 	}
 }
 
-// requestSession gives the opening of a session, and begins it where nobody has. It needs mu.
+// requestSession returns the opening of a session, and starts it if necessary. It needs mu.
 func (e *managedServer) requestSession(k sessionKey, opener *drawbridge.Call) *sessionOpening {
 	if o := e.openings[k]; o != nil {
 		return o
@@ -185,7 +186,7 @@ func (e *managedServer) notRunningFault() error {
 	return e.mountFault("start", errNotRunning)
 }
 
-// publishSession makes a session usable. For the home the opening goes on until it is settled. It needs mu.
+// publishSession makes a session usable. The opening of the primary session goes on until it is listed. It needs mu.
 func (e *managedServer) publishSession(o *sessionOpening, s *session) {
 	e.sessions[s.key] = s
 	if s.key.sharedByKind {
@@ -195,7 +196,7 @@ func (e *managedServer) publishSession(o *sessionOpening, s *session) {
 	close(o.ready)
 }
 
-// finishOpening ends an opening: with err, or well where err is nil. It needs mu.
+// finishOpening ends an opening, with err or successfully. It needs mu.
 func (e *managedServer) finishOpening(k sessionKey, o *sessionOpening, err error) {
 	o.fault = err
 	if !isClosed(o.ready) {
@@ -207,7 +208,7 @@ func (e *managedServer) finishOpening(k sessionKey, o *sessionOpening, err error
 	delete(e.openings, k)
 }
 
-// removeSession has nobody use a session from now on.
+// removeSession takes a session out of use.
 func (e *managedServer) removeSession(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -216,8 +217,7 @@ func (e *managedServer) removeSession(s *session) {
 	}
 }
 
-// closeSession ends a session. When the fleet is in a hurry, or the session is broken anyway, it is not waited for
-// long.
+// closeSession closes a session, for at most limit.
 func (e *managedServer) closeSession(s *session, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), limit)
 	defer cancel()
@@ -225,15 +225,15 @@ func (e *managedServer) closeSession(s *session, limit time.Duration) {
 	e.saveDiagnostics(s)
 }
 
-// closeTimeout bounds the orderly end of a session.
+// closeTimeout returns the bound of an orderly close of a session.
 func (e *managedServer) closeTimeout() time.Duration {
 	return 3*e.pool.o.CloseGrace + quickCloseTimeout
 }
 
-// quickCloseTimeout bounds the end of a session that is of no use any more.
+// quickCloseTimeout bounds the close of a session that is of no more use.
 const quickCloseTimeout = 250 * time.Millisecond
 
-// saveDiagnostics remembers what people may ask for after a session's end.
+// saveDiagnostics keeps the standard error and the junk count of a session that ended.
 func (e *managedServer) saveDiagnostics(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -246,7 +246,7 @@ func (e *managedServer) saveDiagnostics(s *session) {
 	}
 }
 
-// shutDown begins the end of everything of the server.
+// shutDown starts the end of the server and of all its sessions.
 func (e *managedServer) shutDown() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -254,7 +254,7 @@ func (e *managedServer) shutDown() {
 	e.cancel()
 }
 
-// waitForCalls waits until no call is in flight, or the endpoint ends.
+// waitForCalls waits until no call is in flight or the server ends.
 func (e *managedServer) waitForCalls() {
 	e.mu.Lock()
 	if e.hasNoCalls() {
@@ -273,7 +273,7 @@ func (e *managedServer) waitForCalls() {
 	}
 }
 
-// hasNoCalls says whether nobody has borrowed a session. It needs mu.
+// hasNoCalls reports whether no session is borrowed. It needs mu.
 func (e *managedServer) hasNoCalls() bool {
 	for _, s := range e.sessions {
 		if s.borrowed > 0 {

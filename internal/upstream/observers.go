@@ -5,21 +5,20 @@ import (
 	"sync"
 )
 
-// An observerList is who is told what a server says. The zero value is nobody. Its methods may be called from several
-// goroutines.
+// An observerList is a list of observers. The zero value is empty. Its methods may be called from several goroutines.
 type observerList[K comparable] struct {
 	mu  sync.Mutex
 	all []K
 }
 
-// add adds one.
+// add appends an observer.
 func (a *observerList[K]) add(who K) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all = append(a.all, who)
 }
 
-// remove takes one away, and says whether nobody is left.
+// remove deletes an observer, and reports whether the list is empty now.
 func (a *observerList[K]) remove(who K) (last bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -27,7 +26,7 @@ func (a *observerList[K]) remove(who K) (last bool) {
 	return len(a.all) == 0
 }
 
-// snapshot gives them in the order in which they came, in a slice of the caller's own.
+// snapshot returns a copy of the list, in the order of add.
 func (a *observerList[K]) snapshot() []K {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A sessionOpener opens one session. What a server speaks is found out by asking it in the modern way; whoever does
-// not answer that is asked in the legacy way, on a fresh process where the first one exited or stays silent.
+// A sessionOpener opens one session. It finds out the server's era by sending server/discover. A server that does not
+// answer gets initialize, in a new process if the first one exited or stays silent.
 type sessionOpener struct {
 	server *managedServer
 	key    sessionKey
@@ -22,7 +22,7 @@ type sessionOpener struct {
 	openingCall *drawbridge.Call
 }
 
-// openPrimary opens the session that is kept, and says what the server speaks. What is remembered of it is tried first.
+// openPrimary opens the primary session and returns the eras that the server speaks. It tries the remembered era first.
 func (e *managedServer) openPrimary(ctx context.Context) (*session, drawbridge.ProtocolEra, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.pool.o.ConnectTimeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func (e *managedServer) openPrimary(ctx context.Context) (*session, drawbridge.P
 	return s, era, e.connectFault(ctx, err)
 }
 
-// openExtra opens a session beside the home.
+// openExtra opens a session beside the primary one.
 func (e *managedServer) openExtra(ctx context.Context, k sessionKey, opener *drawbridge.Call) (*session, error) {
 	g := sessionOpener{e, k, opener}
 	if k.session == "" && k.clientKind == "" {
@@ -57,7 +57,7 @@ func (e *managedServer) openExtra(ctx context.Context, k sessionKey, opener *dra
 		s, _, err := g.openLegacy(ctx)
 		return s, e.connectFault(ctx, err)
 	}
-	// A modern server needs no greeting: each request says who asks and how.
+	// A stateless server needs no handshake: each request carries client info and version.
 	s, err := g.connect(ctx)
 	if err == nil {
 		s.era, s.version = drawbridge.Modern, mcp.Version20260728
@@ -65,7 +65,7 @@ func (e *managedServer) openExtra(ctx context.Context, k sessionKey, opener *dra
 	return s, e.connectFault(ctx, err)
 }
 
-// connectFault puts what went wrong into words. It gives nil for nil.
+// connectFault returns the mount fault for err, nil for nil.
 func (e *managedServer) connectFault(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -76,8 +76,7 @@ func (e *managedServer) connectFault(ctx context.Context, err error) error {
 	return e.mountFault("connect", err)
 }
 
-// isFinalConnectError says that another way of asking would not help: there is nobody to ask, or they want to know who
-// asks.
+// isFinalConnectError reports whether another era would not help: the server cannot be reached or wants a sign-in.
 func isFinalConnectError(err error) bool {
 	if transport.FaultCodeOf(err) == drawbridge.AuthFailure || oauth.IsTemporary(err) {
 		return true
@@ -86,7 +85,7 @@ func isFinalConnectError(err error) bool {
 	return started || errors.Is(err, transport.ErrClosed)
 }
 
-// openModern opens a session with a server that is known to be modern.
+// openModern opens a session with a server known to be stateless.
 func (g sessionOpener) openModern(ctx context.Context) (*session, drawbridge.ProtocolEra, error) {
 	s, err := g.connect(ctx)
 	if err != nil {
@@ -102,9 +101,9 @@ func (g sessionOpener) openModern(ctx context.Context) (*session, drawbridge.Pro
 	return s, era, nil
 }
 
-var errNotModern = errors.New("the server speaks no revision of the modern generation")
+var errNotModern = errors.New("the server does not support a stateless protocol version")
 
-// probeAndOpen opens a session with a server of which nothing is known.
+// probeAndOpen opens a session with a server of unknown era.
 func (g sessionOpener) probeAndOpen(ctx context.Context) (*session, drawbridge.ProtocolEra, error) {
 	s, err := g.connect(ctx)
 	if err != nil {
@@ -125,9 +124,9 @@ func (g sessionOpener) probeAndOpen(ctx context.Context) (*session, drawbridge.P
 	return g.handshakeLegacy(ctx, s)
 }
 
-// handshakeSlowServer greets a server that was silent when it was probed. It may only be slow to start, as one that
-// npx has to fetch first, and ending it would begin that anew: a fresh process comes after half of the time that is
-// left.
+// handshakeSlowServer sends initialize to a server that did not answer server/discover. It may only be slow to start,
+// as one that npx has to fetch first, and a restart would begin that again. A new process is started after half of the
+// time that is left.
 func (g sessionOpener) handshakeSlowServer(ctx context.Context, s *session) (*session, drawbridge.ProtocolEra, error) {
 	half := ctx
 	if deadline, ok := ctx.Deadline(); ok {
@@ -142,14 +141,14 @@ func (g sessionOpener) handshakeSlowServer(ctx context.Context, s *session) (*se
 	return g.openLegacy(ctx)
 }
 
-// probeDiscover asks in the modern way, within the time for that.
+// probeDiscover sends server/discover within ProbeTimeout.
 func (g sessionOpener) probeDiscover(ctx context.Context, s *session) (drawbridge.ProtocolEra, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.server.pool.o.ProbeTimeout)
 	defer cancel()
 	return s.discover(ctx)
 }
 
-// openLegacy opens a session in the legacy way.
+// openLegacy opens a session with initialize.
 func (g sessionOpener) openLegacy(ctx context.Context) (*session, drawbridge.ProtocolEra, error) {
 	s, err := g.connect(ctx)
 	if err != nil {
@@ -158,9 +157,9 @@ func (g sessionOpener) openLegacy(ctx context.Context) (*session, drawbridge.Pro
 	return g.handshakeLegacy(ctx, s)
 }
 
-// handshakeLegacy greets in the legacy way. A server without a type that refuses Streamable HTTP is tried as HTTP+SSE
-// (2025-11-25, Transports, Backwards Compatibility). One that refuses initialize is asked in the modern way once more:
-// it may have been slow to start when it was probed, or be another than the one remembered.
+// handshakeLegacy sends initialize. A server without a type that refuses Streamable HTTP is tried as HTTP+SSE
+// (2025-11-25, Transports, Backwards Compatibility). One that refuses initialize gets server/discover once more: it may
+// have been slow to start, or be another than the remembered one.
 func (g sessionOpener) handshakeLegacy(ctx context.Context, s *session) (*session, drawbridge.ProtocolEra, error) {
 	err := s.initialize(ctx, g.openingCall)
 	if err == nil {
@@ -183,14 +182,14 @@ func (g sessionOpener) handshakeLegacy(ctx context.Context, s *session) (*sessio
 	return nil, 0, g.closeFailed(s, err)
 }
 
-// mayBeSSEOnly says whether a refusal is one that servers give who speak HTTP+SSE only.
+// mayBeSSEOnly reports whether err is how servers that speak only HTTP+SSE refuse Streamable HTTP.
 func (g sessionOpener) mayBeSSEOnly(err error) bool {
 	status, ok := errors.AsType[*transport.HTTPStatusError](err)
 	return ok && g.server.config.Type == "" && g.server.config.URL != "" &&
 		slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.Code)
 }
 
-// closeFailed closes a session that was not greeted. It gives the error that says most about why.
+// closeFailed closes a session whose handshake failed. It returns the most informative error.
 func (g sessionOpener) closeFailed(s *session, err error) error {
 	if errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) && s.proc != nil {
 		if why := s.endCause(); why != nil {

@@ -16,32 +16,30 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A Pool is the servers that several fleets share: two rows that say the same, with the same values put in, are one
-// server for all of them. A server ends with the last fleet that has it. Its methods may be called from several
-// goroutines.
+// A Pool holds servers that several fleets share: two rows with the same content and the same resolved values are one
+// server. A server ends with the last fleet that uses it. Its methods may be called from several goroutines.
 type Pool struct {
 	o              Options
 	dial           dialFunc
-	work           sync.WaitGroup // every goroutine; only start adds to it
+	work           sync.WaitGroup // every goroutine; only startWorker adds to it
 	parkedCalls    *interop.ParkedCalls
 	callerSessions callerSessionRegistry
 	clients        clientTraitsCache
 	// begun is closed when Run begins.
 	begun chan struct{}
-	// secrets finds what rows refer to.
+	// secrets resolves references in rows.
 	secrets secrets.Resolver
-	// signIns has the credentials of all servers.
+	// signIns holds the credentials of all servers.
 	signIns *oauth.Manager
 
 	mu            sync.Mutex
-	running       bool // Run runs, and is not told to end
+	running       bool // Run runs and was not told to end
 	finished      bool
 	byFingerprint map[string]*managedServer // by fingerprint
 	order         []*managedServer
 }
 
-// NewPool makes a pool without servers. Of the options it takes all but the Part. The error is for one that means
-// nothing.
+// NewPool returns a pool without servers. It ignores the FleetOptions in o. It returns an error for an invalid option.
 func NewPool(o Options) (*Pool, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -55,11 +53,11 @@ func NewPool(o Options) (*Pool, error) {
 	}, nil
 }
 
-// errRunning is for what is run twice.
-var errRunning = errors.New("it runs already, or has run")
+// errRunning is returned by a second Run.
+var errRunning = errors.New("it is running or was run before")
 
 // Run lets servers be mounted until ctx ends. It returns when every connection is closed and every child process is
-// gone; the error is for a pool that was run before.
+// gone; it returns an error if the pool was run before.
 func (p *Pool) Run(ctx context.Context) error {
 	if err := p.startRun(); err != nil {
 		return err
@@ -93,7 +91,7 @@ func (p *Pool) shutDown() {
 	p.work.Wait()
 }
 
-// startWorker runs work in a goroutine that Run waits for. It says false, and runs nothing, unless Run runs.
+// startWorker runs work in a goroutine that Run waits for. It returns false, and runs nothing, unless Run runs.
 func (p *Pool) startWorker(work func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,14 +107,14 @@ func (p *Pool) isRunning() bool {
 	return p.running
 }
 
-// servers gives the endpoints in the order in which they came.
+// servers returns the servers in the order they were added.
 func (p *Pool) servers() []*managedServer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.order)
 }
 
-// attachFleet gives the fleet a part in the server of a row, which is made where there is none yet.
+// attachFleet adds the fleet to the server of a row, which is created if necessary.
 func (p *Pool) attachFleet(f *Fleet, row config.Server) *managedServer {
 	name := p.fingerprint(row, f.options.Environ)
 	p.mu.Lock()
@@ -131,8 +129,8 @@ func (p *Pool) attachFleet(f *Fleet, row config.Server) *managedServer {
 	return e
 }
 
-// detachFleet takes the fleet's part in a server away. It says whether nobody has one any more: then the server is to
-// be ended, and is not found again.
+// detachFleet removes the fleet from a server. It reports whether no fleet is left: the server must then be ended, and
+// is not found again.
 func (p *Pool) detachFleet(f *Fleet, e *managedServer) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,15 +140,15 @@ func (p *Pool) detachFleet(f *Fleet, e *managedServer) (last bool) {
 	return last
 }
 
-// dropServer drops an endpoint that has ended.
+// dropServer forgets a server that has ended.
 func (p *Pool) dropServer(e *managedServer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.order = slices.DeleteFunc(p.order, func(other *managedServer) bool { return other == e })
 }
 
-// fingerprint tells servers apart: by everything that their row says, with its values put in, and, where a server
-// inherits the environment, by all of that. It is made of secrets and kept in memory only.
+// fingerprint returns a key for servers with the same row, resolved values and, if inherited, environment. It is made
+// of secrets and kept in memory only.
 func (p *Pool) fingerprint(row config.Server, environ []string) string {
 	inherited := ""
 	if p.inheritsEnv(row) {
@@ -163,7 +161,7 @@ func (p *Pool) fingerprint(row config.Server, environ []string) string {
 	return string(sum[:])
 }
 
-// inheritsEnv says whether the server of a row is given all of the environment.
+// inheritsEnv reports whether a row's server gets our whole environment.
 func (p *Pool) inheritsEnv(row config.Server) bool {
 	if row.EnvIsolation != nil {
 		return !*row.EnvIsolation
@@ -171,7 +169,7 @@ func (p *Pool) inheritsEnv(row config.Server) bool {
 	return p.o.InheritEnv
 }
 
-// notifyListed tells the fleets that have the server what it offers.
+// notifyListed publishes a listing to the fleets that use the server.
 func (e *managedServer) notifyListed(l drawbridge.Listing) {
 	e.notifyMu.Lock()
 	defer e.notifyMu.Unlock()
@@ -182,7 +180,7 @@ func (e *managedServer) notifyListed(l drawbridge.Listing) {
 	}
 }
 
-// notifyLateFleet tells a fleet that came later what the server offers, if that is known from this process.
+// notifyLateFleet publishes the listing to a fleet that came later, if it was made by this process.
 func (e *managedServer) notifyLateFleet(f *Fleet) {
 	e.notifyMu.Lock()
 	defer e.notifyMu.Unlock()
@@ -194,7 +192,7 @@ func (e *managedServer) notifyLateFleet(f *Fleet) {
 	}
 }
 
-// notifyFleets tells the fleets that have the server what it said.
+// notifyFleets passes a server's notification to its fleets.
 func (e *managedServer) notifyFleets(n drawbridge.ServerNotification) {
 	for _, f := range e.fleets.snapshot() {
 		if f.options.OnNotification != nil {

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// The pauses between attempts to mount a server again double from the first to the last.
+	// Pauses between attempts to mount a server double from minRemountPause to maxRemountPause.
 	minRemountPause = 500 * time.Millisecond
 	maxRemountPause = 60 * time.Second
-	// stableSessionAge is how long a session must have lasted for its loss to count as the first.
+	// stableSessionAge is how long a session must have lasted for its loss to reset the pause.
 	stableSessionAge = time.Minute
 )
 
-// runPrimary is the goroutine that keeps the server mounted and listed: until it is idle, the endpoint ends, or, where
-// servers are mounted on demand, it is lost.
+// runPrimary keeps the server mounted and listed: until it is idle, the server ends, or, with OnDemand, it is lost.
 func (e *managedServer) runPrimary() {
 	pause := minRemountPause
 	for {
@@ -41,8 +40,8 @@ func (e *managedServer) runPrimary() {
 	}
 }
 
-// closeAndAwaitRemount ends a session, and says whether another is wanted once the pause is over. s is nil after an
-// attempt that went wrong.
+// closeAndAwaitRemount closes a session and reports whether another is wanted after the pause. s is nil after a failed
+// attempt.
 func (e *managedServer) closeAndAwaitRemount(s *session, why error, pause time.Duration) bool {
 	ending, idle := e.ctx.Err() != nil, why == errIdle
 	switch {
@@ -65,8 +64,8 @@ func (e *managedServer) closeAndAwaitRemount(s *session, why error, pause time.D
 	return false
 }
 
-// waitToRemount waits out the pause with jitter, or until somebody wants the server; after a sign-in was found to be
-// needed, until somebody has signed in. It says false at the end of the endpoint.
+// waitToRemount waits out the pause with jitter, or until a caller wants the server. If a sign-in is needed, it waits
+// for that instead. It returns false at the end of the server.
 func (e *managedServer) waitToRemount(pause time.Duration, why error) bool {
 	timer := time.NewTimer(pause*3/4 + rand.N(pause/2))
 	defer timer.Stop()
@@ -99,8 +98,8 @@ func (e *managedServer) isPrimaryWanted() bool {
 	return e.openings[e.primaryKey()] != nil
 }
 
-// keepPrimaryRunning says whether somebody waits for the home, or for what it would list. If nobody does, its keeper
-// is done.
+// keepPrimaryRunning reports whether a caller waits for the primary session or a listing is due. If not, runPrimary
+// ends.
 func (e *managedServer) keepPrimaryRunning(idle bool) bool {
 	if e.isPrimaryWanted() {
 		return true
@@ -114,7 +113,7 @@ func (e *managedServer) keepPrimaryRunning(idle bool) bool {
 	return e.primaryRunning
 }
 
-// mountToRelist has a server listed again whose home was spared: it is mounted for that.
+// mountToRelist mounts a server whose primary session was stopped, to list it again.
 func (e *managedServer) mountToRelist() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +122,7 @@ func (e *managedServer) mountToRelist() {
 	}
 }
 
-// finishPrimary is the last act of the home's keeper at the end of the endpoint.
+// finishPrimary ends the primary session's opening and state at the end of the server.
 func (e *managedServer) finishPrimary() {
 	e.mu.Lock()
 	if o := e.openings[e.primaryKey()]; o != nil {
@@ -132,13 +131,13 @@ func (e *managedServer) finishPrimary() {
 	e.primaryRunning = false
 	faulted := e.phase == drawbridge.Faulted
 	e.mu.Unlock()
-	if !faulted { // else that is what people are to find
+	if !faulted { // a fault stays visible
 		e.setPhase(drawbridge.Closed, nil)
 	}
 	e.markFirstAttemptDone()
 }
 
-// tryMount mounts the server: connects, greets, listens, lists.
+// tryMount mounts the server: it connects, does the handshake, starts watching, and lists.
 func (e *managedServer) tryMount() (*watcher, error) {
 	began := time.Now()
 	e.mu.Lock()
@@ -148,7 +147,7 @@ func (e *managedServer) tryMount() (*watcher, error) {
 	e.setPhase(drawbridge.Connecting, nil)
 	if m := e.pool.o.MountStore; m != nil {
 		if err := m.RecordAttempt(e.ctx, e.config.Hash, e.config.ID); err != nil && e.ctx.Err() == nil {
-			e.log.Warn("an attempt to mount was not recorded", "error", err)
+			e.log.Warn("a mount attempt was not recorded", "error", err)
 		}
 	}
 	s, era, err := e.openPrimary(o.ctx)
@@ -173,7 +172,7 @@ func (e *managedServer) tryMount() (*watcher, error) {
 	return w, nil
 }
 
-// finishPrimaryOpening ends the opening of the home, after the phase says how that went.
+// finishPrimaryOpening ends the opening of the primary session after the state was set.
 func (e *managedServer) finishPrimaryOpening(o *sessionOpening, err error) {
 	if err != nil && e.ctx.Err() == nil {
 		e.setPhase(drawbridge.Faulted, err)
@@ -186,7 +185,7 @@ func (e *managedServer) finishPrimaryOpening(o *sessionOpening, err error) {
 	e.finishOpening(e.primaryKey(), o, err)
 }
 
-// markFirstAttemptDone lets those go on who wait for the first attempt to end.
+// markFirstAttemptDone closes firstAttemptDone.
 func (e *managedServer) markFirstAttemptDone() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -195,7 +194,7 @@ func (e *managedServer) markFirstAttemptDone() {
 	}
 }
 
-// runExtra is the goroutine of a session beside the home.
+// runExtra opens an extra session and keeps it until it is lost or idle.
 func (e *managedServer) runExtra(k sessionKey, o *sessionOpening, opener *drawbridge.Call) {
 	defer func() {
 		e.mu.Lock()
@@ -223,7 +222,7 @@ func (e *managedServer) runExtra(k sessionKey, o *sessionOpening, opener *drawbr
 	case o.ctx.Err() != nil:
 		s.markLost(errCallerGone)
 	case k.sharedByKind && e.asksClients:
-		s.markLost(errIdle) // it has asked meanwhile, so that nobody wants this session
+		s.markLost(errIdle) // the server sent a request meanwhile: callers now use private sessions
 	case e.era.Has(drawbridge.Modern) && isSessionless(s):
 		e.sessionlessLegacy = true
 		s.markLost(errSessionlessLegacy)
@@ -256,9 +255,9 @@ func (e *managedServer) runExtra(k sessionKey, o *sessionOpening, opener *drawbr
 }
 
 var errSessionlessLegacy = errors.New(
-	"the server keeps no sessions in the stateful generation, and speaks the other one too")
+	"the server keeps no sessions, and also supports the stateless protocol")
 
-// isSessionless says whether a session of the stateful generation is one that its server knows nothing of.
+// isSessionless reports whether the server keeps no state for a stateful session.
 func isSessionless(s *session) bool {
 	conn, ok := s.conn.(interface{ HasSession() bool })
 	return ok && s.era == drawbridge.Legacy && s.isStateful() && !conn.HasSession()

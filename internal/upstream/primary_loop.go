@@ -8,10 +8,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-var errIdle = errors.New("nobody called the server for its idle time")
+var errIdle = errors.New("the server was idle")
 
-// servePrimary watches over the home while it lasts: lists it again when its lists have changed, keeps what is watched
-// watched, and ends it when it is idle. It says why the session is over.
+// servePrimary serves the primary session while it lasts: it lists again when lists changed, applies the watch set, and
+// ends the session when it is idle. It returns why the session is over.
 func (e *managedServer) servePrimary(w *watcher) error {
 	s := w.session
 	idle := time.NewTimer(e.idleTimeout(s))
@@ -24,7 +24,7 @@ func (e *managedServer) servePrimary(w *watcher) error {
 	}
 	refresh := func() {
 		if err := relist(false); err != nil && !s.isOver() {
-			e.log.Warn("a list that changed was not listed again", "error", err)
+			e.log.Warn("a changed list was not read", "error", err)
 		}
 	}
 	for {
@@ -62,10 +62,10 @@ func (e *managedServer) servePrimary(w *watcher) error {
 	}
 }
 
-// forever is as good as never for a timer.
+// forever is a duration that stands for no limit.
 const forever = 1000 * time.Hour
 
-// idleTimeout is how long a session may go unused: for ever unless there is a process to save.
+// idleTimeout returns how long a session may go unused: forever unless it has a process.
 func (e *managedServer) idleTimeout(s *session) time.Duration {
 	if s.key.clientKind != "" && !s.key.sharedByKind {
 		return extraIdleTimeout
@@ -80,11 +80,10 @@ func (e *managedServer) idleTimeout(s *session) time.Duration {
 	return limit
 }
 
-// unusedPrimaryIdle is how long a home stays that was listed, and that nobody calls since all have a session of
-// another kind.
+// unusedPrimaryIdle is how long a listed primary session stays if all callers use sessions of another kind.
 const unusedPrimaryIdle = 5 * time.Second
 
-// isPrimaryUnused says whether the home is a process too many. It needs mu.
+// isPrimaryUnused reports whether the primary session is a process that no caller uses. It needs mu.
 func (e *managedServer) isPrimaryUnused(home *session) bool {
 	if home.called || home.proc == nil {
 		return false
@@ -97,7 +96,7 @@ func (e *managedServer) isPrimaryUnused(home *session) bool {
 	return false
 }
 
-// retireIfIdle takes an idle session out of use, or says how long it has left.
+// retireIfIdle takes an idle session out of use, or returns how long it has left.
 func (e *managedServer) retireIfIdle(s *session) (left time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,7 +113,7 @@ func (e *managedServer) retireIfIdle(s *session) (left time.Duration) {
 	return left
 }
 
-// lostFault says that a mounted server went away.
+// lostFault returns the fault for a mounted server that went away.
 func (e *managedServer) lostFault(why error) error {
 	if why == nil {
 		why = errors.New("connection lost")

@@ -182,13 +182,13 @@ func TestFaultyStdioServers(t *testing.T) {
 		{"pages without end", "endless-cursor", nil, func(r *realFleet) {}},
 		{"the same page for ever", "repeat-cursor", nil, nil},
 		{"tools that are none", "bad-schema", nil, func(r *realFleet) {
-			if s := r.statusOf("bad-schema"); s.Fault != "list tools: 3 items were no objects and were left out" {
+			if s := r.statusOf("bad-schema"); s.Fault != "list tools: 3 items were not objects and were left out" {
 				r.t.Errorf("%+v", s)
 			}
 		}},
 		{"crashes in a call", "crash-on-call", nil, func(r *realFleet) {
 			_, err := r.Do(r.t.Context(), "crash-on-call", toolCall(caller(drawbridge.Legacy), "echo", `{}`))
-			want := "call echo on crash-on-call: connection lost before the answer: the server exited: exit status 3 (it may have taken effect: look before it is repeated)"
+			want := "call echo on crash-on-call: connection lost before the answer: the server exited: exit status 3 (it may have taken effect: check before repeating it)"
 			if err == nil || err.Error() != want || !drawbridge.AsFault(err).Ambiguous {
 				r.t.Errorf("got %v", err)
 			}

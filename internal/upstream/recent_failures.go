@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// recentFailureWindow is how long after an attempt that went wrong another would most likely go wrong as well.
+// recentFailureWindow is how long after a failed attempt another would most likely fail too.
 const recentFailureWindow = 500 * time.Millisecond
 
-// recentFailures are the attempts that went wrong a moment ago, by what was attempted. The zero value has none. Its
-// methods may not be called from several goroutines at once.
+// recentFailures holds recently failed attempts by key. The zero value is empty. Its methods must not be called
+// concurrently.
 type recentFailures[K comparable] struct{ last map[K]timedError }
 
 type timedError struct {
@@ -17,7 +17,7 @@ type timedError struct {
 	err error
 }
 
-// record notes that an attempt went wrong.
+// record stores the failure of an attempt.
 func (f *recentFailures[K]) record(k K, err error) {
 	now := time.Now()
 	maps.DeleteFunc(f.last, func(_ K, old timedError) bool { return now.Sub(old.at) >= recentFailureWindow })
@@ -27,7 +27,7 @@ func (f *recentFailures[K]) record(k K, err error) {
 	f.last[k] = timedError{now, err}
 }
 
-// lastError gives what went wrong at the last attempt, where that is only a moment ago.
+// lastError returns the error of the last attempt, if it is recent.
 func (f *recentFailures[K]) lastError(k K) error {
 	if old, ok := f.last[k]; ok && time.Since(old.at) < recentFailureWindow {
 		return old.err
@@ -35,5 +35,5 @@ func (f *recentFailures[K]) lastError(k K) error {
 	return nil
 }
 
-// forget forgets what went wrong: an attempt went well.
+// forget drops the failure after a successful attempt.
 func (f *recentFailures[K]) forget(k K) { delete(f.last, k) }

@@ -12,24 +12,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A secretRedactor hides what a server was given and nobody else is to see where the server says it again: on standard
-// error, in an error. The zero value hides nothing yet. Its methods may be called from several goroutines.
+// A secretRedactor replaces a server's secrets in its standard error and its errors. The zero value knows none. Its
+// methods may be called from several goroutines.
 type secretRedactor struct {
 	mu sync.Mutex
-	// configured are those of the row, passing are tokens, which come and go.
+	// configured are secrets of the row, tokens are access tokens, which change.
 	configured, tokens []string
 }
 
 const (
-	// A shorter text may be a word of the server's own.
+	// minSecret is the length in bytes of the shortest secret: a shorter one may be an ordinary word.
 	minSecret = 6
-	// maxConfiguredSecrets and maxTokens are how many are known at a time.
+	// maxConfiguredSecrets and maxTokens bound how many are kept.
 	maxConfiguredSecrets = 500
 	maxTokens            = 20
 )
 
-// addPairs hides those of a member's pairs, env or header, that a row refers to, and those that are secrets by their
-// names.
+// addPairs adds the values of a member's pairs, env or header, that are references or secret by their name.
 func (v *secretRedactor) addPairs(r serverValueResolver, member string, pairs []config.NameValue) {
 	named := map[string]string{}
 	for _, p := range pairs {
@@ -49,15 +48,15 @@ func (v *secretRedactor) addPairs(r serverValueResolver, member string, pairs []
 	}
 }
 
-// addToken hides a token.
+// addToken adds a token.
 func (v *secretRedactor) addToken(token string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.tokens = appendSecret(v.tokens, token, maxTokens)
 }
 
-// appendSecret adds a value to a list, of which the oldest go: each line of it, and what follows the name of a scheme
-// such as Bearer.
+// appendSecret adds a value to a list, whose oldest entries are dropped: each line, without a scheme name such as
+// Bearer.
 func appendSecret(list []string, value string, most int) []string {
 	for line := range strings.Lines(value) {
 		line = strings.TrimSpace(line)
@@ -72,7 +71,7 @@ func appendSecret(list []string, value string, most int) []string {
 	return slices.Delete(list, 0, max(0, len(list)-most))
 }
 
-// redact gives a text without the secrets.
+// redact returns the text without the secrets.
 func (v *secretRedactor) redact(text string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -82,7 +81,7 @@ func (v *secretRedactor) redact(text string) string {
 			in = append(in, s)
 		}
 	}
-	// The longest first: none is left over when another that is a part of it was hidden.
+	// Longest first: a secret that is part of another leaves no remainder.
 	slices.SortFunc(in, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range in {
 		text = strings.ReplaceAll(text, s, drawbridge.Redacted)
@@ -90,7 +89,7 @@ func (v *secretRedactor) redact(text string) string {
 	return text
 }
 
-// redactError gives an error that says the same without the secrets, and wraps the other.
+// redactError returns an error whose text has no secrets and that wraps err.
 func (v *secretRedactor) redactError(err error) error {
 	if err == nil {
 		return nil
@@ -110,16 +109,16 @@ type redactedError struct {
 func (e redactedError) Error() string { return e.text }
 func (e redactedError) Unwrap() error { return e.err }
 
-// A tokenSource hands out tokens, as that of a connection over HTTP does.
+// A tokenSource supplies access tokens; see [transport.TokenSource].
 type tokenSource interface {
-	// Token gives the token to send.
+	// Token returns the token to send.
 	Token(ctx context.Context) (string, error)
-	// ReplaceToken gives another one than that which was refused.
+	// ReplaceToken returns another token than the one that was refused.
 	ReplaceToken(ctx context.Context, used string, status int, header http.Header,
 		body []byte) (another string, err error)
 }
 
-// wrapTokenSource gives a Signer that hands out the same tokens, which are hidden from then on.
+// wrapTokenSource returns a token source with the same tokens, which are redacted from then on.
 func (v *secretRedactor) wrapTokenSource(s tokenSource) tokenSource {
 	return redactingTokenSource{s, v}
 }

@@ -14,32 +14,30 @@ import (
 )
 
 const (
-	// freeChangeBytes is how many bytes of what a server lists may change whenever they do, forgottenBytesPerSecond
-	// how many a second are forgotten.
+	// freeChangeBytes is how many bytes of a listing may change at any rate; forgottenBytesPerSecond is how many are
+	// forgiven per second.
 	freeChangeBytes         = 16 << 20
 	forgottenBytesPerSecond = 1 << 10
-	// wholeListingDivisor is which part of the whole listing counts as well: it is looked at and saved whole, if only
-	// its order changed.
+	// wholeListingDivisor is the fraction of the whole listing that counts with each change: it is read and saved whole
+	// even if only its order changed.
 	wholeListingDivisor = 64
-	// resaveInterval is how long a listing that says what the last one said is not saved once more: it is written
-	// whole each time.
+	// resaveInterval is how long an unchanged listing is not saved again: it is written whole each time.
 	resaveInterval = time.Minute
 )
 
-// A relistBudget says when a server may be asked for its lists again. What changes in them is on record for ever: a
-// server that had it all change every few seconds would fill the disk. One that changes as servers do never waits. The
-// zero Budget is that of a server that never changed. It is for one goroutine.
+// A relistBudget decides when a server may be listed again. Changes are recorded forever, so a server that changed all
+// its lists every few seconds would fill the disk. Ordinary servers never wait. The zero value is a full budget. It is
+// for one goroutine.
 type relistBudget struct {
-	// spent is how many bytes changed that are not forgotten yet, at that time.
+	// spent is how many changed bytes were not forgiven yet, at the time at.
 	spent float64
 	at    time.Time
-	// saved is when a listing was saved last.
+	// saved is when a listing was last saved.
 	saved time.Time
 }
 
-// recordChange takes note of a change: what is in one listing and not in the other counts, but for the first listing
-// of all. It says whether the listing is worth being saved, and takes it that it is then: it says something else, or
-// was not saved for a while.
+// recordChange counts what is in only one of the listings, except for the first listing of all. It reports whether the
+// new listing is to be saved, and assumes that it then is: it changed, or was not saved for resaveInterval.
 func (b *relistBudget) recordChange(before, after *drawbridge.Listing, now time.Time) (save bool) {
 	b.decaySpent(now)
 	switch {
@@ -53,7 +51,7 @@ func (b *relistBudget) recordChange(before, after *drawbridge.Listing, now time.
 	return true
 }
 
-// listingSize is how many bytes a listing has.
+// listingSize returns the size of a listing in bytes.
 func listingSize(l *drawbridge.Listing) int {
 	n := len(l.Instructions)
 	for k := range listKinds {
@@ -64,7 +62,7 @@ func listingSize(l *drawbridge.Listing) int {
 	return n
 }
 
-// waitTime is how long the server is not to be asked, from now on.
+// waitTime returns how long the server must not be listed.
 func (b *relistBudget) waitTime(now time.Time) time.Duration {
 	b.decaySpent(now)
 	return time.Duration(max(0, b.spent-freeChangeBytes) / forgottenBytesPerSecond * float64(time.Second))
@@ -75,12 +73,12 @@ func (b *relistBudget) decaySpent(now time.Time) {
 	b.at = now
 }
 
-// describeProblems joins what was wrong with a listing, for people, and says where that is so that the next one has to
-// wait; nil where all is well.
+// describeProblems joins the problems of a listing, for people, and adds when the next one is allowed; nil if there are
+// none.
 func (b *relistBudget) describeProblems(troubles []string, now time.Time) error {
 	if wait := b.waitTime(now); wait > 0 {
 		until := now.Add(wait).UTC().Format(time.RFC3339)
-		troubles = append(troubles, "its lists change so much that no change is looked at before "+until)
+		troubles = append(troubles, "its lists change too much: the next refresh is not before "+until)
 	}
 	if len(troubles) == 0 {
 		return nil
@@ -88,7 +86,7 @@ func (b *relistBudget) describeProblems(troubles []string, now time.Time) error 
 	return errors.New(strings.Join(troubles, "; "))
 }
 
-// sameListing says whether a server listed the same again, whenever that was.
+// sameListing reports whether two listings have the same content; ListedAt is ignored.
 func sameListing(a, b *drawbridge.Listing) bool {
 	for k := range listKinds {
 		if !slices.EqualFunc(*listKinds[k].of(a), *listKinds[k].of(b), sameBytes) {
@@ -102,7 +100,7 @@ func sameListing(a, b *drawbridge.Listing) bool {
 
 func sameBytes(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 
-// changedBytes is how many bytes are in one listing only: of items, and of the instructions.
+// changedBytes returns how many bytes of items and instructions are in one listing only.
 func changedBytes(before, after *drawbridge.Listing) (n int) {
 	type item struct {
 		kind int

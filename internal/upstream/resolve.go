@@ -11,15 +11,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A serverValueResolver is a row whose references are to be found: by whom, and in which environment commands run.
+// A serverValueResolver resolves the references of a row: values from files, the keychain and commands, which run in
+// Environ. No error contains a value, and values that cannot be sent unchanged are refused.
 type serverValueResolver struct {
 	config.Server
 	Resolver *secrets.Resolver
 	Environ  []string
 }
 
-// resolvePairs gives the pairs of a member, env or header, with what their references stand for in the places of
-// these. One whose reference gives nothing is left out, and missing says which and why: the server may do without.
+// resolvePairs returns the pairs of a member, env or header, with their references resolved. A pair that cannot be
+// resolved is left out, since the server may do without; missing holds which and why.
 func (r serverValueResolver) resolvePairs(ctx context.Context, member string, pairs []config.NameValue) (
 	found []config.NameValue, missing []string) {
 	if len(r.DeferredValues) == 0 {
@@ -40,8 +41,8 @@ func (r serverValueResolver) resolvePairs(ctx context.Context, member string, pa
 	return found, missing
 }
 
-// resolveAuth gives how to sign in, with what its references stand for in their places. The error names the member
-// whose reference gives nothing, and has no secret in it; a client that is registered with a secret cannot do without.
+// resolveAuth returns the row's auth with its references resolved. The error names the member that cannot be resolved
+// and contains no secret; nothing is left out, since a client registered with a secret needs it.
 func (r serverValueResolver) resolveAuth(ctx context.Context) (config.Auth, error) {
 	if r.Auth == nil {
 		return config.Auth{}, nil
@@ -67,7 +68,7 @@ func (r serverValueResolver) resolveAuth(ctx context.Context) (config.Auth, erro
 	return auth, nil
 }
 
-// resolveValue puts a value of a member together of its parts. The error has none of them in it.
+// resolveValue joins the resolved parts of a value. The error contains none of them.
 func (r serverValueResolver) resolveValue(ctx context.Context, member string, parts []config.ValuePart) (
 	string, error) {
 	var b strings.Builder
@@ -86,12 +87,12 @@ func (r serverValueResolver) resolveValue(ctx context.Context, member string, pa
 		stray = func(r rune) bool { return r == 0 }
 	}
 	if strings.ContainsFunc(b.String(), stray) {
-		return "", errors.New("what was found has a line break or another control character in it")
+		return "", errors.New("the value contains a line break or another control character")
 	}
 	return b.String(), nil
 }
 
-// environFromPairs gives pairs as an environment: "name=value" each.
+// environFromPairs returns pairs as an environment: "name=value" each.
 func environFromPairs(pairs []config.NameValue) []string {
 	env := make([]string, 0, len(pairs))
 	for _, p := range pairs {
@@ -100,7 +101,7 @@ func environFromPairs(pairs []config.NameValue) []string {
 	return env
 }
 
-// headerFromPairs gives pairs as the headers of a request.
+// headerFromPairs returns pairs as HTTP headers.
 func headerFromPairs(pairs []config.NameValue) http.Header {
 	h := http.Header{}
 	for _, p := range pairs {

@@ -10,25 +10,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// resourceSubscriptions are the resources that a stateful server was asked to tell of. Their methods are for one
-// goroutine.
+// resourceSubscriptions are the resources subscribed to at a stateful server. Their methods are for one goroutine.
 type resourceSubscriptions struct {
-	// SendRequest sends a request and gives its result; an error object of the server is a *transport.ResponseError.
+	// SendRequest sends a request and returns its result; an error response is a *transport.ResponseError.
 	SendRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
-	// Supported says that the server declares that its resources can be watched; else nothing is asked of it.
+	// Supported is set if the server declares resource subscriptions; otherwise none is requested.
 	Supported bool
-	// Logger is told of what nobody else hears of.
+	// Logger receives errors that are reported nowhere else.
 	Logger *slog.Logger
 
 	active map[string]bool
 }
 
 var errNoSubscriptions = &drawbridge.Fault{
-	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not let its resources be watched",
+	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not support resource subscriptions",
 }
 
-// update has the server tell of these resources and no others, by what is different from the last time. It gives what
-// the server refused.
+// update subscribes to these resources and unsubscribes from all others. It returns what the server refused.
 func (s *resourceSubscriptions) update(ctx context.Context, uris []string) (refused watchRefusals) {
 	if !s.Supported {
 		if len(uris) > 0 {
@@ -45,7 +43,7 @@ func (s *resourceSubscriptions) update(ctx context.Context, uris []string) (refu
 			continue
 		}
 		if err := s.sendSubscription(ctx, mcp.MethodUnsubscribe, uri); err != nil {
-			s.Logger.Info("a server did not take back a subscription", "error", err)
+			s.Logger.Info("a server did not end a subscription", "error", err)
 		}
 		delete(s.active, uri)
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Most is how often one call is repeated. The pauses before it double from the first to the last.
+// maxCallRetries is how often one call is repeated. Pauses double from minRetryPause to maxRetryPause.
 const (
 	maxCallRetries = 2
 	minRetryPause  = 250 * time.Millisecond
 	maxRetryPause  = 2 * time.Second
 )
 
-// waitBeforeRetry waits out the pause before the repetition that is to follow so many others, and says whether the
-// call may be made once more. It says no at once where it may not, and when ctx ends. Harmless is as for
-// drawbridge.Fault.Again.
+// waitBeforeRetry waits before the next retry of a call and reports whether it may be made. It returns false at once if
+// the fault does not allow it, and when ctx ends. Jitter keeps callers of a lost server from returning all at once.
+// harmless is as for drawbridge.Fault.MayRetry.
 func waitBeforeRetry(ctx context.Context, repeats int, f *drawbridge.Fault, harmless bool) bool {
 	if repeats >= maxCallRetries || !f.MayRetry(harmless) {
 		return false
@@ -32,7 +32,7 @@ func waitBeforeRetry(ctx context.Context, repeats int, f *drawbridge.Fault, harm
 	}
 }
 
-// retryPause is between three quarters and the whole of what it would be without chance, which is from 0 to 1.
+// retryPause returns between three quarters and the whole of the pause; chance, from 0 to 1, chooses.
 func retryPause(repeats int, chance float64) time.Duration {
 	whole := min(minRetryPause<<min(repeats, 10), maxRetryPause)
 	return whole*3/4 + time.Duration(chance*float64(whole/4))

@@ -145,9 +145,9 @@ func TestHowRoundsEnd(t *testing.T) {
 			"the server asked for input 17 times and is not done", 17},
 		"the client refuses": {asks, `{"elicitation":{}}`, refuses, "", 1},
 		"the client did not declare that": {asks, `{"sampling":{}}`, nil,
-			`the server asks for "elicitation/create", which the client did not declare`, 1},
+			`the server sent "elicitation/create", which the client did not declare`, 1},
 		"the question is none": {`{"resultType":"input_required","inputRequests":{"a":7}}`,
-			`{"elicitation":{}}`, nil, `the server asks for ""`, 1},
+			`{"elicitation":{}}`, nil, `the server sent ""`, 1},
 		"nobody answers": {asks, `{"elicitation":{}}`, never, "not finished after 10m0s", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

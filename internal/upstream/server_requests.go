@@ -12,8 +12,8 @@ import (
 
 var _ callTarget = (*session)(nil)
 
-// AnswerServerRequest answers a request of the server that came in the course of call: by the caller, if it declared
-// that it may be asked that, or by ourselves.
+// AnswerServerRequest answers a server request that came during call: by the caller, if it declared the capability, or
+// by ourselves.
 func (s *session) AnswerServerRequest(ctx context.Context, call drawbridge.Call, method string,
 	params json.RawMessage) (result, errorObject json.RawMessage) {
 	capability := mcp.RequiredCapability(method)
@@ -43,8 +43,8 @@ func (s *session) AnswerServerRequest(ctx context.Context, call drawbridge.Call,
 	return nil, interop.ErrorForServer(err)
 }
 
-// markAsksClients notes that the server asks its clients: from now on those who can be asked have sessions of their
-// own with it.
+// markAsksClients records that the server sends requests: from now on callers that accept requests get private
+// sessions.
 func (e *managedServer) markAsksClients() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -54,8 +54,7 @@ func (e *managedServer) markAsksClients() {
 	}
 }
 
-// retireSharedSession ends a session of a kind of caller whose callers have their own now, once nobody is in it. It
-// needs mu.
+// retireSharedSession ends an unused shared session whose callers now have private ones. It needs mu.
 func (e *managedServer) retireSharedSession(s *session) {
 	if s.key.sharedByKind && e.asksClients && s.borrowed == 0 {
 		delete(e.sessions, s.key)

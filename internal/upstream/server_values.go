@@ -6,8 +6,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// resolveValues gives the pairs of a row's member, env or header, with what their references stand for in their
-// places. What is left out is told in the status.
+// resolveValues returns the pairs of a row's member, env or header, with references resolved. Pairs that are left out
+// are reported in the status.
 func (e *managedServer) resolveValues(ctx context.Context, member string, pairs []config.NameValue) []config.NameValue {
 	found, missing := e.valueResolver().resolvePairs(ctx, member, pairs)
 	e.redactor.addPairs(e.valueResolver(), member, found)
@@ -20,7 +20,8 @@ func (e *managedServer) resolveValues(ctx context.Context, member string, pairs 
 	return found
 }
 
-// resolveAuth gives how to sign in. It is not asked for before somebody signs in: a command may ask a person something.
+// resolveAuth returns the row's auth with references resolved. It is called only for a sign-in: a command may prompt a
+// person.
 func (e *managedServer) resolveAuth(ctx context.Context) (config.Auth, error) {
 	return e.valueResolver().resolveAuth(ctx)
 }

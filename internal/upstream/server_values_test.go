@@ -75,7 +75,7 @@ func TestValuesThatAreReferences(t *testing.T) {
 	}
 	notes := []string{
 		"env MISSING is left out: the command ended with exit status 3",
-		"env NUL is left out: what was found has a line break or another control character in it",
+		"env NUL is left out: the value contains a line break or another control character",
 		`env LOST is left out: find "two" in the keychain: nothing has that name`,
 		"env GONE is left out: the file " + filepath.Join(dir, "gone") + " is not there",
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A Vault keeps credentials; see the methods' promises in package signin.
+// A Vault keeps credentials; see package oauth.
 type Vault = oauth.Vault
 
-// Access gives how a principal comes to be let in by a server. The error is for an unknown name, and
+// Access returns the sign-in manager of a principal at a server. The error is for an unknown name, or
 // ErrSignInNotConfigured.
 func (f *Fleet) Access(id drawbridge.ServerID, principal string) (drawbridge.SignInManager, error) {
 	e, err := f.serverByID(id)
@@ -26,25 +26,25 @@ func (f *Fleet) Access(id drawbridge.ServerID, principal string) (drawbridge.Sig
 	return nil, fmt.Errorf("sign in at %s: %w", id, ErrSignInNotConfigured)
 }
 
-// ErrNotSignedIn is wrapped where there is nothing to sign out of, ErrSignInNotConfigured where a server's row keeps
-// it from signing in.
+// ErrNotSignedIn is wrapped if there is no sign-in to end. ErrSignInNotConfigured is wrapped if a server's row does not
+// allow signing in.
 var (
 	ErrNotSignedIn         = oauth.ErrNotSignedIn
-	ErrSignInNotConfigured = errors.New("its row says nothing of signing in, or has what to say to the server itself")
+	ErrSignInNotConfigured = errors.New("its row has no sign-in settings, or sets the credential itself")
 )
 
-// callerAuth is how callers come to be let in by the server.
+// callerAuth returns the authorization of callers at the server.
 func (e *managedServer) callerAuth() oauth.CallerAuth {
 	return oauth.CallerAuth{Row: e.config, Owner: e.pool.o.Principal, Manager: e.pool.signIns,
 		ResolveAuth: e.resolveAuth, OnToken: e.redactor.addToken}
 }
 
-// credential gives what the server is spoken to with for a principal; nil where its row keeps it from signing in.
+// credential returns the credential of a principal, or nil if the row does not allow signing in.
 func (e *managedServer) credential(principal string) *oauth.Credential {
 	return e.callerAuth().Credential(principal)
 }
 
-// tokenSource gives what puts a principal's token on requests; nil where there is none to be had.
+// tokenSource returns the token source of a principal, or nil.
 func (e *managedServer) tokenSource(principal string) transport.TokenSource {
 	if c := e.credential(principal); c != nil {
 		return e.redactor.wrapTokenSource(c)
@@ -52,10 +52,10 @@ func (e *managedServer) tokenSource(principal string) transport.TokenSource {
 	return nil
 }
 
-// TokenVariable is the environment variable in which a stdio server that wants one is given its token.
+// TokenVariable is the environment variable that passes a token to a stdio server.
 const TokenVariable = oauth.TokenVariable
 
-// awaitSignIn is closed when somebody has signed in as is needed, here or in another process, or ctx ends.
+// awaitSignIn returns a channel that is closed after the needed sign-in, here or in another process, or when ctx ends.
 func (e *managedServer) awaitSignIn(ctx context.Context, needed *oauth.SignInRequiredError) <-chan struct{} {
 	done := make(chan struct{})
 	c := e.credential(e.pool.o.Principal)
@@ -67,23 +67,23 @@ func (e *managedServer) awaitSignIn(ctx context.Context, needed *oauth.SignInReq
 	return done
 }
 
-// signedInSince says whether what went wrong for want of a principal's sign-in may go well now.
+// signedInSince reports whether err was a missing sign-in and the principal has signed in since.
 func (e *managedServer) signedInSince(principal string, err error) bool {
 	needed := oauth.SignInRequired(err)
 	c := e.credential(principal)
 	return needed != nil && c != nil && c.HasNewerToken(needed)
 }
 
-// needsUserSignIn says whether a call went wrong for want of a sign-in to which its caller can take the user.
+// needsUserSignIn reports whether a call failed for a missing sign-in that its caller can be asked for.
 func (e *managedServer) needsUserSignIn(call drawbridge.Call, err error) bool {
 	return e.pool.clients.canBeAsked(call.Caller) && e.callerAuth().CanAskToSignIn(call, err)
 }
 
-// maxSignInVisits is how often the user is taken to sign in for one call: once, and again for more rights.
+// maxSignInVisits is how often the user is asked to sign in for one call: once, and again for more scopes.
 const maxSignInVisits = 3
 
-// callWithSignIn carries a call. Where the server wants somebody to sign in first, the caller is asked to take the
-// user there, and the call goes on when they are back.
+// callWithSignIn makes a call. If the server requires a sign-in, the caller is asked to take the user there, and the
+// call goes on afterwards.
 func (e *managedServer) callWithSignIn(ctx context.Context, f *Fleet, call drawbridge.Call) (drawbridge.Result, error) {
 	result, err := e.callWithRetry(ctx, f, call)
 	for visits := 0; visits < maxSignInVisits && e.needsUserSignIn(call, err); visits++ {

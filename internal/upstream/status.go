@@ -10,10 +10,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// stderrLines is how much of what a server wrote to standard error is shown.
+// stderrLines is how many lines of a server's standard error are shown.
 const stderrLines = 20
 
-// Status says how each server is, in the fleet's order.
+// Status returns the status of each server, in the fleet's order.
 func (f *Fleet) Status() []drawbridge.ServerStatus {
 	all := f.servers()
 	out := make([]drawbridge.ServerStatus, 0, len(all))
@@ -25,7 +25,7 @@ func (f *Fleet) Status() []drawbridge.ServerStatus {
 	return out
 }
 
-// statusLocked needs mu.
+// statusLocked returns the server's status. It needs mu.
 func (e *managedServer) statusLocked() drawbridge.ServerStatus {
 	s := drawbridge.ServerStatus{
 		Server: e.config.ID, Phase: e.phase, Transport: e.config.Transport(), Era: e.era.String(),
@@ -33,7 +33,7 @@ func (e *managedServer) statusLocked() drawbridge.ServerStatus {
 		Junk: e.junkLines,
 	}
 	if s.Phase == drawbridge.Idle && len(e.sessions) > 0 {
-		s.Phase = drawbridge.Ready // its home was spared, others are there
+		s.Phase = drawbridge.Ready // its primary session was stopped, others are open
 	}
 	if e.config.Origin.Path != "" {
 		s.Source = e.config.Origin.String()
@@ -63,18 +63,18 @@ func (e *managedServer) statusLocked() drawbridge.ServerStatus {
 	return s
 }
 
-// noteDecline notes for people that the server asked for what is kept from them, and what would allow it.
+// noteDecline stores, for people, why the server's elicitation was declined and what would allow it.
 func (e *managedServer) noteDecline(why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.declineReason = cmp.Or(why, e.declineReason)
 }
 
-// statusSaveTimeout bounds the saving of a status, which goes on at the end of everything too.
+// statusSaveTimeout bounds the saving of a status, also at shutdown.
 const statusSaveTimeout = 5 * time.Second
 
-// setPhase puts the endpoint into a phase and has that remembered. fault is what went wrong, if anything did; the last
-// one stays to be seen. Only the home's keeper calls it, so that what is remembered is in order.
+// setPhase changes the server's state and saves the status. The last fault stays visible. Only the primary loop calls
+// it, so that saves are in order.
 func (e *managedServer) setPhase(phase drawbridge.ServerPhase, fault error) {
 	needed := oauth.SignInRequired(fault)
 	if phase == drawbridge.Faulted && needed.HasURL() {
@@ -100,7 +100,7 @@ func (e *managedServer) setPhase(phase drawbridge.ServerPhase, fault error) {
 	status := e.statusLocked()
 	status.PIDs = nil
 	e.mu.Unlock()
-	e.log.Debug("a server entered a phase", "phase", string(phase))
+	e.log.Debug("a server changed its state", "phase", string(phase))
 	if news {
 		e.log.Warn("a server has a fault", "phase", string(phase), "error", status.Fault)
 	}
@@ -115,8 +115,8 @@ func (e *managedServer) setPhase(phase drawbridge.ServerPhase, fault error) {
 	}
 }
 
-// AwaitFirstAttempt waits until the first attempt to mount the server has ended, well or not. The error is for an
-// unknown name, or ctx's.
+// AwaitFirstAttempt waits until the first attempt to mount the server has ended, successfully or not. The error is for
+// an unknown name, or ctx's.
 func (f *Fleet) AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error {
 	e, err := f.serverByID(id)
 	if err != nil {
@@ -150,7 +150,7 @@ func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.L
 	return *e.listing, nil
 }
 
-// waitListed waits until an opening of the home has ended, where there is one, and says why it did not end in a
+// waitListed waits until an opening of the primary session, if any, has ended. It returns why it did not end in a
 // listing.
 func (e *managedServer) waitListed(ctx context.Context, o *sessionOpening, limit time.Duration) error {
 	if o == nil {

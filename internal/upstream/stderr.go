@@ -7,9 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// ReadStderr gives the last lines that a server wrote to standard error, oldest first, those of a process that ended
-// too. With follow it goes on with each new line, over restarts of the server, until ctx ends, which is no error. The
-// error is for an unknown name, or what each gave.
+// ReadStderr calls each with the last lines that a server wrote to standard error, oldest first, also after its process
+// ended. With follow it continues with new lines, over restarts of the server, until ctx ends, which is not an error.
+// It returns an error for an unknown name, and those of each.
 func (f *Fleet) ReadStderr(ctx context.Context, id drawbridge.ServerID, follow bool,
 	each func(line string) error) error {
 	e, err := f.serverByID(id)
@@ -22,7 +22,7 @@ func (f *Fleet) ReadStderr(ctx context.Context, id drawbridge.ServerID, follow b
 	p := e.primaryProcess()
 	switch {
 	case p != nil && follow:
-		lines = nil // they come with those that follow
+		lines = nil // FollowStderr repeats them
 	case p != nil:
 		lines = p.Stderr()
 	}
@@ -37,7 +37,7 @@ func (f *Fleet) ReadStderr(ctx context.Context, id drawbridge.ServerID, follow b
 	return process.FollowStderr(ctx, p, e.ctx.Done(), e.primaryProcess, each)
 }
 
-// primaryProcess is the process of the connection that is kept; nil for none.
+// primaryProcess returns the process of the primary session, or nil.
 func (e *managedServer) primaryProcess() *process.Process {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -45,7 +45,7 @@ func (e *managedServer) primaryProcess() *process.Process {
 		return home.proc
 	}
 	for k, s := range e.sessions {
-		if k.sharedByKind { // the home was spared
+		if k.sharedByKind { // the primary session was stopped
 			return s.proc
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// supportedEras gives what a server speaks of what we do, by its answer to a discovery.
+// supportedEras returns the eras that server and Drawbridge share, from a discovery result.
 func supportedEras(result json.RawMessage) (era drawbridge.ProtocolEra) {
 	for v := range rawjson.Elements(rawjson.Get(result, "supportedVersions")) {
 		version, _ := rawjson.DecodeString(v)
@@ -21,8 +21,8 @@ func supportedEras(result json.RawMessage) (era drawbridge.ProtocolEra) {
 	return era
 }
 
-// offersModernVersion says whether a server refused the version of a request and names ours among those it supports: a
-// client chooses from that list and asks again (2026-07-28, Versioning).
+// offersModernVersion reports whether a server refused the version of a request and lists ours as supported. A client
+// chooses from that list and asks again (2026-07-28, Versioning).
 func offersModernVersion(err error) bool {
 	refused, ok := errors.AsType[*transport.ResponseError](err)
 	if !ok || mcp.ErrorCode(refused.Object) != mcp.CodeUnsupportedVersion {

@@ -12,12 +12,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A server of 2025-11-25 may have tools that are only to be had as tasks: the caller asks for a task, and fetches its
-// result later. A caller who asks for none, because it knows of none or speaks the other generation, gets a plain
-// answer all the same: we ask for the task, and wait for its result.
+// A server of 2025-11-25 may have tools that must be called as tasks: the caller creates a task and fetches its result
+// later. For a caller that does not, because it does not know tasks or speaks the other era, Drawbridge creates the
+// task and waits for its result.
 
-// needsTask says whether a call has to ask for a task and does not. That a tool wants one counts only where its server
-// says that calls may: so the specification.
+// needsTask reports whether a call must create a task and does not. By the specification, a tool's demand counts only
+// if its server declares task support for calls.
 func (s *session) needsTask(call drawbridge.Call) bool {
 	if s.era != drawbridge.Legacy || call.Method != mcp.MethodToolsCall {
 		return false
@@ -29,7 +29,7 @@ func (s *session) needsTask(call drawbridge.Call) bool {
 		rawjson.Get(s.capabilities, "tasks", "requests", "tools", "call") != nil
 }
 
-// callTask carries a call over the session and gives its answer, by way of a task where there is no other.
+// callTask makes a call on the session and returns its result, by way of a task if the tool requires one.
 func (s *session) callTask(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	if !s.needsTask(call) {
 		return s.roundTrip(ctx, call)
@@ -45,10 +45,10 @@ func (s *session) callTask(ctx context.Context, call drawbridge.Call) (json.RawM
 		StripTask: interop.StripRelatedTask, CancelTask: s.cancelTask}.CallAsTask(ctx, call)
 }
 
-// taskCancelTimeout bounds what a caller waits for whose call is over.
+// taskCancelTimeout bounds the cancellation of a task, for which the caller of a call waits.
 const taskCancelTimeout = 2 * time.Second
 
-// cancelTask cancels a task whose result nobody waits for any more, where the server lets it.
+// cancelTask cancels a task whose call has ended, if the server supports that.
 func (s *session) cancelTask(ctx context.Context, id json.RawMessage) {
 	if rawjson.Get(s.capabilities, "tasks", "cancel") == nil || s.isOver() {
 		return
@@ -56,6 +56,6 @@ func (s *session) cancelTask(ctx context.Context, id json.RawMessage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), taskCancelTimeout)
 	defer cancel()
 	if _, err := s.sendRequest(ctx, mcp.MethodTasksCancel, rawjson.Apply(nil, rawjson.Put(id, "taskId"))); err != nil {
-		s.server.log.Debug("a task outlives its call", "error", err)
+		s.server.log.Debug("a task was not cancelled", "error", err)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// toolTraits is what a server's tools want of their callers, by name. The zero value is for tools that want nothing.
+// toolTraits holds requirements of a server's tools, by name. The zero value has none.
 type toolTraits struct {
-	// HeaderParams are the arguments that travel in headers too.
+	// HeaderParams are the arguments that are also sent in headers.
 	HeaderParams map[string][]mcp.HeaderParam
-	// TaskOnly are the tools that are only to be had as tasks.
+	// TaskOnly are the tools that must be called as tasks.
 	TaskOnly map[string]bool
 }
 
-// parseToolTraits reads the tools of a listing. With headers it looks for Marks.
+// parseToolTraits returns the traits of listed tools; HeaderParams only with headers.
 func parseToolTraits(tools []json.RawMessage, headers bool) toolTraits {
 	t := toolTraits{TaskOnly: taskOnlyTools(tools)}
 	if headers {
@@ -25,7 +25,7 @@ func parseToolTraits(tools []json.RawMessage, headers bool) toolTraits {
 	return t
 }
 
-// headerParamsByTool gives the arguments that travel in headers too, by tool.
+// headerParamsByTool returns the arguments that are also sent in headers, by tool.
 func headerParamsByTool(tools []json.RawMessage) map[string][]mcp.HeaderParam {
 	var marks map[string][]mcp.HeaderParam
 	for _, tool := range tools {
@@ -41,7 +41,7 @@ func headerParamsByTool(tools []json.RawMessage) map[string][]mcp.HeaderParam {
 	return marks
 }
 
-// taskOnlyTools gives the names of the tools that are only to be had as tasks.
+// taskOnlyTools returns the names of the tools that must be called as tasks.
 func taskOnlyTools(tools []json.RawMessage) map[string]bool {
 	var out map[string]bool
 	for _, tool := range tools {
@@ -56,8 +56,7 @@ func taskOnlyTools(tools []json.RawMessage) map[string]bool {
 	return out
 }
 
-// isToolRepeatable says whether a tool may be called twice with the same arguments to no other effect than once: where
-// it says so itself.
+// isToolRepeatable reports whether the tool declares itself read-only or idempotent.
 func isToolRepeatable(tools []json.RawMessage, name string) bool {
 	for _, tool := range tools {
 		if rawjson.GetString(tool, "name") == name {

@@ -13,19 +13,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// watchTimeout bounds one request to watch something.
+// watchTimeout bounds one watch request.
 const watchTimeout = listenAckTimeout
 
-// A watchState is what of a server is watched.
+// A watchState is the watch set of a server.
 type watchState struct {
-	// requested is what each fleet asked for last, wanted what of all that no server has refused.
+	// requested holds the watch set of each fleet; wanted is their union less what the server refused.
 	requested watchRequests[*Fleet]
 	wanted    drawbridge.WatchSet
-	// version counts what was wanted; applied is the last turn that the server knows of, and refused what it did not
-	// take of it.
+	// version counts changes of wanted. appliedVersion is the last version that the server applied, and refused what it
+	// refused of that.
 	version, appliedVersion int
 	refused                 watchRefusals
-	// versionSignal is closed and made anew when turn grows, moved when applied does.
+	// versionSignal is closed and replaced when version grows, appliedSignal when appliedVersion does.
 	versionSignal, appliedSignal chan struct{}
 }
 
@@ -33,7 +33,7 @@ func newWatchState() watchState {
 	return watchState{versionSignal: make(chan struct{}), appliedSignal: make(chan struct{})}
 }
 
-// updateWatch has the home's keeper look at what is watched now. It needs mu.
+// updateWatch makes the primary loop apply the watch set. It needs mu.
 func (e *managedServer) updateWatch() {
 	e.watch.wanted = e.watch.requested.union()
 	e.watch.version++
@@ -42,7 +42,7 @@ func (e *managedServer) updateWatch() {
 	e.watch.versionSignal = make(chan struct{})
 }
 
-// removeWatches ends what a fleet watches that leaves the server to others.
+// removeWatches drops the watch set of a fleet that leaves the server.
 func (e *managedServer) removeWatches(f *Fleet) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,12 +52,12 @@ func (e *managedServer) removeWatches(f *Fleet) {
 	}
 }
 
-// Watch says what of a server is watched: w is all of it, none ends it. It waits until the server has taken note; the
-// watch is established again whenever the server was away. A server of the legacy generation tells of its tasks
-// unasked. The error is for what was not asked for before: a *drawbridge.UnwatchedError where the server refused some
-// of it, else a
-// *drawbridge.Fault, and then Watch is to be told what is left. What a server refuses that it once let be watched is
-// logged, and given up until the next Watch.
+// Watch replaces the fleet's watch set at a server; an empty one ends watching. It waits until the server has applied
+// it. The watch is established again whenever the server was away. A stateful server notifies of its tasks unasked.
+//
+// The error is for what was not watched before: a *drawbridge.UnwatchedError if the server refused some of it,
+// otherwise a *drawbridge.Fault. The caller must then call Watch with the rest. What a server refuses later is logged
+// and dropped until the next Watch.
 func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error {
 	e, err := f.serverByID(id)
 	if err != nil {
@@ -68,7 +68,7 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	step := fmt.Sprintf("watch %s", id)
 	w = drawbridge.WatchSet{URIs: slices.Clone(w.URIs), Tasks: slices.Clone(w.Tasks)}
 	e.mu.Lock()
-	if !slices.Contains(e.fleets.snapshot(), f) { // it has just left, and nobody would take this back
+	if !slices.Contains(e.fleets.snapshot(), f) { // it has just left: the watch would never be removed
 		e.mu.Unlock()
 		return unknownServerFault(id)
 	}
@@ -99,8 +99,8 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	return err
 }
 
-// awaitWatch waits until the server, which o opens where it is away, knows of a turn, and says what it refused of
-// fresh.
+// awaitWatch waits until the server, which o opens if it is away, has applied a version. It returns an error for what
+// it refused of fresh.
 func (e *managedServer) awaitWatch(ctx context.Context, step string, o *sessionOpening, turn int,
 	fresh drawbridge.WatchSet) error {
 	if o != nil {
@@ -132,21 +132,21 @@ func (e *managedServer) awaitWatch(ctx context.Context, step string, o *sessionO
 	}
 }
 
-// A watcher keeps the watch of an endpoint on one session: by subscriptions, or by a listening request. What a session
-// beside the home takes is nobody's business: there the watch is the home's, repeated as far as it goes.
+// A watcher applies a server's watch set on one session, by subscriptions or by a listening request. Refusals on extra
+// sessions are ignored: there the primary watch is repeated as far as possible.
 type watcher struct {
 	ctx     context.Context
 	server  *managedServer
 	session *session
-	// subscriptions are with a legacy server, ear listens to a modern one.
+	// subscriptions are for a stateful server, listener for a stateless one.
 	subscriptions resourceSubscriptions
 	listener      *changeListener
-	// acknowledged is closed when the server has taken note for the first time, or has refused to.
+	// acknowledged is closed when the server has accepted or refused the watch for the first time.
 	acknowledged chan struct{}
 	ackOnce      sync.Once
 }
 
-// newWatcher makes a watcher that works until ctx ends.
+// newWatcher returns a watcher that works until ctx ends.
 func (e *managedServer) newWatcher(ctx context.Context, s *session) *watcher {
 	w := &watcher{ctx: ctx, server: e, session: s, acknowledged: make(chan struct{})}
 	if s.era == drawbridge.Modern {
@@ -160,16 +160,16 @@ func (e *managedServer) newWatcher(ctx context.Context, s *session) *watcher {
 	return w
 }
 
-// firstAckTimeout is how long a listing waits for the server to say that it will tell of changes.
+// firstAckTimeout is how long a listing waits for the server to acknowledge the watch.
 const firstAckTimeout = 500 * time.Millisecond
 
-// startWatch has the server know what is watched, before it is listed: a change in between would be lost.
+// startWatch applies the watch set before the server is listed: a change in between would be lost.
 func (w *watcher) startWatch() {
 	w.applyWatch()
 	w.awaitFirstAck()
 }
 
-// awaitFirstAck waits until the server has taken note, but not for long.
+// awaitFirstAck waits for the first acknowledgement, but not for long.
 func (w *watcher) awaitFirstAck() {
 	timer := time.NewTimer(firstAckTimeout)
 	defer timer.Stop()
@@ -180,9 +180,9 @@ func (w *watcher) awaitFirstAck() {
 	}
 }
 
-// mirrorWatch repeats the home's watch on a caller's own session, where that is a process of its own: what the caller
-// changes there the home does not see. It begins before the session's first call, as far as the server takes part, and
-// goes on until stop. On a URL they all meet at the same server.
+// mirrorWatch repeats the primary watch on a caller's own session if that is a process of its own, since the primary
+// session does not see changes made there. It begins before the session's first call and goes on until stop. HTTP
+// sessions all reach the same server and need none.
 func (e *managedServer) mirrorWatch(s *session) (stop func()) {
 	if !s.needsMirrorWatch() {
 		return func() {}
@@ -211,7 +211,7 @@ func (e *managedServer) mirrorWatch(s *session) (stop func()) {
 	}
 }
 
-// needsMirrorWatch says whether the session is a process of its own for one of the callers whose watch the home's is.
+// needsMirrorWatch reports whether the session is an extra process for callers of the primary principal.
 func (s *session) needsMirrorWatch() bool {
 	return s.isStateful() && s.server.config.URL == "" && s.key.principal == s.server.pool.o.Principal
 }
@@ -223,7 +223,7 @@ func (w *watcher) stopListening() {
 	}
 }
 
-// applyWatch has the server know what is watched, or begins to.
+// applyWatch sends the watch set to the server, or starts to.
 func (w *watcher) applyWatch() {
 	if w.listener != nil {
 		w.listener.update()
@@ -233,24 +233,24 @@ func (w *watcher) applyWatch() {
 	ctx, cancel := context.WithTimeout(w.ctx, watchTimeout)
 	defer cancel()
 	refused := w.subscriptions.update(ctx, wanted.URIs)
-	if !w.session.isOver() { // else the next session says
+	if !w.session.isOver() { // otherwise the next session reports
 		w.markApplied(turn, refused, refused.finalOnes().watchSet())
 	}
 }
 
-// wantedWatch gives what is watched, and the turn of that.
+// wantedWatch returns the watch set and its version.
 func (w *watcher) wantedWatch() (drawbridge.WatchSet, int) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	return w.server.watch.wanted, w.server.watch.version
 }
 
-// markApplied notes that the server knows of a turn, but for what it refused; gone is not wanted any more.
+// markApplied records that the server applied a version, except what it refused; gone is not wanted any more.
 func (w *watcher) markApplied(turn int, refused watchRefusals, gone drawbridge.WatchSet) {
 	w.ackOnce.Do(func() { close(w.acknowledged) })
 	e := w.server
 	for _, one := range refused {
-		e.log.Info("a server does not let something be watched", "error", one.Err)
+		e.log.Info("a server refused a watch", "error", one.Err)
 	}
 	if !w.session.isPrimary() {
 		return

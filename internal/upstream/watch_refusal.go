@@ -8,17 +8,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A watchRefusal is something that a server does not let be watched, and why.
+// A watchRefusal is a part of a watch set that a server refused, with the reason.
 type watchRefusal struct {
 	drawbridge.UnwatchedError
-	// Final says that another attempt is of no use.
+	// Final is set if another attempt is useless.
 	Final bool
 }
 
-// watchRefusals are what a server refused of what is wanted.
+// watchRefusals are all refusals of one watch set.
 type watchRefusals []watchRefusal
 
-// watchSet gives all that is refused.
+// watchSet returns everything that is refused.
 func (r watchRefusals) watchSet() (all drawbridge.WatchSet) {
 	for _, one := range r {
 		all.URIs, all.Tasks = append(all.URIs, one.Unwatched.URIs...), append(all.Tasks, one.Unwatched.Tasks...)
@@ -26,7 +26,7 @@ func (r watchRefusals) watchSet() (all drawbridge.WatchSet) {
 	return all
 }
 
-// within gives the Refusals of some of w, as far as they are.
+// within returns the refusals, restricted to w.
 func (r watchRefusals) within(w drawbridge.WatchSet) (out watchRefusals) {
 	for _, one := range r {
 		if one.Unwatched = w.Intersect(one.Unwatched); !one.Unwatched.IsEmpty() {
@@ -36,7 +36,7 @@ func (r watchRefusals) within(w drawbridge.WatchSet) (out watchRefusals) {
 	return out
 }
 
-// finalOnes gives what another attempt is of no use for.
+// finalOnes returns the refusals that are final.
 func (r watchRefusals) finalOnes() (out watchRefusals) {
 	for _, one := range r {
 		if one.Final {
@@ -46,17 +46,16 @@ func (r watchRefusals) finalOnes() (out watchRefusals) {
 	return out
 }
 
-// newWatchRefusal is what a request for some of what is watched came to that ended with err. It is final where the
-// server itself said no.
+// newWatchRefusal returns the refusal for a request that ended with err. It is final if the server itself refused.
 func newWatchRefusal(what drawbridge.WatchSet, err error) watchRefusal {
 	a := classifyListenError(err)
 	return watchRefusal{drawbridge.UnwatchedError{Unwatched: what, Err: err}, a.fromServer || !a.retryable}
 }
 
-// An listenError is what to make of the error that a request ended with.
+// A listenError classifies the error of a listening request.
 type listenError struct {
-	// fromServer is for what the server itself said, mayPass for what may be otherwise the next time, never for a
-	// server that does not know the request.
+	// fromServer: the server answered with an error. retryable: the next attempt may succeed. unsupported: the server
+	// does not know the method.
 	fromServer, retryable, unsupported bool
 }
 

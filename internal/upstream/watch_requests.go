@@ -4,14 +4,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// watchRequests are what several want watched. The zero value is nothing. Its methods may not be called from several
-// goroutines at once.
+// watchRequests hold the watch sets of several owners. The zero value is empty. Its methods must not be called
+// concurrently.
 type watchRequests[K comparable] struct {
 	by  map[K]drawbridge.WatchSet
 	all drawbridge.WatchSet
 }
 
-// set says what one of them wants watched, all of it.
+// set replaces the watch set of an owner.
 func (w *watchRequests[K]) set(who K, what drawbridge.WatchSet) {
 	if w.by == nil {
 		w.by = map[K]drawbridge.WatchSet{}
@@ -27,8 +27,8 @@ func (w *watchRequests[K]) set(who K, what drawbridge.WatchSet) {
 	}
 }
 
-// forOwner gives what one of them wants watched.
+// forOwner returns the watch set of an owner.
 func (w *watchRequests[K]) forOwner(who K) drawbridge.WatchSet { return w.by[who] }
 
-// union gives what they want together.
+// union returns the union of all watch sets.
 func (w *watchRequests[K]) union() drawbridge.WatchSet { return w.all }

@@ -30,7 +30,7 @@ const (
 	lost    = "connection lost before the answer"
 	garbled = lost + ": the answer is no JSON: json: "
 	unknown = "unknown tool bad__echo"
-	asked   = `the server asks for "elicitation/create", which the client did not declare that it answers`
+	asked   = `the server sent "elicitation/create", which the client did not declare to support`
 )
 
 func stateful() []mcptest.ServerPart { return []mcptest.ServerPart{mcptest.OnlyEra(drawbridge.Legacy)} }
@@ -50,13 +50,13 @@ func raids() []raid {
 		{name: "HS-5 a schema of 10,000 arguments", does: mcptest.HugeSchema},
 		{name: "HS-5 a schema nested too deep", does: mcptest.DeepSchema, told: "mount bad: ", call: unknown},
 		{name: "HS-6 pages without end", does: mcptest.EndlessCursors,
-			told: "list tools: it goes on after 1000 pages with 1000 items; the rest was left out", call: unknown},
+			told: "list tools: the list goes on after 1000 pages with 1000 items; the rest was left out", call: unknown},
 		{name: "HS-6 empty pages without end", does: mcptest.EmptyPages,
-			told: "list tools: it goes on after 1000 pages with 0 items", call: unknown},
+			told: "list tools: the list goes on after 1000 pages with 0 items", call: unknown},
 		{name: "HS-6 the same cursor for ever", does: mcptest.RepeatedCursor,
-			told: "list tools: the server gave a cursor that it gave before"},
+			told: "list tools: the server repeated a cursor"},
 		{name: "HS-6 two cursors in turn", does: mcptest.CursorCycle,
-			told: "list tools: the server gave a cursor that it gave before"},
+			told: "list tools: the server repeated a cursor"},
 		{name: "HS-6 a cursor of a megabyte", does: mcptest.HugeCursor},
 		{name: "HS-7 says again and again that its tools changed", does: mcptest.Storm, size: 3_000},
 		{name: "HS-7 definitions in turn", does: mcptest.Flap, told: "tool echo: held, because its definition changed",
@@ -85,7 +85,7 @@ func raids() []raid {
 			told: "tool add: a text was blanked, because /description"},
 		{name: "HS-17 another face for each connection", does: mcptest.TwoFaced, call: "-"},
 		{name: "HS-19 asks what nobody declared", does: mcptest.Uninvited,
-			call: `the server asks for "sampling/createMessage", which the client did not declare that it answers`},
+			call: `the server sent "sampling/createMessage", which the client did not declare to support`},
 		{name: "HS-20 forms and pages that phish", does: mcptest.Phish, call: "caught: not asked not asked"},
 		{name: "HS-20 a flood of forms", does: mcptest.FormFlood, call: asked},
 		{name: "HS-21 asks again and again", does: mcptest.EndlessRounds,
@@ -104,6 +104,6 @@ func raids() []raid {
 		{name: "HS-26 a task that never ends", does: mcptest.EndlessTask, call: "-"},
 		{name: "HS-28 versions that there are not", does: mcptest.UnknownVersion, told: "mount bad: ", call: unknown},
 		{name: "HS-28 words of the other generation", does: mcptest.MixedEras, parts: stateful(),
-			call: `the server asks for "sampling/createMessage", which the client did not declare that it answers`},
+			call: `the server sent "sampling/createMessage", which the client did not declare to support`},
 	}
 }
