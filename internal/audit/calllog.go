@@ -251,13 +251,13 @@ func (t *CallLog) newID(at time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id, err := ulid.New(ulid.Timestamp(at), t.ids)
-	if err != nil { // so many in one millisecond that there is no next one
+	if err != nil { // the ids of this millisecond are used up
 		id = ulid.Make()
 	}
 	return id.String()
 }
 
-// The bounds of what is remembered of callers: how many, and how long what they come with may be.
+// Limits for remembered callers: their number, and the length of a session and client in bytes.
 const (
 	maxCallers      = 1024
 	maxCallerKeyLen = 512

@@ -26,7 +26,7 @@ type Template struct {
 // A templateToken matches lead once, if it has one, and then a run of characters if it is a wildcard.
 type templateToken struct {
 	literal byte
-	// wildcard says that characters follow lead, slash that "/" may be among them; a run may be left out with its lead.
+	// wildcard reports that a run follows lead, and slash that the run may contain "/"; such a run is optional.
 	wildcard, allowsSlash bool
 }
 
