@@ -138,11 +138,11 @@ func TestCallToolIsTheCallOfTheCard(t *testing.T) {
 		`{"name":"call_tool"}`:            "it does not call itself",
 		`{"name":"c\u0061ll_tool"}`:       "it does not call itself",
 		`{"name":"a__read","name":"b"}`:   "there are two",
-		`{"Name":"a__read"}`:              "some readers take for another",
-		`{"name":"a","arguments":[1]}`:    "the arguments are no JSON object",
-		`{"name":"a","arguments":"x"}`:    "no JSON object",
-		`{"name":"a","arguments":"[1]"}`:  "no JSON object",
-		`{"name":"a","arguments":"{}{}"}`: "no JSON object",
+		`{"Name":"a__read"}`:              "some parsers take for another",
+		`{"name":"a","arguments":[1]}`:    "arguments must be a JSON object",
+		`{"name":"a","arguments":"x"}`:    "must be a JSON object",
+		`{"name":"a","arguments":"[1]"}`:  "must be a JSON object",
+		`{"name":"a","arguments":"{}{}"}`: "must be a JSON object",
 	} {
 		result, err := through(t, d, ada, arguments)
 		if err != nil || string(rawjson.Get(result.Raw, "isError")) != "true" ||

@@ -17,16 +17,14 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// An Recorder keeps records.
+// A Recorder keeps records.
 type Recorder interface {
-	// Record keeps a record, with no secret in it, before it returns: what dies afterwards does not lose it. The error
-	// is a
-	// *drawbridge.Fault; the record is not kept then. It does not wait for others than those who write at the same
-	// time, and may be called from several goroutines.
+	// Record keeps a record without secrets before it returns, so that a later crash does not lose it. After an error,
+	// a *drawbridge.Fault, the record is not kept. It waits only for concurrent writers and is safe for concurrent use.
 	Record(r Record) error
 }
 
-// A CallLog leads from calls to the audit.
+// A CallLog records calls in the audit. A nil CallLog records nothing.
 type CallLog struct {
 	recorder Recorder
 	log      *slog.Logger
@@ -39,7 +37,8 @@ type CallLog struct {
 	callers     callerCache
 }
 
-// NewCallLog makes a trail; it is nil where there is no audit. The logger is told what nobody else hears.
+// NewCallLog returns a call log; nil if there is no recorder. The logger receives problems that no caller is told
+// about.
 func NewCallLog(a Recorder, log *slog.Logger) *CallLog {
 	if a == nil {
 		return nil
@@ -47,25 +46,24 @@ func NewCallLog(a Recorder, log *slog.Logger) *CallLog {
 	return &CallLog{recorder: a, log: log, ids: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
 }
 
-// An LoggedCall is one call on its way.
+// A LoggedCall is the audit entry of one call on its way. Its methods do nothing on nil.
 type LoggedCall struct {
 	log *CallLog
-	// id is the call's, parent that of the call in whose course it was made.
+	// id is the call's id, and parent the id of the call that caused it.
 	id, parent string
 	call       drawbridge.Call
 	viaCard    string // the card by which the call came, if it was not made directly
 	began      time.Time
-	// sent reports that the intent is on record; barred is the verdict that was not to let it pass, nil where there was
-	// none.
+	// sent reports that the intent is recorded. refusal is the verdict that denied the call; nil if there is none.
 	sent    bool
 	refusal *refusal
-	// approval and by say which answer of a person let it pass, or did not.
+	// approval and by identify the person's answer that allowed or refused the call.
 	approval, by string
-	// hiddenReason says why what was called is not there for its caller; nil where nobody asked for it.
+	// hiddenReason is why the target is hidden from its caller; nil if it is not.
 	hiddenReason *drawbridge.Verdict
 }
 
-// A refusal is a verdict, and what it is about.
+// A refusal is a verdict with its target.
 type refusal struct {
 	spec    drawbridge.Spec
 	verdict drawbridge.Verdict
@@ -74,8 +72,8 @@ type refusal struct {
 // callIDKey is the context key of a call id. The context carries it as a trace, for the parent of inner calls.
 type callIDKey struct{}
 
-// Begin begins the entry of a call, which Leave ends. What is asked of the trail by the context that it gives is about
-// this call, and a call that is made with it has this one for its parent.
+// Begin begins the entry of a call, which End ends. A call that is made with the returned context has this call as its
+// parent.
 func (t *CallLog) Begin(ctx context.Context, call drawbridge.Call) (context.Context, *LoggedCall) {
 	if t == nil {
 		return ctx, nil
@@ -92,9 +90,9 @@ func callIDFromContext(ctx context.Context) string {
 	return id
 }
 
-// RecordIntent records that a call is about to be sent, as the verdict allows. It is asked on every way that leads to
-// a card or a server, after the guards. Who has read the arguments of a tool or a prompt gives them; nil has them
-// looked for. The error is the audit's: then the call may not be sent.
+// RecordIntent records that the call is about to be sent, as the verdict allows. Every path to a card or server calls
+// it after the guards. Arguments are those of a tool or prompt, if they were parsed; nil extracts them. After an error
+// the call must not be sent.
 func (e *LoggedCall) RecordIntent(call drawbridge.Call, arguments json.RawMessage, spec drawbridge.Spec,
 	verdict drawbridge.Verdict) error {
 	if e == nil {
@@ -107,35 +105,35 @@ func (e *LoggedCall) RecordIntent(call drawbridge.Call, arguments json.RawMessag
 	return nil
 }
 
-// NoteRefusal takes note of a verdict that does not let the call pass.
+// NoteRefusal notes a verdict that denies the call.
 func (e *LoggedCall) NoteRefusal(spec drawbridge.Spec, verdict drawbridge.Verdict) {
 	if e != nil {
 		e.refusal = &refusal{spec, verdict}
 	}
 }
 
-// NoteInnerCall takes note that a call turned out to be another one, which came through a card.
+// NoteInnerCall notes that the call is another one, which came through a card.
 func (e *LoggedCall) NoteInnerCall(call drawbridge.Call, card string) {
 	if e != nil {
 		e.call, e.viaCard = call, card
 	}
 }
 
-// NoteApproval takes note of the answer to a call that waited for a person: which one it was, and who gave it.
+// NoteApproval notes a person's answer: its id and who answered.
 func (e *LoggedCall) NoteApproval(approval, by string) {
 	if e != nil {
 		e.approval, e.by = approval, by
 	}
 }
 
-// NoteHidden takes note of why what is called is not there for its caller, who is not told.
+// NoteHidden notes why the target is hidden from its caller, who is not told.
 func (e *LoggedCall) NoteHidden(why drawbridge.Verdict) {
 	if e != nil {
 		e.hiddenReason = &why
 	}
 }
 
-// callRecord is a record of what is called, by whom.
+// callRecord returns a record of the caller, the target and the verdict.
 func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage, spec *drawbridge.Spec,
 	verdict *drawbridge.Verdict) Record {
 	c := &call.Caller
@@ -157,7 +155,7 @@ func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage
 	return r
 }
 
-// End records what came of the call, and gives what the caller is to be told: err, unless the outcome of a call that
+// End records the outcome of the call and returns the caller's error. That is err, unless the outcome of a call that
 // was sent cannot be recorded.
 func (e *LoggedCall) End(result drawbridge.Result, err error) error {
 	if e == nil {
@@ -170,16 +168,16 @@ func (e *LoggedCall) End(result drawbridge.Result, err error) error {
 	case e.sent:
 		return &drawbridge.Fault{
 			Kind: drawbridge.Backend, Code: drawbridge.ServerError, Ambiguous: true, Err: failure,
-			Step: "the call was sent, and what came of it cannot be recorded",
+			Step: "the call was sent, and its outcome cannot be recorded",
 		}
 	case err == nil:
 		return failure
 	}
-	e.log.log.Error("a call that was refused could not be recorded", "method", e.call.Method, "err", failure)
+	e.log.log.Error("cannot record a refused call", "method", e.call.Method, "err", failure)
 	return err
 }
 
-// outcomeRecord is the last record of a call: what came of it or, where nothing was sent, all there is to say.
+// outcomeRecord returns the last record of a call: its outcome or, if nothing was sent, the whole call.
 func (e *LoggedCall) outcomeRecord(result drawbridge.Result, err error) (r Record) {
 	now := time.Now()
 	took := now.Sub(e.began)
@@ -190,7 +188,7 @@ func (e *LoggedCall) outcomeRecord(result drawbridge.Result, err error) (r Recor
 		r = e.callRecord(&e.call, nil, &e.refusal.spec, &e.refusal.verdict)
 		if f := drawbridge.AsFault(err); r.Reason == "" && f != nil && f.Err != nil &&
 			f.Kind != drawbridge.UnknownCapability {
-			r.Reason = f.Err.Error() // what a person said, or that nobody said anything
+			r.Reason = f.Err.Error() // the person's answer, or that it expired
 		}
 	default:
 		r = e.callRecord(&e.call, nil, &drawbridge.Spec{Name: drawbridge.CardName(callSubject(e.call.Params))},
@@ -211,8 +209,7 @@ func (e *LoggedCall) outcomeRecord(result drawbridge.Result, err error) (r Recor
 	return r
 }
 
-// RecordShieldAction records something that was done to what a server says: to which of its objects, by which rule,
-// and why.
+// RecordShieldAction records a change to a server's text: the object, the rule, and the reason.
 func (t *CallLog) RecordShieldAction(server drawbridge.ServerID, name, rule, why string) {
 	if t == nil {
 		return
@@ -221,11 +218,12 @@ func (t *CallLog) RecordShieldAction(server drawbridge.ServerID, name, rule, why
 	err := t.recorder.Record(Record{ID: t.newID(at), Kind: Shield, At: at, Server: string(server), Card: name,
 		Tool: name, Rule: rule, Reason: why})
 	if err != nil {
-		t.log.Error("something that the shield did could not be recorded", "server", server, "rule", rule, "err", err)
+		t.log.Error("cannot record an action of the shield", "server", server, "rule", rule, "err", err)
 	}
 }
 
-// outcomeOf says what came of a call. The searches for bare words are much cheaper than reading a large result.
+// outcomeOf returns the outcome of a call. Searching for member names first is much cheaper than parsing a large
+// result.
 func outcomeOf(result drawbridge.Result, err error) (outcome Outcome, code string) {
 	if f := drawbridge.AsFault(err); f != nil {
 		if f.Ambiguous {
@@ -248,37 +246,37 @@ func outcomeOf(result drawbridge.Result, err error) (outcome Outcome, code strin
 	return OK, ""
 }
 
-// newID makes the ID of a call: those of one trail are in the order in which they were made.
+// newID returns an id for a call. The ids of one log are in the order in which they were made.
 func (t *CallLog) newID(at time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id, err := ulid.New(ulid.Timestamp(at), t.ids)
-	if err != nil { // so many in one millisecond that there is no next one
+	if err != nil { // the ids of this millisecond are used up
 		id = ulid.Make()
 	}
 	return id.String()
 }
 
-// The bounds of what is remembered of callers: how many, and how long what they come with may be.
+// Limits for remembered callers: their number, and the length of a session and client in bytes.
 const (
 	maxCallers      = 1024
 	maxCallerKeyLen = 512
 )
 
-// callerCache remembers what is kept of a session and of a client that is not read off what they say without effort.
+// A callerCache remembers the recorded form of sessions and clients.
 type callerCache struct {
 	mu  sync.RWMutex
 	all map[callerKey]callerIdentity
 }
 
-// A callerKey is the key of a session, and what the client says of itself with each call.
+// A callerKey is a session key with the client information of a call.
 type callerKey struct{ session, client string }
 
-// A callerIdentity is what is kept of a said.
+// A callerIdentity is the recorded form of a session and a client.
 type callerIdentity struct{ session, client string }
 
-// get is what is kept of the session and the client of a caller. Of the session there is enough to tell it from
-// others, and too little to be it.
+// get returns the recorded session and client of a caller. The session is a short hash: enough to distinguish sessions,
+// and useless as a key.
 func (k *callerCache) get(c *drawbridge.Caller) callerIdentity {
 	if c.Session == "" && len(c.Client) == 0 {
 		return callerIdentity{}
@@ -292,7 +290,7 @@ func (k *callerCache) get(c *drawbridge.Caller) callerIdentity {
 	return k.add(c)
 }
 
-// add finds out what is kept of a caller, and remembers it.
+// add computes and remembers the recorded form of a caller.
 func (k *callerCache) add(c *drawbridge.Caller) (kept callerIdentity) {
 	if len(c.Client) > 0 {
 		kept.client = rawjson.GetString(c.Client, "name")
@@ -316,8 +314,7 @@ func (k *callerCache) add(c *drawbridge.Caller) (kept callerIdentity) {
 	return kept
 }
 
-// loggedArguments returns what is kept of params as arguments. What people answered to a server's questions is none of
-// it.
+// loggedArguments returns the recorded arguments of params. People's answers to a server's questions are not recorded.
 func loggedArguments(method string, params, read json.RawMessage) json.RawMessage {
 	switch method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
@@ -338,7 +335,7 @@ func loggedArguments(method string, params, read json.RawMessage) json.RawMessag
 	return rawjson.Apply(params, rawjson.Drop("_meta"), rawjson.Drop("requestState"), rawjson.Drop("inputResponses"))
 }
 
-// callSubject is what the params of a call that found nothing are about.
+// callSubject returns the name, URI or task id in the params of a call without a target.
 func callSubject(params json.RawMessage) string {
 	for _, path := range [][]string{{"name"}, {"uri"}, {"ref", "name"}, {"ref", "uri"}, {"taskId"}} {
 		if text := rawjson.GetString(params, path...); text != "" {
@@ -348,11 +345,10 @@ func callSubject(params json.RawMessage) string {
 	return ""
 }
 
-// maxDigests bounds how many definitions' hashes are remembered.
+// maxDigests bounds the remembered hashes.
 const maxDigests = 4096
 
-// digestCache remembers the hashes of definitions, which are not changed after they were made: of each by where it
-// begins.
+// A digestCache remembers the hashes of definitions by their address, because definitions are immutable.
 type digestCache struct {
 	mu  sync.RWMutex
 	all map[*byte]string

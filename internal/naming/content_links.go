@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// RewriteLinks gives the result of a method with other ResourceURIs, in the blocks of content that link to a resource
-// or hold one. Where none does, the result is returned itself.
+// RewriteLinks returns the result of a method with public URIs in the content blocks that link to a resource or embed
+// one. Without a change it returns the same bytes.
 func RewriteLinks(method string, result json.RawMessage, public func(own string) string) json.RawMessage {
 	block := func(b json.RawMessage) json.RawMessage { return rewriteBlockLink(b, public) }
 	switch method {
@@ -28,7 +28,7 @@ func RewriteLinks(method string, result json.RawMessage, public func(own string)
 	return result
 }
 
-// rewriteBlockLink gives a block of content with another URI, where it links to a resource or holds one.
+// rewriteBlockLink returns a content block with a public URI, if it links to a resource or embeds one.
 func rewriteBlockLink(block json.RawMessage, public func(own string) string) json.RawMessage {
 	switch rawjson.GetString(block, "type") {
 	case "resource_link":

@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// OwnURI is a URI as the server knows it, whose caller may have said which server is meant.
+// OwnURI returns the server's form of a URI that may be qualified with the server.
 func OwnURI(server drawbridge.ServerID, uri string) string {
 	if id, own, ok := CutServer(uri); ok && id == server {
 		return own
@@ -15,8 +15,8 @@ func OwnURI(server drawbridge.ServerID, uri string) string {
 	return uri
 }
 
-// RemoveHidden gives an object without those elements of the array at path whose URI is hidden. Where none is, it is
-// the object itself.
+// RemoveHidden returns the object without those elements of the array at path whose URI is hidden. Without a change it
+// returns the same bytes.
 func RemoveHidden(object json.RawMessage, hidden func(uri string) bool, path ...string) json.RawMessage {
 	left, some := []byte{'['}, false
 	for element := range rawjson.Elements(rawjson.Get(object, path...)) {

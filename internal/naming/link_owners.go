@@ -7,20 +7,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Bounds of what is remembered of links. A URI of more bytes is not remembered.
+// Limits for remembered links. A longer URI is not remembered.
 const (
 	maxLinksPerPrincipal = 1024
 	maxLinksTotal        = 16 << 10
 	maxLinkBytes         = 2 << 10
 )
 
-// LinkOwners remember which server gave a principal a link: servers need not list what they link to, so that nothing
-// else tells whose such a URI is. The first server that gave it has it. The least recently given make room: of a
-// principal with 1,024 links their own, and of 16,384 in all anybody's. The zero value remembers nothing. Its methods
-// may be called from several goroutines.
+// LinkOwners remembers which server sent a principal a link. Servers need not list the resources that they link to, so
+// nothing else tells whose such a URI is. The first server that sent a URI owns it.
+//
+// It keeps 1,024 links of a principal and 16,384 in all, and evicts the least recently sent. The zero value is empty,
+// and it is safe for concurrent use.
 type LinkOwners struct {
 	mu sync.Mutex
-	// oldestFirst has every link and of those of each principal, both with the least recently given first.
+	// oldestFirst lists the links, the least recently sent first: of all principals here, and of each one in
+	// byPrincipal.
 	oldestFirst list.List
 	byPrincipal map[string]*principalLinks
 }
@@ -33,12 +35,12 @@ type principalLinks struct {
 type ownedLink struct {
 	principal, uri string
 	server         drawbridge.ServerID
-	// inAll and inOwn are its places in the lists.
+	// inAll and inOwn are its elements in the lists.
 	inAll, inOwn *list.Element
 }
 
-// Remember remembers that a server gave a principal a link, and says whose the URI is from then on: the server's, or
-// that of another which gave it earlier. What is too long to be remembered is the server's.
+// Remember remembers that a server sent a principal a link and returns the owner of the URI: the server, or one that
+// sent it earlier. A URI that is too long to be remembered is the server's.
 func (l *LinkOwners) Remember(principal string, server drawbridge.ServerID, uri string) drawbridge.ServerID {
 	if len(uri) > maxLinkBytes {
 		return server
@@ -72,7 +74,7 @@ func (l *LinkOwners) Remember(principal string, server drawbridge.ServerID, uri 
 	return server
 }
 
-// Owner gives the server that gave a principal this link; false where none is remembered.
+// Owner returns the server that sent a principal this link; false if none is remembered.
 func (l *LinkOwners) Owner(principal, uri string) (drawbridge.ServerID, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +84,7 @@ func (l *LinkOwners) Owner(principal, uri string) (drawbridge.ServerID, bool) {
 	return "", false
 }
 
-// ForgetServer drops the links of a server that is gone.
+// ForgetServer drops the links of a removed server.
 func (l *LinkOwners) ForgetServer(server drawbridge.ServerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package naming says how callers name what servers have: the names of tools and prompts in each style, the URIs of
-// resources where two servers have one, and which URIs a template may stand for.
+// Package naming makes the public names of servers' items: names of tools and prompts in each style, URIs of resources
+// that two servers share, and the URIs that match a template.
 //
-// It promises that a label depends on a server and its own name for a thing alone, never on which other servers there
-// are; that a URI with a server in it can be taken apart again; and that of an object whose URIs it changes nothing
-// else changes. Which of its labels a thing gets is decided elsewhere.
+// A name depends only on its server and the server's own name, never on other servers. A URI that contains a server can
+// be taken apart again. Editing the URIs of an object changes nothing else in it. The package does not decide which of
+// its possible names an item gets.
 package naming
 
 import (
@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// maxName is the most characters of a name that Drawbridge makes: hosts add up to 17 of their own in front, and
-	// model providers stop at 64.
+	// maxName is the longest name that Drawbridge makes, in characters: hosts add prefixes of up to 17, and model
+	// providers allow 64.
 	maxName = 46
-	// maxBareName is the most characters of a tool's name that MCP allows.
+	// maxBareName is the longest tool name that MCP allows, in characters.
 	maxBareName = 128
-	// shortHashDigits and longHashDigits are how many hex digits tell shortened names apart.
+	// shortHashDigits and longHashDigits are the hex digits that distinguish shortened names.
 	shortHashDigits, longHashDigits = 6, 12
 )
 
-// A Style is a style in which tools and prompts are named outward.
+// A Style is a style of public names of tools and prompts.
 type Style string
 
-// The styles. The empty Naming is Qualified.
+// The styles. The empty Style is Qualified.
 const (
 	// Qualified is "<server>__<tool>".
 	Qualified Style = "qualified"
 	// MCP is "mcp_<server>_<tool>", in lower case.
 	MCP Style = "mcp"
-	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
+	// Bare keeps a legal name; if two servers share one, the later in configuration order is qualified.
 	Bare Style = "bare"
 )
 
-// ToolNames gives the names that a server's tool may be listed by in a style, best first. Which of them it gets
-// depends on what cards before it have.
+// ToolNames returns the possible names of a server's tool in a style, best first. Which one it gets depends on the
+// items before it.
 func ToolNames(style Style, server drawbridge.ServerID, tool string) []drawbridge.CardName {
 	qualified := QualifiedName(server, tool)
 	switch {
@@ -50,15 +50,15 @@ func ToolNames(style Style, server drawbridge.ServerID, tool string) []drawbridg
 	return []drawbridge.CardName{qualified}
 }
 
-// FallbackName is for a card that others have taken every name of, as they can where a name was made up to look like
-// another.
+// FallbackName returns the name of an item whose other names are all taken, as happens if another tool imitates its
+// names.
 func FallbackName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	return hashedName(joinName(server, tool), server, tool, longHashDigits)
 }
 
-// QualifiedName is "<server>__<tool>" where that is legal, short enough and can be read back: the first "__" must be
-// the one between the two. Any other pair gets characters replaced by "_", is cut, and ends in a mark made of the pair,
-// so that no two pairs share a name by accident, and no name depends on which other servers there are.
+// QualifiedName returns "<server>__<tool>" if that is legal, short enough and unambiguous: the first "__" must be the
+// separator. For any other pair it replaces illegal characters by "_", truncates, and appends a hash of the pair. So no
+// two pairs share a name by accident, and no name depends on other servers.
 func QualifiedName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	name := joinName(server, tool)
 	readable := strings.Index(name, drawbridge.NameSeparator) == len(server)
@@ -72,8 +72,8 @@ func joinName(server drawbridge.ServerID, tool string) string {
 	return string(server) + drawbridge.NameSeparator + tool
 }
 
-// MCPName is "mcp_<server>_<tool>": both in lower case, each run of other characters than letters and digits as one
-// "_", and the server's name once where the tool's begins with it. Different pairs may share one.
+// MCPName returns "mcp_<server>_<tool>" in lower case. Each run of characters other than letters and digits becomes one
+// "_". The server's name is not repeated if the tool's begins with it. Different pairs may share a name.
 func MCPName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	s, t := sanitizeMCPPart(string(server), "server"), sanitizeMCPPart(tool, "tool")
 	if rest, ok := strings.CutPrefix(t, s+"_"); ok {
@@ -96,7 +96,8 @@ func sanitizeMCPPart(text, fallback string) string {
 	return part
 }
 
-// hashedName makes any text a legal name that ends in "_" and so many hex digits of SHA-256(server NUL tool).
+// hashedName returns a legal name for text that ends in "_" and the given number of hex digits of SHA-256(server NUL
+// tool).
 func hashedName(text string, server drawbridge.ServerID, tool string, digits int) drawbridge.CardName {
 	sum := sha256.Sum256([]byte(string(server) + "\x00" + tool))
 	mark := "_" + hex.EncodeToString(sum[:])[:digits]
@@ -104,7 +105,7 @@ func hashedName(text string, server drawbridge.ServerID, tool string, digits int
 	return drawbridge.CardName(text[:min(len(text), maxName-len(mark))] + mark)
 }
 
-// replaceIllegalChars has "_" for every character that a name may not have.
+// replaceIllegalChars replaces every character that a name may not contain by "_".
 func replaceIllegalChars(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isNameChar(r) {
@@ -114,8 +115,8 @@ func replaceIllegalChars(text string) string {
 	}, text)
 }
 
-// NamePrefixes gives what a name of a server's card begins with where it says its server, in the styles Qualified and
-// MCP. The names of other servers may begin with one of them too.
+// NamePrefixes returns the prefixes of the server's names in the styles Qualified and MCP. Names of other servers may
+// begin with them too.
 func NamePrefixes(server drawbridge.ServerID) []string {
 	const kept = maxName - longHashDigits - 1 // a longer name may be cut here
 	out := []string{replaceIllegalChars(joinName(server, "")), "mcp_" + sanitizeMCPPart(string(server), "server") + "_"}
@@ -125,7 +126,7 @@ func NamePrefixes(server drawbridge.ServerID) []string {
 	return out
 }
 
-// isLegalBareName says whether MCP allows the tool's name as it is.
+// isLegalBareName reports whether MCP allows the tool's name unchanged.
 func isLegalBareName(tool string) bool {
 	return tool != "" && len(tool) <= maxBareName && isLegalName(strings.ReplaceAll(tool, ".", "_"))
 }

@@ -7,10 +7,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// RelatedTaskMarker is the part of the name of _meta's member for a task that no encoder escapes.
+// RelatedTaskMarker is the part of the _meta member for a related task that every encoder leaves unescaped.
 const RelatedTaskMarker = "related-task"
 
-// ReplaceID puts what give says in the place of the id at path. An id without a ticket stays: it opens nothing.
+// ReplaceID replaces the id at path by the result of give. It keeps an id for which give returns false; such an id
+// opens nothing.
 func ReplaceID(object json.RawMessage, give func(own string) (string, bool), path ...string) json.RawMessage {
 	own, ok := rawjson.DecodeString(rawjson.Get(object, path...))
 	if ok {
@@ -22,8 +23,8 @@ func ReplaceID(object json.RawMessage, give func(own string) (string, bool), pat
 	return rawjson.Apply(object, rawjson.Put(rawjson.Quote(own), path...))
 }
 
-// ReplaceRelatedTaskIDs does the same where something says by _meta which task it belongs to: at its top, and in the
-// modern form in the result and in the questions of a task.
+// ReplaceRelatedTaskIDs replaces related task ids in _meta: at the top, in the result of a modern task, and in its
+// input requests.
 func ReplaceRelatedTaskIDs(object json.RawMessage, give func(own string) (string, bool)) json.RawMessage {
 	object = ReplaceID(object, give, "_meta", mcp.MetaRelatedTask, "taskId")
 	object = ReplaceID(object, give, "result", "_meta", mcp.MetaRelatedTask, "taskId")

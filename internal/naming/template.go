@@ -13,9 +13,9 @@ const (
 	MaxURI      = 16 << 10
 )
 
-// A Template is a URI template (RFC 6570), read backwards: which ResourceURIs may have come of it? Literal characters
-// match themselves. An expression matches any run of characters without "/"; those of the operators that may carry more
-// ({+x}, {#x}, {/x}, {?x}, {&x}) any run at all, after the operator's own character, or nothing.
+// A Template is a URI template (RFC 6570) that is matched against URIs. Literal characters match themselves. An
+// expression matches any run of characters without "/". Expressions of the operators {+x}, {#x}, {/x}, {?x} and {&x}
+// match any run after the operator's own character, or nothing.
 type Template struct {
 	tokens []templateToken
 	// prefix is what every match begins with; literals counts the literal characters: the more, the closer a match.
@@ -23,14 +23,14 @@ type Template struct {
 	literals int
 }
 
-// A templateToken matches lead once, where it has one, and then any number of characters, where it is a run.
+// A templateToken matches lead once, if it has one, and then a run of characters if it is a wildcard.
 type templateToken struct {
 	literal byte
-	// wildcard says that characters follow lead, slash that "/" may be among them; a run may be left out with its lead.
+	// wildcard reports that a run follows lead, and slash that the run may contain "/"; such a run is optional.
 	wildcard, allowsSlash bool
 }
 
-// ParseTemplate reads a template. It says false for one that is no template, or longer than anybody needs.
+// ParseTemplate parses a template. It returns false for an invalid or oversized one.
 func ParseTemplate(text string) (*Template, bool) {
 	if len(text) > maxTemplate {
 		return nil, false
@@ -69,7 +69,7 @@ func ParseTemplate(text string) (*Template, bool) {
 	return t, true
 }
 
-// parseExpression is the token of what stands between braces.
+// parseExpression returns the token for the text between braces.
 func parseExpression(text string) (templateToken, bool) {
 	if text == "" || strings.IndexByte(text, '{') >= 0 {
 		return templateToken{}, false
@@ -85,12 +85,12 @@ func parseExpression(text string) (templateToken, bool) {
 	return templateToken{wildcard: true}, true
 }
 
-// MoreSpecificThan says whether t matches more closely than other: it has more literal characters. Nil matches nothing.
+// MoreSpecificThan reports whether t has more literal characters than other. A nil template matches nothing.
 func (t *Template) MoreSpecificThan(other *Template) bool {
 	return t != nil && (other == nil || t.literals > other.literals)
 }
 
-// Matches says whether uri may be an expansion of the template. Its cost is at most tokens times characters.
+// Matches reports whether uri may be an expansion of the template. Its cost is at most tokens times characters.
 func (t *Template) Matches(uri string) bool {
 	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) {
 		return false
@@ -122,7 +122,7 @@ func (t *Template) Matches(uri string) bool {
 	return now[2*n]
 }
 
-// skipOptional adds the states that are reached without a character: a run may be left out, and may end.
+// skipOptional adds the states that are reached without a character: a run may be empty, and may end.
 func (t *Template) skipOptional(states []bool) {
 	for j, tok := range t.tokens {
 		if tok.wildcard && (states[2*j] || states[2*j+1]) {
@@ -131,18 +131,18 @@ func (t *Template) skipOptional(states []bool) {
 	}
 }
 
-// maxMatchSteps is how long the templates of one server are held against one URI, in tokens times characters.
+// maxMatchSteps bounds the work on one server's templates for one URI, in tokens times characters.
 const maxMatchSteps = 8 << 20
 
-// An MatchBudget holds the templates of servers, one server after another, against one URI, those of each for a moment
-// only: a server that lists ten thousand of the worst would have each reading of a resource take minutes. The zero
-// Effort is at its beginning.
+// A MatchBudget bounds the work of matching servers' templates, one server after another, against one URI. Otherwise a
+// server with ten thousand of the worst templates would delay each resources/read by minutes. The zero value is ready.
 type MatchBudget struct {
 	server drawbridge.ServerID
 	steps  int
 }
 
-// Matches says whether uri may be an expansion of a template of the server; no where the server has had its moment.
+// Matches reports whether uri may be an expansion of the server's template. It returns false once the server's budget
+// is spent.
 func (e *MatchBudget) Matches(server drawbridge.ServerID, t *Template, uri string) bool {
 	if server != e.server {
 		*e = MatchBudget{server: server}

@@ -9,12 +9,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// uriPrefix begins what names the server of a URI: "drawbridge+<server>".
+// uriPrefix precedes the server in a qualified URI: "drawbridge+<server>".
 const uriPrefix = "drawbridge+"
 
-// ResourceURIs are what a URI may be listed by: as it is, or where another server has it, with its server in it. One
-// that looks as if it named a server is never listed as it is, so that no server takes what is another's to have.
-// Where names are bare, a URI stays as it is.
+// ResourceURIs returns the possible public URIs of a resource: the plain one, and the one qualified with its server. A
+// URI that looks qualified is never listed unchanged, so that no server takes another's. In the style Bare a URI stays
+// unchanged.
 func ResourceURIs(style Style, server drawbridge.ServerID, uri string) []drawbridge.CardName {
 	plain, qualified := drawbridge.CardName(uri), drawbridge.CardName(QualifiedURI(server, uri))
 	if style == Bare {
@@ -26,8 +26,8 @@ func ResourceURIs(style Style, server drawbridge.ServerID, uri string) []drawbri
 	return []drawbridge.CardName{plain, qualified}
 }
 
-// QualifiedURI is the URI with its server in it. The schemes of pages and skills say what a thing is and keep their
-// place.
+// QualifiedURI returns the URI qualified with its server. The schemes ui and skill stay in front, because they tell
+// hosts the kind of the resource.
 func QualifiedURI(server drawbridge.ServerID, uri string) string {
 	if strings.HasPrefix(uri, "ui://") || strings.HasPrefix(uri, "skill://") {
 		return AddServerAuthority(server, uri)
@@ -35,8 +35,8 @@ func QualifiedURI(server drawbridge.ServerID, uri string) string {
 	return uriPrefix + string(server) + ":" + uri
 }
 
-// AddServerAuthority is the URI with its server as the authority, and all that follows the scheme behind it:
-// "<scheme>://drawbridge+<server>/<rest>". A URI without "//" gets the server in front.
+// AddServerAuthority returns the URI with its server as the authority, followed by everything after the scheme:
+// "<scheme>://drawbridge+<server>/<rest>". A URI without "//" gets the server as a prefix.
 func AddServerAuthority(server drawbridge.ServerID, uri string) string {
 	scheme, rest, ok := CutScheme(uri)
 	if !ok {
@@ -45,7 +45,7 @@ func AddServerAuthority(server drawbridge.ServerID, uri string) string {
 	return scheme + "://" + uriPrefix + string(server) + "/" + rest
 }
 
-// CutServer takes a URI that names its server apart, in either form.
+// CutServer splits a qualified URI, in either form, into its server and the server's own URI.
 func CutServer(uri string) (server drawbridge.ServerID, own string, ok bool) {
 	if rest, ok := strings.CutPrefix(uri, uriPrefix); ok {
 		id, own, ok := strings.Cut(rest, ":")
@@ -62,13 +62,13 @@ func CutServer(uri string) (server drawbridge.ServerID, own string, ok bool) {
 	return drawbridge.ServerID(id), scheme + "://" + rest, ok
 }
 
-// CutScheme takes a URI apart at "://".
+// CutScheme splits a URI at "://".
 func CutScheme(uri string) (scheme, rest string, ok bool) {
 	scheme, rest, ok = strings.Cut(uri, "://")
 	return scheme, rest, ok && scheme != "" && !strings.ContainsAny(scheme, ":/?#")
 }
 
-// QualifyLike is another URI of the same server in the form that a caller used: they asked for own and said said.
+// QualifyLike returns another URI of the server in the qualified form of said.
 func QualifyLike(server drawbridge.ServerID, said, uri string) string {
 	if strings.HasPrefix(said, uriPrefix) {
 		return QualifiedURI(server, uri)
@@ -76,23 +76,22 @@ func QualifyLike(server drawbridge.ServerID, said, uri string) string {
 	return AddServerAuthority(server, uri)
 }
 
-// MapURIs changes the member "uri" of every object in the array at member of the object: to what f gives for it. Where
-// f changes none, the object is returned itself.
+// MapURIs replaces the member "uri" of every object in an array of the object by the result of f. Without a change it
+// returns the same bytes.
 func MapURIs(object json.RawMessage, member string, f func(uri string) string) json.RawMessage {
 	return MapElements(object, member,
 		func(element json.RawMessage) json.RawMessage { return MapURI(element, f, "uri") })
 }
 
-// MapElements changes the elements of the array at member of the object: to what f gives for them. Where f gives all
-// of them as they are, the object is returned itself.
+// MapElements replaces the elements of an array of the object by the results of f. Without a change it returns the same
+// bytes.
 func MapElements(object json.RawMessage, member string,
 	f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	return mapMember(object, member,
 		func(array json.RawMessage) json.RawMessage { return rawjson.MapElements(array, f) })
 }
 
-// mapMember changes the value of a member of the object: to what f gives for it. Where that is the same, the object is
-// returned itself.
+// mapMember replaces the value of a member by the result of f. Without a change it returns the same bytes.
 func mapMember(object json.RawMessage, member string, f func(value json.RawMessage) json.RawMessage) json.RawMessage {
 	value := rawjson.Get(object, member)
 	if edited := f(value); !bytes.Equal(edited, value) {
@@ -101,8 +100,8 @@ func mapMember(object json.RawMessage, member string, f func(value json.RawMessa
 	return object
 }
 
-// MapURI changes the URI at path of the object to what f gives for it. Where that is the same, or there is no text, the
-// object is returned itself.
+// MapURI replaces the URI at path by the result of f. Without a change, or without a string at path, it returns the
+// same bytes.
 func MapURI(object json.RawMessage, f func(uri string) string, path ...string) json.RawMessage {
 	uri, ok := rawjson.DecodeString(rawjson.Get(object, path...))
 	if !ok {

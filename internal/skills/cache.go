@@ -11,14 +11,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// Cache is what servers said of their skills, and what was put together of it. The zero Kept is empty. Its methods may
-// be called from several goroutines.
+// A Cache holds the servers' answers about their skills and the sets made of them. The zero value is empty, and it is
+// safe for concurrent use.
 type Cache struct {
 	mu       sync.Mutex
 	byServer map[cacheKey]*ServerSkills
-	// sets are by principal and the servers that are in them.
+	// sets are by principal and servers.
 	sets map[string]*Set
-	// problems has, by server, the clashes of the set that was made last, and what of the server's is not in it.
+	// problems has, by server, the clashes and omissions of the last set.
 	problems map[drawbridge.ServerID]Problems
 }
 
@@ -27,7 +27,7 @@ type cacheKey struct {
 	server    drawbridge.ServerID
 }
 
-// Problems are what people are to know of a server's skills.
+// Problems are the clashes and omissions of a server's skills, for people.
 type Problems struct {
 	Clashes []SpaceClash
 	Omitted []OmittedSkill
@@ -46,7 +46,7 @@ const (
 	maxFound      = 1024
 )
 
-// Get gives what the server said to the principal, if it is about the server as it is configured; nil for nothing.
+// Get returns the server's last answer to the principal, if it is for the current configuration; nil if there is none.
 func (s *Cache) Get(principal string, server Server) *ServerSkills {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Cache) Get(principal string, server Server) *ServerSkills {
 	return c
 }
 
-// Put keeps what a server said to the principal.
+// Put keeps a server's answer to the principal.
 func (s *Cache) Put(principal string, c *ServerSkills) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,12 +68,12 @@ func (s *Cache) Put(principal string, c *ServerSkills) {
 	s.byServer[key] = c
 }
 
-// AddUnlisted notes a skill that a server has and does not list.
+// AddUnlisted remembers a skill that the server has but does not list.
 func (s *Cache) AddUnlisted(principal string, server Server, sk Skill) {
 	sk.raw = nil
 	c := s.Get(principal, server)
 	if c == nil {
-		return // it was never asked for its list, or it was forgotten meanwhile: it is asked again
+		return // without an entry the server is asked again anyway
 	}
 	next := *c
 	if len(next.unlisted) >= maxFound {
@@ -83,9 +83,8 @@ func (s *Cache) AddUnlisted(principal string, server Server, sk Skill) {
 	s.Put(principal, &next)
 }
 
-// Combine puts catalogues together, or gives what was put together before where nothing changed. A set with the same
-// items as the one before has its version. It gives the first clash of each two servers that was not there before,
-// and takes a version that no set had from next.
+// Combine combines catalogues into a set, or returns the previous set if nothing changed. A set with the same items
+// keeps the previous version; others get one from next. It also returns the first new clash of each pair of servers.
 func (s *Cache) Combine(principal string, ground *ResourceTree, catalogues []*ServerSkills, naming naming.Style,
 	next func() uint64) (*Set, []ServerClash) {
 	key := principal
@@ -112,7 +111,7 @@ func (s *Cache) Combine(principal string, ground *ResourceTree, catalogues []*Se
 	return set, s.rememberProblems(set)
 }
 
-// rememberProblems remembers what people are to know of a set. The lock is held.
+// rememberProblems remembers the problems of a set and returns the new clashes. The lock is held.
 func (s *Cache) rememberProblems(set *Set) (fresh []ServerClash) {
 	if s.problems == nil {
 		s.problems = map[drawbridge.ServerID]Problems{}
@@ -134,14 +133,14 @@ func (s *Cache) rememberProblems(set *Set) (fresh []ServerClash) {
 	return fresh
 }
 
-// Problems gives what people are to know of a server's skills, as they were when they were put together last.
+// Problems returns the problems of a server's skills in the last set.
 func (s *Cache) Problems(id drawbridge.ServerID) Problems {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.problems[id]
 }
 
-// ForgetServer drops what is known of a server that is gone.
+// ForgetServer drops everything about a removed server.
 func (s *Cache) ForgetServer(id drawbridge.ServerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,61 +9,64 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A Server is one that has skills.
+// A Server is a server with skills.
 type Server struct {
 	ID drawbridge.ServerID
-	// Row is the hash of its configuration, Listing its last one: another means that it may have other skills.
+	// Row is the hash of its configuration and Listing its last listing. If either changes, its skills may have
+	// changed.
 	Row     string
 	Listing *drawbridge.Listing
 }
 
-// A ServerSkills is what one server said to one principal about its skills. It is not changed any more once it is kept.
+// A ServerSkills is one server's answer about its skills to one principal. It is immutable once it is kept.
 type ServerSkills struct {
 	server Server
-	// asked is when the server was asked last, refusal why it did not answer then; said that it ever did.
+	// asked is the time of the last request and lastErr its error. answered reports whether the server ever answered.
 	asked    time.Time
 	lastErr  error
 	answered bool
 
 	hint   drawbridge.CacheHint
 	skills []Skill
-	// unlisted are skills that the server has and does not list.
+	// unlisted are skills that the server has but does not list.
 	unlisted []Skill
 	leftOut  []OmittedSkill
 }
 
-// OmittedSkill is something that a server lists and that is not listed outward.
+// An OmittedSkill is an entry of a server that is not listed to callers.
 type OmittedSkill struct {
-	// URI is its own; empty where it has none.
+	// URI is its own URI; empty if it has none.
 	URI string
-	// Reason says why, for people.
+	// Reason is for people.
 	Reason string
 }
 
-// MaxCacheAge is how long what a server said is kept, however long it allows.
+// MaxCacheAge bounds the age of a cached answer, whatever the server allows.
 const MaxCacheAge = 5 * time.Minute
 
-// retryDelay is how long a server that did not answer is not asked again.
+// retryDelay is the pause before a server that failed is asked again.
 const retryDelay = 5 * time.Second
 
-// NewServerSkills is an empty catalogue of a server that answers; pages are added to it.
+// NewServerSkills returns an empty list of a server that answers; AddPage fills it.
 func NewServerSkills() *ServerSkills {
 	return &ServerSkills{answered: true, hint: drawbridge.CacheHint{TTL: MaxCacheAge, Public: true}}
 }
 
-// Len counts the skills that are listed.
+// Len returns the number of listed skills.
 func (c *ServerSkills) Len() int { return len(c.skills) }
 
-// MarkTruncated notes that the server lists more than anybody reads.
+// MarkTruncated notes that the rest of the server's list was not read.
 func (c *ServerSkills) MarkTruncated() {
 	c.leftOut = append(c.leftOut, OmittedSkill{"", "the server's list of skills has no end"})
 }
 
-// HasAnswered says whether the server ever answered; Refusal why it did not when it was asked last, nil where it did.
+// HasAnswered reports whether the server ever answered.
 func (c *ServerSkills) HasAnswered() bool { return c.answered }
-func (c *ServerSkills) LastError() error  { return c.lastErr }
 
-// IsFresh says whether the server need not be asked again: for age, or for as long as it allowed where age is 0.
+// LastError returns the error of the last request; nil if it succeeded.
+func (c *ServerSkills) LastError() error { return c.lastErr }
+
+// IsFresh reports whether the answer is younger than age, or than the server allows if age is 0.
 func (c *ServerSkills) IsFresh(s Server, now time.Time, age time.Duration) bool {
 	switch {
 	case c.server.Listing != s.Listing:
@@ -76,8 +79,8 @@ func (c *ServerSkills) IsFresh(s Server, now time.Time, age time.Duration) bool 
 	return now.Sub(c.asked) < age
 }
 
-// Refreshed is what is known after the server was asked again: what it says, or, where it does not answer, what it said
-// before. c is nil where it was never asked.
+// Refreshed returns the state after another request: the new answer or, after an error, the previous one. c is nil
+// before the first request.
 func (c *ServerSkills) Refreshed(answer *ServerSkills, refusal error, s Server, now time.Time) *ServerSkills {
 	var out ServerSkills
 	switch {
@@ -93,7 +96,7 @@ func (c *ServerSkills) Refreshed(answer *ServerSkills, refusal error, s Server, 
 	return &out
 }
 
-// AddPage takes a page of a list.
+// AddPage adds a page of the server's list.
 func (c *ServerSkills) AddPage(page json.RawMessage) {
 	hint := readCacheHint(page)
 	c.hint = drawbridge.CacheHint{TTL: min(c.hint.TTL, hint.TTL), Public: c.hint.Public && hint.Public}
@@ -116,7 +119,7 @@ func (c *ServerSkills) AddPage(page json.RawMessage) {
 	}
 }
 
-// readCacheHint reads the caching hints of a result.
+// readCacheHint parses the cache hint of a result.
 func readCacheHint(result json.RawMessage) drawbridge.CacheHint {
 	var ms int64
 	_ = json.Unmarshal(rawjson.Get(result, "ttlMs"), &ms) // no number: no hint
@@ -126,7 +129,7 @@ func readCacheHint(result json.RawMessage) drawbridge.CacheHint {
 	}
 }
 
-// remainingHint is what is left of the hint, in whole seconds, so that not every answer is another one.
+// remainingHint returns the rest of the hint in whole seconds, so that answers do not differ needlessly.
 func (c *ServerSkills) remainingHint(now time.Time) drawbridge.CacheHint {
 	if c.lastErr != nil || !c.answered {
 		return drawbridge.CacheHint{}

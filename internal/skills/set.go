@@ -1,13 +1,13 @@
-// Package skills puts the skills of several servers together (extension io.modelcontextprotocol/skills, SEP-2640): it
-// reads what they list, says which of them has which space of URIs, and keeps for each principal what a server said
-// last.
+// Package skills combines the skills of several servers (extension io.modelcontextprotocol/skills, SEP-2640). It parses
+// their lists, decides which server owns which space of URIs, and caches each server's last answer for each principal.
 //
-// A skill is a space of URIs: all below the directory of its SKILL.md. A space belongs to the first server, in
-// configuration order, that has a skill there, unless a server lists a resource in it: then it is that server's.
-// Another server's skill there has its server in every URI of its entry; names, digests and all else of it stay as
-// they are, for a host compares them with what it reads. Where names are bare the later skill is not listed.
+// A skill is a space of URIs: everything below the directory of its SKILL.md. The space belongs to the first server in
+// configuration order with a skill there, unless a server lists a resource in it; then it belongs to that server.
+// Another server's skill in the space gets its server in every URI of its entry. Names, digests and everything else
+// stay unchanged, since a host compares them with the files that it reads. If names are bare, the later skill is not
+// listed.
 //
-// The package asks nobody: who has skills, and what they say, it is told. What servers say is untrusted, and bounded.
+// The package sends no requests: its callers pass in the servers' answers. Those are untrusted and bounded.
 package skills
 
 import (
@@ -21,29 +21,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// A Set is the skills of several servers, put together for one principal. It is not changed after it was made.
+// A Set is the combined skills of several servers for one principal. It is immutable.
 type Set struct {
-	// Items are the entries as callers see them. Version tells sets apart: those of one Kept with the same version
-	// have the same items.
+	// Items are the entries as callers see them. Two sets of one Cache with the same Version have the same items.
 	Items   []json.RawMessage
 	Version uint64
 
 	resourceTree *ResourceTree
 	servers      []*ServerSkills
-	// owners has the servers by the spaces that are theirs.
+	// owners has the servers by the spaces that they own.
 	owners  map[string]drawbridge.ServerID
 	clashes map[drawbridge.ServerID][]SpaceClash
 }
 
-// A SpaceClash is a skill in a space that another server has.
+// A SpaceClash is a skill in a space that another server owns.
 type SpaceClash struct {
-	// URI is the skill's own, Listed what it is listed by; empty where it is not listed.
+	// URI is the skill's own URI, and Listed its public one; empty if it is not listed.
 	URI, Listed string
-	// Winner has the space.
+	// Winner owns the space.
 	Winner drawbridge.ServerID
 }
 
-// Owner gives the server in whose space the URI lies; empty where it lies in none.
+// Owner returns the server that owns the space of the URI; empty if there is none.
 func (s *Set) Owner(uri string) drawbridge.ServerID {
 	if strings.Count(uri, "/") > maxURIDepth {
 		return ""
@@ -56,7 +55,7 @@ func (s *Set) Owner(uri string) drawbridge.ServerID {
 	return ""
 }
 
-// CacheHints are what the servers allow at that moment, one for each.
+// CacheHints returns the servers' current cache hints.
 func (s *Set) CacheHints(now time.Time) []drawbridge.CacheHint {
 	out := make([]drawbridge.CacheHint, 0, len(s.servers))
 	for _, c := range s.servers {
@@ -65,7 +64,7 @@ func (s *Set) CacheHints(now time.Time) []drawbridge.CacheHint {
 	return out
 }
 
-// newSet puts the catalogues together, in configuration order.
+// newSet combines the catalogues in configuration order.
 func newSet(ground *ResourceTree, catalogues []*ServerSkills, namesLocal naming.Style) *Set {
 	s := &Set{resourceTree: ground, servers: catalogues, owners: map[string]drawbridge.ServerID{},
 		clashes: map[drawbridge.ServerID][]SpaceClash{}}
@@ -75,7 +74,7 @@ func newSet(ground *ResourceTree, catalogues []*ServerSkills, namesLocal naming.
 		for i, sk := range slices.Concat(c.skills, c.unlisted) {
 			listed := i < len(c.skills)
 			_, _, named := naming.CutServer(sk.URI)
-			named = named && namesLocal != naming.Bare // it looks like another server's, and is never listed as it is
+			named = named && namesLocal != naming.Bare // a URI that looks qualified is never listed unchanged
 			winner, clash := s.otherSpaceOwner(sk, id, inside)
 			switch {
 			case !clash && !named:
@@ -101,7 +100,7 @@ func newSet(ground *ResourceTree, catalogues []*ServerSkills, namesLocal naming.
 	return s
 }
 
-// otherSpaceOwner says whether something of the skill's space is another server's already, and whose.
+// otherSpaceOwner returns another server that owns a part of the skill's space, if there is one.
 func (s *Set) otherSpaceOwner(sk Skill, id drawbridge.ServerID, inside uriServers) (drawbridge.ServerID, bool) {
 	if o := s.Owner(sk.URI); o != "" && o != id {
 		return o, true
@@ -112,8 +111,7 @@ func (s *Set) otherSpaceOwner(sk Skill, id drawbridge.ServerID, inside uriServer
 	return s.resourceTree.serversBelow().otherServer(sk.uriSpace(), id)
 }
 
-// A uriServers says which servers have something at a URI or below it: the first two, which is enough to know of
-// another.
+// uriServers has the servers with an item at or below a URI. Two are enough to know of another one.
 type uriServers map[string][2]drawbridge.ServerID
 
 func (c uriServers) add(uri string, server drawbridge.ServerID) {
@@ -128,7 +126,7 @@ func (c uriServers) add(uri string, server drawbridge.ServerID) {
 	}
 }
 
-// otherServer gives a server other than this one that has something there.
+// otherServer returns a server with an item there, other than this one.
 func (c uriServers) otherServer(uri string, than drawbridge.ServerID) (drawbridge.ServerID, bool) {
 	for _, server := range c[uri] {
 		if server != "" && server != than {
@@ -138,11 +136,11 @@ func (c uriServers) otherServer(uri string, than drawbridge.ServerID) (drawbridg
 	return "", false
 }
 
-// A ResourceTree says whose resources are listed where: a skill in whose directory another server has one is not told
-// from it by its MapURIs. Grounds are compared by their address.
+// A ResourceTree has the servers of the listed resources by path. A skill's URIs are ambiguous if another server lists
+// a resource in its directory. Trees are compared by address.
 type ResourceTree struct{ serversBelow func() uriServers }
 
-// NewResourceTree makes a ground of the resources that each gives. It is asked once, when the ground is first needed.
+// NewResourceTree returns a tree of the resources that each adds. It calls each once, on first use.
 func NewResourceTree(each func(add func(uri string, server drawbridge.ServerID))) *ResourceTree {
 	return &ResourceTree{sync.OnceValue(func() uriServers {
 		out := uriServers{}

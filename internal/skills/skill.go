@@ -10,19 +10,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An Skill is what a server sent of one skill.
+// A Skill is a server's entry for one skill.
 type Skill struct {
-	// URI is that of its SKILL.md.
+	// URI is the URI of its SKILL.md.
 	URI string
-	// root is its directory, empty where the URI is not made as it should be.
+	// root is its directory; empty if the URI does not end in "/SKILL.md".
 	root string
 	raw  json.RawMessage
 }
 
-// maxURIDepth is the most "/" that a skill's URI may have.
+// maxURIDepth bounds the slashes in a skill's URI.
 const maxURIDepth = 64
 
-// ParseSkill reads an entry. The reason is why it cannot be listed, empty where it can.
+// ParseSkill parses an entry. The reason is empty if it can be listed.
 func ParseSkill(raw json.RawMessage) (e Skill, reason string) {
 	uri, ok := rawjson.DecodeString(rawjson.Get(raw, "uri"))
 	switch {
@@ -36,10 +36,10 @@ func ParseSkill(raw json.RawMessage) (e Skill, reason string) {
 	return Skill{uri, skillRoot(uri), raw}, ""
 }
 
-// IsSkillURI says whether a URI is made as that of a skill is: a directory, and SKILL.md in it.
+// IsSkillURI reports whether a URI has the form of a skill's: a directory with SKILL.md in it.
 func IsSkillURI(uri string) bool { return skillRoot(uri) != "" }
 
-// skillRoot is the directory of a SKILL.md: what its URI has before "/SKILL.md"; empty for other MapURIs.
+// skillRoot returns the directory of a SKILL.md; empty for other URIs.
 func skillRoot(uri string) string {
 	root, ok := strings.CutSuffix(uri, "/SKILL.md")
 	if _, rest, hierarchical := naming.CutScheme(root); !ok || !hierarchical || rest == "" {
@@ -48,7 +48,7 @@ func skillRoot(uri string) string {
 	return root
 }
 
-// uriSpace is what of all MapURIs belongs to the skill: its root and all below, or the one URI that it has.
+// uriSpace returns the root of the URIs that belong to the skill, or else its single URI.
 func (e Skill) uriSpace() string {
 	if e.root != "" {
 		return e.root
@@ -56,18 +56,18 @@ func (e Skill) uriSpace() string {
 	return e.URI
 }
 
-// withServerURIs is the entry with its server in every URI.
+// withServerURIs returns the entry with its server in every URI.
 func (e Skill) withServerURIs(server drawbridge.ServerID) json.RawMessage {
 	return MapURIs(e.raw, func(uri string) string { return naming.AddServerAuthority(server, uri) })
 }
 
-// MapURIs changes the MapURIs of an entry, its own and those of its files, to what public gives for them. All else,
-// digests and sizes too, stays as it is.
+// MapURIs replaces the URIs of an entry, its own and those of its files, by the results of public. Everything else
+// stays unchanged, digests and sizes included.
 func MapURIs(entry json.RawMessage, public func(uri string) string) json.RawMessage {
 	return naming.MapURIs(naming.MapURI(entry, public, "uri"), "resources", public)
 }
 
-// parentURIs goes through the URI and the directories above it, up to the authority.
+// parentURIs yields the URI and the directories above it, up to the authority.
 func parentURIs(uri string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		_, rest, ok := naming.CutScheme(uri)

@@ -1,10 +1,9 @@
-// Package spotlight marks what a server answered as foreign text, for a model that is to read it: between two lines
-// that name the server and carry a word which nobody could know before.
+// Package spotlight marks the texts of a server's result as foreign, for a model that reads it. Two lines around each
+// text name the server and carry an unpredictable word.
 //
-// It promises that no answer, whatever is in it, has a line that ends its fence early or begins another one; that this
-// holds for each beginning of a fenced text too, so that who cuts it cuts off the end and opens nothing; and that of a
-// result nothing changes but the texts that are fenced. What is not for reading (structured content, images, pages of
-// MCP Apps) stays as it is.
+// No result, whatever it contains, can close its marker early or open another one. This also holds for every prefix of
+// a marked text: truncation removes the end and opens nothing. Nothing but the marked texts changes in a result.
+// Structured content, images and pages of MCP Apps are not marked.
 package spotlight
 
 import (
@@ -19,9 +18,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ShouldMark says whether a caller is to have results of a server fenced. row is what the server's row says, nil for
-// nothing; always is what holds for this caller where the row says nothing. A model of our own reads foreign text in
-// no other way.
+// ShouldMark reports whether a caller gets marked results of a server. Row is the server's setting, nil if it has none;
+// then always decides. Our own models always get marked results.
 func ShouldMark(caller drawbridge.Caller, row *bool, always bool) bool {
 	if row != nil {
 		return *row
@@ -29,26 +27,25 @@ func ShouldMark(caller drawbridge.Caller, row *bool, always bool) bool {
 	return always || caller.Kind == drawbridge.Agent
 }
 
-// A Inspector gives a text as a model may read it, and the rules that it met.
+// An Inspector returns the text as a model may read it and the rules that it met.
 type Inspector func(text string) (shown string, rules []string)
 
-// A marker stands around the texts of one answer. It is for one goroutine.
+// A marker marks the texts of one result. It belongs to one goroutine.
 type marker struct {
-	// word is what nobody could know before; server and tool stand in the first line, as plain has made them.
+	// word is unpredictable. server and tool stand in the first line, as safeName returns them.
 	word, server, tool string
-	// isAppPage says that the answer is a page of MCP Apps.
+	// isAppPage reports that the result is a page of MCP Apps.
 	isAppPage bool
 	inspector Inspector
-	// met are the rules that the texts of the answer met, each once.
+	// met has each rule that the texts of the result met, once.
 	met []string
-	// texts are those that stand one after the other, in room as long as they are few.
+	// texts are consecutive texts, in room as long as they are few.
 	texts []string
 	room  [4]string
 }
 
-// newMarker makes the fence of one answer, with a word of its own: of that tool, or of the resource with that URI, on
-// that server. Each text stands there as look gives it, and its line names the rules that it met; nil leaves texts as
-// they are.
+// newMarker returns a marker for one result, with its own word: of that tool, or of the resource with that URI. Each
+// text passes through look, and its line names the rules that it met; a nil look leaves texts unchanged.
 func newMarker(word string, server drawbridge.ServerID, tool string, look Inspector) *marker {
 	return &marker{word: word, server: safeName(string(server)), tool: safeName(tool),
 		isAppPage: strings.HasPrefix(tool, "ui://"), inspector: look}
@@ -60,10 +57,10 @@ const (
 	defusedPrefix = `[TOOL_OUTPUT\u003a\u003a`
 )
 
-// maxSafeName is how many bytes of a name are in a line.
+// maxSafeName bounds a name in a line, in bytes.
 const maxSafeName = 128
 
-// safeName gives a name without what could end the line it stands in, or look like an end.
+// safeName returns a name without characters that could end its line or look like an end.
 func safeName(name string) string {
 	inLine := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' ||
@@ -83,7 +80,7 @@ func safeName(name string) string {
 	return name[:min(len(name), maxSafeName)]
 }
 
-// appendMarked appends a text with the fence around it, as a JSON string. What the lines are made of needs no escapes.
+// appendMarked appends a marked text as a JSON string. The lines of the marker need no escapes.
 func (f *marker) appendMarked(dst []byte, text string) []byte {
 	if f.texts == nil {
 		f.texts = f.room[:0]
@@ -106,7 +103,7 @@ func (f *marker) appendMarked(dst []byte, text string) []byte {
 	return append(dst, `::END]"`...)
 }
 
-// inspect gives a text as it may be read, and keeps the rules that it met.
+// inspect returns the readable form of a text and keeps the rules that it met.
 func (f *marker) inspect(text string) (shown string, rules []string) {
 	if f.inspector == nil {
 		return text, nil
@@ -120,8 +117,8 @@ func (f *marker) inspect(text string) (shown string, rules []string) {
 	return shown, rules
 }
 
-// appendDefused appends a text, as a part of a JSON string, in which nothing begins a line of a fence, also where it
-// only looks so: in small letters, in wide ones, with something unseen in between.
+// appendDefused appends a text, as part of a JSON string, with everything defused that begins a marker line or looks
+// like one: in small or wide letters, or with invisible characters in between.
 func appendDefused(dst []byte, text string) []byte {
 	const wide = "［" // the only other character that narrow takes for a bracket
 	from := 0
@@ -141,7 +138,7 @@ func appendDefused(dst []byte, text string) []byte {
 	return rawjson.AppendEscaped(dst, text[from:])
 }
 
-// markerPrefixLen gives how many bytes of the text say what a fence's line begins with; 0 where it does not begin so.
+// markerPrefixLen returns the length of a marker's opening at the start of the text, in bytes; 0 if there is none.
 func markerPrefixLen(text string) int {
 	want := markerPrefix
 	for i, r := range text {
@@ -163,7 +160,7 @@ func markerPrefixLen(text string) int {
 	return len(text)
 }
 
-// foldWidthAndCase gives the ASCII character that a letter of any case or width stands for.
+// foldWidthAndCase returns the ASCII form of a letter of any case or width.
 func foldWidthAndCase(r rune) rune {
 	if '！' <= r && r <= '～' {
 		r -= '！' - '!'
@@ -171,19 +168,18 @@ func foldWidthAndCase(r rune) rune {
 	return unicode.ToUpper(r)
 }
 
-// isInvisible says whether a character leaves no trace, or only a gap.
+// isInvisible reports whether a character is invisible or only a gap.
 func isInvisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me, unicode.Z) || r == utf8.RuneError ||
 		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// markerLinesSize is how many bytes the lines of a fence usually take.
+// markerLinesSize is the usual size of the lines of a marker, in bytes.
 const markerLinesSize = 144
 
-// markResult gives what a method answered with the fence around each text in it: in the content of a tool's result,
-// also where a task has it, and in the contents of a resource that is no page. The texts of a prompt get no fence,
-// since a person chose to have them said; they are looked at, as the others are. Where rules were met the result names
-// them in its "_meta".
+// markResult returns the result of a method with every text marked: in the content of a tool's result, also inside a
+// task, and in the contents of a resource that is not a page. Prompts are inspected but not marked, since a person
+// chose them. If rules were met, the result names them in its "_meta".
 func (f *marker) markResult(method string, result json.RawMessage) json.RawMessage {
 	result = f.appendResult(make([]byte, 0, len(result)+markerLinesSize), method, result)
 	f.inspectJoined()
@@ -193,8 +189,8 @@ func (f *marker) markResult(method string, result json.RawMessage) json.RawMessa
 	return rawjson.Apply(result, rawjson.Put(rawjson.AppendStrings(nil, f.met...), "_meta", mcp.MetaFlagged))
 }
 
-// inspectJoined looks at what texts say that stand one after the other: a model reads them as one, and an order may
-// begin in one and end in another. Of long ones that is their beginning and their end.
+// inspectJoined inspects consecutive texts as one, because a model reads them as one and an instruction may span two.
+// Of long texts it inspects the beginning and the end.
 func (f *marker) inspectJoined() {
 	const edge = 512
 	if len(f.texts) < 2 {
@@ -211,7 +207,7 @@ func (f *marker) inspectJoined() {
 	f.inspect(all.String())
 }
 
-// appendResult appends the result with its texts as they are to be read.
+// appendResult appends the result with its texts in readable form.
 func (f *marker) appendResult(dst []byte, method string, result json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, result, func(dst []byte, m rawjson.Member) []byte {
 		switch {
@@ -228,8 +224,8 @@ func (f *marker) appendResult(dst []byte, method string, result json.RawMessage)
 	})
 }
 
-// appendEach appends a list with each of its elements as one is appended. One that stands there instead of a list is
-// taken for its only element, as some readers do.
+// appendEach appends a list, with one for each element. Another value in place of a list counts as its only element, as
+// some parsers treat it.
 func appendEach(dst []byte, list json.RawMessage, one func([]byte, json.RawMessage) []byte) []byte {
 	if isObject(list) {
 		return one(dst, list)
@@ -237,7 +233,7 @@ func appendEach(dst []byte, list json.RawMessage, one func([]byte, json.RawMessa
 	return rawjson.AppendArrayFunc(dst, list, one)
 }
 
-// markError gives an error's object with a fence around what it says to people. Its rules are known already.
+// markError returns an error object with its message marked. Its rules are known already.
 func (f *marker) markError(raw json.RawMessage) json.RawMessage {
 	return rawjson.AppendObjectFunc(make([]byte, 0, len(raw)+markerLinesSize), raw,
 		func(dst []byte, m rawjson.Member) []byte {
@@ -250,7 +246,7 @@ func (f *marker) markError(raw json.RawMessage) json.RawMessage {
 		})
 }
 
-// appendMessage looks at the texts of a prompt's message: one block of content, or several.
+// appendMessage inspects the texts of a prompt's message, which has one or several content blocks.
 func (f *marker) appendMessage(dst []byte, message json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, message, func(dst []byte, m rawjson.Member) []byte {
 		switch {
@@ -263,7 +259,7 @@ func (f *marker) appendMessage(dst []byte, message json.RawMessage) []byte {
 	})
 }
 
-// appendInspected looks at the texts of a block, and of a resource in it.
+// appendInspected inspects the texts of a block and of a resource in it.
 func (f *marker) appendInspected(dst []byte, block json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, block, func(dst []byte, m rawjson.Member) []byte {
 		if isNamed(m, "resource") {
@@ -280,7 +276,7 @@ func (f *marker) appendInspected(dst []byte, block json.RawMessage) []byte {
 	})
 }
 
-// appendBlock fences a block of content, and what is in one that holds a resource.
+// appendBlock marks a content block, and the resource in it.
 func (f *marker) appendBlock(dst []byte, block json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, block, func(dst []byte, m rawjson.Member) []byte {
 		if isNamed(m, "resource") {
@@ -290,13 +286,13 @@ func (f *marker) appendBlock(dst []byte, block json.RawMessage) []byte {
 	})
 }
 
-// appendObject fences each "text" of an object.
+// appendObject marks each "text" of an object.
 func (f *marker) appendObject(dst []byte, object json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, object, f.appendMember)
 }
 
-// appendMember appends what a member is to have: "text" a fence, also where it is there twice, since readers do not
-// agree which of them counts; any other what it had.
+// appendMember appends a member: "text" is marked, also if it is repeated, since parsers disagree about which one
+// counts. Others stay unchanged.
 func (f *marker) appendMember(dst []byte, m rawjson.Member) []byte {
 	if isNamed(m, "text") {
 		if text, ok := rawjson.DecodeString(m.Value); ok {

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// wordLength is how many letters a fence's word has, each of five random bits: 130.
+	// wordLength is the number of letters of a word, with five random bits each: 130.
 	wordLength = 26
-	// wordBatch are made at once: to ask the system takes longer than all the rest of a fence.
+	// wordBatch is the number of words made at once: reading random bytes takes longer than the rest of a marker.
 	wordBatch = 32
 )
 
-// wordSource are what fences are told by, which nobody can know before. The zero value works, for several goroutines.
+// A wordSource makes unpredictable words for markers. The zero value is ready, and it is safe for concurrent use.
 type wordSource struct {
 	mu   sync.Mutex
 	room [wordBatch * wordLength]byte
 	left []byte
 }
 
-// next gives a word that was never given before.
+// next returns a fresh word.
 func (w *wordSource) next() string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	var word [wordLength]byte

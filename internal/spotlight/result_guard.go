@@ -18,31 +18,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A HeldResult is an answer that its caller is not given.
+// A HeldResult is a result that is withheld from its caller.
 type HeldResult struct {
 	// Principal called Card of Server by Method.
 	Principal, Card, Method string
 	Server                  drawbridge.ServerID
-	// Rules are those that it met, Result is all of it, as the server sent it but for URIs that are known by others
-	// here.
+	// Rules are the rules that it met, and Result is the whole result as the server sent it, with public URIs.
 	Rules  []string
 	Result json.RawMessage
 }
 
-// A ResultHolder keeps answers for a person to read.
+// A ResultHolder keeps results for a person to read.
 type ResultHolder interface {
-	// Hold keeps an answer, and gives the name by which a person finds it. After an error it is lost, and not given to
-	// its caller all the same.
+	// Hold keeps a result and returns the id by which a person finds it. After an error the result is lost, and its
+	// caller still does not get it.
 	Hold(ctx context.Context, h HeldResult) (id string, err error)
 }
 
-// A ResultGuard is where the answers of servers pass on their way to who called. All but Always may be nil.
+// A ResultGuard marks, inspects and holds back the results of servers on their way to the caller. Every field except
+// MarkFor may be nil.
 type ResultGuard struct {
-	// MarkFor says which callers are given answers fenced of servers whose rows do not say.
+	// MarkFor reports whether the caller gets marked results of servers without a setting.
 	MarkFor func(drawbridge.Caller) bool
 	Inspect Inspector
 	Holder  ResultHolder
-	// RecordAction has on record what was done to an answer of a server's tool.
+	// RecordAction records a change to a result of a server's tool.
 	RecordAction func(server drawbridge.ServerID, tool, rule, why string)
 	Log          *slog.Logger
 
@@ -50,7 +50,7 @@ type ResultGuard struct {
 	seenTexts seenTexts
 }
 
-// A ResultFilter is what is done to one answer. The zero Pass does nothing.
+// A ResultFilter is the treatment of one result. The zero value changes nothing.
 type ResultFilter struct {
 	guard        *ResultGuard
 	call         drawbridge.Call
@@ -59,14 +59,14 @@ type ResultFilter struct {
 	marks, holds bool
 }
 
-// FilterFor says what is done to the answer to a call of a server's tool, which callers know as card: row is what the
-// server's row says of fences, see Wanted; hold says that its answers are held back in which rules are met.
+// FilterFor returns the filter for the result of a call to a server's tool, whose public name is card. Row is the
+// server's setting, see [ShouldMark]; hold withholds results that meet a rule.
 func (d *ResultGuard) FilterFor(call drawbridge.Call, server drawbridge.ServerID, card, tool string, row *bool,
 	hold bool) ResultFilter {
 	return ResultFilter{d, call, server, card, tool, ShouldMark(call.Caller, row, d.MarkFor(call.Caller)), hold}
 }
 
-// Apply gives an answer as its caller is given it. The error is a *drawbridge.Fault, for one that is held back.
+// Apply returns the result for its caller. The error is a *drawbridge.Fault for a result that is held back.
 func (p ResultFilter) Apply(ctx context.Context, result json.RawMessage) (json.RawMessage, error) {
 	if !p.marks && !p.holds {
 		return result, nil
@@ -90,14 +90,14 @@ func (p ResultFilter) Apply(ctx context.Context, result json.RawMessage) (json.R
 	return shown, nil
 }
 
-// newMarker makes the fence of the answer.
+// newMarker returns the marker of the result.
 func (p ResultFilter) newMarker() *marker {
 	return newMarker(p.guard.words.next(), p.server, p.tool, p.guard.seenTexts.skipSeen(p.call.Caller.Principal,
 		p.guard.Inspect))
 }
 
-// ApplyToError gives what its caller is told of a call that failed: the words of its server in a fence, where its
-// answers have one, and of one whose answers are held back nothing of them, where they meet a rule.
+// ApplyToError returns the error for the caller of a failed call. The server's texts are marked like results, and held
+// back if they meet a rule.
 func (p ResultFilter) ApplyToError(ctx context.Context, err error) error {
 	fault, ok := errors.AsType[*drawbridge.Fault](err)
 	if !p.holds && !p.marks || !ok || len(fault.Raw) == 0 {
@@ -121,8 +121,8 @@ func (p ResultFilter) ApplyToError(ctx context.Context, err error) error {
 	return &shown
 }
 
-// holdBack keeps an answer back. The fault says what was met and where a person reads it, and nothing of what the
-// server said.
+// holdBack withholds a result. The fault names the rules and where a person can read the result, and contains no text
+// of the server.
 func (p ResultFilter) holdBack(ctx context.Context, met []string, result json.RawMessage) error {
 	f := &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: fmt.Sprintf("%s %.200s",
@@ -145,9 +145,8 @@ func (p ResultFilter) holdBack(ctx context.Context, met []string, result json.Ra
 	return f
 }
 
-// inspectUnmarked looks at the texts of a result that its method has none fenced of, names among them: structured
-// content, "_meta", what a link says of itself, what a task says of how it is, and whatever stands where it does not
-// belong.
+// inspectUnmarked inspects the texts of a result that are not marked, member names included: structured content,
+// "_meta", descriptions of links, the status of a task, and misplaced members.
 func (f *marker) inspectUnmarked(method string, result json.RawMessage) {
 	if !isObject(result) {
 		f.inspectTexts(result)
@@ -172,7 +171,7 @@ func (f *marker) inspectUnmarked(method string, result json.RawMessage) {
 	}
 }
 
-// eachElement has each object of a list looked at in its own way, and all of what is no list or no object.
+// eachElement calls look for each object of a list and inspects all other values whole.
 func (f *marker) eachElement(list json.RawMessage, look func(json.RawMessage)) {
 	if isObject(list) {
 		look(list)
@@ -191,12 +190,12 @@ func (f *marker) eachElement(list json.RawMessage, look func(json.RawMessage)) {
 	}
 }
 
-// isNamed says whether a member is one of that name, or one that readers who are not strict take for it.
+// isNamed reports whether a member has that name, or one that lenient parsers take for it.
 func isNamed(m rawjson.Member, name string) bool { return m.HasName(name) || m.ResemblesName(name) }
 
 func isObject(value json.RawMessage) bool { return len(value) > 0 && value[0] == '{' }
 
-// inspectMessage looks at what a prompt's message has beside its texts.
+// inspectMessage inspects a prompt's message except its texts.
 func (f *marker) inspectMessage(message json.RawMessage) {
 	for m := range rawjson.Members(message) {
 		switch {
@@ -211,7 +210,7 @@ func (f *marker) inspectMessage(message json.RawMessage) {
 	}
 }
 
-// inspectBlock looks at what a block of content has, or a resource in it, beside its text and its bytes.
+// inspectBlock inspects a content block, or a resource in it, except its text and bytes.
 func (f *marker) inspectBlock(block json.RawMessage) {
 	for m := range rawjson.Members(block) {
 		if isNamed(m, "resource") && isObject(m.Value) {
@@ -222,7 +221,7 @@ func (f *marker) inspectBlock(block json.RawMessage) {
 	}
 }
 
-// inspectObject looks at what an object has beside its text and its bytes.
+// inspectObject inspects an object except its text and bytes.
 func (f *marker) inspectObject(object json.RawMessage) {
 	for m := range rawjson.Members(object) {
 		f.inspectMember(m)
@@ -242,8 +241,8 @@ func (f *marker) inspectMember(m rawjson.Member) {
 	}
 }
 
-// decodeTextBytes gives the text that bytes in Base64 begin as, whatever they are said to be; empty for pictures,
-// sounds and other bytes.
+// decodeTextBytes returns the text at the beginning of Base64 bytes, whatever their declared type; empty for images,
+// sounds and other binary data.
 func decodeTextBytes(value json.RawMessage) string {
 	const enough = 2048 // of characters, to know pictures and sounds by
 	code, _ := rawjson.DecodeString(value)
@@ -262,8 +261,7 @@ func decodeTextBytes(value json.RawMessage) string {
 	return strings.ToValidUTF8(string(decodeBase64(code)), "\ufffd")
 }
 
-// decodeBase64 gives what Base64 stands for, in any of its alphabets and with or without padding, up to where it is
-// none.
+// decodeBase64 decodes Base64 of any alphabet, with or without padding, up to the first invalid character.
 func decodeBase64(code string) []byte {
 	code = strings.NewReplacer("=", "", "\n", "", "\r", "", " ", "", "\t", "", "-", "+", "_", "/").Replace(code)
 	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(code)))
@@ -271,8 +269,8 @@ func decodeBase64(code string) []byte {
 	return out[:n]
 }
 
-// utf16Decoder gives what reads bytes that begin as UTF-16 does, with its mark or as text in letters of ASCII would;
-// nil for all others.
+// utf16Decoder returns a decoder for bytes that begin like UTF-16, with a byte order mark or with ASCII letters; nil
+// for others.
 func utf16Decoder(head []byte) func([]byte) string {
 	little, big, all := 0, 0, len(head)/2
 	for i := 0; i+1 < len(head); i += 2 {
@@ -303,7 +301,7 @@ func utf16Decoder(head []byte) func([]byte) string {
 	}
 }
 
-// inspectTexts looks at all texts of a value, at any depth, in one go.
+// inspectTexts inspects all texts of a value, at any depth, as one.
 func (f *marker) inspectTexts(value json.RawMessage) {
 	for i := 0; i < len(value); i++ {
 		if value[i] != '"' {
@@ -323,7 +321,7 @@ func (f *marker) inspectTexts(value json.RawMessage) {
 	}
 }
 
-// isProtocolWord says whether a text is a word of the protocol's own, which nearly all results have.
+// isProtocolWord reports whether a text is a constant of the protocol, which nearly all results contain.
 func isProtocolWord(text string) bool {
 	switch text {
 	case "type", "text", "image", "audio", "resource", "resource_link", "uri", "mimeType", "structuredContent",

@@ -7,31 +7,29 @@ import (
 )
 
 const (
-	// hashesPerPrincipal is how many texts are remembered for a principal: as many as a byte of their hashes tells
-	// apart.
+	// hashesPerPrincipal is the number of texts remembered for a principal, indexed by one byte of their hash.
 	hashesPerPrincipal = 256
-	// maxSeenText is how many bytes a text may have that is remembered. Servers seldom say more than that twice.
+	// maxSeenText bounds the length of a remembered text, in bytes. Servers seldom repeat longer ones.
 	maxSeenText = 4 << 10
-	// maxSeenPrincipals is for how many principals texts are remembered: the first ones that are answered. Nobody
-	// makes room for another, who could tell by it that they were there.
+	// maxSeenPrincipals bounds the principals, first come first served. None is evicted, because an eviction would
+	// reveal that another principal was there.
 	maxSeenPrincipals = 256
 )
 
-// seenTexts remembers of texts that they are as they may be read and meet no rule, so that what a server says again
-// and again is looked at once: that it is done, a list that is still empty, a page that did not change. It keeps
-// hashes and no text; and each principal has places of their own, or the time that a look takes would tell them what
-// others were answered. The zero value remembers nothing. It is for several goroutines.
+// seenTexts remembers texts that need no change and meet no rule, so that a repeated text is inspected once. It stores
+// hashes and no text. Each principal has its own, so that timing does not reveal the results of others. The zero value
+// is empty, and it is safe for concurrent use.
 type seenTexts struct {
 	mu  sync.RWMutex
 	all map[string]*seenHashes
 }
 
-// A seenHashes has the places of one principal.
+// seenHashes are the hashes of one principal.
 type seenHashes [hashesPerPrincipal]atomic.Pointer[textHash]
 
 type textHash [sha256.Size]byte
 
-// forPrincipal gives the places of a principal; nil where there are too many.
+// forPrincipal returns the hashes of a principal; nil if there are too many principals.
 func (s *seenTexts) forPrincipal(principal string) *seenHashes {
 	s.mu.RLock()
 	own := s.all[principal]
@@ -52,8 +50,7 @@ func (s *seenTexts) forPrincipal(principal string) *seenHashes {
 	return own
 }
 
-// skipSeen gives a Look that does not look at what was looked at before for that principal, and is as look is; nil of
-// nil.
+// skipSeen returns an Inspector that skips texts which look already passed for that principal; nil for a nil look.
 func (s *seenTexts) skipSeen(principal string, look Inspector) Inspector {
 	if look == nil {
 		return nil

@@ -9,16 +9,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An InnerCall call is what one of call_tool is about.
+// An InnerCall is the call that a call of call_tool contains.
 type InnerCall struct {
-	// Params are those of a call of the card itself: its name and arguments, and all else that the caller sent.
+	// Params are the params of a direct call of the tool: its name and arguments, and every other member that the
+	// caller sent.
 	Params json.RawMessage
 	Name   string
-	// Arguments are nil where there are none.
+	// Arguments are nil if absent.
 	Arguments json.RawMessage
 }
 
-// ParseCallTool gives the call that a call of call_tool is about. The error says what is wrong with its arguments.
+// ParseCallTool returns the call in a call of call_tool. The error describes invalid arguments.
 func ParseCallTool(params, arguments json.RawMessage) (InnerCall, error) {
 	name, inner, err := parseCallArguments(arguments)
 	if err != nil {
@@ -33,8 +34,8 @@ func ParseCallTool(params, arguments json.RawMessage) (InnerCall, error) {
 	return o, nil
 }
 
-// parseCallArguments gives the name of a card and its arguments, nil where there are none. Arguments that stand in a
-// text, as models write them, are taken out of it.
+// parseCallArguments returns the name of a tool and its arguments, nil if absent. Arguments inside a string, as some
+// models write them, are unwrapped.
 func parseCallArguments(arguments json.RawMessage) (name, inner json.RawMessage, err error) {
 	for m := range rawjson.Members(arguments) {
 		var to *json.RawMessage
@@ -44,7 +45,7 @@ func parseCallArguments(arguments json.RawMessage) (name, inner json.RawMessage,
 		case m.HasName("arguments"):
 			to = &inner
 		case m.ResemblesName("name") || m.ResemblesName("arguments"):
-			return nil, nil, errors.New("there is a name that some readers take for another")
+			return nil, nil, errors.New("a member has a name that some parsers take for another")
 		default:
 			continue
 		}
@@ -65,12 +66,12 @@ func parseCallArguments(arguments json.RawMessage) (name, inner json.RawMessage,
 	if written, ok := rawjson.DecodeString(inner); ok {
 		var b bytes.Buffer // a server that reads lines is not to find two
 		if rawjson.Valid([]byte(written)) != nil || json.Compact(&b, []byte(written)) != nil {
-			return nil, nil, errors.New("the arguments are a text that is no JSON object")
+			return nil, nil, errors.New("arguments must be a JSON object")
 		}
 		inner = b.Bytes()
 	}
 	if len(inner) == 0 || inner[0] != '{' {
-		return nil, nil, errors.New("the arguments are no JSON object")
+		return nil, nil, errors.New("arguments must be a JSON object")
 	}
 	return name, inner, nil
 }

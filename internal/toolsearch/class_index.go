@@ -18,7 +18,7 @@ type classIndex struct {
 
 	filled atomic.Bool // it has known a view
 
-	// mu is held while the index changes, and guards what it has.
+	// mu is held while the index changes, and guards the fields below.
 	mu      sync.Mutex
 	version uint64
 	indexed map[string]*byte // where which card's definition begins
@@ -28,8 +28,8 @@ func newClassIndex(o index.Options, docs *documentCache) *classIndex {
 	return &classIndex{index: index.New(o), docs: docs, indexed: map[string]*byte{}}
 }
 
-// update has the index know the cards of a view. Where somebody else does that just now, and it has known others
-// before, it goes on as it is: what is found in it is looked up in the view that is asked.
+// update indexes the tools of a view. If another goroutine is doing that and the index is not empty, it returns at
+// once: results are looked up in the view anyway.
 func (s *classIndex) update(v *CardView) {
 	if !s.mu.TryLock() {
 		if s.filled.Load() {
@@ -65,7 +65,7 @@ func (s *classIndex) update(v *CardView) {
 	s.filled.Store(true)
 }
 
-// search gives the cards of a view that answer a question, the best first.
+// search returns the tools of a view that match a query, best first.
 func (s *classIndex) search(ctx context.Context, v *CardView, q index.Query) []Hit {
 	s.update(v)
 	var hits []Hit
@@ -77,11 +77,11 @@ func (s *classIndex) search(ctx context.Context, v *CardView, q index.Query) []H
 	return hits
 }
 
-// maxDocuments bounds how many documents are remembered.
+// maxDocuments bounds the cached documents.
 const maxDocuments = 1 << 15
 
-// documentCache has the cards as they are looked for: of each definition by where it begins, since definitions are not
-// changed. Callers of all classes share them.
+// A documentCache holds the index documents of tools by the address of their definition, because definitions are
+// immutable. Callers of all classes share it.
 type documentCache struct {
 	mu  sync.Mutex
 	all map[*byte]index.Document
@@ -102,7 +102,7 @@ func (d *documentCache) get(spec drawbridge.Spec) index.Document {
 	return doc
 }
 
-// newDocument is a card as it is looked for.
+// newDocument returns the index document of a tool.
 func newDocument(spec drawbridge.Spec) index.Document {
 	return index.Document{
 		ID: string(spec.Name), Server: string(spec.Server), Name: spec.Tool, Title: spec.Title,

@@ -24,7 +24,7 @@ const (
 	maxServers, maxNamed = 40, 12
 )
 
-// SearchCards gives the two cards as they are known without their caller.
+// SearchCards returns the two search tools in the form that does not depend on the caller.
 func SearchCards() []drawbridge.Spec {
 	v := &CardView{finder: &Finder{}}
 	own := func(name, title, summary string, definition json.RawMessage) drawbridge.Spec {
@@ -37,7 +37,7 @@ func SearchCards() []drawbridge.Spec {
 	}
 }
 
-// ShortListHint is what is said of a short list to who reads about the use of the deck.
+// ShortListHint is the text about a short list in the deck's instructions.
 const ShortListHint = "Most tools are not in the list: " + FindToolsName + " finds them by what they do, and " +
 	CallToolName + " calls them.\n"
 
@@ -46,8 +46,8 @@ const (
 	callTitle = "Call a tool"
 )
 
-// findToolsDefinition is the definition of find_tools. It names the servers that the caller has, since a model looks
-// for what it knows of.
+// findToolsDefinition returns the definition of find_tools. It names the caller's servers, since a model searches for
+// products that it knows.
 func (v *CardView) findToolsDefinition() json.RawMessage {
 	var b strings.Builder
 	names, counts, hidden := v.unlistedServers()
@@ -76,8 +76,8 @@ func (v *CardView) findToolsDefinition() json.RawMessage {
 		`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`)
 }
 
-// callToolDefinition is the definition of call_tool. What the tool that is called does is not known here, so it may be
-// anything.
+// callToolDefinition returns the definition of call_tool. Its hints assume the worst, because the called tool is not
+// known.
 func (v *CardView) callToolDefinition() json.RawMessage {
 	text := "Call a tool that is not in your list"
 	if names, _, _ := v.unlistedServers(); len(names) > 0 {
@@ -87,7 +87,7 @@ func (v *CardView) callToolDefinition() json.RawMessage {
 		}
 		text += ": any tool of " + strings.Join(names[:min(len(names), maxNamed)], ", ") + of
 	}
-	text += ". " + FindToolsName + " gives its name and the schema of its arguments. The answer is the tool's own."
+	text += ". " + FindToolsName + " returns its name and the schema of its arguments. The answer is the tool's own."
 	return cardDefinition(CallToolName, callTitle, text,
 		`{"type":"object","properties":{"name":{"type":"string","description":"The tool's name, as `+
 			FindToolsName+` gave it."},`+
@@ -95,8 +95,8 @@ func (v *CardView) callToolDefinition() json.RawMessage {
 		`{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true}`)
 }
 
-// unlistedServers names those whose tools are not in the short list, in configuration order, with how many each has;
-// all is how many there are together. Cards that Drawbridge ships count as its own.
+// unlistedServers returns the servers with tools outside the short list, in configuration order, with the number of
+// those tools; all is their sum. Shipped tools count as Drawbridge's own.
 func (v *CardView) unlistedServers() (names []string, counts []int, all int) {
 	at := map[drawbridge.ServerID]int{}
 	for _, s := range v.specs {
@@ -119,7 +119,7 @@ func (v *CardView) unlistedServers() (names []string, counts []int, all int) {
 	return names, counts, all
 }
 
-// shippedServer is the server that shipped cards say they come from.
+// shippedServer is the server name of shipped tools.
 const shippedServer = "drawbridge"
 
 func cardDefinition(name, title, text, input, hints string) json.RawMessage {

@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// An Explanation says what makes a card answer a question: what each arm of the index makes of it, and of its words
-// each field on its own. Each is a share of what the best card has, from 0 to 1.
+// An Explanation describes why a tool matches a query: the score of each ranking arm, and of each field for words. Each
+// is a share of the best tool's score, from 0 to 1.
 type Explanation struct {
 	// Words, Meaning and Far are the arms: words, the built-in encoder, and vectors made elsewhere, which take the
 	// encoder's place.
@@ -22,7 +22,8 @@ type Explanation struct {
 	Parameters  float64
 }
 
-// Explain explains hits of a question, in their order. It reads all cards anew: it is for people.
+// Explain explains hits of a query, in their order. It indexes all tools again, so it is for people and not for every
+// query.
 func (v *CardView) Explain(ctx context.Context, query string, hits []Hit) []Explanation {
 	out := make([]Explanation, len(hits))
 	for i, h := range hits {
@@ -66,7 +67,7 @@ func (v *CardView) Explain(ctx context.Context, query string, hits []Hit) []Expl
 	return out
 }
 
-// Stats say what a view has.
+// Stats describes a view.
 type Stats struct {
 	// Cards are all cards, Servers how many servers they are of, those of Drawbridge's own among them.
 	Cards   int `json:"cards"`
@@ -79,7 +80,7 @@ type Stats struct {
 	Short bool `json:"short"`
 }
 
-// Stats gives them.
+// Stats returns the numbers of the view.
 func (v *CardView) Stats() Stats {
 	s := Stats{Cards: len(v.specs), Tokens: v.tokens, Mode: v.finder.options.Mode, Short: v.isShort}
 	if s.Mode == "" {
@@ -96,14 +97,14 @@ func (v *CardView) Stats() Stats {
 	return s
 }
 
-// MeasureIndexing indexes all cards anew, beside the index that is there, and says how long that takes.
+// MeasureIndexing returns the time to index all tools into a separate index.
 func (v *CardView) MeasureIndexing() time.Duration {
 	began := time.Now()
 	newClassIndex(index.Options{LexicalOnly: v.finder.options.Index.LexicalOnly}, &documentCache{}).update(v)
 	return time.Since(began)
 }
 
-// BuildIndex has all cards in the index, and says how many there are: a question would do it otherwise.
+// BuildIndex indexes all tools now, instead of on the first query, and returns their number.
 func (v *CardView) BuildIndex() int {
 	v.index.update(v)
 	return v.index.index.Len()

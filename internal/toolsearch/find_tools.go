@@ -15,22 +15,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Hit is a card that answers a question.
+// A Hit is a tool that matches a query.
 type Hit struct {
 	Spec drawbridge.Spec
-	// Score is how well it does: to be compared with those of the same question only, of which the best is 1. It is 0
-	// for a card that does not, and is shown because none does.
+	// Score compares hits of one query, of which the best has 1. It is 0 for a tool that does not match and is shown
+	// because none does.
 	Score float64
-	// Reason says in a few words what of the question is where in the card, or what else it was found by; empty where
-	// the score is 0.
+	// Reason is a short explanation of the match; empty if the score is 0.
 	Reason string
-	// Ranking is what the index made of it.
+	// Ranking is the detail from the index.
 	Ranking index.Hit
 }
 
-// Find gives at most so many cards that answer a question, the best first; 0 is as many as the options say. Matched
-// says whether one of them has a word of the question. Where nothing answers it and there are cards, the hits are the
-// first of those that are not in the short list, with a score of 0.
+// Find returns at most most tools that match a query, best first; 0 is the limit of the options. Matched reports
+// whether one of them contains a word of the query. If nothing matches, the hits are the first tools outside the short
+// list, with a score of 0.
 func (v *CardView) Find(ctx context.Context, query string, most int) (hits []Hit, matched bool) {
 	if most == 0 {
 		most = v.finder.options.TopK
@@ -63,11 +62,10 @@ func (v *CardView) Find(ctx context.Context, query string, most int) (hits []Hit
 	return hits, false
 }
 
-// maxNear is how many names are given in the place of one that nobody has.
+// maxNear bounds the suggestions for an unknown name.
 const maxNear = 3
 
-// SuggestNames is the error of a card that is not there, with the names of some that are like it. Other errors stay as
-// they are.
+// SuggestNames adds similar names to the error for an unknown tool. Other errors are returned unchanged.
 func (v *CardView) SuggestNames(ctx context.Context, name string, err error) error {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Kind != drawbridge.UnknownCapability {
@@ -82,8 +80,8 @@ func (v *CardView) SuggestNames(ctx context.Context, name string, err error) err
 		Err: f.Err, Next: next}
 }
 
-// similarNames gives names of cards that share something with a name. No model is asked: a name is no question, and
-// nothing counts or limits how often somebody calls what is not there.
+// similarNames returns names of tools similar to name. It asks no model: a name is not a query, and such calls are
+// neither counted nor limited.
 func (v *CardView) similarNames(ctx context.Context, name string) (names []string) {
 	asked := queryTerms(name)
 	for _, h := range v.index.search(ctx, v, index.Query{Text: name, Limit: maxNear, MinRelativeScore: 0.4,
@@ -95,8 +93,7 @@ func (v *CardView) similarNames(ctx context.Context, name string) (names []strin
 	return names
 }
 
-// AnswerFindTools carries out find_tools: its arguments are a query, and how many cards are to be shown. What is wrong
-// with them is said in the result, since it is for the model.
+// AnswerFindTools runs find_tools. Errors in its arguments are part of the result, since the model should read them.
 func (v *CardView) AnswerFindTools(ctx context.Context, arguments json.RawMessage) drawbridge.Result {
 	query, limit := rawjson.GetString(arguments, "query"), defaultLimit
 	if raw := rawjson.Get(arguments, "limit"); raw != nil && string(raw) != "null" {
@@ -124,7 +121,7 @@ func (v *CardView) AnswerFindTools(ctx context.Context, arguments json.RawMessag
 		rawjson.Put(encodeHits(hits, more), "structuredContent"))}
 }
 
-// describeHits writes the hits for a model: of each the name, why, and what it needs to call it.
+// describeHits describes the hits for a model: the name, the reason and the arguments of each.
 func describeHits(query string, hits, more []Hit, matched bool) string {
 	var b strings.Builder
 	switch {
@@ -169,7 +166,7 @@ func describeHits(query string, hits, more []Hit, matched bool) string {
 var lineIndenter = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\v", "\n ", "\f", "\n ", "\u0085",
 	"\n ", "\u2028", "\n ", "\u2029", "\n ")
 
-// encodeHits gives the hits to programs: each is its definition as it is listed, with score and why behind it.
+// encodeHits encodes the hits for programs: each is its listed definition, followed by score and reason.
 func encodeHits(hits, more []Hit) json.RawMessage {
 	out := []byte(`{"tools":[`)
 	for i, h := range hits {
@@ -190,8 +187,8 @@ func encodeHits(hits, more []Hit) json.RawMessage {
 	return append(out, ']', '}')
 }
 
-// CallToolError is the result of a call whose arguments are of no use, and why: an error that the model can read and
-// mend.
+// CallToolError returns the result for invalid arguments of call_tool. The model can read the error and correct the
+// call.
 func CallToolError(why error) drawbridge.Result {
 	return errorResult(CallToolName + ": " + why.Error())
 }
@@ -205,5 +202,5 @@ func textContent(text string) json.RawMessage {
 	return append(rawjson.AppendQuoted([]byte(`[{"type":"text","text":`), text), '}', ']')
 }
 
-// clipQuery shortens what a caller wrote to what an answer may repeat.
+// clipQuery truncates a caller's text so that a result may repeat it.
 func clipQuery(text string) string { return safetext.Truncate(text, 120, safetext.Bytes, "…") }

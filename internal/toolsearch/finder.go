@@ -1,11 +1,10 @@
-// Package toolsearch lets callers look for cards instead of being shown all of them: it keeps what each class of
-// callers may call ranked for questions, and makes the short list in which the cards that are pinned stand beside
-// find_tools and call_tool.
+// Package toolsearch lets callers search for tools instead of listing all of them. It keeps an index for each class of
+// callers, and makes the short list: the pinned tools, find_tools and call_tool.
 //
-// It promises that a question is answered from the asker's own cards only: what they may not call is not ranked,
-// counted or hinted at, and costs no time. It promises that where there are cards an answer has some; that a card is
-// shown with the bytes by which it is listed; and that the same cards make the same short list, whenever and wherever.
-// It calls nothing and gives no right: which cards a caller has is for the deck to say.
+// A search covers only the tools that its caller may call; others are not ranked, counted or hinted at, and cost no
+// time. If there are tools, a search returns some. A tool is shown with its listed bytes. The same tools make the same
+// short list, in every process. The package calls no tool and grants no right: the deck decides which tools a caller
+// has.
 package toolsearch
 
 import (
@@ -20,46 +19,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// A Mode says what outside clients are listed.
+// A Mode selects the list of external clients.
 type Mode string
 
 // The modes. The empty Mode is Direct.
 const (
-	// Direct lists all cards.
+	// Direct lists all tools.
 	Direct Mode = "direct"
-	// Search lists the pinned cards, find_tools and call_tool.
+	// Search lists the pinned tools, find_tools and call_tool.
 	Search Mode = "search"
-	// Auto is Search for a caller whose cards have more tokens than SearchAbove, those aside that are pinned, and else
-	// Direct.
+	// Auto is Search if the unpinned tools have more tokens than SearchAbove, and else Direct.
 	Auto Mode = "auto"
 )
 
-// Options say how cards are found. The zero value lists all of them, and finds by words.
+// Options configure the search. The zero value lists all tools and searches by words.
 type Options struct {
 	Mode Mode
-	// Disabled has nothing found: whatever the mode, all cards are listed.
+	// Disabled turns searching off: all tools are listed in every mode.
 	Disabled bool
-	// TopK is the most cards that a question brings; 0 is DefaultTopK, below 0 any number.
+	// TopK bounds the tools found by a query; 0 is DefaultTopK, and a negative value means no limit.
 	TopK int
-	// MinRelativeScore leaves out cards whose score is under this share of the best one's; 0 is DefaultRelative, below
-	// 0 none.
+	// MinRelativeScore drops tools whose score is below this share of the best; 0 is DefaultRelative, and a negative
+	// value drops none.
 	MinRelativeScore float64
-	// AlwaysListed are globs over the names of cards that are always listed.
+	// AlwaysListed are globs of the names of tools that are always listed.
 	AlwaysListed []string
-	// SearchAbove is how many tokens the definitions may have that Search would not list before Auto searches; 0 is
-	// DefaultSearchAbove.
+	// SearchAbove is the number of tokens of unpinned definitions above which Auto searches; 0 is DefaultSearchAbove.
 	SearchAbove int
-	// Index says what an index ranks by besides words.
+	// Index configures the ranking besides words.
 	Index index.Options
-	// DescribeSchemas has models of our own told in a description what a card answers, SchemaHint in how many bytes; 0
-	// is DefaultSchemaHint.
+	// DescribeSchemas adds output schemas to the descriptions for our own models, in at most SchemaHint bytes; 0 is
+	// DefaultSchemaHint.
 	DescribeSchemas bool
 	MaxSchemaHint   int
-	// Logger is told of providers whose models make nothing of schemas; nil is silence.
+	// Logger is told about providers whose models ignore schemas; nil is silent.
 	Logger *slog.Logger
 }
 
-// What the zero values of Options mean.
+// The defaults of Options.
 const (
 	DefaultTopK        = 20
 	DefaultRelative    = 0.25
@@ -74,29 +71,30 @@ const (
 	maxModes   = 1024
 )
 
-// A Finder finds cards. It may be used from several goroutines.
+// A Finder searches tools. It is safe for concurrent use.
 type Finder struct {
 	options Options
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// classes are those that asked last, the last one at the end.
+	// classes are the most recent classes, the last one at the end.
 	classes []*callerClass
-	// searching are the classes whose list Auto has made short.
+	// searching are the classes with a short list in the mode Auto.
 	searching map[string]bool
-	// warned are providers that were warned of.
+	// warned are the providers that a warning was logged for.
 	warned map[string]bool
 	docs   documentCache
 }
 
-// A callerClass is callers who may call the same cards.
+// A callerClass is a set of callers who may call the same tools.
 type callerClass struct {
 	key   string
 	index *classIndex
 	view  *CardView
 }
 
-// ClassKey names the class of a caller, who is in that one to the guards: callers of one class may call the same cards.
+// ClassKey returns the key of a caller's class; guards is the class of the caller for the guards. Callers of one class
+// may call the same tools.
 func ClassKey(caller drawbridge.Caller, guards string) string {
 	parts := make([]string, 0, len(caller.Scopes)+2)
 	for _, scope := range caller.Scopes {
@@ -106,7 +104,7 @@ func ClassKey(caller drawbridge.Caller, guards string) string {
 	return strings.Join(append(parts, caller.Kind.String(), guards), "\x00")
 }
 
-// New makes a finder.
+// New returns a finder.
 func New(o Options) *Finder {
 	if o.TopK == 0 {
 		o.TopK = DefaultTopK
@@ -129,18 +127,18 @@ func New(o Options) *Finder {
 	return &Finder{options: o, searching: map[string]bool{}, warned: map[string]bool{}}
 }
 
-// MayShorten says whether any list may be a short one: then the names of the two cards are taken.
+// MayShorten reports whether any list may be a short one, so that the names of the search tools are taken.
 func (f *Finder) MayShorten() bool { return f.options.Mode == Search || f.options.Mode == Auto }
 
-// ServesCaller says whether find_tools and call_tool are there for the caller.
+// ServesCaller reports whether the caller has find_tools and call_tool.
 func (f *Finder) ServesCaller(caller drawbridge.Caller) bool {
 	return caller.Kind != drawbridge.Nobody && (f.MayShorten() || caller.Kind == drawbridge.Agent &&
 		!f.options.Disabled)
 }
 
-// View gives the cards of a class of callers, which have that version; specs gives them in the order they are listed,
-// and is called where the view is not there yet. Of one class there is one view at a time: the newer takes the index
-// of the older one over, so that only what is different is read anew.
+// View returns the tools of a class of callers at that version. It calls specs, which returns them in listed order, if
+// there is no such view yet. A class has one view at a time: a newer one takes over the index, so that only changed
+// tools are indexed again.
 func (f *Finder) View(key string, version uint64, specs func() []drawbridge.Spec) *CardView {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,7 +159,7 @@ func (f *Finder) View(key string, version uint64, specs func() []drawbridge.Spec
 	return c.view
 }
 
-// newView makes the view of a class. The caller has locked mu.
+// newView makes the view of a class. The caller holds mu.
 func (f *Finder) newView(c *callerClass, version uint64, specs []drawbridge.Spec) *CardView {
 	v := &CardView{finder: f, version: version, specs: specs, index: c.index, places: make(map[string]int, len(specs))}
 	hidden := 0
@@ -177,8 +175,8 @@ func (f *Finder) newView(c *callerClass, version uint64, specs []drawbridge.Spec
 	return v
 }
 
-// usesShortList decides whether a class is shown a short list, by the tokens that would not be in it. One that has it
-// keeps it until they are well below the bound, so that a list does not go to and fro. The caller has locked mu.
+// usesShortList decides whether a class gets a short list, by the tokens outside it. A class keeps its short list until
+// they are well below the limit, so that the list does not alternate. The caller holds mu.
 func (f *Finder) usesShortList(key string, tokens int) bool {
 	if f.options.Mode != Auto {
 		return f.options.Mode == Search
@@ -198,8 +196,8 @@ func (f *Finder) usesShortList(key string, tokens int) bool {
 	return true
 }
 
-// isPinned says whether a card is in a short list too. A card that no model is to be shown is: clients call it for its
-// page, and it costs no tokens.
+// isPinned reports whether a tool is in a short list too. That includes tools that are hidden from models: clients call
+// them for their page, and they cost no tokens.
 func (f *Finder) isPinned(s drawbridge.Spec) bool {
 	return s.AppOnly || slices.ContainsFunc(f.options.AlwaysListed, func(glob string) bool {
 		ok, err := path.Match(glob, string(s.Name))
@@ -207,12 +205,12 @@ func (f *Finder) isPinned(s drawbridge.Spec) bool {
 	})
 }
 
-// A CardView is what one class of callers may call at one moment. What it has does not change. It may be used from
-// several goroutines.
+// A CardView is the set of tools that one class of callers may call at one moment. It is immutable and safe for
+// concurrent use.
 type CardView struct {
 	finder  *Finder
 	version uint64
-	// specs are the cards in the order they are listed, places where which stands.
+	// specs are the tools in listed order, and places their positions.
 	specs   []drawbridge.Spec
 	places  map[string]int
 	tokens  int
@@ -222,19 +220,19 @@ type CardView struct {
 	once sync.Once
 	list []json.RawMessage
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu        sync.Mutex
 	turnCache turnCache
 }
 
-// Tokens is about how many tokens the definitions of all cards have for a model.
+// Tokens estimates the tokens of all definitions for a model.
 func (v *CardView) Tokens() int { return v.tokens }
 
-// IsShort says whether the callers are shown the short list.
+// IsShort reports whether the callers get the short list.
 func (v *CardView) IsShort() bool { return v.isShort }
 
-// ShortList gives the short list: the cards that are pinned, in their order, and then find_tools and call_tool.
-// Neither the slice nor its bytes may be changed.
+// ShortList returns the pinned tools in their order, then find_tools and call_tool. Neither the slice nor its bytes may
+// be changed.
 func (v *CardView) ShortList() []json.RawMessage {
 	v.once.Do(func() {
 		for _, s := range v.specs {
@@ -247,5 +245,5 @@ func (v *CardView) ShortList() []json.RawMessage {
 	return v.list
 }
 
-// isModelVisible says whether a model may be shown a card.
+// isModelVisible reports whether a model may be shown a tool.
 func isModelVisible(s drawbridge.Spec) bool { return !s.AppOnly }

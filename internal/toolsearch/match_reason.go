@@ -13,10 +13,10 @@ import (
 // place.
 const minTermLetters, maxTerms = 3, 4
 
-// A term is a word of a question, and what is left of it without its ending.
+// A term is a word of a query with its stem.
 type term struct{ word, stem string }
 
-// queryTerms gives the words of a question that can say why a card answers it: each once, in their order.
+// queryTerms returns the distinct words of a query that can explain a match, in their order.
 func queryTerms(query string) (out []term) {
 	if len(query) > 2<<10 {
 		query = query[:2<<10]
@@ -40,12 +40,12 @@ func queryTerms(query string) (out []term) {
 	return out
 }
 
-// stopWords are words of questions that say nothing of what is asked for.
+// stopWords are words of queries without a meaning of their own.
 var stopWords = []string{"the", "and", "for", "with", "from", "that", "this", "all", "any", "can", "are", "you", "into",
 	"please", "want", "need", "how", "what", "which", "tool"}
 
-// matchReason says what of a question is where in a card: its name, what it says of itself, or its parameters. A word
-// counts where it is found first.
+// matchReason returns which words of a query are in a tool's name, description or parameters. A word counts in the
+// first of these.
 func matchReason(asked []term, spec drawbridge.Spec) string {
 	var parameters strings.Builder
 	for m := range rawjson.Members(rawjson.Get(spec.Definition, "inputSchema", "properties")) {

@@ -2,9 +2,9 @@ package toolsearch
 
 import "unicode/utf8"
 
-// EstimateTokens is about how many tokens a model makes of a text. It counts pieces of words, numbers and signs as
-// byte pair encodings tend to cut them, and is the same everywhere. Of 500 definitions of tools it makes 1 % more than
-// the encodings o200k and cl100k do, and of nineteen in twenty of them it is off by less than 13 % (docs/discovery.md).
+// EstimateTokens estimates the tokens of a text. It counts pieces of words, numbers and signs as byte pair encodings
+// usually split them, and does not depend on the platform. For 500 tool definitions the sum is 1 % above that of o200k
+// and cl100k; 95 % of the single estimates are within 13 % (docs/discovery.md).
 func EstimateTokens(text []byte) int {
 	n := 0
 	for i := 0; i < len(text); {
@@ -27,7 +27,7 @@ func EstimateTokens(text []byte) int {
 	return n
 }
 
-// A charKind of characters: a run of one is cut into tokens of its own.
+// A charKind is a kind of characters. A run of one kind is split into tokens of its own.
 type charKind uint8
 
 const (
@@ -58,7 +58,7 @@ func charKindOf(c byte) charKind {
 	return sign
 }
 
-// tokenCount is how many a run of so many characters has.
+// tokenCount returns the tokens of a run of that length.
 func (k charKind) tokenCount(run int) int {
 	switch k {
 	case lower:

@@ -13,41 +13,39 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Turn is what a model of our own is about to be asked.
+// A Turn is a request to a model of our own.
 type Turn struct {
-	// Query is what it is asked, or the last that was said.
+	// Query is the request, or the last message.
 	Query string
-	// Recent are the names of cards that were called lately: these stay.
+	// Recent are the names of recently called tools, which stay.
 	Recent []string
-	// Provider says who runs the model, such as "anthropic" or "openai"; empty is not said. It changes nothing of what
-	// is shown.
+	// Provider runs the model, such as "anthropic" or "openai"; empty if unknown. It does not change the shown tools.
 	Provider string
 }
 
-// Definitions are what a model is shown in a turn. Neither the slice nor the bytes may be changed.
+// Definitions are the tools that a model is shown in a turn. Neither the slice nor the bytes may be changed.
 type Definitions struct {
-	// Cards are in the order they are listed. Where some are left out find_tools is the last, with which the model
-	// finds them in the midst of the turn.
+	// Cards are in listed order. If some are left out, find_tools is the last, so that the model can find them during
+	// the turn.
 	Cards []drawbridge.Spec
-	// Raw is their definitions as a JSON array: the same bytes as long as the cards are the same.
+	// Raw has their definitions as a JSON array: the same bytes for the same tools.
 	Raw json.RawMessage
-	// LeftOut is how many cards are not there.
+	// LeftOut is the number of tools that are not shown.
 	LeftOut int
 }
 
-// maxTurns is how many turns of a view are remembered.
+// maxTurns bounds the cached turns of a view.
 const maxTurns = 64
 
-// turnCache remembers what was made of the turns of a view. A view has the same cards for ever, so nothing of it grows
-// old: what changes makes another view.
+// A turnCache caches the definitions for the turns of a view. A view is immutable, so its entries never expire.
 type turnCache struct {
 	asked map[string]Definitions // by all that a turn says
 	shown map[string]Definitions // by which cards are shown
 }
 
-// DefinitionsFor gives what a model is shown: the cards that are pinned, those that were called lately, and those that
-// answer the query; all of them where they are no more than that, or where nothing is to be found. The same turn has
-// the same bytes, and so has another one in which the same cards are shown.
+// DefinitionsFor returns the tools for a model: pinned ones, recently called ones, and those that match the query. It
+// returns all of them if there are no more than that, or if searching is disabled. The same turn, or the same choice of
+// tools, has the same bytes.
 func (v *CardView) DefinitionsFor(ctx context.Context, t Turn) Definitions {
 	v.finder.warnUnusedSchemas(t.Provider)
 	key := t.Query + "\x00" + strings.Join(t.Recent, "\x00")
@@ -70,7 +68,7 @@ func (v *CardView) DefinitionsFor(ctx context.Context, t Turn) Definitions {
 	return d
 }
 
-// chooseCards says which cards are shown in a turn.
+// chooseCards decides which tools are shown in a turn.
 func (v *CardView) chooseCards(ctx context.Context, t Turn) []bool {
 	chosen := make([]bool, len(v.specs))
 	all := 0
@@ -100,7 +98,7 @@ func (v *CardView) chooseCards(ctx context.Context, t Turn) []bool {
 	return chosen
 }
 
-// buildDefinitions writes the definitions of cards, once for each choice of them.
+// buildDefinitions encodes the definitions of the chosen tools, once for each choice.
 func (v *CardView) buildDefinitions(chosen []bool) Definitions {
 	which := make([]byte, len(chosen))
 	for i, yes := range chosen {
@@ -146,10 +144,10 @@ func (v *CardView) buildDefinitions(chosen []bool) Definitions {
 // schemaAwareProviders are the providers whose models make something of an output schema in a description.
 var schemaAwareProviders = [...]string{"anthropic", "claude", "openai"}
 
-// maxWarned is how many providers are warned of.
+// maxWarned bounds the providers that a warning is logged for.
 const maxWarned = 16
 
-// warnUnusedSchemas says, once for each provider, that output schemas are told to a model which makes nothing of them.
+// warnUnusedSchemas warns, once for each provider, that its models ignore output schemas in descriptions.
 func (f *Finder) warnUnusedSchemas(provider string) {
 	if !f.options.DescribeSchemas || provider == "" || slices.Contains(schemaAwareProviders[:], provider) {
 		return
@@ -165,8 +163,8 @@ func (f *Finder) warnUnusedSchemas(provider string) {
 		"provider", provider)
 }
 
-// withSchemaHint is a definition with what the card answers said in its description, as far as the options want that:
-// a model that is shown no output schemas knows then what to expect.
+// withSchemaHint returns a definition with its output schema in the description, as far as the options allow. Models
+// are shown no output schemas otherwise.
 func (f *Finder) withSchemaHint(definition json.RawMessage) json.RawMessage {
 	schema := rawjson.Get(definition, "outputSchema")
 	var b bytes.Buffer
