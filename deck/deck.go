@@ -83,20 +83,12 @@ type (
 	ResultGuard  = spotlight.ResultGuard
 )
 
-// A Vetter looks at each listing before it is enrolled, wherever it comes from: the store, a server, the ledger.
-type Vetter interface {
-	// Vet says what of the listing may be shown, and how. Objects of which it says nothing are not. A listing whose At
-	// is zero is what the ledger remembers of a server's tools, without their server; else it is called in the order
-	// that the server's listings have. It is called for several servers at once. An error keeps the listing from the
-	// deck.
-	Vet(ctx context.Context, server Server, l drawbridge.Listing) (VettedListing, error)
-}
-
-// A SkillVetter is a Vetter that looks at skills too, which servers list when a caller asks. Without one they are
-// shown as they came.
-type SkillVetter interface {
-	// VetSkill gives an entry of a list of skills as it may be shown; nil where it may not. An error keeps the list.
-	VetSkill(ctx context.Context, server Server, entry json.RawMessage) (json.RawMessage, error)
+// A RememberedListing is the last listing that an earlier process received of a server, and the part that may be shown.
+type RememberedListing struct {
+	Listing drawbridge.Listing
+	Vetted  VettedListing
+	// Err is set if the listing could not be vetted: then nothing of the server is shown.
+	Err error
 }
 
 // A Discovery says how callers find cards, its Mode what they are listed. A Turn is what a model of our own is asked,
@@ -124,8 +116,9 @@ type Options struct {
 	// Audit keeps a record of each call, before it is sent and before it is answered: what it cannot keep does not
 	// happen. Nil keeps none.
 	Audit AuditRecorder
-	// Vetter looks at what servers list; nil shows it as it came.
-	Vetter Vetter
+	// FilterSkill returns a skill that a server listed as it may be shown, or nil to hide it. An error hides the whole
+	// list. A nil FilterSkill shows skills as the server sent them.
+	FilterSkill func(ctx context.Context, server Server, skill json.RawMessage) (json.RawMessage, error)
 	// Approver is asked where guards want a person asked; nil is nobody, which means no.
 	Approver Approver
 	// SealKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
@@ -183,9 +176,9 @@ type Server struct {
 	Spotlight *bool
 	// HoldResults says that its results are held back in which Look meets rules.
 	HoldResults bool
-	// Remembered is the last listing of this row by an earlier process, nil where there is none. It is enrolled with
-	// the configuration, where the deck has no listing of the row yet.
-	Remembered *drawbridge.Listing
+	// Remembered is what an earlier process knew of this server, see [Deck.ListingToVet]. It is enrolled with the
+	// configuration unless the deck has a listing of the same configuration already. Nil shows the cards in the ledger.
+	Remembered *RememberedListing
 }
 
 // A List is what one caller sees of the deck by one list method.

@@ -48,8 +48,8 @@ type VettedListing struct {
 	Notes              []VettingNote
 }
 
-// unvettedListing shows a listing as it came.
-func unvettedListing(l drawbridge.Listing) VettedListing {
+// ShowAll returns a listing of which everything is shown as the server sent it.
+func ShowAll(l drawbridge.Listing) VettedListing {
 	return VettedListing{
 		Tools: unvettedItems(l.Tools), Prompts: unvettedItems(l.Prompts), Resources: unvettedItems(l.Resources),
 		Templates: unvettedItems(l.Templates),

@@ -170,13 +170,12 @@ func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Ch
 	mounts, err := g.shared.db.MountsOf(ctx, config.ServerHashes(set.Mountable()))
 	if err == nil {
 		members := g.deckMembers()
-		for i, m := range members {
+		for _, m := range members {
 			if slices.Contains(coming, m.ID) {
-				members[i].Remembered = mounts[m.ConfigHash].Listing
 				g.shared.vetted.restore(m.ConfigHash, mounts[m.ConfigHash].Vetted)
 			}
 		}
-		err = g.deck.Configure(ctx, members)
+		err = g.enroller.configure(ctx, members, mounts)
 	}
 	if err != nil {
 		g.set = before

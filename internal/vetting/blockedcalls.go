@@ -1,4 +1,4 @@
-package gateway
+package vetting
 
 import (
 	"cmp"
@@ -11,28 +11,27 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// blockedCalls are what of servers may not be called, as they were vetted last. The deck goes by them when it looks at
-// a call; the call of a server that has just started has to wait for its list, and is looked at again when that was
-// vetted, which is what these are for.
-type blockedCalls struct {
+// BlockedCalls knows which tools and prompts of servers may not be called, from their last vetted listing. The deck
+// refuses those by its own view; a call that waits for its server to start is checked here, once the new listing was
+// vetted. The zero value blocks nothing. Its methods may be called from several goroutines.
+type BlockedCalls struct {
 	mu sync.RWMutex
-	// blocked has what is barred of a server, by method and own name; unvetted why nothing is known of what a server
-	// lists now.
+	// blocked has the blocked items of a server, by method and name. vetErrors has the reason why the present listing
+	// of a server could not be vetted.
 	blocked   map[drawbridge.ServerID]map[[2]string]deck.VettedItem
 	vetErrors map[drawbridge.ServerID]error
 }
 
-// update takes what came of a listing that was vetted, or why it was not.
-func (b *blockedCalls) update(id drawbridge.ServerID, v deck.VettedListing, err error) {
-	barred := map[[2]string]deck.VettedItem{}
+// Update records the result of vetting a listing, or the error.
+func (b *BlockedCalls) Update(id drawbridge.ServerID, v deck.VettedListing, err error) {
+	blocked := map[[2]string]deck.VettedItem{}
 	for method, all := range map[string][]deck.VettedItem{mcp.MethodToolsCall: v.Tools,
 		mcp.MethodPromptsGet: v.Prompts} {
-		for _, s := range all {
-			if s.HeldReason != "" || s.Code == vetting.CodeRejected {
-				barred[[2]string{method, rawjson.GetString(s.Original, "name")}] = s
+		for _, item := range all {
+			if item.HeldReason != "" || item.Code == CodeRejected {
+				blocked[[2]string{method, rawjson.GetString(item.Original, "name")}] = item
 			}
 		}
 	}
@@ -44,29 +43,30 @@ func (b *blockedCalls) update(id drawbridge.ServerID, v deck.VettedListing, err 
 	}
 	if b.vetErrors[id] = err; err == nil {
 		delete(b.vetErrors, id)
-		b.blocked[id] = barred
+		b.blocked[id] = blocked
 	}
 }
 
-// check refuses a call of what is barred. The error is a *drawbridge.Fault.
-func (b *blockedCalls) check(_ context.Context, id drawbridge.ServerID, call drawbridge.Call) error {
+// Check returns an error for a call of a blocked item, and for every call while the listing of the server could not be
+// vetted. The error is a *drawbridge.Fault PolicyBlocked.
+func (b *BlockedCalls) Check(_ context.Context, id drawbridge.ServerID, call drawbridge.Call) error {
 	b.mu.RLock()
-	barred, unvetted := b.blocked[id], b.vetErrors[id]
+	blocked, vetErr := b.blocked[id], b.vetErrors[id]
 	b.mu.RUnlock()
-	if len(barred) == 0 && unvetted == nil {
+	if len(blocked) == 0 && vetErr == nil {
 		return nil
 	}
 	name, _ := mcp.TargetName(call.Method, call.Params)
 	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
 		Step: fmt.Sprintf("%s %s on %s", call.Method, name, id)}
-	if unvetted != nil {
-		f.Err = fmt.Errorf("what its server lists now could not be looked at: %w", unvetted)
+	if vetErr != nil {
+		f.Err = fmt.Errorf("the listing of its server could not be vetted: %w", vetErr)
 		return f
 	}
-	s, ok := barred[[2]string{call.Method, name}]
+	item, ok := blocked[[2]string{call.Method, name}]
 	if !ok {
 		return nil
 	}
-	f.Err, f.Next = errors.New(cmp.Or(s.HeldReason, s.OmitReason)), s.NextStep
+	f.Err, f.Next = errors.New(cmp.Or(item.HeldReason, item.OmitReason)), item.NextStep
 	return f
 }
