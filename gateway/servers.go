@@ -18,7 +18,7 @@ import (
 // maxProjectTools is how many tools are taken from a server that a project directory brought.
 const maxProjectTools = 100
 
-// Mount mounts a server now, and waits for its listing. Run must be going on. The error is a *drawbridge.Fault.
+// Mount mounts a server now, and waits for its listing. Run must be running. The error is a *drawbridge.Fault.
 func (g *Gateway) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
 	row, ok := g.Config().Lookup(id)
 	if !ok {
@@ -106,9 +106,8 @@ func (g *Gateway) AddServer(ctx context.Context, row config.Server) error {
 	return nil
 }
 
-// RemoveServer takes a server out: its cards leave the deck, its calls in flight go on, and then its process ends,
-// which Detach waits for. The error is a *drawbridge.Fault NotFound for
-// a name that is not configured.
+// RemoveServer removes a server: its cards leave the deck, its calls in flight finish, and then its process ends, which
+// RemoveServer waits for. The error is a *drawbridge.Fault NotFound for a name that is not configured.
 func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,8 +135,8 @@ func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) erro
 	}
 }
 
-// Status says how each configured server is, in configuration order: those that may not be mounted with the reason,
-// those that did not start yet as they are remembered.
+// Status returns the status of each configured server, in configuration order. A server that may not be mounted has the
+// reason; one that has not started yet has its last stored status.
 func (g *Gateway) Status() []drawbridge.ServerStatus {
 	live := map[drawbridge.ServerID]drawbridge.ServerStatus{}
 	for _, s := range g.fleet.Status() {
