@@ -73,9 +73,9 @@ func TestAnApprovalKnowsWhatChanged(t *testing.T) {
 	got := map[string]bool{}
 	for name, change := range map[string]func(d *Deck) error{
 		"nothing":             func(*Deck) error { return nil },
-		"the same once more":  func(d *Deck) error { return d.Enrol(t.Context(), listing("a", "x")) },
-		"another definition":  func(d *Deck) error { return d.Enrol(t.Context(), changed) },
-		"the tool is gone":    func(d *Deck) error { return d.Enrol(t.Context(), listing("a", "y")) },
+		"the same once more":  func(d *Deck) error { return d.Enrol(t.Context(), listing("a", "x"), ShowAll(listing("a", "x"))) },
+		"another definition":  func(d *Deck) error { return d.Enrol(t.Context(), changed, ShowAll(changed)) },
+		"the tool is gone":    func(d *Deck) error { return d.Enrol(t.Context(), listing("a", "y"), ShowAll(listing("a", "y"))) },
 		"the server has left": func(d *Deck) error { return d.Configure(t.Context(), nil) },
 	} {
 		var d *Deck
@@ -132,13 +132,12 @@ func TestWhatAYesIsNotFor(t *testing.T) {
 	}{
 		"the tool waits for them now": {func(d *Deck) error {
 			held = "its definition changed"
-			return d.Revet(
-				t.Context(), "a")
+			return vet.reenrol(t.Context(), d, "a")
 		}, "tools/call a__x: changed"},
 		"another server has the name": {func(d *Deck) error {
 			l := listing("a", "x")
 			l.ConfigHash = row.ConfigHash
-			row.Remembered = &l
+			row.Remembered = &RememberedListing{Listing: l, Vetted: ShowAll(l)}
 			return d.Configure(t.Context(), []Server{row})
 		}, "tools/call a__x: changed"},
 		"the rules say no now": {func(*Deck) error { effect = drawbridge.Deny; return nil },
@@ -147,8 +146,7 @@ func TestWhatAYesIsNotFor(t *testing.T) {
 		held, effect = "", drawbridge.Ask
 		up := &fake{}
 		var d *Deck
-		d = open(t, up, Options{
-			Vetter: vet,
+		d = openVetted(t, vet, up, Options{
 			Guards: []Guard{guard(func(Question) drawbridge.Verdict {
 				return drawbridge.Verdict{Effect: effect,
 					Reason: "not any more"}
@@ -263,13 +261,11 @@ func TestOnlyWhatIsSentIsCounted(t *testing.T) {
 			if !first {
 				guards = append(slices.Clone(tt.guards), counter)
 			}
-			d := open(t, up, Options{
+			d := openVetted(t, func(v VettedListing) (VettedListing, error) {
+				v.Tools[0].HeldReason = tt.held
+				return v, nil
+			}, up, Options{
 				Guards: guards, Approver: approver(func(ApprovalRequest) error { asked++; return tt.says }),
-				Vetter: censor(func(v VettedListing) (VettedListing, error) {
-					v.Tools[0].HeldReason = tt.held
-					return v,
-						nil
-				}),
 			}, listing("a", "x"))
 			params := json.RawMessage(`{"name":"a__x"}`)
 			if tt.params != "" {

@@ -268,13 +268,11 @@ func TestACallKnowsItsParent(t *testing.T) {
 	}
 }
 
-// holding is a vetter that blanks one tool, leaves one out, and holds calls of another.
-type holding struct{}
-
-func (holding) Vet(_ context.Context, _ Server, l drawbridge.Listing) (VettedListing, error) {
+// holding blanks one tool, leaves one out, and holds calls of another.
+func holding(v VettedListing) (VettedListing, error) {
 	return VettedListing{
-		Tools: []VettedItem{{Original: l.Tools[0], Definition: l.Tools[0], HeldReason: "it has changed",
-			NextStep: "accept it"}, {Original: l.Tools[1], OmitReason: "nobody expects it", Code: "unexpected"}},
+		Tools: []VettedItem{{Original: v.Tools[0].Original, Definition: v.Tools[0].Original, HeldReason: "it has changed",
+			NextStep: "accept it"}, {Original: v.Tools[1].Original, OmitReason: "nobody expects it", Code: "unexpected"}},
 		Notes: []VettingNote{{Kind: "tool", Name: "x", Action: "blanked", Why: "it gives orders"}},
 	}, nil
 }
@@ -282,8 +280,10 @@ func (holding) Vet(_ context.Context, _ Server, l drawbridge.Listing) (VettedLis
 func TestWhatTheShieldDoesIsOnRecord(t *testing.T) {
 	p := &pages{broken: -1}
 	up := &fake{}
-	d := open(t, up, Options{Audit: p, Vetter: holding{}}, listing("a", "x", "y"))
-	enrol(t, d, listing("a", "x", "y")) // nothing new
+	d := openVetted(t, holding, up, Options{Audit: p}, listing("a", "x", "y"))
+	if err := censor(holding).enrol(t.Context(), d, listing("a", "x", "y")); err != nil { // nothing new
+		t.Fatal(err)
+	}
 	wantFault(t, call(t, d, ada, "a__x"), drawbridge.PolicyBlocked, "tools/call a__x: it has changed (accept it)")
 	want := []audit.Record{
 		{ID: "1", Kind: audit.Shield, Server: "a", Card: "x", Tool: "x", Rule: "blanked", Reason: "it gives orders"},

@@ -112,7 +112,7 @@ func BenchmarkVeryManyNotes(b *testing.B) {
 	for _, many := range []int{4000, 40_000} {
 		b.Run(fmt.Sprint(many), func(b *testing.B) {
 			round := 0
-			d := open(b, &fake{}, Options{Vetter: censor(func(v VettedListing) (VettedListing, error) {
+			vet := censor(func(v VettedListing) (VettedListing, error) {
 				round++
 				v.Notes = nil
 				for i := range many {
@@ -120,9 +120,10 @@ func BenchmarkVeryManyNotes(b *testing.B) {
 						round), Action: "cut"})
 				}
 				return v, nil
-			})}, listing("a", "one"))
+			})
+			d := openVetted(b, vet, &fake{}, Options{}, listing("a", "one"))
 			for b.Loop() {
-				if err := d.Revet(b.Context(), "a"); err != nil {
+				if err := vet.reenrol(b.Context(), d, "a"); err != nil {
 					b.Fatal(err)
 				}
 			}

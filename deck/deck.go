@@ -95,19 +95,12 @@ type (
 	ResultGuard  = spotlight.ResultGuard
 )
 
-// A Vetter checks each listing before it is enrolled, whether it comes from the store, a server or the ledger.
-type Vetter interface {
-	// Vet returns the shown form of the listing. Objects missing in it are not shown. A listing whose ListedAt is zero
-	// holds the tools that the ledger remembers; all others arrive in the order of the server's listings. Vet runs for
-	// several servers at once. An error keeps the listing out.
-	Vet(ctx context.Context, server Server, l drawbridge.Listing) (VettedListing, error)
-}
-
-// A SkillVetter is a Vetter that also checks skills, which are listed on request. Without one, skills are shown as
-// received.
-type SkillVetter interface {
-	// VetSkill returns the shown form of an entry of a list of skills; nil hides it. An error refuses the whole list.
-	VetSkill(ctx context.Context, server Server, entry json.RawMessage) (json.RawMessage, error)
+// A RememberedListing is the last listing that an earlier process received of a server, and the part that may be shown.
+type RememberedListing struct {
+	Listing drawbridge.Listing
+	Vetted  VettedListing
+	// Err is set if the listing could not be vetted: then nothing of the server is shown.
+	Err error
 }
 
 // A Discovery configures how callers find tools, and a ListMode which tools are listed. A ModelTurn is a request to our
@@ -135,9 +128,10 @@ type Options struct {
 	// Audit records each call before it is sent and before it is answered. A call that cannot be recorded does not
 	// happen. Nil records nothing.
 	Audit AuditRecorder
-	// Vetter checks listings; nil shows them as received.
-	Vetter Vetter
-	// Approver asks a person if a guard wants that; nil means that such calls are denied.
+	// FilterSkill returns a skill that a server listed as it may be shown, or nil to hide it. An error hides the whole
+	// list. A nil FilterSkill shows skills as the server sent them.
+	FilterSkill func(ctx context.Context, server Server, skill json.RawMessage) (json.RawMessage, error)
+	// Approver is asked where guards want a person asked; nil is nobody, which means no.
 	Approver Approver
 	// SealKeys are the master keys for values that pass through callers: request states, task ids and cursors. The
 	// first key seals and every key opens, so that keys can be rotated. Processes that serve the same callers share
@@ -193,9 +187,9 @@ type Server struct {
 	Spotlight *bool
 	// HoldResults holds back results in which the inspector's rules match.
 	HoldResults bool
-	// Remembered is the last listing of this configuration from an earlier process; nil if there is none. It is
-	// enrolled with the configuration, unless the deck has a listing already.
-	Remembered *drawbridge.Listing
+	// Remembered is what an earlier process knew of this server, see [Deck.ListingToVet]. It is enrolled with the
+	// configuration unless the deck has a listing of the same configuration already. Nil shows the cards in the ledger.
+	Remembered *RememberedListing
 }
 
 // A List is the part of the catalogue that one caller sees by one list method.

@@ -162,9 +162,28 @@ func open(t testing.TB, up *fake, o Options, listings ...drawbridge.Listing) *De
 	return d
 }
 
+// openVetted is open for a deck whose listings c changes before they are enrolled.
+func openVetted(t testing.TB, c censor, up *fake, o Options, listings ...drawbridge.Listing) *Deck {
+	t.Helper()
+	d := open(t, up, o)
+	var members []Server
+	for _, l := range listings {
+		members = append(members, Server{ID: l.Server, ConfigHash: l.ConfigHash})
+	}
+	if err := d.Configure(t.Context(), members); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range listings {
+		if err := c.enrol(t.Context(), d, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
 func enrol(t testing.TB, d *Deck, l drawbridge.Listing) {
 	t.Helper()
-	if err := d.Enrol(t.Context(), l); err != nil {
+	if err := d.Enrol(t.Context(), l, ShowAll(l)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -382,7 +401,7 @@ func TestAnUnknownNameWaitsForServersThatAreAboutToAppear(t *testing.T) {
 	waited := 0
 	o := Options{BeforeList: func(ctx context.Context) {
 		if waited++; waited == 1 {
-			if err := d.Enrol(ctx, listing("a", "x")); err != nil {
+			if err := d.Enrol(ctx, listing("a", "x"), ShowAll(listing("a", "x"))); err != nil {
 				t.Error(err)
 			}
 		}

@@ -35,9 +35,9 @@ type Deck struct {
 	shipped     []*item
 	searcher    *toolsearch.Finder
 	guards      *guardChain
-	approver    Approver       // nil denies
-	callLog     *audit.CallLog // nil records nothing
-	vetter      Vetter         // nil shows listings as received
+	approver    Approver                                                                // nil is nobody
+	callLog     *audit.CallLog                                                          // nil leaves none
+	filterSkill func(context.Context, Server, json.RawMessage) (json.RawMessage, error) // nil shows all
 	sealer      tokenSealer
 	now         func() time.Time
 	maxTools    int
@@ -52,7 +52,6 @@ type Deck struct {
 	skills        skills.Cache
 	taskHolders   taskHolders
 	linkOwners    naming.LinkOwners
-	serverLocks   serverLocks
 
 	// mu serialises changes of the deck. Readers load the view.
 	mu     sync.Mutex
@@ -65,8 +64,8 @@ type Deck struct {
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
-		vetter: o.Vetter,
-		maker:  itemMaker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, searcher: toolsearch.New(o.Discovery),
+		filterSkill: o.FilterSkill,
+		maker:       itemMaker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, searcher: toolsearch.New(o.Discovery),
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
 	if d.beforeUnknown == nil && d.beforeList != nil {
@@ -167,7 +166,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 // configureServer returns the state of a server: its previous state if the configuration is unchanged, or else the
 // remembered one.
 func (d *Deck) configureServer(ctx context.Context, before *serverState, s Server) (*serverState, error) {
-	listing := s.Remembered
+	r := s.Remembered
 	s.Remembered = nil
 	if before != nil && before.ConfigHash == s.ConfigHash {
 		same := *before
@@ -175,14 +174,15 @@ func (d *Deck) configureServer(ctx context.Context, before *serverState, s Serve
 		return &same, nil
 	}
 	m := d.serverFromLedger(s)
-	if listing == nil || listing.Server != s.ID || listing.ConfigHash != s.ConfigHash {
-		return d.vetRemembered(ctx, m), nil
+	switch {
+	case r == nil || !describes(r.Listing, s):
+		return m, nil
+	case r.Err != nil:
+		return d.unvettedServer(m, r.Err), nil
+	case r.Listing.ListedAt.IsZero():
+		return d.applyLedgerListing(m, r.Vetted), nil
 	}
-	v, err := d.vetListing(ctx, m.Server, *listing)
-	if err != nil {
-		return d.unvettedServer(m, err), nil
-	}
-	return d.applyListing(ctx, m, *listing, v)
+	return d.applyListing(ctx, m, r.Listing, r.Vetted)
 }
 
 // serverFromLedger returns the state of a server before its first listing: the cards that are live in the ledger.
@@ -202,32 +202,16 @@ func (d *Deck) serverFromLedger(s Server) *serverState {
 	return m
 }
 
-// Enrol records the difference between the listing and the live tools as one batch, and shows the new state of the
-// server. An unchanged listing records nothing and notifies no caller. The error is a *drawbridge.Fault NotFound for a
-// server that is not configured or has another configuration, or else the vetter's or the journal's. After an error
-// nothing has changed.
-func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing) error {
-	defer d.serverLocks.lock(l.Server)()
-	return d.enrolListing(ctx, d.view.Load().server(l.Server), l)
-}
-
-// enrolListing enrols a listing. The caller holds the server's lock; other servers may enrol while this one is vetted.
-func (d *Deck) enrolListing(ctx context.Context, m *serverState, l drawbridge.Listing) error {
-	gone := &drawbridge.Fault{
-		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
-		Step: fmt.Sprintf("enrol %s", l.Server), Err: errors.New("the server is not configured any more"),
-	}
-	if m == nil || m.ConfigHash != l.ConfigHash {
-		return gone
-	}
-	vetted, err := d.vetListing(ctx, m.Server, l)
-	if err != nil {
-		return err
-	}
+// Enrol shows a server as vetted has it, the part of the listing l that may be shown. It compares the tools with the
+// live cards and records the differences as one batch. A listing without a difference records nothing and notifies no
+// caller. The listings of one server must be enrolled one after another, in their order. The error is a
+// *drawbridge.Fault NotFound for a server that is not configured or was listed with another configuration, or else the
+// journal's; then nothing has changed.
+func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing, vetted VettedListing) error {
 	return d.updateView(func(v *view) ([]*serverState, error) {
 		before := v.server(l.Server)
 		if before == nil || before.ConfigHash != l.ConfigHash {
-			return nil, gone
+			return nil, notConfiguredFault(l.Server)
 		}
 		m, err := d.applyListing(ctx, before, l, vetted)
 		if err != nil {
@@ -237,8 +221,24 @@ func (d *Deck) enrolListing(ctx context.Context, m *serverState, l drawbridge.Li
 	})
 }
 
-// applyListing returns the state of a server after a listing, of which the vetted part is shown. It records how the
-// tools differ.
+// ServerOf returns the configured server that a listing describes. The error is a *drawbridge.Fault NotFound, as for
+// [Deck.Enrol].
+func (d *Deck) ServerOf(l drawbridge.Listing) (Server, error) {
+	m := d.view.Load().server(l.Server)
+	if m == nil || m.ConfigHash != l.ConfigHash {
+		return Server{}, notConfiguredFault(l.Server)
+	}
+	return m.Server, nil
+}
+
+func notConfiguredFault(id drawbridge.ServerID) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
+		Step: fmt.Sprintf("enrol %s", id), Err: errors.New("the configuration has no such server now"),
+	}
+}
+
+// applyListing is a member as a listing makes it, of which so much may be shown. What differs in its tools is recorded.
 func (d *Deck) applyListing(ctx context.Context, before *serverState, l drawbridge.Listing,
 	v VettedListing) (*serverState, error) {
 	said := l

@@ -131,8 +131,8 @@ func TestWhatIsRememberedIsEnrolledWithTheConfiguration(t *testing.T) {
 	same, changed, other := listing("a", "x"), listing("b", "y", "z"), listing("c", "w")
 	same.Prompts = objects("name", "p")
 	other.ConfigHash = "of another row"
-	members := []Server{{ID: "a", ConfigHash: "row-a", Remembered: &same}, {ID: "b", ConfigHash: "row-b",
-		Remembered: &changed}, {ID: "c", ConfigHash: "row-c", Remembered: &other}}
+	members := []Server{{ID: "a", ConfigHash: "row-a", Remembered: remember(same)}, {ID: "b", ConfigHash: "row-b",
+		Remembered: remember(changed)}, {ID: "c", ConfigHash: "row-c", Remembered: remember(other)}}
 	if err := d.Configure(t.Context(), members); err != nil {
 		t.Fatal(err)
 	}
@@ -165,10 +165,10 @@ func TestConfigureRetiresWhatIsGone(t *testing.T) {
 	if len(*events) != 1 {
 		t.Errorf("events %v, want one", *events)
 	}
-	wantFault(t, d.Enrol(t.Context(), listing("a", "x")), drawbridge.NotFound,
-		"enrol a: the server is not configured any more")
-	wantFault(t, d.Enrol(t.Context(), listing("b", "y")), drawbridge.NotFound,
-		"enrol b: the server is not configured any more")
+	wantFault(t, d.Enrol(t.Context(), listing("a", "x"), ShowAll(listing("a", "x"))), drawbridge.NotFound,
+		"enrol a: the configuration has no such server now")
+	wantFault(t, d.Enrol(t.Context(), listing("b", "y"), ShowAll(listing("b", "y"))), drawbridge.NotFound,
+		"enrol b: the configuration has no such server now")
 }
 
 func TestWithdrawTakesAServerOffUntilItsNextListing(t *testing.T) {
@@ -192,7 +192,7 @@ func TestAJournalThatFailsChangesNothing(t *testing.T) {
 	journal.fail = errors.New("disk full")
 	events := listen(t, d)
 	for what, err := range map[string]error{
-		"enrol":     d.Enrol(t.Context(), listing("a", "y")),
+		"enrol":     d.Enrol(t.Context(), listing("a", "y"), ShowAll(listing("a", "y"))),
 		"withdraw":  d.RetireServer(t.Context(), "a"),
 		"configure": d.Configure(t.Context(), nil),
 	} {
@@ -380,7 +380,7 @@ func (m foldingMemory) Replay(context.Context, string) ([]ledger.Entry, error) {
 func TestADeckNeedsNoLog(t *testing.T) {
 	journal := foldingMemory{&memory{}}
 	d := open(t, &fake{}, Options{Journal: journal}, listing("a", "x", "y"), listing("b", "z"))
-	if err := d.Enrol(t.Context(), listing("a", "y", "w")); err != nil {
+	if err := d.Enrol(t.Context(), listing("a", "y", "w"), ShowAll(listing("a", "y", "w"))); err != nil {
 		t.Fatal(err)
 	}
 	again := open(t, &fake{}, Options{Journal: journal}, listing("a", "y", "w"), listing("b", "z"))

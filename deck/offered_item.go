@@ -47,8 +47,8 @@ type VettedListing struct {
 	Notes              []VettingNote
 }
 
-// unvettedListing returns a listing that is shown as received.
-func unvettedListing(l drawbridge.Listing) VettedListing {
+// ShowAll returns a listing of which everything is shown as the server sent it.
+func ShowAll(l drawbridge.Listing) VettedListing {
 	return VettedListing{
 		Tools: unvettedItems(l.Tools), Prompts: unvettedItems(l.Prompts), Resources: unvettedItems(l.Resources),
 		Templates: unvettedItems(l.Templates),

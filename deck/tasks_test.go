@@ -354,12 +354,13 @@ func TestWhatAServerSaysOfATaskInACall(t *testing.T) {
 // quarantined: what it has to say of its tasks is off it too.
 func TestTasksOfAServerThatIsNotShownAreUnknown(t *testing.T) {
 	up, hidden := &fake{}, false
-	d := open(t, up, Options{SealKeys: masters, Vetter: censor(func(v VettedListing) (VettedListing, error) {
+	vet := censor(func(v VettedListing) (VettedListing, error) {
 		if hidden {
 			return VettedListing{}, nil
 		}
 		return v, nil
-	})}, modernJobs("a"))
+	})
+	d := openVetted(t, vet, up, Options{SealKeys: masters}, modernJobs("a"))
 	// b may yet have tasks
 	if err := d.Configure(t.Context(), []Server{{ID: "a", ConfigHash: "row-a"},
 		{ID: "b", ConfigHash: "row-b"}}); err != nil {
@@ -375,7 +376,7 @@ func TestTasksOfAServerThatIsNotShownAreUnknown(t *testing.T) {
 	}
 	up.told()
 	hidden = true
-	if err := d.Revet(t.Context(), "a"); err != nil {
+	if err := vet.reenrol(t.Context(), d, "a"); err != nil {
 		t.Fatal(err)
 	}
 	wantFault(t, get(), drawbridge.NotFound, "unknown task "+ticket)

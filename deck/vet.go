@@ -10,32 +10,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// vetListing runs the vetter on a listing. A panic is returned as an error.
-func (d *Deck) vetListing(ctx context.Context, m Server, l drawbridge.Listing) (v VettedListing, err error) {
-	if d.vetter == nil {
-		return unvettedListing(l), nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			d.log.Error("vetter panicked, listing not shown", "server", m.ID, "panic", panicMessage(p), "at",
-				panicLocation())
-			v, err = VettedListing{}, fmt.Errorf("vet the listing of %s: panic", m.ID)
-		}
-	}()
-	m.MaxTools = d.toolLimit(m.MaxTools)
-	if v, err = d.vetter.Vet(ctx, m, l); err != nil {
-		return VettedListing{}, fmt.Errorf("vet the listing of %s: %w", m.ID, err)
-	}
-	return v, nil
-}
-
-// vetSkills runs the skill vetter on a result: on each skill of a list, or on the one that was requested.
+// vetSkills applies the skill filter to the skills of a result: those of a list, or the one that was requested.
 func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result json.RawMessage) (
 	_ json.RawMessage, err error) {
-	v, ok := d.vetter.(SkillVetter)
-	if !ok {
+	if d.filterSkill == nil {
 		return result, nil
 	}
 	m := d.view.Load().server(server)
@@ -44,13 +25,13 @@ func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("vetter panicked, skills not shown", "server", server, "panic", panicMessage(p), "at",
+			d.log.Error("the skill filter panicked, skills are not shown", "server", server, "panic", panicMessage(p), "at",
 				panicLocation())
 			err = fmt.Errorf("vet the skills of %s: panic", server)
 		}
 	}()
 	look := func(entry json.RawMessage) json.RawMessage {
-		shown, e := v.VetSkill(ctx, m.Server, entry)
+		shown, e := d.filterSkill(ctx, m.Server, entry)
 		if err = errors.Join(err, e); shown == nil || e != nil {
 			return json.RawMessage("null")
 		}
@@ -65,28 +46,7 @@ func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result
 	return result, err
 }
 
-// Revet vets and enrols the last listings of the servers again, or of all servers if none is named. Call it after a
-// change of the vetter's rules. The error joins those of Enrol.
-func (d *Deck) Revet(ctx context.Context, servers ...drawbridge.ServerID) error {
-	var errs []error
-	for _, m := range d.view.Load().servers {
-		if len(servers) == 0 || slices.Contains(servers, m.ID) {
-			errs = append(errs, d.revetServer(ctx, m.ID))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (d *Deck) revetServer(ctx context.Context, id drawbridge.ServerID) error {
-	defer d.serverLocks.lock(id)()
-	m := d.view.Load().server(id)
-	if m == nil || m.rawListing == nil {
-		return nil
-	}
-	return d.enrolListing(ctx, m, *m.rawListing)
-}
-
-// LastListing returns the last listing of a server as received; false if there is none.
+// LastListing gives what a server listed last, as it came; false where nobody knows.
 func (d *Deck) LastListing(id drawbridge.ServerID) (drawbridge.Listing, bool) {
 	m := d.view.Load().server(id)
 	if m == nil || m.rawListing == nil {
@@ -95,20 +55,41 @@ func (d *Deck) LastListing(id drawbridge.ServerID) (drawbridge.Listing, bool) {
 	return *m.rawListing, true
 }
 
-// vetRemembered returns a server without a listing, with the shown part of the cards that are live in the ledger.
-func (d *Deck) vetRemembered(ctx context.Context, m *serverState) *serverState {
-	if d.vetter == nil || len(m.tools) == 0 {
-		return m
+// describes reports whether a listing is one of the server with its present configuration.
+func describes(l drawbridge.Listing, s Server) bool {
+	return l.Server == s.ID && l.ConfigHash == s.ConfigHash
+}
+
+// ListingToVet returns the listing of a server to vet before [Deck.Configure], for [RememberedListing]: last, the last
+// listing that is stored, or else the tools that are live in the ledger. The latter has no ListedAt. It reports false
+// if the deck shows this configuration of the server already, or if nothing is remembered.
+func (d *Deck) ListingToVet(s Server, last *drawbridge.Listing) (l drawbridge.Listing, ok bool) {
+	if m := d.view.Load().server(s.ID); m != nil && m.ConfigHash == s.ConfigHash {
+		return l, false
 	}
+	if last != nil && describes(*last, s) {
+		return *last, true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l = drawbridge.Listing{Server: s.ID, ConfigHash: s.ConfigHash}
+	all := slices.DeleteFunc(slices.Clone(d.ledger.LiveByServer(s.ID)), func(e ledger.Entry) bool {
+		return e.Card.ConfigHash != s.ConfigHash // Configure retires it
+	})
+	live, _ := d.liveByTool(all)
+	for _, e := range all {
+		if live[e.Card.Tool].Key == e.Key {
+			l.Tools = append(l.Tools, e.Card.Definition)
+		}
+	}
+	return l, len(l.Tools) > 0
+}
+
+// applyLedgerListing returns a server whose tools are those that the ledger has live, as far as v shows them.
+func (d *Deck) applyLedgerListing(m *serverState, v VettedListing) *serverState {
 	own := make(map[string]string, len(m.tools))
-	l := drawbridge.Listing{Server: m.ID, ConfigHash: m.ConfigHash}
 	for _, it := range m.tools {
 		own[it.offer.Name] = it.spec.Tool
-		l.Tools = append(l.Tools, it.offer.Raw)
-	}
-	v, err := d.vetListing(ctx, m.Server, l)
-	if err != nil {
-		return d.unvettedServer(m, err)
 	}
 	offers := m.selectOffers(tools, v.Tools, 0, nil)
 	for i := range offers {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
@@ -13,13 +14,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A censor is a vetter that shows one word in the place of another, everywhere, and renames the property "evil".
+// A censor vets listings in front of a deck, as package vetting does in the program.
 type censor func(v VettedListing) (VettedListing, error)
 
-func (c censor) Vet(_ context.Context, _ Server, l drawbridge.Listing) (VettedListing, error) {
-	return c(unvettedListing(l))
+func (c censor) enrol(ctx context.Context, d *Deck, l drawbridge.Listing) error {
+	v, err := c(ShowAll(l))
+	if err != nil {
+		return err
+	}
+	return d.Enrol(ctx, l, v)
 }
 
+// reenrol enrols the last listing of a server once more.
+func (c censor) reenrol(ctx context.Context, d *Deck, id drawbridge.ServerID) error {
+	l, ok := d.LastListing(id)
+	if !ok {
+		return errors.New("no listing")
+	}
+	return c.enrol(ctx, d, l)
+}
+
+// remember returns a listing as Configure takes it, all of it shown.
+func remember(l drawbridge.Listing) *RememberedListing {
+	l.ListedAt = time.Unix(1, 0)
+	return &RememberedListing{Listing: l, Vetted: ShowAll(l)}
+}
+
+// censored shows "mild" for "evil" everywhere, and renames the argument of that name.
 func censored(v VettedListing) (VettedListing, error) {
 	clean := func(list []VettedItem) {
 		for i, s := range list {
@@ -50,7 +71,7 @@ func hostile(server string) drawbridge.Listing {
 
 func TestWhatIsVettedIsShownAndTheServerHearsItsOwnWords(t *testing.T) {
 	up, journal := &fake{}, &memory{}
-	d := open(t, up, Options{Vetter: censor(censored), Journal: journal}, hostile("a"))
+	d := openVetted(t, censored, up, Options{Journal: journal}, hostile("a"))
 	wantList(t, listed(t, d, ada, tools), "a__good", "a__mild")
 	wantList(t, listed(t, d, ada, prompts), "a__mild")
 	wantList(t, listed(t, d, ada, resources), "x://mild")
@@ -97,7 +118,7 @@ func TestWhatIsVettedIsShownAndTheServerHearsItsOwnWords(t *testing.T) {
 // shown, and would not see what the server takes.
 func TestOnlyTheWordsThatAreShownReachTheServer(t *testing.T) {
 	up := &fake{}
-	d := open(t, up, Options{Vetter: censor(censored)}, hostile("a"))
+	d := openVetted(t, censored, up, Options{}, hostile("a"))
 	for _, c := range []struct{ method, params string }{
 		{mcp.MethodToolsCall, `{"name":"a__mild","arguments":{"evil":1}}`},
 		{mcp.MethodToolsCall, `{"name":"a__mild","arguments":{"mild":1,"evil":2}}`},
@@ -135,7 +156,7 @@ func (c *tally) Preview(context.Context, Question) drawbridge.Verdict {
 // what was sent.
 func TestACallIsCountedAsTheServerHearsIt(t *testing.T) {
 	var counted tally
-	d := open(t, &fake{}, Options{Vetter: censor(censored), Guards: []Guard{&counted}}, hostile("a"))
+	d := openVetted(t, censored, &fake{}, Options{Guards: []Guard{&counted}}, hostile("a"))
 	if _, err := d.Call(t.Context(), drawbridge.Call{Caller: ada,
 		Params: json.RawMessage(`{"name":"a__mild","arguments":{"mild":1}}`)}); err != nil {
 		t.Fatal(err)
@@ -144,11 +165,11 @@ func TestACallIsCountedAsTheServerHearsIt(t *testing.T) {
 }
 
 func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
-	d := open(t, &fake{}, Options{Vetter: censor(func(v VettedListing) (VettedListing, error) {
+	d := openVetted(t, func(v VettedListing) (VettedListing, error) {
 		v.Tools[0].Definition, v.Tools[0].OmitReason, v.Tools[0].Code = nil, "it is not expected", "unexpected"
 		v.Tools[1].Definition = nil
 		return VettedListing{Tools: v.Tools[:2]}, nil
-	})}, listing("a", "one", "two", "three"))
+	}, &fake{}, Options{}, listing("a", "one", "two", "three"))
 	wantList(t, listed(t, d, ada, tools))
 	want := []OmittedItem{{Kind: "tool", Name: "one", Reason: "it is not expected", Code: "unexpected"},
 		{Kind: "tool", Name: "two", Reason: "it has not been vetted", Code: "unvetted"}}
@@ -160,55 +181,53 @@ func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
 	}
 }
 
-// TestAVetterThatGivesUpClosesTheGate has it fail and panic, with a listing there already, with a remembered one, and
-// with only the ledger left.
-func TestAVetterThatGivesUpClosesTheGate(t *testing.T) {
-	for name, give := range map[string]censor{
-		"an error": func(VettedListing) (VettedListing, error) { return VettedListing{}, errors.New("no rules") },
-		"a panic":  func(VettedListing) (VettedListing, error) { panic("no rules") },
-	} {
-		vet := censor(censored)
-		d := open(t, &fake{}, Options{Vetter: censor(func(v VettedListing) (VettedListing, error) { return vet(v) })},
-			listing("a", "old"))
-		vet = give
-		if err := d.Enrol(t.Context(), listing("a", "new")); err == nil || !strings.HasPrefix(err.Error(),
-			"vet the listing of a: ") {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err := d.Revet(t.Context()); err == nil {
-			t.Errorf("%s: looking again went well", name)
-		}
-		wantList(t, listed(t, d, ada, tools), "a__old")
-
-		remembered := listing("b", "old")
-		journal := &memory{}
-		open(t, &fake{}, Options{Journal: journal}, listing("c", "old"))
-		d, err := New(t.Context(), &fake{}, Options{Vetter: give, Journal: journal})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Configure(t.Context(), []Server{{ID: "b", ConfigHash: "row-b", Remembered: &remembered},
-			{ID: "c", ConfigHash: "row-c"}}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		wantList(t, listed(t, d, ada, tools))
-		for _, m := range d.ServerSummaries() {
-			if len(m.Omitted) != 1 || m.Omitted[0].Kind != "listing" || m.Omitted[0].Code != "unvetted" {
-				t.Errorf("%s: %s: left out %v", name, m.Server, m.Omitted)
-			}
-		}
-	}
-}
-
-// TestWhatOnlyTheLedgerRemembersIsVetted opens a deck on a ledger that nobody vetted.
-func TestWhatOnlyTheLedgerRemembersIsVetted(t *testing.T) {
-	journal, up := &memory{}, &fake{}
-	open(t, &fake{}, Options{Journal: journal}, hostile("a"))
-	d, err := New(t.Context(), up, Options{Vetter: censor(censored), Journal: journal})
+// TestARememberedListingThatWasNotVettedIsNotShown has an error with a stored listing, and with only the ledger left.
+func TestARememberedListingThatWasNotVettedIsNotShown(t *testing.T) {
+	journal := &memory{}
+	open(t, &fake{}, Options{Journal: journal}, listing("c", "old"))
+	d, err := New(t.Context(), &fake{}, Options{Journal: journal})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Configure(t.Context(), []Server{{ID: "a", ConfigHash: "row-a"}}); err != nil {
+	stored := listing("b", "old")
+	members := []Server{{ID: "b", ConfigHash: "row-b"}, {ID: "c", ConfigHash: "row-c"}}
+	for i, last := range []*drawbridge.Listing{&stored, nil} {
+		l, ok := d.ListingToVet(members[i], last)
+		if !ok || len(l.Tools) != 1 {
+			t.Errorf("%s: to be vetted is %v, %t", members[i].ID, l, ok)
+		}
+		members[i].Remembered = &RememberedListing{Listing: l, Err: errors.New("no rules")}
+	}
+	if err := d.Configure(t.Context(), members); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, listed(t, d, ada, tools))
+	for _, m := range d.ServerSummaries() {
+		if len(m.Omitted) != 1 || m.Omitted[0].Kind != "listing" || m.Omitted[0].Code != "unvetted" {
+			t.Errorf("%s: left out %v", m.Server, m.Omitted)
+		}
+	}
+	if _, ok := d.ListingToVet(members[0], &stored); ok {
+		t.Error("a server that is configured already is to be vetted again")
+	}
+}
+
+// TestWhatOnlyTheLedgerRemembersIsVetted opens a deck on a ledger that was not vetted.
+func TestWhatOnlyTheLedgerRemembersIsVetted(t *testing.T) {
+	journal, up := &memory{}, &fake{}
+	open(t, &fake{}, Options{Journal: journal}, hostile("a"))
+	d, err := New(t.Context(), up, Options{Journal: journal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := Server{ID: "a", ConfigHash: "row-a"}
+	l, ok := d.ListingToVet(a, nil)
+	vetted, err := censored(ShowAll(l))
+	if !ok || !l.ListedAt.IsZero() || err != nil {
+		t.Fatalf("to be vetted is %v, %t: %v", l, ok, err)
+	}
+	a.Remembered = &RememberedListing{Listing: l, Vetted: vetted}
+	if err := d.Configure(t.Context(), []Server{a}); err != nil {
 		t.Fatal(err)
 	}
 	wantList(t, listed(t, d, ada, tools), "a__good", "a__mild")
@@ -221,11 +240,10 @@ func TestWhatOnlyTheLedgerRemembersIsVetted(t *testing.T) {
 func TestWhatIsHeldIsListedAndNotCalled(t *testing.T) {
 	up := &fake{}
 	asked := 0
-	d := open(t, up, Options{
-		Vetter: censor(func(v VettedListing) (VettedListing, error) {
-			v.Tools[0].HeldReason, v.Tools[0].NextStep = "its definition changed", "ask somebody"
-			return v, nil
-		}),
+	d := openVetted(t, func(v VettedListing) (VettedListing, error) {
+		v.Tools[0].HeldReason, v.Tools[0].NextStep = "its definition changed", "ask somebody"
+		return v, nil
+	}, up, Options{
 		Guards:   []Guard{always(drawbridge.Verdict{Effect: drawbridge.Ask})},
 		Approver: approver(func(ApprovalRequest) error { asked++; return nil }),
 	}, listing("a", "one", "two"))
@@ -238,30 +256,17 @@ func TestWhatIsHeldIsListedAndNotCalled(t *testing.T) {
 	}
 }
 
-// TestLookingAgainShowsWhatTheVetterSaysNow changes the vetter's mind.
-func TestLookingAgainShowsWhatTheVetterSaysNow(t *testing.T) {
-	vet := func(v VettedListing) (VettedListing, error) { return v, nil }
-	d := open(t, &fake{}, Options{Vetter: censor(func(v VettedListing) (VettedListing, error) { return vet(v) })},
-		hostile("a"), hostile("b"))
+// TestEnrolShowsTheSameListingVettedOtherwise enrols one listing twice.
+func TestEnrolShowsTheSameListingVettedOtherwise(t *testing.T) {
+	d := open(t, &fake{}, Options{}, hostile("a"), hostile("b"))
 	events := listen(t, d)
-	vet = censored
-	if err := d.Revet(t.Context(), "b"); err != nil {
+	if err := censor(censored).reenrol(t.Context(), d, "b"); err != nil {
 		t.Fatal(err)
 	}
 	wantList(t, listed(t, d, ada, tools), "a__good", "a__evil", "b__good", "b__mild")
 	if len(*events) == 0 {
-		t.Error("nobody was told")
+		t.Error("callers were not notified")
 	}
-}
-
-// A tutor is a vetter that looks at skills too.
-type tutor struct {
-	censor
-	skill func(entry json.RawMessage) (json.RawMessage, error)
-}
-
-func (v tutor) VetSkill(_ context.Context, _ Server, entry json.RawMessage) (json.RawMessage, error) {
-	return v.skill(entry)
 }
 
 func TestSkillsAreVettedWhenTheyAreAskedFor(t *testing.T) {
@@ -273,8 +278,8 @@ func TestSkillsAreVettedWhenTheyAreAskedFor(t *testing.T) {
 		}
 		return json.RawMessage(strings.ReplaceAll(string(entry), `"bad"`, `"mild"`)), nil
 	}
-	d := open(t, up, Options{Vetter: tutor{censor(func(v VettedListing) (VettedListing, error) { return v, nil }),
-		func(e json.RawMessage) (json.RawMessage, error) { return look(e) }}}, teaching("a"))
+	filter := func(_ context.Context, _ Server, e json.RawMessage) (json.RawMessage, error) { return look(e) }
+	d := open(t, up, Options{FilterSkill: filter}, teaching("a"))
 	mild := strings.ReplaceAll(bad, `"bad"`, `"mild"`)
 	if mild == bad {
 		t.Fatalf("%s says nothing bad", bad)
@@ -296,8 +301,7 @@ func TestSkillsAreVettedWhenTheyAreAskedFor(t *testing.T) {
 	if r, err := get("skill://bad/SKILL.md"); err == nil {
 		t.Errorf("of a server that has left: the skill is %s", r.Raw)
 	}
-	d = open(t, up, Options{Vetter: tutor{censor(func(v VettedListing) (VettedListing, error) { return v, nil }),
-		func(e json.RawMessage) (json.RawMessage, error) { return look(e) }}}, teaching("a"))
+	d = open(t, up, Options{FilterSkill: filter}, teaching("a"))
 	up.answer = schools{"a": {pages: []string{page(good, bad)}}}.answer
 	for name, give := range map[string]func(json.RawMessage) (json.RawMessage, error){
 		"an error": func(json.RawMessage) (json.RawMessage, error) { return nil, errors.New("no rules") },

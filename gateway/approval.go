@@ -9,16 +9,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ApprovalDetails are what a person is shown of a call that waits for them: what store.PendingApproval and store.Grant
-// have as Shown.
+// ApprovalDetails describe a call that waits for approval, as a person sees it: the member Shown of
+// store.PendingApproval and store.Grant.
 type ApprovalDetails = guards.ApprovalDetails
 
-// approvalQueue is who asks people about calls.
+// approvalQueue returns the queue of calls that wait for approval.
 func (g *Gateway) approvalQueue() *guards.ApprovalQueue {
 	return &guards.ApprovalQueue{DB: g.shared.db, Logger: g.log, Timeout: g.set.Settings.AskTimeout}
 }
 
-// spotlightFilter says which callers get results marked as foreign text although the server's row does not say so.
+// spotlightFilter returns a function that reports whether a caller gets results marked as foreign text, by the settings.
+// The row of a server goes before them.
 func (g *Gateway) spotlightFilter() func(drawbridge.Caller) bool {
 	s := g.set.Settings
 	always := s.SpotlightHTTP != nil && *s.SpotlightHTTP

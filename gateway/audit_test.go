@@ -192,9 +192,9 @@ func BenchmarkAuditedCall(b *testing.B) {
 				err = d.Configure(b.Context(), []deck.Server{{ID: "s", ConfigHash: "r"}})
 			}
 			if err == nil {
-				err = d.Enrol(b.Context(), drawbridge.Listing{Server: "s", ConfigHash: "r",
-					Tools: []json.RawMessage{json.RawMessage(
-						`{"name":"read","description":"Reads.","inputSchema":{"type":"object"}}`)}})
+				l := drawbridge.Listing{Server: "s", ConfigHash: "r", Tools: []json.RawMessage{json.RawMessage(
+					`{"name":"read","description":"Reads.","inputSchema":{"type":"object"}}`)}}
+				err = d.Enrol(b.Context(), l, deck.ShowAll(l))
 			}
 			if err != nil {
 				b.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// discoverySettings is what counts of how cards are found: the program's own, else that of the settings.
+// discoverySettings returns Config.Discovery, or else that of the settings.
 func (r LoadedConfig) discoverySettings() config.ToolDiscovery {
 	if r.config.Discovery != nil {
 		return *r.config.Discovery
@@ -18,7 +18,7 @@ func (r LoadedConfig) discoverySettings() config.ToolDiscovery {
 	return r.set.Settings.Discovery
 }
 
-// deckDiscovery is that as the deck has it, with what cards are ranked by besides words.
+// deckDiscovery converts the settings to those of the deck, and adds the index options of the models.
 func deckDiscovery(d config.ToolDiscovery, by index.Options, log *slog.Logger) deck.Discovery {
 	by.MinCosine = d.MinScore
 	return deck.Discovery{
@@ -30,9 +30,9 @@ func deckDiscovery(d config.ToolDiscovery, by index.Options, log *slog.Logger) d
 	}
 }
 
-// ToolsForTurn gives what a model that acts for a caller is shown when it is asked something: of many cards those that
-// are pinned, that were called lately, and that answer it, as the settings want it. The bytes are the same for as long
-// as the cards are.
+// ToolsForTurn returns the tool definitions for one turn of a model that acts for a caller. Of many cards it selects
+// those that are pinned, that were called lately, and that match the turn, by the settings. The bytes change only with
+// the cards.
 func (g *Gateway) ToolsForTurn(ctx context.Context, caller drawbridge.Caller, t deck.ModelTurn) deck.ToolDefinitions {
 	return g.deck.SearchView(caller).DefinitionsFor(ctx, t)
 }

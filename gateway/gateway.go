@@ -1,11 +1,14 @@
-// Package gateway is the whole system as one value: a configuration goes in, everything is opened in its order, and one
-// Close ends it in reverse. It is what a Go program embeds, and all that the command line stands on.
+// Package gateway opens a whole Drawbridge from one Config, and closes it with one Close in reverse order. A Go program
+// embeds it; the command line is built on it.
 //
-// It promises that Open starts no process and waits for no server: the first list is answered from what is remembered
-// of each server, which starts in the background or when one of its cards is called. It promises that nothing it
-// started outlives Run. Two gateways in one process do not see each other.
+// Start with [Open], then call [Gateway.Run] in a goroutine of your own. Meanwhile list and call tools with
+// [Gateway.Deck], or serve clients with [Gateway.Server]. End with [Gateway.Close].
 //
-// A program built with the tag nomcp has the deck, the shipped cards and the surface, and no way to mount a server.
+// Open starts no process and waits for no server: the first list is answered from the stored listing of each server.
+// Servers start in the background, or on the first call of one of their tools. Nothing that a gateway started outlives
+// Run. Two gateways in one process share no state, unless both were opened on one [Shared].
+//
+// A program built with the tag nomcp has the deck, the shipped cards and the MCP server, but cannot mount servers.
 package gateway
 
 import (
@@ -31,60 +34,58 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config is what a gateway can be told. The zero value is the gateway that "drawbridge serve" is: the person's own
-// configuration, store and settings.
+// Config configures a gateway. The zero value uses the configuration, store and settings of the user, as "drawbridge
+// serve" does.
 type Config struct {
 	// Paths are configuration files or directories that replace the usual ones.
 	Paths []string
-	// Servers are servers of the program's own, before those of files; where there are any and Paths is empty, no files
-	// are looked for. ID is needed, and Command or URL; Hash and Phase are filled in.
+	// Servers come before the servers in files. If there are any and Paths is empty, no files are read. Each needs an ID,
+	// and a Command or a URL; Hash and Phase are filled in.
 	Servers []config.Server
-	// Dir is the working directory; empty means the process's.
+	// Dir is the working directory; empty means that of the process.
 	Dir string
-	// LookupEnv finds a variable of the environment; nil is os.LookupEnv.
+	// LookupEnv looks up an environment variable; nil means os.LookupEnv.
 	LookupEnv func(string) (string, bool)
-	// Store is the path of the store's file, a postgres:// URL, or ":memory:"; empty means what the settings say, and
-	// else the usual place.
+	// Store is a file path, a postgres:// URL, or ":memory:". Empty means the store in the settings, or else the default
+	// file, see [StoreLocation].
 	Store string
-	// Naming is how cards are named; empty means what the settings say, and else qualified.
+	// Naming is the style of card names. Empty means the style in the settings, or else qualified names.
 	Naming deck.NamingStyle
-	// Logger is told of what went wrong and nobody else hears of; nil is silence.
+	// Logger receives errors that no caller is told of; nil discards them.
 	Logger *slog.Logger
-	// Version is ours, as clients and servers are told it.
+	// Version is the version that clients and servers see.
 	Version string
-	// Token is the bearer token of the HTTP door; empty means the one of the settings' token_file, and else none.
+	// Token is the bearer token of the HTTP endpoint. Empty means the token in the token_file of the settings, or none.
 	Token string
-	// Origins are the web origins whose pages may call the HTTP door.
+	// Origins are the web origins whose pages may call the HTTP endpoint.
 	Origins []string
-	// OAuth says whose access tokens the HTTP door takes; without issuers it means what the settings say.
+	// OAuth lists the issuers whose access tokens the HTTP endpoint accepts. Without issuers the settings count.
 	OAuth config.OAuthSettings
-	// Tools bounds calls of tools, Shield says how far servers are trusted; zero values mean what the settings say.
+	// Tools limits tool calls, Shield sets how far servers are trusted. For zero values the settings count.
 	Tools  config.ToolLimits
 	Shield config.ShieldSettings
-	// Discovery says how cards are found; nil means what the settings say.
+	// Discovery sets how callers find cards; for nil the settings count.
 	Discovery *config.ToolDiscovery
-	// Embedder gives tools their places by meaning, Reranker judges how well they answer; nil means those of the
-	// settings, and else none.
+	// Embedder embeds tools for search, Reranker sorts the hits. For nil the models in the settings count, if any.
 	Embedder index.Embedder
 	Reranker index.Reranker
-	// Guards decide on calls, beside those of the settings: all must allow. Where one wants a person asked, see
-	// ApprovalDetails.
+	// Guards decide on calls in addition to the built-in guards: all must allow a call. If one asks for approval, a
+	// person sees the ApprovalDetails.
 	Guards []deck.Guard
-	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
+	// OnDemand starts a server only when a call or a method such as Mount needs it.
 	OnDemand bool
-	// Rules say who may call what; nil means what the settings say, and else that everybody may call what their scopes
-	// let them.
+	// Rules allow or deny calls. For nil the rules in the settings count; without any, scopes alone decide.
 	Rules *drawbridge.Rules
-	// Environ is the environment that servers get theirs from, as "name=value"; nil means the process's.
+	// Environ is the environment, as "name=value", from which servers get theirs; nil means that of the process.
 	Environ []string
 }
 
-// A Gateway is the system, opened. Its methods may be called from several goroutines.
+// A Gateway is an open Drawbridge. Its methods may be called from several goroutines.
 type Gateway struct {
 	log        *slog.Logger
 	owner      drawbridge.Caller
 	shared     *Shared
-	ownsShared bool // no other gateway stands on the ground: it runs and closes with this one
+	ownsShared bool // shared belongs to this gateway alone: it runs and closes with it
 	deck       *deck.Deck
 	fleet      fleet
 	starter    *lazyStarter
@@ -92,30 +93,31 @@ type Gateway struct {
 	fileGuard  guards.OwnFileGuard
 	server     *server.Server
 	pinStage   *vetting.PinStage
-	blocked    blockedCalls
+	blocked    vetting.BlockedCalls
+	enroller   *enroller
 	config     Config
 
-	// rows are the rows that may be mounted, by name, for those who must not wait for mu.
+	// rows are the mountable server rows by name, for readers that must not wait for mu.
 	rows atomic.Pointer[map[drawbridge.ServerID]*mountableRow]
 
-	// stopTrustWatch ends the deck's hearing of quarantines.
+	// stopTrustWatch ends the subscription to quarantine changes.
 	stopTrustWatch func()
 
-	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
+	// mu guards the configuration, which Reload, AddServer and RemoveServer change, and extraServers.
 	mu           sync.Mutex
 	set          config.Configuration
-	policy       *policy.Policy // nil where there are no rules
+	policy       *policy.Policy // nil without rules
 	attached     []config.Server
 	extraServers []*server.Server
 
-	// runMu is closed to Run once Close was called; stop and ran belong to the Run that is going on.
+	// runMu guards closed, which Close sets, and stop and runDone, which belong to the present Run.
 	runMu   sync.Mutex
 	closed  bool
 	stop    context.CancelFunc
 	runDone chan struct{}
 }
 
-// A fleet is what the gateway needs of package bridge, or of its stand-in where that is left out of the build.
+// A fleet connects to servers: upstream.Fleet, or noFleet in a build with the tag nomcp.
 type fleet interface {
 	deck.Upstream
 	runner
@@ -124,28 +126,27 @@ type fleet interface {
 	statusReporter
 }
 
-// A statusReporter says how its servers are.
+// A statusReporter reports the status of its servers.
 type statusReporter interface {
 	Status() []drawbridge.ServerStatus
 	ReadStderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error
-	// SetRemembered says what is remembered of the servers that are configured now: the last listings and statuses, by
-	// row hash.
+	// SetRemembered replaces the stored listings and statuses of the configured servers, by configuration hash.
 	SetRemembered(known map[string]drawbridge.Listing, last map[string]drawbridge.ServerStatus)
 }
 
-// A accessProvider signs in at its servers.
+// An accessProvider signs in to its servers.
 type accessProvider interface {
 	Access(id drawbridge.ServerID, principal string) (drawbridge.SignInManager, error)
 }
 
-// A runner is a fleet's life.
+// A runner runs until its context ends.
 type runner interface {
 	Run(ctx context.Context) error
 	// Running is closed when Run has begun.
 	Running() <-chan struct{}
 }
 
-// A mounter is what happens in it.
+// A mounter mounts, lists, adds and removes servers.
 type mounter interface {
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 	AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error
@@ -154,9 +155,9 @@ type mounter interface {
 	Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 }
 
-// Open makes a gateway: it reads the configuration, opens the store, replays the ledger and enrols what is remembered
-// of each server. Nothing is started yet. The error is a *drawbridge.Fault, with the code InvalidInput for what a
-// person can mend in the configuration or on the command line.
+// Open opens a gateway: it reads the configuration, opens the store, replays the ledger and enrols the stored listing
+// of each server. It starts no server. The error is a *drawbridge.Fault. Its code is InvalidInput for mistakes in the
+// configuration or on the command line.
 func Open(ctx context.Context, c Config) (*Gateway, error) {
 	ground, err := OpenShared(ctx, c)
 	if err != nil {
@@ -174,7 +175,7 @@ func Open(ctx context.Context, c Config) (*Gateway, error) {
 	return g, nil
 }
 
-// withLogger is the configuration with silence for a logger where it has none.
+// withLogger returns the configuration with a logger: if it has none, one that discards everything.
 func (c Config) withLogger() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -182,11 +183,11 @@ func (c Config) withLogger() Config {
 	return c
 }
 
-// readsFiles says whether files are looked for.
+// readsFiles reports whether configuration files are read.
 func (c Config) readsFiles() bool { return len(c.Paths) > 0 || len(c.Servers) == 0 }
 
-// loadConfigFiles reads the configuration and fills in what c leaves open. Approved says which rows of a project a
-// person approved; nil is none.
+// loadConfigFiles reads the configuration and fills in the members that c leaves empty. approved reports whether a
+// person approved a row of a project; nil approves none.
 func loadConfigFiles(c Config, approved func(config.Server) bool) (Config, config.Configuration, error) {
 	c = c.withLogger()
 	var set config.Configuration
@@ -225,25 +226,25 @@ func loadConfigFiles(c Config, approved func(config.Server) bool) (Config, confi
 	return c, set, err
 }
 
-// open makes all that stands on the store.
+// open opens everything that needs the store.
 func (g *Gateway) open(ctx context.Context, c Config) error {
 	db := g.shared.db
 	mounts, err := db.MountsOf(ctx, config.ServerHashes(g.set.Mountable()))
 	if err != nil {
-		return storeFault("read what is remembered of servers", err)
+		return storeFault("read the stored listings", err)
 	}
 	key, err := db.SharedSecret(ctx, "request-state", 32)
 	if err != nil {
-		return storeFault("read the key of what passes through callers", err)
+		return storeFault("read the key that seals request states", err)
 	}
 	g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	g.updateOwnFiles()
 	g.starter = newLazyStarter(g.set.Mountable(), mounts, c, g.set.Settings.FirstListWait)
 	g.starter.hides, g.starter.onCallEnd = g.ruleGuard.Hides, g.onCallEnd
-	view := &cardBackend{g}
+	view, pipeline := &cardBackend{g}, g.newPipeline()
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: cards.Catalogue(view, view), Vetter: quarantineVetter{g.vetter(), g}, SealKeys: [][]byte{key},
+		Cards: cards.Catalogue(view, view), FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter(),
 		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},
@@ -257,13 +258,13 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if err != nil {
 		return storeFault("open the deck", err)
 	}
+	g.enroller = &enroller{deck: g.deck, pipeline: pipeline}
 	g.stopTrustWatch = g.watchQuarantines()
 	members := g.deckMembers()
-	for i, m := range members {
-		members[i].Remembered = mounts[m.ConfigHash].Listing
+	for _, m := range members {
 		g.shared.vetted.restore(m.ConfigHash, mounts[m.ConfigHash].Vetted)
 	}
-	if err := g.deck.Configure(ctx, members); err != nil {
+	if err := g.enroller.configure(ctx, members, mounts); err != nil {
 		return storeFault("record the configuration", err)
 	}
 	if g.fleet, err = g.shared.pool.newFleet(g, c, g.starter.startableRows(), mounts); err != nil {
@@ -274,7 +275,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	return err
 }
 
-// cardBackend is the gateway as the control cards see it.
+// cardBackend gives the control cards access to the gateway.
 type cardBackend struct{ g *Gateway }
 
 var (
@@ -286,7 +287,7 @@ func (c *cardBackend) Cards(caller drawbridge.Caller) []drawbridge.Spec {
 	return c.g.deck.Cards(caller)
 }
 
-// WaitingForSignIn names the servers that wait for somebody to sign in.
+// WaitingForSignIn returns the servers that wait for a sign-in.
 func (c *cardBackend) WaitingForSignIn() (ids []drawbridge.ServerID) {
 	for _, s := range c.g.fleet.Status() {
 		if s.SignIn != "" {
@@ -296,13 +297,13 @@ func (c *cardBackend) WaitingForSignIn() (ids []drawbridge.ServerID) {
 	return ids
 }
 
-// ServerSignIn gives how the owner comes to be let in by a server.
+// ServerSignIn returns the sign-in of the owner at a server.
 func (c *cardBackend) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
 	return c.g.ServerSignIn(id)
 }
 
-// Run mounts servers and keeps them, until ctx ends or the gateway is closed. It returns when every process that it
-// started is gone. A gateway runs once: what is asked of servers before that waits for it.
+// Run mounts servers and keeps them connected, until ctx ends or the gateway is closed. It returns when every process
+// that it started has ended. A gateway runs once. Calls of servers wait until Run has begun.
 func (g *Gateway) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -310,7 +311,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	g.runMu.Lock()
 	if g.closed || g.runDone != nil {
 		g.runMu.Unlock()
-		return errors.New("run the gateway: it is closed, or runs already")
+		return errors.New("run the gateway: it is closed, or was run before")
 	}
 	g.stop, g.runDone = stop, ran
 	g.runMu.Unlock()
@@ -336,7 +337,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return err
 }
 
-// Close ends everything in the reverse order of Open, and waits for a Run that is going on. It may be called more than
+// Close ends everything in the reverse order of Open, and waits until Run has returned. It may be called more than
 // once.
 func (g *Gateway) Close() error {
 	g.runMu.Lock()
@@ -348,12 +349,12 @@ func (g *Gateway) Close() error {
 	stop, ran := g.stop, g.runDone
 	g.runMu.Unlock()
 	g.mu.Lock()
-	doors := g.extraServers
+	servers := g.extraServers
 	g.mu.Unlock()
 	g.stopTrustWatch()
 	var errs []error
-	for _, door := range doors {
-		errs = append(errs, door.Close())
+	for _, s := range servers {
+		errs = append(errs, s.Close())
 	}
 	if stop != nil {
 		stop()
@@ -365,20 +366,20 @@ func (g *Gateway) Close() error {
 	return errors.Join(errs...)
 }
 
-// Deck gives the deck: list, find and call cards with it.
+// Deck returns the deck, which lists, finds and calls cards.
 func (g *Gateway) Deck() *deck.Deck { return g.deck }
 
-// Server gives the surface, to be served over HTTP or standard input and output.
+// Server returns the MCP server, to be served over HTTP or standard input and output.
 func (g *Gateway) Server() *server.Server { return g.server }
 
-// Owner gives the caller that this process acts for: the user of the operating system, with all scopes, who speaks the
-// newest protocol.
+// Owner returns the caller that this process acts for: the user of the operating system, with all scopes and the newest
+// protocol version.
 func (g *Gateway) Owner() drawbridge.Caller { return g.owner }
 
-// NewCaller makes a caller for a part of the program that servers may ask: like Owner, with a session of its own and
-// these capabilities, which are what a client declares at initialize (`{"elicitation":{},"roots":{}}`). Its calls
-// carry a Peer that answers; it is asked in the midst of a call, whichever generation the server speaks. end closes
-// what was opened for it, once its calls are over.
+// NewCaller returns a caller that servers may send requests to: Owner, with a session of its own. The capabilities are
+// those that a client declares at initialize, such as `{"elicitation":{},"roots":{}}`. Its calls need a Peer, which
+// answers requests during a call, whatever protocol version the server has. end closes the sessions that were opened
+// for the caller; call it after its last call.
 func (g *Gateway) NewCaller(capabilities json.RawMessage) (caller drawbridge.Caller, end func()) {
 	caller = g.owner
 	caller.Era, caller.Protocol = drawbridge.Legacy, mcp.Version20251125
@@ -386,7 +387,7 @@ func (g *Gateway) NewCaller(capabilities json.RawMessage) (caller drawbridge.Cal
 	return caller, func() { g.deck.EndSession(caller) }
 }
 
-// Config gives the configuration as it is now.
+// Config returns the present configuration.
 func (g *Gateway) Config() config.Configuration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -395,7 +396,7 @@ func (g *Gateway) Config() config.Configuration {
 	return set
 }
 
-// storeFault is the fault of a step that needs the store; one that says so itself passes.
+// storeFault returns err as a fault of a step that needs the store. A *drawbridge.Fault is returned as it is.
 func storeFault(step string, err error) error {
 	if _, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return err

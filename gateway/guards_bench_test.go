@@ -15,6 +15,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 )
 
 // settled are settings of a benchmark, and whether results are fenced: guards off, those that nobody turned off, all
@@ -82,9 +83,10 @@ func guarded(b *testing.B, settings string, fence bool) {
 	defer func() { stop(); <-ran }()
 	d, err := deck.New(b.Context(), quiet{g}, deck.Options{
 		Audit: g.shared.auditRecorder(), Spotlight: g.spotlightFilter(),
-		Inspect: g.shared.vetted.sanitiser.SanitiseText, Vetter: quarantineVetter{g.vetter(), g},
-		Guards: slices.Concat([]deck.Guard{g.ruleGuard, &g.fileGuard},
-			[]deck.Guard{g.shared.callLimiter.Guard(g.serverRate)}),
+		Inspect: g.shared.vetted.sanitiser.SanitiseText,
+		Guards: guards.All(guards.Dependencies{
+			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, Limiter: g.shared.callLimiter, ServerRate: g.serverRate,
+		}),
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -92,9 +94,10 @@ func guarded(b *testing.B, settings string, fence bool) {
 	members := g.deckMembers()
 	for i := range members {
 		members[i].Spotlight = &fence
-		members[i].Remembered = &drawbridge.Listing{Server: members[i].ID, ConfigHash: members[i].ConfigHash,
+		l := drawbridge.Listing{ListedAt: time.Now(), Server: members[i].ID, ConfigHash: members[i].ConfigHash,
 			Tools: []json.RawMessage{json.RawMessage(
 				`{"name":"echo","description":"Answers with its text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`)}}
+		members[i].Remembered = &deck.RememberedListing{Listing: l, Vetted: deck.ShowAll(l)}
 	}
 	if err := d.Configure(b.Context(), members); err != nil {
 		b.Fatal(err)

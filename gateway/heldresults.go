@@ -10,12 +10,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// heldResults keeps results that are held back in the store, where "drawbridge shield results" finds them.
+// heldResults keeps held results in the store, where "drawbridge shield results" finds them.
 type heldResults struct{ db *store.DB }
 
 var _ deck.ResultHolder = heldResults{}
 
-// Hold keeps a result.
+// Hold stores a result and returns its id.
 func (h heldResults) Hold(ctx context.Context, r deck.HeldResult) (id string, err error) {
 	id = strings.ToLower(rand.Text()[:8])
 	return id, h.db.HoldResult(ctx, store.HeldResult{
@@ -24,8 +24,8 @@ func (h heldResults) Hold(ctx context.Context, r deck.HeldResult) (id string, er
 	})
 }
 
-// holdsFlagged says whether results of a row's server are held back in which rules are met: its own word, else the
-// settings'. What a project brings cannot take that from a person who wants it.
+// holdsFlagged reports whether flagged results of a server are held, by its row or else the settings. The row of a
+// project cannot turn off what the user turned on.
 func (g *Gateway) holdsFlagged(row config.Server) bool {
 	wanted := g.set.Settings.Shield.HoldFlagged
 	always := wanted != nil && *wanted

@@ -11,14 +11,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/llm"
 )
 
-// A ModelStatus says how the models are that run elsewhere.
+// A ModelStatus is the status of the remote models.
 type ModelStatus = llm.ModelStatus
 
-// A ModelCheckup is what came of asking a model something small.
+// A ModelCheckup is the result of a test request to a model.
 type ModelCheckup = llm.CheckResult
 
-// modelOptions are what models are opened with. Vectors are kept where the settings say; a place that searches by
-// itself is searched there.
+// modelOptions returns the options of the models. A vector store of the settings is searched there.
 func modelOptions(c Config, s config.Settings, kept secrets.SecretGetter) llm.ModelOptions {
 	return llm.ModelOptions{
 		Settings: s.Models, Embedder: c.Embedder, Reranker: c.Reranker, SearchInStore: len(s.Vectors.Store) > 0,
@@ -26,7 +25,7 @@ func modelOptions(c Config, s config.Settings, kept secrets.SecretGetter) llm.Mo
 	}
 }
 
-// openModels opens the models of the settings: nil where there are none.
+// openModels opens the models of the settings. It returns nil if there are none.
 func openModels(c Config, s config.Settings, vault *secrets.Vault, db *store.DB) (*llm.ToolModels, error) {
 	o := modelOptions(c, s, vault.UserSecrets())
 	o.Known = vault.Known()
@@ -34,24 +33,24 @@ func openModels(c Config, s config.Settings, vault *secrets.Vault, db *store.DB)
 	return llm.OpenModels(o)
 }
 
-// CheckModels asks the models of the settings something small; with commands also those whose keys come from commands.
-// Of the configuration it takes Environ.
+// CheckModels sends a test request to each model of the settings. With commands it includes those whose keys come from
+// commands. Of c it uses Environ only.
 func CheckModels(ctx context.Context, c Config, s config.Settings, kept secrets.SecretGetter,
 	commands bool) []ModelCheckup {
 	return llm.CheckModels(ctx, modelOptions(c, s, kept), commands)
 }
 
-// ModelStatus says how the models are by which tools are found, beside words.
+// ModelStatus returns the status of the models that tools are found with.
 func (g *Gateway) ModelStatus() ModelStatus { return g.shared.ModelStatus() }
 
-// ModelStatus says it of all gateways that stand on the ground.
+// ModelStatus returns the status of the models that all gateways on s share.
 func (g *Shared) ModelStatus() ModelStatus { return g.models.Status() }
 
-// Library gives what has tools embedded: nil where no model is set.
+// Library returns the index of embedded tools, or nil if no embedding model is set.
 func (g *Gateway) Library() *index.EmbeddingIndex { return g.shared.models.EmbeddingIndex() }
 
-// embedCards has all cards known to the model that embeds them, as they come, so that it need not wait for a question.
-// All are the owner's; what a question of somebody else's is answered from is theirs alone.
+// embedCards embeds all cards as they appear, so that a search does not wait for that. It uses the view of the owner,
+// which has all cards; a search of another caller uses theirs.
 func (g *Gateway) embedCards(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	changed <- struct{}{}

@@ -75,7 +75,7 @@ func (g *Gateway) recheckPins(ctx context.Context) error {
 	}
 	var err error
 	if len(ids) > 0 {
-		err = g.deck.Revet(ctx, ids...)
+		err = g.enroller.reenrol(ctx, ids...)
 	}
 	g.saveVetted(ctx)
 	return err

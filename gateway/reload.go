@@ -14,22 +14,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// Changes say what a reload did, each list in configuration order.
+// Changes lists the servers that a reload changed, each list in configuration order.
 type Changes struct {
 	Added   []drawbridge.ServerID `json:"added"`
 	Removed []drawbridge.ServerID `json:"removed"`
-	// Changed are the servers whose row says something else now: they start anew.
+	// Changed are the servers whose row differs now: they are restarted.
 	Changed []drawbridge.ServerID `json:"changed"`
 }
 
-// IsEmpty says whether nothing changed.
+// IsEmpty reports whether no server changed.
 func (c Changes) IsEmpty() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) == 0 }
 
-// Reload reads the configuration again and takes over what changed of its servers: the others are not touched, calls in
-// flight go on to their end, and callers hear that the lists changed. Of the settings only the rules are taken over,
-// all of them or none; the others count from the next start. What other processes noted of servers counts from now on
-// too. The error is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now, or that
-// is gone with the rules. Then everything stays as it was.
+// Reload reads the configuration again and applies the changes of servers. Other servers are untouched, calls in flight
+// end normally, and callers are notified of changed lists. Of the settings only the rules are applied, all or none; the
+// rest counts from the next start. Trust that other processes recorded is read too. The error is a *drawbridge.Fault:
+// InvalidInput for a file that can no longer be read, or that is gone together with the rules. Then nothing changes.
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -72,10 +71,10 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	return changes, errors.Join(err, g.recheckPins(ctx), g.revetLocked(ctx))
 }
 
-// Relist has the servers that are connected list everything anew, of those named, or of all where none is: a server
-// need not say that it says something else by now, and another process may have heard it first. What a person decided
-// about that counts when it returns. Listed are those that did, Away those that are not connected: they are listed
-// when they start. The error says which did not answer in time or at all, and of them all stays as it was.
+// Relist requests the lists of the named servers again, or of all servers if none is named. A server need not send
+// list_changed, and another process may have received its change first. Decisions of a person about such a change count
+// when Relist returns. listed are the servers that answered, away those that are not connected: they are listed when
+// they start. The error joins those of servers that did not answer, whose cards stay unchanged.
 func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (listed,
 	away []drawbridge.ServerID, err error) {
 	g.shared.pinChecker.InvalidateStates() // what comes is held against what the store says now
@@ -110,7 +109,7 @@ func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (l
 	return listed, away, errors.Join(errs...)
 }
 
-// SetConfigSource has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.
+// SetConfigSource sets the source of the next Reload: Paths, Dir and LookupEnv of c.
 func (g *Gateway) SetConfigSource(c Config) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -170,13 +169,12 @@ func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Ch
 	mounts, err := g.shared.db.MountsOf(ctx, config.ServerHashes(set.Mountable()))
 	if err == nil {
 		members := g.deckMembers()
-		for i, m := range members {
+		for _, m := range members {
 			if slices.Contains(coming, m.ID) {
-				members[i].Remembered = mounts[m.ConfigHash].Listing
 				g.shared.vetted.restore(m.ConfigHash, mounts[m.ConfigHash].Vetted)
 			}
 		}
-		err = g.deck.Configure(ctx, members)
+		err = g.enroller.configure(ctx, members, mounts)
 	}
 	if err != nil {
 		g.set = before

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 // maxProjectTools is how many tools are taken from a server that a project directory brought.
 const maxProjectTools = 100
 
-// Mount mounts a server now, and waits for its listing. Run must be going on. The error is a *drawbridge.Fault.
+// Mount mounts a server now, and waits for its listing. Run must be running. The error is a *drawbridge.Fault.
 func (g *Gateway) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
 	row, ok := g.Config().Lookup(id)
 	if !ok {
@@ -91,23 +92,22 @@ func (g *Gateway) AddServer(ctx context.Context, row config.Server) error {
 	before := g.set.Servers
 	g.set.Servers = append(slices.Clone(before), row)
 	g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
-	err = g.deck.Configure(ctx, g.deckMembers())
+	err = g.enroller.configure(ctx, g.deckMembers(), nil)
 	if err == nil {
 		err = g.fleet.Add(row)
 	}
 	if err != nil {
 		g.set.Servers = before
 		g.ruleGuard.Update(g.policy, before, g.set.Settings.RootURIs())
-		return errors.Join(err, g.deck.Configure(ctx, g.deckMembers()))
+		return errors.Join(err, g.enroller.configure(ctx, g.deckMembers(), nil))
 	}
 	g.attached = append(g.attached, row)
 	g.starter.noteAddedServer(row.ID)
 	return nil
 }
 
-// RemoveServer takes a server out: its cards leave the deck, its calls in flight go on, and then its process ends,
-// which Detach waits for. The error is a *drawbridge.Fault NotFound for
-// a name that is not configured.
+// RemoveServer removes a server: its cards leave the deck, its calls in flight finish, and then its process ends, which
+// RemoveServer waits for. The error is a *drawbridge.Fault NotFound for a name that is not configured.
 func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,7 +116,7 @@ func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) erro
 		return unknownServer(id)
 	}
 	g.set.Servers = slices.DeleteFunc(slices.Clone(g.set.Servers), mounted)
-	if err := g.deck.Configure(ctx, g.deckMembers()); err != nil {
+	if err := g.enroller.configure(ctx, g.deckMembers(), nil); err != nil {
 		return storeFault(fmt.Sprintf("detach %s", id), err)
 	}
 	g.attached = slices.DeleteFunc(g.attached, func(row config.Server) bool { return row.ID == id })
@@ -135,8 +135,8 @@ func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) erro
 	}
 }
 
-// Status says how each configured server is, in configuration order: those that may not be mounted with the reason,
-// those that did not start yet as they are remembered.
+// Status returns the status of each configured server, in configuration order. A server that may not be mounted has the
+// reason; one that has not started yet has its last stored status.
 func (g *Gateway) Status() []drawbridge.ServerStatus {
 	live := map[drawbridge.ServerID]drawbridge.ServerStatus{}
 	for _, s := range g.fleet.Status() {
@@ -189,11 +189,11 @@ func (g *Gateway) deckMembers() []deck.Server {
 		rows[row.ID] = &mountableRow{row, sync.OnceValue(func() string { return trustAccountID(row) })}
 		most := row.MaxTools
 		if most == 0 && row.Origin.Kind == config.OriginProject {
-			most = orElse(g.set.Settings.MaxToolsProject, maxProjectTools)
+			most = cmp.Or(g.set.Settings.MaxToolsProject, maxProjectTools)
 		}
 		out = append(out, deck.Server{
-			ID: row.ID, ConfigHash: row.Hash, Origin: PinKeyOf(row).Origin, MaxTools: orElse(most,
-				g.set.Settings.MaxTools),
+			ID: row.ID, ConfigHash: row.Hash, Origin: PinKeyOf(row).Origin, MaxTools: cmp.Or(most,
+				g.set.Settings.MaxTools, deck.DefaultMaxTools),
 			ExpectedTools: row.ExpectedTools, LockTools: row.LockToolList != nil && *row.LockToolList,
 			FromProject: row.Origin.Kind == config.OriginProject,
 			// A process has one principal, unless its row shares it; a URL is called with the same credentials for all.
@@ -226,13 +226,6 @@ func (g *Gateway) serverRate(id drawbridge.ServerID) guards.ServerRate {
 		return guards.ServerRate{}
 	}
 	return guards.ServerRate{Name: row.Hash, Max: row.MaxCallsPerMinute}
-}
-
-func orElse(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
 }
 
 func unknownServer(id drawbridge.ServerID) error {

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Shared is what several gateways of one process stand on: one store, and the running servers, which those of them
-// share whose rows say the same.
+// A Shared holds what several gateways of one process share: one store, and the running servers. Gateways whose rows
+// are equal use the same server process.
 type Shared struct {
 	db          *store.DB
 	vault       *secrets.Vault
@@ -112,7 +112,7 @@ func loadSettings(c Config) (config.Settings, error) {
 	return s, nil
 }
 
-// A LoadedConfig is a configuration that was read, with what the person approved of it.
+// A LoadedConfig is a configuration that was read, with the approvals of its rows.
 type LoadedConfig struct {
 	shared *Shared
 	config Config
@@ -120,7 +120,7 @@ type LoadedConfig struct {
 	policy *policy.Policy // nil where there are no rules
 }
 
-// LoadConfig reads a configuration; Config.Store is not looked at. The error is as for Open.
+// LoadConfig reads a configuration and ignores Config.Store. The error is as for Open.
 func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error) {
 	approvals, err := g.db.RowApprovals(ctx)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r LoadedConfig) rules() *drawbridge.Rules {
 	return r.set.Settings.Rules
 }
 
-// Open makes a gateway on the ground. It is to be closed before the ground is. The error is as for Open.
+// Open opens a gateway on the Shared of r. Close it before the Shared. The error is as for [Open].
 func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
 	g := &Gateway{
 		log: r.config.Logger, owner: processOwner(), shared: r.shared, set: r.set, policy: r.policy, config: r.config,
@@ -187,8 +187,8 @@ func StoreLocationFor(c Config) (string, error) {
 	return StoreLocation(c.Store, s, c.LookupEnv)
 }
 
-// Run lets servers be mounted, until ctx ends and every process of theirs is gone. It is to be begun once, and to be
-// ended after the gateways were closed.
+// Run lets gateways mount servers, until ctx ends and every server process has ended. Call it once, and end it after
+// the gateways were closed.
 func (g *Shared) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.pool.Run(ctx) })
@@ -204,7 +204,7 @@ func (g *Shared) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Close closes the store, once it has taken in the record of all calls and what was noted of servers.
+// Close writes the waiting audit records and trust events, and closes the store.
 func (g *Shared) Close() error {
 	return errors.Join(g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
 }

@@ -5,12 +5,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// ErrNotSignedIn is wrapped where there is nothing to sign out of.
+// ErrNotSignedIn is returned by a sign-out without a sign-in.
 var ErrNotSignedIn = errNotSignedIn
 
-// ServerSignIn gives how the owner of the gateway comes to be let in by a server that wants to know who asks. What a
-// sign-in comes to is kept in the vault, for every gateway that has it; those of other processes see it within
-// seconds. The error is for an unknown name, and for a server that is not signed in at.
+// ServerSignIn returns the sign-in of the owner at a server that requires one. The credential is kept in the vault for
+// every gateway with that vault; other processes see it within seconds. The error is for an unknown server, and for one
+// that requires no sign-in.
 func (g *Gateway) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
 	if err := g.starter.releaseRow(id); err != nil {
 		return nil, err
@@ -18,12 +18,11 @@ func (g *Gateway) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager
 	return g.fleet.Access(id, g.owner.Principal)
 }
 
-// A SignInManager knows how we stand with servers, and signs out of them. It starts none, and asks none.
+// A SignInManager reports which servers have a sign-in, and signs out. It starts no server and connects to none.
 type SignInManager struct{ fleet accessProvider }
 
-// OpenSignInManager makes a porter for these rows, but for those that mean nothing, with the vault that a gateway of
-// that configuration has. Of two rows of one name the first counts. There is nothing to close. The error is as for
-// Open.
+// OpenSignInManager opens a SignInManager for rows, except those that were refused, with the vault of a gateway with
+// that configuration. Of two rows with one name the first counts. It needs no Close. The error is as for Open.
 func OpenSignInManager(c Config, rows []config.Server) (*SignInManager, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
@@ -39,14 +38,14 @@ func OpenSignInManager(c Config, rows []config.Server) (*SignInManager, error) {
 		if row.Phase == drawbridge.Refused || hasRowNamed(first, row.ID) {
 			continue
 		}
-		row.Phase = drawbridge.Idle // for one that is off there may be a credential all the same
+		row.Phase = drawbridge.Idle // a server that is off may have a credential
 		first = append(first, row)
 	}
 	fleet, err := newAccessProvider(c, s, vault, first)
 	return &SignInManager{fleet}, err
 }
 
-// ServerSignIn is as Gateway.ServerSignIn. What is begun with it ends with the process.
+// ServerSignIn is like Gateway.ServerSignIn. A sign-in that it begins ends with the process.
 func (p *SignInManager) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
 	return p.fleet.Access(id, processOwner().Principal)
 }

@@ -53,7 +53,7 @@ func (p mcpPool) newFleet(g *Gateway, c Config, rows []config.Server, mounts map
 	known, last := rememberedMounts(mounts)
 	return p.Pool.NewFleet(rows, upstream.FleetOptions{
 		KnownListings: known, LastStatuses: last, OnListed: g.enrolListing, OnNotification: g.forwardNotice,
-		AdmitCall: g.blocked.check, Environ: c.Environ,
+		AdmitCall: g.blocked.Check, Environ: c.Environ,
 	})
 }
 

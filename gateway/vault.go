@@ -11,12 +11,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// KeychainVariable is the variable of the environment that turns the operating system's keychain off: "off".
+// KeychainVariable is the environment variable that turns off the keychain of the operating system, with "off".
 const KeychainVariable = "DRAWBRIDGE_KEYCHAIN"
 
-// vaultDir says which directory the vault is: "vault" beside the file of the store, which StoreLocation names from the
-// same arguments. For a store that is no file it is where it would be beside the usual one. The error is
-// StoreLocation's.
+// vaultDir returns the directory of the vault: "vault" beside the file of the store, see StoreLocation. For a store that
+// is not a file, it is the one beside the default file. The error is that of StoreLocation.
 func vaultDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	location, err := StoreLocation(flag, s, lookup)
 	if err == nil && !isFileStore(location) {
@@ -31,13 +30,13 @@ func vaultDir(flag string, s config.Settings, lookup func(string) (string, bool)
 	return filepath.Join(filepath.Dir(location), "vault"), nil
 }
 
-// isFileStore says whether a store is a file.
+// isFileStore reports whether a store is a file.
 func isFileStore(location string) bool {
 	return location != MemoryStore && !strings.Contains(location, "://")
 }
 
-// OpenVault opens the vault that a gateway with that configuration has, without anything else. Nothing is made before
-// something is put. The error is a *drawbridge.Fault, as for Open.
+// OpenVault opens only the vault of a gateway with that configuration. Its directory is created by the first write. The
+// error is a *drawbridge.Fault, as for Open.
 func OpenVault(c Config) (*secrets.Vault, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
@@ -71,7 +70,7 @@ func openVault(c Config, s config.Settings) (*secrets.Vault, error) {
 	default:
 		return nil, &drawbridge.Fault{
 			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read the variable " + KeychainVariable,
-			Err: errors.New(`it says neither "on" nor "off"`),
+			Err: errors.New(`want "on" or "off"`),
 		}
 	}
 	v, err := secrets.OpenVault(dir, o)
@@ -81,5 +80,5 @@ func openVault(c Config, s config.Settings) (*secrets.Vault, error) {
 	return v, nil
 }
 
-// Vault gives what keeps secrets for all gateways on the ground.
+// Vault returns the vault of all gateways on s.
 func (g *Shared) Vault() *secrets.Vault { return g.vault }

@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// PruneVectors drops what the store keeps of models by which tools are found no more, and says how many vectors that
-// were. What is kept elsewhere stays: others may find by it.
+// PruneVectors deletes the vectors of models that are no longer configured, and returns their number. It changes the
+// store only: another vector store may have other users.
 func (g *Gateway) PruneVectors(ctx context.Context) (dropped int64, err error) {
 	g.mu.Lock()
 	elsewhere := len(g.set.Settings.Vectors.Store) > 0
@@ -22,9 +22,8 @@ func (g *Gateway) PruneVectors(ctx context.Context) (dropped int64, err error) {
 	return g.shared.db.DropOtherVectors(ctx, model)
 }
 
-// OpenVectors gives what keeps the vectors of tools where the settings say so: in the store, or elsewhere. Nobody is
-// connected to before it is used; it is to be closed before the store is. Of the configuration it takes Environ. Code
-// InvalidInput means a URL that leads nowhere.
+// OpenVectors opens the vector store of the settings. It connects on first use, and must be closed before db. Of c it
+// uses Environ only. An error with the code InvalidInput means a wrong URL.
 func OpenVectors(c Config, s config.Settings, db *store.DB, kept secrets.SecretGetter) (*store.LazyVectors, error) {
 	environ := c.Environ
 	if environ == nil {

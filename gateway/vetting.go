@@ -18,11 +18,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// vetter is what looks at listings: first at what their rows say, then at what was pinned of them, and then at what
-// servers say.
-func (g *Gateway) vetter() deck.Vetter {
+// newPipeline makes the vetting pipeline of the gateway: attest, pin, sanitise, then trust. A tool is pinned as its
+// server sent it, so the pin stage stands before the sanitiser.
+func (g *Gateway) newPipeline() *vetting.Pipeline {
 	g.pinStage = vetting.NewPinStage(g.shared.pinChecker)
-	return vetting.Chain{vetting.AttestStage{Store: g.shared.db, Log: g.log}, g.pinStage, g.shared.vetted.sanitiser}
+	return &vetting.Pipeline{
+		Stages: vetting.Chain{vetting.AttestStage{Store: g.shared.db, Log: g.log}, g.pinStage,
+			g.shared.vetted.sanitiser},
+		Blocked: &g.blocked, Trust: trustGate{g}, Log: g.log,
+	}
 }
 
 // A questionFilter gives what a server asks in the course of a call as it may be shown.
@@ -92,7 +96,7 @@ func (v *vettedCache) changedRecords(members []deck.ServerSummary) map[string][]
 
 // enrolListing takes a listing that the fleet brought.
 func (g *Gateway) enrolListing(ctx context.Context, l drawbridge.Listing) {
-	err := g.deck.Enrol(ctx, l)
+	err := g.enroller.enrol(ctx, l)
 	switch f, _ := errors.AsType[*drawbridge.Fault](err); {
 	case err == nil:
 	// the server is to end, or its row was changed meanwhile
@@ -112,7 +116,7 @@ func (g *Gateway) revetStale(ctx context.Context) {
 		if !g.shared.vetted.sanitiser.IsStale(m) || ctx.Err() != nil {
 			continue
 		}
-		if err := g.deck.Revet(ctx, m.ID); err != nil && !errors.Is(err, context.Canceled) {
+		if err := g.enroller.reenrol(ctx, m.ID); err != nil && !errors.Is(err, context.Canceled) {
 			g.log.Warn("what a server lists was not looked at by the rules of today", "server", m.ID, "err", err)
 		}
 	}
@@ -130,7 +134,7 @@ func (g *Gateway) revetLocked(ctx context.Context) error {
 	if len(locked) == 0 {
 		return nil
 	}
-	return g.deck.Revet(ctx, locked...)
+	return g.enroller.reenrol(ctx, locked...)
 }
 
 // saveVettedTimeout bounds what is kept of a listing when everything ends.

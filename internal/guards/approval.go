@@ -18,32 +18,35 @@ import (
 )
 
 const (
-	// defaultApprovalTimeout is how long a call waits for a person where nobody says otherwise.
+	// defaultApprovalTimeout is how long a call waits for approval by default.
 	defaultApprovalTimeout = 5 * time.Minute
-	// maxWaitingPerCaller is how many calls of one caller wait at the same time.
+	// maxWaitingPerCaller bounds the calls of one caller that wait at the same time.
 	maxWaitingPerCaller = 16
-	// approvalPollInterval is how often it is looked for an answer, lease for how long a process says that it waits.
+	// approvalPollInterval is how often the store is asked for an answer. approvalLease is how long a request stays in
+	// the store unless its process renews it.
 	approvalPollInterval = 250 * time.Millisecond
 	approvalLease        = 15 * time.Second
-	// dropTimeout bounds what is done when a call is over.
+	// dropTimeout bounds the removal of a request when its call has ended.
 	dropTimeout = 5 * time.Second
 )
 
-// A ApprovalQueue asks people about calls.
+// An ApprovalQueue has calls wait for the approval of a person. The requests are in the store, where any process of the
+// person finds and answers them. No answer, and every error, is a no. The caller learns that a person is asked, but
+// nothing that could answer the request.
 type ApprovalQueue struct {
-	// DB is where they answer.
+	// DB stores the requests and the answers.
 	DB *store.DB
-	// Logger is told of what nobody else hears of.
+	// Logger receives the errors of the store, which callers are not told.
 	Logger *slog.Logger
 	// Timeout is how long a call waits; 0 is defaultApprovalTimeout.
 	Timeout time.Duration
-	// pollInterval is how often it is looked for an answer; 0 is approvalPollInterval.
+	// pollInterval is how often the store is asked; 0 is approvalPollInterval.
 	pollInterval time.Duration
 }
 
 var _ deck.Approver = (*ApprovalQueue)(nil)
 
-// Approve waits for a person, or finds that they granted such a call before.
+// Approve waits for the answer of a person, or uses a grant that they gave for such calls.
 func (d *ApprovalQueue) Approve(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {
 	a, err := newPendingApproval(r)
 	if err != nil {
@@ -59,7 +62,7 @@ func (d *ApprovalQueue) Approve(ctx context.Context, r deck.ApprovalRequest) (de
 	return d.enqueue(ctx, r, a)
 }
 
-// enqueue has the call wait for an answer of its own.
+// enqueue adds a request for the call and waits for its answer.
 func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a store.PendingApproval) (
 	answer deck.ApprovalAnswer, err error) {
 	a.ID = strings.ToLower(rand.Text()[:8])
@@ -85,13 +88,13 @@ func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a s
 
 var (
 	errDenied       = errors.New("a person said no")
-	errCallChanged  = errors.New("what was to be called changed while a person was asked")
-	errApprovalGone = errors.New("nobody answers any more: what waited was cleared away")
+	errCallChanged  = errors.New("the card or its configuration changed while a person was asked")
+	errApprovalGone = errors.New("the approval request expired")
 )
 
 func (d *ApprovalQueue) timeout() time.Duration { return cmp.Or(d.Timeout, defaultApprovalTimeout) }
 
-// awaitAnswer waits for the answer, says now and then that it still does, and gives who answered.
+// awaitAnswer polls for the answer, renews the lease of the request, and returns the name of the person who answered.
 func (d *ApprovalQueue) awaitAnswer(ctx context.Context, r deck.ApprovalRequest, id string) (by string, err error) {
 	end := time.NewTimer(d.timeout())
 	defer end.Stop()
@@ -128,7 +131,7 @@ func (d *ApprovalQueue) awaitAnswer(ctx context.Context, r deck.ApprovalRequest,
 	}
 }
 
-// useApproval uses up a yes. After it the call is sent, or never is.
+// useApproval uses up an approval. The call is sent directly after it, or never.
 func (d *ApprovalQueue) useApproval(ctx context.Context, r deck.ApprovalRequest, id string) error {
 	if !r.StillValid() {
 		return refusalFault(r, errCallChanged, "call again, and they are asked about what it is now")
@@ -143,14 +146,14 @@ func (d *ApprovalQueue) useApproval(ctx context.Context, r deck.ApprovalRequest,
 	return nil
 }
 
-// timeoutFault is the fault of a call that nobody answered in time.
+// timeoutFault is the fault of a call without an answer in time.
 func (d *ApprovalQueue) timeoutFault(r deck.ApprovalRequest) error {
-	return refusalFault(r, fmt.Errorf("it needs a person's approval, and nobody gave one within %s", d.timeout()),
+	return refusalFault(r, fmt.Errorf("it needs a person's approval, and got no answer within %s", d.timeout()),
 		`have the user run "drawbridge ask --watch" in a terminal, then call again`)
 }
 
-// storeFault is the fault of a call that nobody could be asked about. What it was is for the log: it says where the
-// store is.
+// storeFault is the fault of a call whose request the store could not keep. The cause goes to the log only, since it
+// names the place of the store.
 func (d *ApprovalQueue) storeFault(ctx context.Context, r deck.ApprovalRequest, err error) error {
 	if ctx.Err() != nil {
 		return refusalFault(r, fmt.Errorf("while a person was asked: %w", context.Cause(ctx)), "")
@@ -158,19 +161,19 @@ func (d *ApprovalQueue) storeFault(ctx context.Context, r deck.ApprovalRequest, 
 	d.Logger.Error("a person could not be asked, the call is refused", "card", r.Spec.Name, "err", err)
 	return refusalFault(r,
 		errors.New("it needs a person's approval, and the store where they are asked does not answer"),
-		"drawbridge doctor looks at it")
+		"run drawbridge doctor")
 }
 
-// dropRequest forgets an ask when its call is over, however that came.
+// dropRequest deletes the request of a call that has ended.
 func (d *ApprovalQueue) dropRequest(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
 	if err := d.DB.DropPendingApproval(ctx, id); err != nil {
-		d.Logger.Warn("what waited for a person is not cleared away", "err", err)
+		d.Logger.Warn("an approval request could not be deleted", "err", err)
 	}
 }
 
-// refusalFault is the fault of a call that does not pass.
+// refusalFault is the fault of a refused call.
 func refusalFault(r deck.ApprovalRequest, why error, next string) *drawbridge.Fault {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
@@ -185,13 +188,13 @@ func codeOf(err error) drawbridge.FaultCode {
 	return ""
 }
 
-// A progressSender tells a caller that their call goes on, if they asked for that.
+// A progressSender sends progress notifications to a caller that requested them.
 type progressSender struct {
 	r    deck.ApprovalRequest
 	sent int
 }
 
-// send tells a little of progress: less than the server will, since progress may not go back.
+// send reports a little progress: less than the server will, since progress must increase.
 func (t *progressSender) send(ctx context.Context) {
 	token := rawjson.Get(t.r.Call.Params, "_meta", mcp.MetaProgressToken)
 	if token == nil || t.r.Call.Peer == nil {
@@ -199,7 +202,7 @@ func (t *progressSender) send(ctx context.Context) {
 	}
 	t.sent++
 	progress := fmt.Appendf(nil, "0.%06d", t.sent)
-	// Who does not hear it is gone, which ctx says too.
+	// An error means that the caller is gone, which ends ctx too.
 	_ = t.r.Call.Peer.Notify(ctx, mcp.NoteProgress, rawjson.Apply(nil, rawjson.Put(token, "progressToken"),
 		rawjson.Put(progress, "progress"),
 		rawjson.Put(rawjson.Quote("a person is asked for approval: drawbridge ask"), "message")))

@@ -242,7 +242,7 @@ func TestNoes(t *testing.T) {
 		w := newWorld(t)
 		w.desk.Timeout = 20 * time.Millisecond
 		wantFault(t, w.says(t.Context(), request(`{}`)), drawbridge.PolicyBlocked,
-			`tools/call fs__rm: it needs a person's approval, and nobody gave one within 20ms (have the user run "drawbridge ask --watch" in a terminal, then call again)`)
+			`tools/call fs__rm: it needs a person's approval, and got no answer within 20ms (have the user run "drawbridge ask --watch" in a terminal, then call again)`)
 		w.waiting(t, 0)
 	})
 	t.Run("the client cancels", func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestNoes(t *testing.T) {
 		done := w.approve(t.Context(), r)
 		w.answer(t, w.waiting(t, 1)[0].ID, store.AnswerAllowed, nil, 0)
 		wantFault(t, <-done, drawbridge.PolicyBlocked,
-			"tools/call fs__rm: what was to be called changed while a person was asked (call again, and they are asked about what it is now)")
+			"tools/call fs__rm: the card or its configuration changed while a person was asked (call again, and they are asked about what it is now)")
 	})
 	t.Run("more than a person reads", func(t *testing.T) {
 		w := newWorld(t)
@@ -273,7 +273,7 @@ func TestNoes(t *testing.T) {
 			"tools/call fs__rm: its arguments have 262166 bytes, more than a person can be asked to read (let it be done in smaller steps)")
 	})
 	t.Run("the store is taken away before, and while a person is asked", func(t *testing.T) {
-		const no = "tools/call fs__rm: it needs a person's approval, and the store where they are asked does not answer (drawbridge doctor looks at it)"
+		const no = "tools/call fs__rm: it needs a person's approval, and the store where they are asked does not answer (run drawbridge doctor)"
 		w := newWorld(t)
 		done := w.approve(t.Context(), request(`{}`))
 		w.waiting(t, 1)

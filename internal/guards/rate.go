@@ -16,24 +16,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// quotaAccountKind is the kind of the accounts that hold the purses of callers, by principal.
+// quotaAccountKind is the kind of the store accounts with the used quotas of callers, by principal.
 const quotaAccountKind = "calls"
 
-// The names of the quotas in a purse.
+// The names of the quotas in an account.
 const (
 	sessionQuota = "session"
 	callerQuota  = "caller"
 )
 
-// sessionIdleTime is how long a caller makes no call until the next one begins a new session.
+// sessionIdleTime is the time without calls after which a new session begins.
 const sessionIdleTime = 30 * time.Minute
 
-// defaultSameErrors is how often the same call may end in the same error in a minute where nobody says otherwise.
-// Calls that succeed are not counted then: who waits for something asks again and again, and so does who measures.
+// defaultSameErrors is how often the same call may end in the same error in a minute, by default. Calls that succeed
+// are not limited by default, since polling repeats them.
 const defaultSameErrors = 25
 
-// CallerQuotas are the quotas of a caller: so many calls of a session, and so many in each time of that length. Where
-// a number is 0 there is no such quota.
+// CallerQuotas returns the quotas of a caller: calls in a session, and calls in each period of length every. A number of
+// 0 means no such quota.
 func CallerQuotas(session, caller int, every time.Duration) (all []ratelimit.Quota) {
 	if session > 0 {
 		all = append(all, ratelimit.Quota{Name: sessionQuota, Max: session, Idle: sessionIdleTime})
@@ -44,37 +44,37 @@ func CallerQuotas(session, caller int, every time.Duration) (all []ratelimit.Quo
 	return all
 }
 
-// A AccountStore keeps accounts that one process at a time changes.
+// An AccountStore stores accounts, which one process at a time changes.
 type AccountStore interface {
-	// UpdateAccount gives work the body of an account and the time, and keeps what it gives. An error of work changes
-	// nothing, and comes back as it is.
+	// UpdateAccount calls work with the body of an account and the time, and stores the result. An error of work changes
+	// nothing, and is returned as it is.
 	UpdateAccount(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error
 }
 
-// LimiterOptions say what is counted. The zero value counts errors that repeat, by the default.
+// LimiterOptions are the limits. The zero value limits repeated errors only, by the default.
 type LimiterOptions struct {
-	// Quotas are those of each caller; with any of them the Store is needed.
+	// Quotas apply to each caller. With any of them Accounts is needed.
 	Quotas   []ratelimit.Quota
 	Accounts AccountStore
-	// SameErrors and SameCalls are how often the same call may end in the same error, or the same way at all, in a
-	// minute: 0 is the default, below 0 is any number.
+	// SameErrors is how often the same call may end in the same error in a minute, SameCalls in the same result. 0 is the
+	// default, a negative number removes the limit.
 	SameErrors, SameCalls int
-	// Logger is told why calls cannot be counted; nil is silence.
+	// Logger receives the reasons why calls cannot be counted; nil discards them.
 	Logger *slog.Logger
-	// Now is the clock of what is not in the store; nil is time.Now.
+	// Now is the clock for limits that are not in the store; nil means time.Now.
 	Now func() time.Time
 }
 
-// A CallLimiter counts the calls of a process, of all its gateways.
+// A CallLimiter counts the calls of all gateways of a process.
 type CallLimiter struct {
 	o       LimiterOptions
 	pace    ratelimit.WindowLimiter
 	breaker *ratelimit.LoopBreaker
-	// usedStates are the answers of callers to what servers asked, by their states.
+	// usedStates are the request states of calls that were continued: each continues a call once.
 	usedStates ratelimit.SeenSet
 }
 
-// NewCallLimiter makes a meter that has counted nothing.
+// NewCallLimiter makes a limiter that has counted no call.
 func NewCallLimiter(o LimiterOptions) *CallLimiter {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -91,17 +91,17 @@ func NewCallLimiter(o LimiterOptions) *CallLimiter {
 		usedStates: ratelimit.SeenSet{TTL: deck.StateLife}}
 }
 
-// A ServerRate is how many calls a server may have in any 60 seconds, 0 for any number. Name tells servers apart that
-// are called the same in different configurations.
+// A ServerRate limits the calls of a server to Max in any 60 seconds; 0 is no limit. Name identifies the server across
+// configurations.
 type ServerRate struct {
 	Name string
 	Max  int
 }
 
-// Guard makes the guard of a deck. Paces gives the pace of a server; it must not wait. What another guard refuses, or
-// a person, is not counted.
-func (m *CallLimiter) Guard(paces func(drawbridge.ServerID) ServerRate) deck.Guard {
-	return limitGuard{m, paces}
+// Guard makes the guard of a deck. rates returns the rate of a server, and must not block. A call that another guard or
+// a person refuses is not counted.
+func (m *CallLimiter) Guard(rates func(drawbridge.ServerID) ServerRate) deck.Guard {
+	return limitGuard{m, rates}
 }
 
 type limitGuard struct {
@@ -111,12 +111,12 @@ type limitGuard struct {
 
 var _ deck.CountingGuard = limitGuard{}
 
-// Decide counts a tools/call, and allows all else.
+// Decide counts a tools/call, and allows every other method.
 func (g limitGuard) Decide(ctx context.Context, q deck.Question) drawbridge.Verdict {
 	return g.decide(ctx, q, true)
 }
 
-// Preview says what Decide would, and counts nothing.
+// Preview returns the verdict of Decide, and counts nothing.
 func (g limitGuard) Preview(ctx context.Context, q deck.Question) drawbridge.Verdict {
 	return g.decide(ctx, q, false)
 }
@@ -145,12 +145,12 @@ func (g limitGuard) decide(ctx context.Context, q deck.Question, count bool) dra
 	}
 	verdict := g.takeQuota(ctx, q, count)
 	if verdict.Effect != drawbridge.Allow && count && p.Max > 0 {
-		g.pace.GiveBack(p.Name, now) // who has nothing left does not use up what others may call
+		g.pace.GiveBack(p.Name, now) // a caller without quota does not use up the rate of others
 	}
 	return verdict
 }
 
-// loopVerdict refuses one more of the same call.
+// loopVerdict refuses a call that was repeated too often.
 func loopVerdict(loop ratelimit.LoopState, now time.Time) drawbridge.Verdict {
 	end := "in the same way"
 	if loop.Errors {
@@ -163,11 +163,11 @@ func loopVerdict(loop ratelimit.LoopState, now time.Time) drawbridge.Verdict {
 	}
 }
 
-// errDryRun ends a look at a purse.
-var errDryRun = errors.New("nothing is taken")
+// errDryRun ends an update that only reads an account.
+var errDryRun = errors.New("dry run")
 
-// continuesCall says whether a call goes on with an earlier one: its state was given out with that one, which the deck
-// has looked at, and comes back for the first time.
+// continuesCall reports whether a call continues an earlier one: it has a request state, which the deck has verified,
+// that is used for the first time.
 func (g limitGuard) continuesCall(q deck.Question, count bool) bool {
 	state, ok := rawjson.DecodeString(rawjson.Get(q.Params, "requestState"))
 	switch {
@@ -179,8 +179,8 @@ func (g limitGuard) continuesCall(q deck.Question, count bool) bool {
 	return g.usedStates.IsNew(state, g.o.Now())
 }
 
-// takeQuota takes the call out of the caller's quotas, or looks whether it could. One that goes on with an earlier
-// call is not a new one.
+// takeQuota takes a call out of the quotas of the caller, or without count only checks them. A call that continues an
+// earlier one is free.
 func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) drawbridge.Verdict {
 	allow := drawbridge.Verdict{Effect: drawbridge.Allow}
 	if len(g.o.Quotas) == 0 || g.continuesCall(q, count) {
@@ -229,11 +229,11 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 	return blocked
 }
 
-// maxErrorResult is the most bytes of a result that is looked at for an error.
+// maxErrorResult is the size in bytes up to which a result is searched for isError.
 const maxErrorResult = 64 << 10
 
-// CallEnded counts how a call of a server ended, as the server was sent it. What ended for no reason of the call's
-// own, such as a server that is away, counts for nothing.
+// CallEnded counts the end of a call, with the params that the server received. Errors that do not depend on the call,
+// such as a server that is away, are not counted.
 func (m *CallLimiter) CallEnded(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error) {
 	if call.Method != mcp.MethodToolsCall {
 		return
@@ -261,7 +261,7 @@ func (m *CallLimiter) CallEnded(id drawbridge.ServerID, call drawbridge.Call, re
 	}, now)
 }
 
-// nameAndArguments reads both out of the params of a call in one go.
+// nameAndArguments reads both from the params of a call in one pass.
 func nameAndArguments(params json.RawMessage) (name string, arguments json.RawMessage) {
 	for m := range rawjson.Members(params) {
 		switch {
@@ -274,17 +274,17 @@ func nameAndArguments(params json.RawMessage) (name string, arguments json.RawMe
 	return name, arguments
 }
 
-// lazyArguments gives the arguments of a call.
+// lazyArguments returns a function that reads the arguments of a call.
 func lazyArguments(params json.RawMessage) func() []byte {
 	return func() []byte { return rawjson.Get(params, "arguments") }
 }
 
-// retryText says when there is one more call.
+// retryText returns the text for a wait of d until the next call.
 func retryText(d time.Duration) string {
 	return "again in " + formatDuration(max(time.Second, (d+time.Second-1).Truncate(time.Second)))
 }
 
-// formatDuration is a time without the parts of it that are zero.
+// formatDuration formats a duration without its trailing zero parts.
 func formatDuration(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

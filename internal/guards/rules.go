@@ -1,7 +1,12 @@
-// Package guards is the guard that carries out a person's rules on the deck: package policy decides, this one says so
-// to callers and to the log.
+// Package guards holds the guards that decide on calls before they are sent: rules, own files, rate and quota. Beside
+// them stand approval by a person and the replay of recorded calls. Table lists the guards in their order.
 //
-// It promises that a call is decided by the rules of one moment, and that who is denied hears no more than that.
+// A guard fails closed: a call that cannot be judged, followed, counted or approved is refused. A decision uses the
+// rules of one moment, and a caller learns nothing of the rule that denied the call. An approval is for one call as the
+// person saw it, and is used up before the call is sent. Quotas are kept in the store by principal, so a new connection
+// or process does not raise them.
+//
+// The guards see only what a call shows. They do not see paths that a program composes itself, or hard links.
 package guards
 
 import (
@@ -20,7 +25,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 )
 
-// A RuleGuard has the rules that count now. Without any it allows everything.
+// A RuleGuard applies the present rules. Without rules it allows every call.
 type RuleGuard struct {
 	logger *slog.Logger
 	rules  atomic.Pointer[ruleSet]
@@ -28,22 +33,21 @@ type RuleGuard struct {
 
 var _ deck.ExplainingGuard = (*RuleGuard)(nil)
 
-// An ruleSet is rules, and what rows say of servers: how far they are trusted, and where their relative paths may
-// start. It is not changed after it was made.
+// A ruleSet is the rules, with the trust level and the relative directories of each server. It is immutable.
 type ruleSet struct {
 	policy *policy.Policy
 	trust  map[drawbridge.ServerID]string
 	dirs   map[drawbridge.ServerID][]string
 }
 
-// NewRuleGuard makes a warden. It tells the log of calls that it refuses.
+// NewRuleGuard makes a guard without rules. It logs the calls that it refuses.
 func NewRuleGuard(log *slog.Logger) *RuleGuard {
 	w := &RuleGuard{logger: log}
 	w.rules.Store(&ruleSet{})
 	return w
 }
 
-// CompileRules checks rules; nil are none. The error is a *drawbridge.Fault InvalidInput that names the file and the
+// CompileRules compiles rules; nil stays nil. The error is a *drawbridge.Fault InvalidInput that names the file and the
 // line.
 func CompileRules(rules *drawbridge.Rules) (*policy.Policy, error) {
 	if rules == nil {
@@ -63,8 +67,8 @@ func CompileRules(rules *drawbridge.Rules) (*policy.Policy, error) {
 	return p, err
 }
 
-// Update puts rules in the place of those that count, nil for none, with what the rows say, and the directories that
-// all servers are told of.
+// Update replaces the rules, nil for none, and the facts about servers. roots are the directories that every server is
+// told of.
 func (w *RuleGuard) Update(p *policy.Policy, rows []config.Server, roots []string) {
 	o := &ruleSet{
 		policy: p, trust: make(map[drawbridge.ServerID]string, len(rows)),
@@ -76,8 +80,8 @@ func (w *RuleGuard) Update(p *policy.Policy, rows []config.Server, roots []strin
 	w.rules.Store(o)
 }
 
-// ActiveRows gives rows by their names: of several of one name that which may be mounted, or else the first. A row
-// that a project brings must not say how far a person's own server is trusted.
+// ActiveRows returns rows by name: of several with one name the mountable one, or else the first. The row of a project
+// must not set the trust of a server of the user.
 func ActiveRows(rows []config.Server) map[drawbridge.ServerID]config.Server {
 	out := make(map[drawbridge.ServerID]config.Server, len(rows))
 	for _, row := range rows {
@@ -88,9 +92,8 @@ func ActiveRows(rows []config.Server) map[drawbridge.ServerID]config.Server {
 	return out
 }
 
-// RelativeDirs are the directories that relative paths may start at in calls of a row's server: that which its program
-// starts in, those that the arguments of its command name, and those that it is told of. What is no directory among
-// them does no harm.
+// RelativeDirs returns the directories that relative paths in calls of a server may start at: its working directory,
+// those in the arguments of its command, and the roots. Some of them may not be directories.
 func RelativeDirs(row config.Server, roots []string) (all []string) {
 	add := func(dir string) {
 		if policy.IsFileURI(dir) {
@@ -124,15 +127,15 @@ func RelativeDirs(row config.Server, roots []string) (all []string) {
 	return all
 }
 
-// RelativeDirs are those of a server by the rows that count now. They are not to be changed.
+// RelativeDirs returns the directories of a configured server, see RelativeDirs. The slice must not be changed.
 func (w *RuleGuard) RelativeDirs(id drawbridge.ServerID) []string { return w.rules.Load().dirs[id] }
 
-// TrustLevel is the word by which rules know how far a row's server is trusted.
+// TrustLevel returns the trust level of a server, as rules name it.
 func TrustLevel(row config.Server) string { return cmp.Or(row.Trust, untrusted) }
 
 const untrusted = "untrusted"
 
-// trustLevel is how far the server is trusted.
+// trustLevel returns the trust level of a server by name.
 func (o *ruleSet) trustLevel(id drawbridge.ServerID) string {
 	if level := o.trust[id]; level != "" {
 		return level
@@ -140,7 +143,7 @@ func (o *ruleSet) trustLevel(id drawbridge.ServerID) string {
 	return untrusted
 }
 
-// Decide answers a question by the rules.
+// Decide decides a question by the rules.
 func (w *RuleGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	o := w.rules.Load()
 	if o.policy == nil {
@@ -159,7 +162,7 @@ func (w *RuleGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdic
 	return v
 }
 
-// ruleLabel names the rule that decided: by where it is written, or by its number. None decided where it is empty.
+// ruleLabel returns the place of the rule that decided, or its number. It is empty if the default decided.
 func ruleLabel(d *policy.Decision) string {
 	if d.At != "" || d.Rule == 0 {
 		return d.At
@@ -169,7 +172,7 @@ func ruleLabel(d *policy.Decision) string {
 
 func ruleNumberLabel(rule int) string { return "rule " + strconv.Itoa(rule) }
 
-// decisionMessage is what the log is told of a verdict that does not let a call pass by itself.
+// decisionMessage returns the log message of a verdict other than allow.
 func decisionMessage(e drawbridge.Effect) string {
 	if e == drawbridge.Ask {
 		return "a rule wants a person asked about a call"
@@ -177,7 +180,7 @@ func decisionMessage(e drawbridge.Effect) string {
 	return "a rule refused a call"
 }
 
-// Explain answers a question as Decide does, and says what each rule said. Without rules there is nothing to say.
+// Explain decides a question as Decide does, and returns the result of each rule. Without rules there are no steps.
 func (w *RuleGuard) Explain(q deck.Question) (policy.Decision, []policy.TraceStep) {
 	o := w.rules.Load()
 	if o.policy == nil {
@@ -186,7 +189,7 @@ func (w *RuleGuard) Explain(q deck.Question) (policy.Decision, []policy.TraceSte
 	return o.policy.Explain(o.policyQuestion(q))
 }
 
-// policyQuestion is the deck's in the words of the rules.
+// policyQuestion converts a question of the deck to one of package policy.
 func (o *ruleSet) policyQuestion(q deck.Question) policy.Request {
 	return policy.Request{
 		Caller: q.Caller, Kind: q.Kind, Spec: q.Spec, Method: q.Method, Params: q.Params,
@@ -195,13 +198,13 @@ func (o *ruleSet) policyQuestion(q deck.Question) policy.Request {
 	}
 }
 
-// Hides says what no call of the caller will be allowed to.
+// Hides reports whether the rules deny every call of the caller to an item.
 func (w *RuleGuard) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool {
 	o := w.rules.Load()
 	return o.policy != nil && o.policy.IsHidden(&caller, kind, &spec, o.trustLevel(spec.Server))
 }
 
-// HideReason says by which rule something is hidden.
+// HideReason returns the rule that hides an item.
 func (w *RuleGuard) HideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict {
 	o := w.rules.Load()
 	if o.policy == nil {
@@ -211,7 +214,7 @@ func (w *RuleGuard) HideReason(caller drawbridge.Caller, kind string, spec drawb
 	return drawbridge.Verdict{Effect: d.Effect, Rule: ruleLabel(&d), Reason: d.Why}
 }
 
-// CallerClass says what the caller is to the rules.
+// CallerClass returns a key: the rules hide the same items from callers with one key.
 func (w *RuleGuard) CallerClass(caller drawbridge.Caller) string {
 	if p := w.rules.Load().policy; p != nil {
 		return p.CallerClass(caller)
@@ -219,5 +222,5 @@ func (w *RuleGuard) CallerClass(caller drawbridge.Caller) string {
 	return ""
 }
 
-// HidesAnything says whether there are rules.
+// HidesAnything reports whether there are rules.
 func (w *RuleGuard) HidesAnything() bool { return w.rules.Load().policy != nil }

@@ -57,7 +57,7 @@ func guarded(t testing.TB) (*deck.Deck, *guards.RuleGuard) {
 			l.Resources = append(l.Resources, json.RawMessage(`{"uri":"`+string(m.ID)+`://`+name+`"}`))
 		}
 		l.Templates = append(l.Templates, json.RawMessage(`{"uriTemplate":"`+string(m.ID)+`-t://{x}"}`))
-		if err := d.Enrol(t.Context(), l); err != nil {
+		if err := d.Enrol(t.Context(), l, deck.ShowAll(l)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -292,7 +292,7 @@ func TestListsStayAsTheyAre(t *testing.T) {
 	if ruled == plain || version() != ruled {
 		t.Errorf("versions %d, then %d, then %d", plain, ruled, version())
 	}
-	if err := d.Enrol(t.Context(), drawbridge.Listing{Server: "web", ConfigHash: "row"}); err != nil {
+	if err := d.Enrol(t.Context(), drawbridge.Listing{Server: "web", ConfigHash: "row"}, deck.VettedListing{}); err != nil {
 		t.Fatal(err)
 	}
 	if version() == ruled {

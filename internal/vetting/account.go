@@ -1,9 +1,13 @@
-// Package vetting is the book that a process keeps of how its servers behave: it notes what happens, has it in the
-// store, and tells when a server is to leave the deck and when it may come back.
+// Package vetting decides which part of a server's listing may be shown. A [Pipeline] runs the stages: attest, pin,
+// sanitise, and then trust, which hides servers in quarantine.
 //
-// What was noted counts at once, and is in the store soon after. Several processes may keep the same accounts: each
-// has what the others noted when it next writes or reads its own. An account that cannot be read is one of a server
-// that is not trusted.
+// Nothing is shown that no stage let through, and an object that no stage changed is shown byte for byte. Notes record
+// every change for people. An honest listing that was vetted once costs a hash when it comes again, in this process or
+// the next. If a stage cannot decide, for want of the store or the lockfile, nothing of the listing is shown.
+//
+// Trust accounts are shared through the store: an event counts at once in this process, and in others after they next
+// read or write the account. An unreadable account quarantines its server. The package enrols nothing and asks no
+// person: package shield finds changes and injected text, and people decide on them elsewhere.
 package vetting
 
 import (
@@ -29,24 +33,24 @@ const (
 	maxPendingEvents = 4 * trust.MaxEvents
 )
 
-// A AccountStore keeps accounts that one process at a time changes.
+// An AccountStore stores accounts, which one process at a time changes.
 type AccountStore interface {
-	// UpdateAccount gives work the body of an account and the time, and keeps what it gives. An error of work changes
-	// nothing, and comes back as it is.
+	// UpdateAccount calls work with the body of an account and the time, and stores the result. An error of work changes
+	// nothing, and is returned as it is.
 	UpdateAccount(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error
 
-	// Accounts gives the bodies of all accounts of a kind, by name.
+	// Accounts returns the bodies of all accounts of a kind, by name.
 	Accounts(ctx context.Context, kind string) (map[string][]byte, error)
 }
 
-// TrustOptions are what a book can do without.
+// TrustOptions are the options of TrustAccounts.
 type TrustOptions struct {
 	Rules trust.ScoreRules
-	// Logger is told of quarantines, and of what cannot be written; nil is silence.
+	// Logger receives quarantines and failed writes; nil discards them.
 	Logger *slog.Logger
 }
 
-// A TrustAccounts has the accounts of servers. Its methods may be called from several goroutines.
+// TrustAccounts are the trust accounts of servers. Its methods may be called from several goroutines.
 type TrustAccounts struct {
 	store AccountStore
 	rules trust.ScoreRules
@@ -75,7 +79,7 @@ type trustAccount struct {
 	announced bool
 }
 
-// NewTrustAccounts makes a book that has read nothing. It needs the store.
+// NewTrustAccounts makes accounts that read nothing before Load.
 func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -220,7 +224,7 @@ type TrustStatus struct {
 // maxTrustReasons is how many reasons are shown.
 const maxTrustReasons = 20
 
-// Status says how the server of an account stands now.
+// Status returns the present trust of the server of an account.
 func (b *TrustAccounts) Status(name string) TrustStatus {
 	now := time.Now()
 	b.mu.Lock()
@@ -237,7 +241,7 @@ func (b *TrustAccounts) Status(name string) TrustStatus {
 	}
 }
 
-// Quarantined says whether the server of an account is quarantined now.
+// Quarantined reports whether the server of an account is quarantined now.
 func (b *TrustAccounts) Quarantined(name string) bool {
 	now := time.Now()
 	b.mu.Lock()
@@ -250,14 +254,14 @@ func (b *TrustAccounts) Quarantined(name string) bool {
 	return b.rules.IsQuarantined(a.state, now)
 }
 
-// Reset notes that a person forgave a server everything, and has it in the store. The error is the store's.
+// Reset clears the account of a server, and writes that to the store. The error is the store's.
 func (b *TrustAccounts) Reset(ctx context.Context, name, server string) error {
 	b.AddEvents(name, server, trust.Event{Kind: trust.TrustReset})
 	return b.flushAccount(ctx, name)
 }
 
-// OnQuarantineChange has f told the name of each account whose quarantine begins or ends, by Run, one after another,
-// and may take its time. The function that it gives ends that.
+// OnQuarantineChange registers f, which Run calls with the name of each account whose quarantine begins or ends. f may
+// block. stop removes it.
 func (b *TrustAccounts) OnQuarantineChange(f func(name string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

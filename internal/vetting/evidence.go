@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -17,11 +18,29 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// A evidence is one thing in a listing that speaks against its server: what it is about, and what tells it from others.
+// failureWindow is the time in which failed calls count as one failure: a server that crashes fails all its calls.
+const failureWindow = 5 * time.Second
+
+// CallEvidence returns the trust events of one call of a server that ended with err. Only a fault of the connection or
+// the server counts against it.
+func CallEvidence(err error) []trust.Event {
+	if err == nil {
+		return []trust.Event{{Kind: trust.CallSucceeded}}
+	}
+	f := drawbridge.AsFault(err)
+	if f.Kind != drawbridge.BridgeFault || f.Code != drawbridge.Transient && f.Code != drawbridge.ServerError {
+		return nil
+	}
+	at := time.Now().Truncate(failureWindow)
+	return []trust.Event{{Kind: trust.CallFailed, Why: f.Step, Marks: []string{"failed " +
+		at.UTC().Format(time.RFC3339)}}}
+}
+
+// An evidence is one finding against a server: its subject, and a text that distinguishes it from other findings.
 type evidence struct{ about, seen string }
 
-// TrustEvidence is what a look at a listing says against its server: an event for each kind. What was seen before is
-// marked, and counts once: neither a restart nor a second listing of the same makes it worse.
+// TrustEvidence returns the findings of a vetted listing against its server, one event for each kind. The marks of an
+// event identify findings, so that each counts once: neither a restart nor the same listing again lowers the score.
 func TrustEvidence(l drawbridge.Listing, v deck.VettedListing) (events []trust.Event) {
 	found := map[trust.EventKind][]evidence{}
 	d := definitionIndex{l: &l, byName: map[string]map[string]json.RawMessage{}}
@@ -49,13 +68,13 @@ func TrustEvidence(l drawbridge.Listing, v deck.VettedListing) (events []trust.E
 	return events
 }
 
-// definitionIndex are how a server defines what it lists, found by name: a list in which all changed is read once.
+// A definitionIndex finds definitions of a listing by name. It reads each list once, even if all of it changed.
 type definitionIndex struct {
 	l      *drawbridge.Listing
 	byName map[string]map[string]json.RawMessage // by the kind of a note
 }
 
-// canonical is how the server defines what a note is about now, in its canonical form. Of two of one name the first
+// canonical returns the present definition of the item of a note, in canonical form. Of two with one name the first
 // counts.
 func (d definitionIndex) canonical(n deck.VettingNote) string {
 	list, member := d.l.Tools, "name"
@@ -83,14 +102,13 @@ func (d definitionIndex) canonical(n deck.VettingNote) string {
 }
 
 const (
-	// maxNamedFindings is how many things an event names.
+	// maxNamedFindings is how many findings an event names.
 	maxNamedFindings = 3
-	// maxEventMarks is how many marks an event has: all events are written at each that is noted.
+	// maxEventMarks bounds the marks of an event: every new event writes all of them.
 	maxEventMarks = 64
 )
 
-// newTrustEvent is the event of findings of one kind. Servers choose the names in it: it is for terminals that are
-// shown what is quoted.
+// newTrustEvent returns the event for findings of one kind. Servers choose the names in it, so they are quoted.
 func newTrustEvent(kind trust.EventKind, all []evidence) trust.Event {
 	e := trust.Event{Kind: kind}
 	var about []string
@@ -110,8 +128,7 @@ func newTrustEvent(kind trust.EventKind, all []evidence) trust.Event {
 	return e
 }
 
-// mergeMarks gives no more marks than an event has: each is of several findings then, the same ones for the same
-// findings.
+// mergeMarks returns at most maxEventMarks marks, each for several findings. Equal findings yield equal marks.
 func mergeMarks(marks []string) []string {
 	if len(marks) <= maxEventMarks {
 		return marks

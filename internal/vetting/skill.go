@@ -17,12 +17,9 @@ type SkillStage interface {
 	ApplyToSkill(ctx context.Context, server deck.Server, entry json.RawMessage) (json.RawMessage, error)
 }
 
-var (
-	_ deck.SkillVetter = Chain(nil)
-	_ SkillStage       = (*Sanitiser)(nil)
-)
+var _ SkillStage = (*Sanitiser)(nil)
 
-// VetSkill implements [deck.SkillVetter]: each stage that looks at skills sees what the ones before it left.
+// VetSkill applies those stages to a skill that handle skills. The error is theirs, or that none of them does.
 func (c Chain) VetSkill(ctx context.Context, server deck.Server, entry json.RawMessage) (_ json.RawMessage, err error) {
 	looked := false
 	for _, stage := range c {

@@ -33,12 +33,10 @@ func (s *Inspection) addNote(kind, name, did, why string) {
 	s.Notes = append(s.Notes, deck.VettingNote{Kind: kind, Name: name, Action: did, Why: why})
 }
 
-// A Chain is stages in their order, as the deck wants them.
+// A Chain is stages in their order.
 type Chain []Stage
 
-var _ deck.Vetter = Chain(nil)
-
-// Vet implements [deck.Vetter]: each stage looks at what the ones before it left.
+// Vet applies the stages to a listing: each sees the result of those before it. Without stages nothing is shown.
 func (c Chain) Vet(ctx context.Context, server deck.Server, l drawbridge.Listing) (deck.VettedListing, error) {
 	s := &Inspection{Server: server, Listing: l, VettedListing: deck.VettedListing{
 		Tools: unshownItems(l.Tools), Prompts: unshownItems(l.Prompts), Resources: unshownItems(l.Resources),

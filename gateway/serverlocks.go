@@ -1,4 +1,4 @@
-package deck
+package gateway
 
 import (
 	"sync"
@@ -6,13 +6,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// serverLocks serialises work on each server. The zero value is ready.
+// serverLocks holds one lock for each server. The zero value is ready.
 type serverLocks struct {
 	mu       sync.Mutex
 	byServer map[drawbridge.ServerID]*sync.Mutex
 }
 
-// lock waits for the server's lock, which done releases.
+// lock acquires the lock of a server; done releases it.
 func (t *serverLocks) lock(id drawbridge.ServerID) (done func()) {
 	t.mu.Lock()
 	if t.byServer == nil {
