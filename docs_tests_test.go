@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A namedTest is a test that a guide names, in a line that names its directory before it: `test/attack` `TestSmuggling`. Row
-// is a row of its table, as in `TestSmuggling/JS-1`; it may be empty.
+// A namedTest is a test that a guide names, in a line that names its directory before it: `test/attack`
+// `TestSmuggling`. Row is a row of its table, as in `TestSmuggling/JS-1`; it may be empty.
 type namedTest struct{ dir, test, row string }
 
 var testName = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*(/[A-Z]+-\d+)?$`)
@@ -74,7 +74,8 @@ func TestSecurityNamesItsRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var missing []string
-	for _, m := range regexp.MustCompile(`\{(?:name: )?"([A-Z]+-[1-9]\d*) `).FindAllStringSubmatch(testCode(t, "test/attack"),
+	for _, m := range regexp.MustCompile(`\{(?:name: )?"([A-Z]+-[1-9]\d*) `).FindAllStringSubmatch(
+		testCode(t, "test/attack"),
 		-1) {
 		if row := m[1]; !strings.Contains(string(text), row) && !slices.Contains(missing, row) {
 			missing = append(missing, row)

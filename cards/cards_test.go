@@ -150,7 +150,8 @@ func TestArguments(t *testing.T) {
 			On bool `json:"on,omitempty"`
 		} `json:"deep,omitzero"`
 	}
-	card := New(Description[input]{Name: "c"}, func(_ context.Context, _ drawbridge.Call, in input) (Answer[input], error) {
+	card := New(Description[input]{Name: "c"}, func(_ context.Context, _ drawbridge.Call,
+		in input) (Answer[input], error) {
 		return Answer[input]{Text: "ok " + in.Name, Value: in}, nil
 	})
 	for _, tt := range []struct{ args, want string }{

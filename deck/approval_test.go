@@ -72,10 +72,16 @@ func TestAnApprovalKnowsWhatChanged(t *testing.T) {
 	changed.Tools = []json.RawMessage{json.RawMessage(`{"name":"x","description":"something else"}`)}
 	got := map[string]bool{}
 	for name, change := range map[string]func(d *Deck) error{
-		"nothing":             func(*Deck) error { return nil },
-		"the same once more":  func(d *Deck) error { return d.Enrol(t.Context(), listing("a", "x"), ShowAll(listing("a", "x"))) },
-		"another definition":  func(d *Deck) error { return d.Enrol(t.Context(), changed, ShowAll(changed)) },
-		"the tool is gone":    func(d *Deck) error { return d.Enrol(t.Context(), listing("a", "y"), ShowAll(listing("a", "y"))) },
+		"nothing": func(*Deck) error { return nil },
+		"the same once more": func(d *Deck) error {
+			return d.Enrol(t.Context(), listing("a", "x"),
+				ShowAll(listing("a", "x")))
+		},
+		"another definition": func(d *Deck) error { return d.Enrol(t.Context(), changed, ShowAll(changed)) },
+		"the tool is gone": func(d *Deck) error {
+			return d.Enrol(t.Context(), listing("a", "y"),
+				ShowAll(listing("a", "y")))
+		},
 		"the server has left": func(d *Deck) error { return d.Configure(t.Context(), nil) },
 	} {
 		var d *Deck

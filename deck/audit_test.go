@@ -271,8 +271,10 @@ func TestACallKnowsItsParent(t *testing.T) {
 // holding blanks one tool, leaves one out, and holds calls of another.
 func holding(v VettedListing) (VettedListing, error) {
 	return VettedListing{
-		Tools: []VettedItem{{Original: v.Tools[0].Original, Definition: v.Tools[0].Original, HeldReason: "it has changed",
-			NextStep: "accept it"}, {Original: v.Tools[1].Original, OmitReason: "nobody expects it", Code: "unexpected"}},
+		Tools: []VettedItem{{Original: v.Tools[0].Original, Definition: v.Tools[0].Original,
+			HeldReason: "it has changed",
+			NextStep:   "accept it"}, {Original: v.Tools[1].Original, OmitReason: "nobody expects it",
+			Code: "unexpected"}},
 		Notes: []VettingNote{{Kind: "tool", Name: "x", Action: "blanked", Why: "it gives orders"}},
 	}, nil
 }

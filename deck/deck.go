@@ -131,7 +131,7 @@ type Options struct {
 	// FilterSkill returns a skill that a server listed as it may be shown, or nil to hide it. An error hides the whole
 	// list. A nil FilterSkill shows skills as the server sent them.
 	FilterSkill func(ctx context.Context, server Server, skill json.RawMessage) (json.RawMessage, error)
-	// Approver is asked where guards want a person asked; nil is nobody, which means no.
+	// Approver asks a person if a guard wants that; nil denies such calls.
 	Approver Approver
 	// SealKeys are the master keys for values that pass through callers: request states, task ids and cursors. The
 	// first key seals and every key opens, so that keys can be rotated. Processes that serve the same callers share

@@ -25,7 +25,8 @@ func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("the skill filter panicked, skills are not shown", "server", server, "panic", panicMessage(p), "at",
+			d.log.Error("the skill filter panicked, skills are not shown", "server", server, "panic",
+				panicMessage(p), "at",
 				panicLocation())
 			err = fmt.Errorf("vet the skills of %s: panic", server)
 		}

@@ -18,8 +18,8 @@ func (g *Gateway) approvalQueue() *guards.ApprovalQueue {
 	return &guards.ApprovalQueue{DB: g.shared.db, Logger: g.log, Timeout: g.set.Settings.AskTimeout}
 }
 
-// spotlightFilter returns a function that reports whether a caller gets results marked as foreign text, by the settings.
-// The row of a server goes before them.
+// spotlightFilter returns a function that reports whether a caller gets results marked as foreign text, by the
+// settings. The row of a server goes before them.
 func (g *Gateway) spotlightFilter() func(drawbridge.Caller) bool {
 	s := g.set.Settings
 	always := s.SpotlightHTTP != nil && *s.SpotlightHTTP

@@ -39,15 +39,15 @@ import (
 type Config struct {
 	// Paths are configuration files or directories that replace the usual ones.
 	Paths []string
-	// Servers come before the servers in files. If there are any and Paths is empty, no files are read. Each needs an ID,
-	// and a Command or a URL; Hash and Phase are filled in.
+	// Servers come before the servers in files. If there are any and Paths is empty, no files are read. Each needs an
+	// ID, and a Command or a URL; Hash and Phase are filled in.
 	Servers []config.Server
 	// Dir is the working directory; empty means that of the process.
 	Dir string
 	// LookupEnv looks up an environment variable; nil means os.LookupEnv.
 	LookupEnv func(string) (string, bool)
-	// Store is a file path, a postgres:// URL, or ":memory:". Empty means the store in the settings, or else the default
-	// file, see [StoreLocation].
+	// Store is a file path, a postgres:// URL, or ":memory:". Empty means the store in the settings, or else the
+	// default file, see [StoreLocation].
 	Store string
 	// Naming is the style of card names. Empty means the style in the settings, or else qualified names.
 	Naming deck.NamingStyle

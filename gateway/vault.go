@@ -14,8 +14,8 @@ import (
 // KeychainVariable is the environment variable that turns off the keychain of the operating system, with "off".
 const KeychainVariable = "DRAWBRIDGE_KEYCHAIN"
 
-// vaultDir returns the directory of the vault: "vault" beside the file of the store, see StoreLocation. For a store that
-// is not a file, it is the one beside the default file. The error is that of StoreLocation.
+// vaultDir returns the directory of the vault: "vault" beside the file of the store, see StoreLocation. For a store
+// that is not a file, it is the one beside the default file. The error is that of StoreLocation.
 func vaultDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	location, err := StoreLocation(flag, s, lookup)
 	if err == nil && !isFileStore(location) {

@@ -116,7 +116,8 @@ func FuzzContentKey(f *testing.F) {
 		if !ok {
 			return
 		}
-		if again, ok := rawjson.AppendCanonical(nil, canonical, rawjson.DoubleNumbers); !ok || !bytes.Equal(again, canonical) {
+		if again, ok := rawjson.AppendCanonical(nil, canonical, rawjson.DoubleNumbers); !ok ||
+			!bytes.Equal(again, canonical) {
 			t.Fatalf("canonical of %q\n is %q\nand of that %q", schema, canonical, again)
 		}
 		if got := ContentKey("s__t", canonical); got != key {

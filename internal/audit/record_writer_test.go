@@ -35,7 +35,8 @@ func FuzzQuoted(f *testing.F) {
 // FuzzRedact checks that redacted arguments are JSON, and that bytes which are not JSON keep nothing.
 func FuzzRedact(f *testing.F) {
 	for _, s := range []string{`"`, `{"token":"abc","n":1}`, `[{"name":"API_TOKEN","value":{"a":[1,"x"]}}]`, `{"a":1}x`,
-		`{"a":00}`, `["--token","x",]`, `"\ud800"`, "\"\xff\"", `{"password":]}`, ` [ true , null ] `, `{"value":1,"key":"pin"}`} {
+		`{"a":00}`, `["--token","x",]`, `"\ud800"`, "\"\xff\"", `{"password":]}`, ` [ true , null ] `,
+		`{"value":1,"key":"pin"}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -32,8 +32,8 @@ const sessionIdleTime = 30 * time.Minute
 // are not limited by default, since polling repeats them.
 const defaultSameErrors = 25
 
-// CallerQuotas returns the quotas of a caller: calls in a session, and calls in each period of length every. A number of
-// 0 means no such quota.
+// CallerQuotas returns the quotas of a caller: calls in a session, and calls in each period of length every. A number
+// of 0 means no such quota.
 func CallerQuotas(session, caller int, every time.Duration) (all []ratelimit.Quota) {
 	if session > 0 {
 		all = append(all, ratelimit.Quota{Name: sessionQuota, Max: session, Idle: sessionIdleTime})
@@ -46,8 +46,8 @@ func CallerQuotas(session, caller int, every time.Duration) (all []ratelimit.Quo
 
 // An AccountStore stores accounts, which one process at a time changes.
 type AccountStore interface {
-	// UpdateAccount calls work with the body of an account and the time, and stores the result. An error of work changes
-	// nothing, and is returned as it is.
+	// UpdateAccount calls work with the body of an account and the time, and stores the result. An error of work
+	// changes nothing, and is returned as it is.
 	UpdateAccount(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error
 }
 
@@ -56,8 +56,8 @@ type LimiterOptions struct {
 	// Quotas apply to each caller. With any of them Accounts is needed.
 	Quotas   []ratelimit.Quota
 	Accounts AccountStore
-	// SameErrors is how often the same call may end in the same error in a minute, SameCalls in the same result. 0 is the
-	// default, a negative number removes the limit.
+	// SameErrors is how often the same call may end in the same error in a minute, SameCalls in the same result. 0 is
+	// the default, a negative number removes the limit.
 	SameErrors, SameCalls int
 	// Logger receives the reasons why calls cannot be counted; nil discards them.
 	Logger *slog.Logger

@@ -292,7 +292,8 @@ func TestListsStayAsTheyAre(t *testing.T) {
 	if ruled == plain || version() != ruled {
 		t.Errorf("versions %d, then %d, then %d", plain, ruled, version())
 	}
-	if err := d.Enrol(t.Context(), drawbridge.Listing{Server: "web", ConfigHash: "row"}, deck.VettedListing{}); err != nil {
+	if err := d.Enrol(t.Context(), drawbridge.Listing{Server: "web", ConfigHash: "row"},
+		deck.VettedListing{}); err != nil {
 		t.Fatal(err)
 	}
 	if version() == ruled {

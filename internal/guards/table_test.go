@@ -11,7 +11,8 @@ import (
 func TestTheTableMakesEveryGuardOnce(t *testing.T) {
 	d := Dependencies{
 		Rules: NewRuleGuard(slog.New(slog.DiscardHandler)), OwnFiles: &OwnFileGuard{},
-		Limiter: NewCallLimiter(LimiterOptions{}), ServerRate: func(drawbridge.ServerID) ServerRate { return ServerRate{} },
+		Limiter:    NewCallLimiter(LimiterOptions{}),
+		ServerRate: func(drawbridge.ServerID) ServerRate { return ServerRate{} },
 	}
 	seen := map[string]bool{}
 	for _, row := range Table() {

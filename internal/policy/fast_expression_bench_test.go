@@ -17,7 +17,8 @@ func BenchmarkFastExpression(b *testing.B) {
 			p := compiled(b, allow,
 				drawbridge.Rule{Effect: deny, Servers: []string{"db"}, Tools: []string{"drop_*"}},
 				drawbridge.Rule{Effect: deny, Paths: []string{"/etc/**"}},
-				drawbridge.Rule{Effect: deny, When: `has(args.path) && args.path.startsWith("/etc") && caller.principal != "root"`},
+				drawbridge.Rule{Effect: deny,
+					When: `has(args.path) && args.path.startsWith("/etc") && caller.principal != "root"`},
 				drawbridge.Rule{Effect: deny, When: `server == "fs" && tool == "delete_file"`})
 			for i := range p.rules {
 				if e := p.rules[i].when; e != nil && !fast {

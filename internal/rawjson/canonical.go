@@ -13,7 +13,8 @@ import (
 type NumberForm uint8
 
 const (
-	// ExactNumbers keeps numbers as they are written: 1 and 1.0 differ. It is for comparing values that must not change.
+	// ExactNumbers keeps numbers as they are written: 1 and 1.0 differ. It is for comparing values that must not
+	// change.
 	ExactNumbers NumberForm = iota
 	// DoubleNumbers keeps the digits of integers and prints other numbers as JavaScript prints the nearest double; a
 	// number too large for a double becomes null. Content keys are hashes of this form, so it cannot change.

@@ -31,7 +31,8 @@ func TestRulesHaveANameOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source = regexp.MustCompile(`const rulesDigest = "[^"]*"`).ReplaceAll(source, []byte(`const rulesDigest = "`+want+`"`))
+	source = regexp.MustCompile(`const rulesDigest = "[^"]*"`).ReplaceAll(source,
+		[]byte(`const rulesDigest = "`+want+`"`))
 	if err := os.WriteFile("rules_version.go", source, 0o644); err != nil {
 		t.Fatal(err)
 	}

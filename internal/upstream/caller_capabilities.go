@@ -14,8 +14,8 @@ import (
 
 // clientTraits is the parsed form of the client info and capabilities that a caller declared.
 type clientTraits struct {
-	// acceptsRequests reports whether servers may send the client requests: sampling, elicitation, roots, or those of an
-	// extension that Drawbridge does not know, which may have requests of its own.
+	// acceptsRequests reports whether servers may send the client requests: sampling, elicitation, roots, or those of
+	// an extension that Drawbridge does not know, which may have requests of its own.
 	acceptsRequests bool
 	// declaresExtensions reports whether it declared anything else that a server may act on.
 	declaresExtensions bool

@@ -35,8 +35,8 @@ const (
 
 // An AccountStore stores accounts, which one process at a time changes.
 type AccountStore interface {
-	// UpdateAccount calls work with the body of an account and the time, and stores the result. An error of work changes
-	// nothing, and is returned as it is.
+	// UpdateAccount calls work with the body of an account and the time, and stores the result. An error of work
+	// changes nothing, and is returned as it is.
 	UpdateAccount(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error
 
 	// Accounts returns the bodies of all accounts of a kind, by name.

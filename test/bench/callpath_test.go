@@ -22,7 +22,8 @@ import (
 
 const module = "github.com/drawbridge-mcp/drawbridge/"
 
-// The calls of the shorter and of the longer run. The difference belongs to calls alone: what starts and ends is in both.
+// The calls of the shorter and of the longer run. The difference belongs to calls alone: what starts and ends is in
+// both.
 const fewCalls, manyCalls = 20, 120
 
 // objectPass is the function that reads a JSON object once from end to end.

@@ -18,8 +18,9 @@ const (
 )
 
 // banned matches phrases that a reader has to decode. The style guide says what to write in their place.
-var banned = regexp.MustCompile(`(?i)says whether|\bgives\b|\b(?:nobody|somebody|whoever|anew|midst)\b|\b(?:is|are) no [a-z]` +
-	`|\bbut for\b|of which there is none`)
+var banned = regexp.MustCompile(
+	`(?i)says whether|\bgives\b|\b(?:nobody|somebody|whoever|anew|midst)\b|\b(?:is|are) no [a-z]` +
+		`|\bbut for\b|of which there is none`)
 
 // wordLists are packages whose string literals are data of a detector, not texts for people.
 var wordLists = []string{"internal/injection"}

@@ -38,8 +38,8 @@ func (l limit) bar() string {
 
 // These bounds are what was reached on the way to 0, to a third of the count of before, and to 3. They only go down.
 const (
-	maxShownPhrases  = 9999
-	maxInsidePhrases = 9999
+	maxShownPhrases  = 166
+	maxInsidePhrases = 579
 	maxBackgrounds   = 19
 )
 

@@ -133,8 +133,9 @@ var tree = fstest.MapFS{
 		"import \"example.org/m\"\n\nvar _ = m.V + \"there is no way\"\n")},
 	"internal/y/y.go": {Data: []byte("// Package y imports.\npackage y\n\nimport \"example.org/m/internal/x\"\n\n" +
 		"func Two() { context.Background() }\n\nfunc (T) oneTwo() {}\n")},
-	"internal/tools/z/z.go": {Data: []byte("// Z gives nothing.\npackage main\n\nimport \"example.org/m/internal/x\"\n")},
-	"cmd/p/p.go":            {Data: []byte("// P runs.\npackage main\n\nimport \"example.org/m/internal/y\"\n")},
+	"internal/tools/z/z.go": {Data: []byte(
+		"// Z gives nothing.\npackage main\n\nimport \"example.org/m/internal/x\"\n")},
+	"cmd/p/p.go": {Data: []byte("// P runs.\npackage main\n\nimport \"example.org/m/internal/y\"\n")},
 }
 
 func TestMeasureTree(t *testing.T) {
@@ -147,7 +148,8 @@ func TestMeasureTree(t *testing.T) {
 		Program, Importable, Libraries, Once []string
 		Shown, Inside, Backgrounds           []string
 	}
-	got := counts{s.programPackages(), s.importable(), libraries, once, s.phrases.shown, s.phrases.inside, s.backgrounds}
+	got := counts{s.programPackages(), s.importable(), libraries, once, s.phrases.shown,
+		s.phrases.inside, s.backgrounds}
 	want := counts{
 		Program:     []string{".", "cmd/p", "internal/x", "internal/y"},
 		Importable:  []string{"."},
