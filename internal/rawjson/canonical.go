@@ -186,7 +186,7 @@ func arrayIndex(name []byte) (n uint64, ok bool) {
 
 // appendDouble appends a number under the terms of DoubleNumbers.
 func appendDouble(dst, number []byte) []byte {
-	if bytes.IndexAny(number, ".eE") < 0 {
+	if !bytes.ContainsAny(number, ".eE") {
 		if string(number) == "-0" {
 			number = number[1:]
 		}

@@ -25,9 +25,6 @@ type Inspection struct {
 	deck.VettedListing
 }
 
-// isLeftOut says whether an object was left out by an earlier stage, or has not been shown by any.
-func isLeftOut(s deck.VettedItem) bool { return s.Definition == nil }
-
 // addNote adds a note.
 func (s *Inspection) addNote(kind, name, did, why string) {
 	s.Notes = append(s.Notes, deck.VettingNote{Kind: kind, Name: name, Action: did, Why: why})

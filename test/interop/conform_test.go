@@ -127,7 +127,7 @@ func (r report) hold(t *testing.T, leg leg) {
 // suite runs one leg of the suite. Its own records stay under .cache.
 func suite(t *testing.T, side, revision string, env []string, args ...string) report {
 	t.Helper()
-	records, err := filepath.Abs(filepath.Join("..", ".cache", "conform", side+"-"+revision))
+	records, err := filepath.Abs(filepath.Join("..", "..", ".cache", "conform", side+"-"+revision))
 	if err == nil {
 		err = errors.Join(os.RemoveAll(records), os.MkdirAll(records, 0o755))
 	}

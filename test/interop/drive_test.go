@@ -117,7 +117,7 @@ func raise(ctx context.Context, home string) (*gatehouse, error) {
 	g.url, g.phases = url, phases
 	g.readers.Go(func() {
 		eachLine(io.TeeReader(said, os.Stderr), func(line string) {
-			if _, phase, ok := strings.Cut(line, "entered a phase\""); ok {
+			if _, phase, ok := strings.Cut(line, "a server changed its state\""); ok {
 				phases <- phase[strings.LastIndexByte(phase, '=')+1:]
 			}
 		})
