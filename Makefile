@@ -92,7 +92,7 @@ bench: ## the numbers, each beside its control, with bar and verdict
 	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$' ./test/bench
 
 bench-smoke:
-	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$' ./test/bench
+	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$|^TestCallPath$$' ./test/bench
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@set -e; for pkg in $$($(GO) list ./...); do \
