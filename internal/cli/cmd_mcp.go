@@ -58,7 +58,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 				safetext.Fprintf(a.Err, "not shown: %d disabled, %d shadowed (drawbridge mcp list --all)\n",
 					list.Disabled, list.Shadowed)
 			} else if len(rows) == 0 {
-				safetext.Fprintln(a.Err, noServersText)
+				safetext.Fprintln(a.Err, safetext.Shown(noServersText))
 			}
 			if len(rows) == 0 {
 				return nil

@@ -80,7 +80,7 @@ func (a *app) runServe(ctx context.Context, addr, token string, origins []string
 		safetext.Fprintln(a.Err, note)
 	}
 	if len(set.Servers) == 0 {
-		safetext.Fprintln(a.Err, noServersText)
+		safetext.Fprintln(a.Err, safetext.Shown(noServersText))
 	}
 	o := a.hubOptions()
 	o.Config.Token, o.Config.Origins = token, origins
