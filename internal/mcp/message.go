@@ -1,13 +1,12 @@
 package mcp
 
 import (
-	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-)
-
-import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // A Message is one JSON-RPC message, its parts as they stand in the bytes. A part that is absent is nil; a part that is
@@ -15,6 +14,9 @@ import (
 type Message struct {
 	ID, Params, Result, Error json.RawMessage
 	Method                    string
+	// Ambiguous is the name of a member that decides what the message means and that two parsers may read differently:
+	// it is repeated, or another member's name resembles it. It is empty in a sound message.
+	Ambiguous string
 }
 
 // IsRequest, IsNotification and IsResponse say what the message is. At most one is true; none is for a message that is
@@ -27,25 +29,28 @@ func (m Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 // IsResponse reports whether the message has a result or an error.
 func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
+// decisiveMembers are the members of a JSON-RPC message; each may be there once. ParseMessage knows their order.
+var decisiveMembers = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
+
 // ParseMessage reads one message. The error is a *rawjson.SyntaxError for bytes that are not JSON object as Valid has
 // it; an object that is not JSON-RPC message is returned as it is, and a missing "jsonrpc" is not held against anyone.
-// Of a repeated member the last counts. The message's parts are parts of b, without room to append. An "id" of null in
-// a request counts as absent; in a response it stays.
+// Of a repeated member the last counts, and Ambiguous names it. The message's parts are parts of b, without room to
+// append. An "id" of null in a request counts as absent; in a response it stays.
 func ParseMessage(b []byte) (Message, error) {
 	var m Message
+	var parts [len(decisiveMembers)]json.RawMessage
 	end, err := rawjson.ScanObject(b, func(member rawjson.Member) bool {
-		switch {
-		case member.HasName("id"):
-			m.ID = member.Value
-		case member.HasName("method"):
-			m.Method, _ = rawjson.DecodeString(member.Value)
-		case member.HasName("params"):
-			m.Params = member.Value
-		case member.HasName("result"):
-			m.Result = member.Value
-		case member.HasName("error"):
-			m.Error = member.Value
+		i := slices.IndexFunc(decisiveMembers[:], member.HasName)
+		if i < 0 {
+			if i = slices.IndexFunc(decisiveMembers[:], member.ResemblesName); i >= 0 {
+				m.Ambiguous = decisiveMembers[i]
+			}
+			return true
 		}
+		if parts[i] != nil {
+			m.Ambiguous = decisiveMembers[i]
+		}
+		parts[i] = member.Value
 		return true
 	})
 	if err == nil {
@@ -53,6 +58,10 @@ func ParseMessage(b []byte) (Message, error) {
 	}
 	if err != nil {
 		return Message{}, err
+	}
+	m.ID, m.Params, m.Result, m.Error = parts[1], parts[3], parts[4], parts[5]
+	if parts[2] != nil {
+		m.Method, _ = rawjson.DecodeString(parts[2])
 	}
 	if m.Method != "" && string(m.ID) == "null" {
 		m.ID = nil

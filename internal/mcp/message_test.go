@@ -201,3 +201,22 @@ var jsonTexts = []string{
 	`[1 2]`, `{]`, `[}`,
 	"\"\xff\"", "\"caf\xe9 and more text behind it\"", "\xff",
 }
+
+func TestAmbiguousMessages(t *testing.T) {
+	for _, tt := range []struct{ message, want string }{
+		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}`, ""},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping","extra":1,"extra":2}`, ""},
+		{`{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"ping"}`, "jsonrpc"},
+		{`{"jsonrpc":"2.0","id":1,"id":1,"method":"ping"}`, "id"},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping","\u006dethod":"tools/call"}`, "method"},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}`, "method"},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":[]}`, "params"},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"re\u200bsult\":{}}", "result"},
+		{`{"jsonrpc":"2.0","id":1,"result":{},"error":null,"error":{}}`, "error"},
+	} {
+		m, err := mcp.ParseMessage([]byte(tt.message))
+		if err != nil || m.Ambiguous != tt.want {
+			t.Errorf("%s: got %q, %v, want %q", tt.message, m.Ambiguous, err, tt.want)
+		}
+	}
+}

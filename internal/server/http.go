@@ -152,6 +152,11 @@ func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer d.gate.leave()
+	if len(r.TransferEncoding) > 0 {
+		// A Content-Length beside it, which net/http has removed, may have ended the body elsewhere for a proxy. RFC
+		// 9112, section 6.1, wants the connection closed then.
+		w.Header().Set("Connection", "close")
+	}
 	if !d.checkHostAndOrigin(w, r) {
 		return
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -24,6 +25,10 @@ func readIncoming(raw []byte) (incoming, error) {
 	}
 	l := incoming{Message: m}
 	switch {
+	case m.Ambiguous != "":
+		// An intermediary may have read another id, method or params than we would.
+		l.refusal = failureReply(mcp.CodeInvalidRequest, fmt.Sprintf(
+			"Invalid request: member %q is repeated or has a look-alike", m.Ambiguous), nil)
 	case m.IsResponse() || m.IsNotification():
 	case m.ID == nil || !isRequestID(m.ID):
 		l.refusal = failureReply(mcp.CodeInvalidRequest, "Invalid request", nil)

@@ -45,11 +45,14 @@ func (r *ResponseError) FaultCode() drawbridge.FaultCode {
 	return drawbridge.ServerError
 }
 
-// ResultOrError takes what [Conn] Do gives apart: a response with an error object is a *ResponseError.
+// ResultOrError takes what [Conn] Do gives apart: a response with an error object is a *ResponseError, a
+// malformed one a *MalformedResponseError.
 func ResultOrError(response mcp.Message, err error) (json.RawMessage, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case checkResponse(response) != nil:
+		return nil, checkResponse(response)
 	case response.Error != nil:
 		return nil, &ResponseError{response.Error}
 	}

@@ -157,7 +157,7 @@ func (h *HTTPConn) classifyNoStream(resp *http.Response, s *legacySession, again
 // dispatch takes in one message from outside requests.
 func (h *HTTPConn) dispatch(m mcp.Message) {
 	switch {
-	case m.IsResponse():
+	case isResponse(m):
 		if !h.pending.deliverStrayResponse(m) {
 			h.log.Debug("an answer outside its request is dropped")
 		}

@@ -232,6 +232,9 @@ func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.Raw
 		err = cause
 	}
 	result, err := transport.ResultOrError(m, err)
+	if err == nil {
+		err = interop.CheckResultShape(call.Method, result)
+	}
 	if err != nil {
 		return nil, err
 	}

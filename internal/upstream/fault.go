@@ -70,7 +70,7 @@ func (e *managedServer) callFault(step string, err error) *drawbridge.Fault {
 	switch {
 	case f.Code == drawbridge.AuthFailure:
 		f.Next = oauth.SignInRequired(err).AdviceWithURL(e.config.ID)
-	case errors.Is(err, transport.ErrLost), errors.As(err, &limit):
+	case errors.Is(err, transport.ErrLost), errors.As(err, &limit), transport.IsMalformed(err):
 		f.Ambiguous = true
 		f.Next = "it may have taken effect: check before repeating it"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

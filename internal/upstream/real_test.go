@@ -156,7 +156,6 @@ func TestFaultyStdioServers(t *testing.T) {
 					r.t.Error("nothing was counted")
 				}
 			}},
-		{"an id echoed as a string", "string-id", nil, nil},
 		{"silent on server/discover", "silent-discover", nil, nil},
 		{"exits on server/discover", "exit-discover", nil, nil},
 		{"slow to start", "slow-start", []string{"1500"}, nil},
@@ -255,6 +254,15 @@ func TestServersThatDoNotStart(t *testing.T) {
 				t.Errorf("stderr is %q", s.Stderr)
 			}
 		})
+	}
+}
+
+func TestAServerThatEchoesIDsAsStrings(t *testing.T) {
+	r := runReal(t, Options{ProbeTimeout: time.Second, OnDemand: true}, stdioRow(t, "string-id"))
+	_, err := r.Mount(t.Context(), "string-id")
+	const want = "mount string-id: connect: malformed response: the id is not the integer that the request had"
+	if f := drawbridge.AsFault(err); f.Error() != want || f.Code != drawbridge.ServerError {
+		t.Errorf("got %v, %+v", err, f)
 	}
 }
 

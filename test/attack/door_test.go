@@ -183,6 +183,42 @@ func TestRawRequests(t *testing.T) {
 	}
 }
 
+// TestLengthBesideChunks has a request with two framings and another one behind it, which a proxy would take for a part
+// of the body. The second request is not answered.
+func TestLengthBesideChunks(t *testing.T) {
+	up := mcptest.NewServer(t, mcptest.Tool{Name: "safe"})
+	d := serve(t, gateway.Config{Servers: serversOf(up.HTTP("up")), Token: token})
+	head := "POST /mcp HTTP/1.1\r\nHost: " + d.address() +
+		"\r\nContent-Type: application/json\r\nAuthorization: Bearer " +
+		token + "\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: up__safe\r\n"
+	conn, err := net.Dial("tcp", d.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(safe), safe)
+	second := head + length(safe) + "\r\n" + safe
+	if _, err := io.WriteString(conn, head+"Transfer-Encoding: chunked\r\n"+length(chunked+second)+"\r\n"+chunked+
+		second); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(conn)
+	first, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, first.Body)
+	_ = first.Body.Close()
+	if first.StatusCode != http.StatusOK || !first.Close {
+		t.Errorf("status %d, close %t, want 200 and a closed connection", first.StatusCode, first.Close)
+	}
+	if next, err := http.ReadResponse(in, nil); err == nil {
+		_ = next.Body.Close()
+		t.Errorf("the request behind it was answered with status %d", next.StatusCode)
+	}
+}
+
 func length(body string) string { return fmt.Sprintf("Content-Length: %d\r\n", len(body)) }
 
 // sendRaw sends bytes and gives the status of what comes back.
