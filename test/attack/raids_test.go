@@ -67,7 +67,7 @@ func raids() []raid {
 		{name: "HS-9 answers for others", does: mcptest.Smuggle, call: "own"},
 		{name: "HS-10 bytes that are no UTF-8", does: mcptest.BadUTF8, call: garbled + "invalid UTF-8", web: lost},
 		{name: "HS-10 nested too deep", does: mcptest.DeepNesting, call: garbled, web: lost},
-		{name: "HS-10 members twice", does: mcptest.DuplicateKeys, call: "second"},
+		{name: "HS-10 members twice", does: mcptest.DuplicateKeys, call: `member "result" is repeated`},
 		{name: "HS-10 half a character", does: mcptest.LoneSurrogate, call: "half \ufffd"},
 		{name: "HS-10 a batch", does: mcptest.Batch, call: "batched"},
 		{name: "HS-10 more behind the answer", does: mcptest.Trailing, call: "first"},
