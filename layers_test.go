@@ -45,6 +45,7 @@ var layers = map[string]int{
 	"internal/clientconfig": 4,
 	"internal/launch":       4,
 	"internal/secrets":      4,
+	"internal/privatefile":  4,
 	"internal/process":      4,
 	"internal/confine":      4,
 	"internal/safehttp":     4,

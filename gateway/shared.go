@@ -54,6 +54,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
+	protectStateFiles(c, s, c.Logger)
 	vault, err := openVault(c, s)
 	if err != nil {
 		return nil, err

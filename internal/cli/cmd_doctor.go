@@ -98,6 +98,11 @@ func errorFinding(about string, err error) doctor.Finding {
 func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Configuration, probe bool) error {
 	p := doctor.Input{Set: set, Environ: a.Environ, Secrets: a.vaultSecrets(),
 		Tip: func(fault string) string { return FaultTip(errors.New(fault)) }}
+	for _, insecure := range gateway.CheckStateFiles(gateway.Config{Store: a.storeLocation, LookupEnv: a.Env},
+		set.Settings) {
+		c.AddProblem(doctor.Finding{About: "private files", Source: insecure.Path, Text: "it " + insecure.Reason,
+			Fix: insecure.Fix})
+	}
 	report, err := a.adminService().InspectStore(ctx, set)
 	none, isNone := errors.AsType[*admin.NoStoreError](err)
 	unopened := report.Location == "" && err != nil && !isNone

@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gofrs/flock"
+
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/gofrs/flock"
+	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
 )
 
 // maxSocketPath is the longest path that a Unix socket may have everywhere (104 bytes with the zero on macOS).
@@ -54,6 +56,10 @@ func hubFileFor(store string, lookup func(string) (string, bool)) (hubFile, bool
 
 // readAddress returns the address in the file and reports whether there is one.
 func (p hubFile) readAddress() (hubAddress, bool) {
+	if insecure, _ := errors.AsType[*privatefile.InsecureError](privatefile.Check(p.path, false)); insecure != nil &&
+		!insecure.Repairable {
+		return hubAddress{}, false // acquire reports why
+	}
 	data, err := os.ReadFile(p.path)
 	var s hubAddress
 	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Socket != ""
@@ -76,7 +82,10 @@ func (p hubFile) acquire() (*hubLease, error) {
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, err
 	}
-	lock := flock.New(p.path, flock.SetPermissions(0o600))
+	if _, err := privatefile.Protect(p.path, false); err != nil {
+		return nil, err
+	}
+	lock := flock.New(p.path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR|privatefile.NoFollow))
 	ok, err := lock.TryLock()
 	if err != nil {
 		return nil, err
@@ -115,7 +124,7 @@ func (l *hubLease) listen() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(l.file.path, text, 0o600)
+	return l.writeFile(text)
 }
 
 // stopListening closes the socket. Processes that look for a hub now become the next one once the lease is released.
@@ -131,8 +140,18 @@ func (l *hubLease) release() {
 	if l.socketDir != "" {
 		_ = os.Remove(l.socketDir)
 	}
-	_ = os.Truncate(l.file.path, 0)
+	_ = l.writeFile(nil)
 	_ = l.lock.Close()
+}
+
+// writeFile replaces the contents of the locked file. It follows no link that another user may have put there since.
+func (l *hubLease) writeFile(text []byte) error {
+	f, err := os.OpenFile(l.file.path, os.O_WRONLY|os.O_TRUNC|privatefile.NoFollow, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 // dialHub connects to the hub. The error is errNoHub if none answers.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
+
 	"github.com/gofrs/flock"
 )
 
@@ -26,7 +28,7 @@ func (v *Vault) prepareDir() error {
 	if v.unavailable != nil {
 		return v.unavailable
 	}
-	info, err := os.Stat(v.dir)
+	_, err := os.Stat(v.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(v.dir, 0o700); err != nil {
 			return err
@@ -36,10 +38,11 @@ func (v *Vault) prepareDir() error {
 	if err != nil {
 		return err
 	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return os.Chmod(v.dir, 0o700)
+	repaired, err := privatefile.Protect(v.dir, true)
+	if repaired {
+		v.log.Warn("the vault's directory was open to other users; now it is not", "dir", v.dir)
 	}
-	return nil
+	return err
 }
 
 // replaceFile puts data in the place of a file of the vault, as one step, and on the disk. The caller holds the lock

@@ -6,8 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
 
 	"filippo.io/age"
 )
@@ -160,10 +161,9 @@ func readPrivateFile(path string) (string, error) {
 		return "", err
 	case !info.Mode().IsRegular() || info.Size() > maxKey:
 		return "", damaged(path, errors.New("it is no file of ours"))
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		if err := os.Chmod(path, 0o600); err != nil {
-			return "", err
-		}
+	}
+	if _, err := privatefile.Protect(path, false); err != nil {
+		return "", err
 	}
 	text, err := os.ReadFile(path)
 	return string(text), err

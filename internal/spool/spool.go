@@ -23,6 +23,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
+
 	"github.com/gofrs/flock"
 	"github.com/oklog/ulid/v2"
 )
@@ -95,6 +97,9 @@ func Open(dir string, o Options) (*Spool, error) {
 		o.MaxWaiting = defaultMaxWaiting
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if _, err := privatefile.Protect(dir, true); err != nil {
 		return nil, err
 	}
 	s := &Spool{dir: dir, name: ulid.Make().String(), o: o, sums: crc32.MakeTable(crc32.Castagnoli)}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
+
 	"github.com/drawbridge-mcp/drawbridge"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -118,8 +120,11 @@ func createStoreFile(path string) error {
 	case err == nil && info.IsDir():
 		return errors.New("it is a directory")
 	case err == nil:
-		return nil
+		return protectStoreFiles(path)
 	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := protectStoreFiles(path); err != nil { // a link that leads nowhere
 		return err
 	}
 	dir := filepath.Dir(path)
@@ -136,6 +141,17 @@ func createStoreFile(path string) error {
 	}
 	// Another process may have been faster; and where a file system has no links, SQLite makes the file itself.
 	_ = os.Link(f.Name(), path)
+	return nil
+}
+
+// protectStoreFiles refuses links and foreign files in the place of the store and of SQLite's files beside it, and keeps
+// other users out of them.
+func protectStoreFiles(path string) error {
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if _, err := privatefile.Protect(path+suffix, false); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
