@@ -415,6 +415,28 @@ func TestWithoutAHomeTheProjectIsReadAllTheSame(t *testing.T) {
 	wantDiff(t, "servers of the named file", []string{"s explicit idle"}, short(set.Servers))
 }
 
+func TestProjectFilesShareOneBound(t *testing.T) {
+	rows := strings.Repeat(`{"name": "x", "nothing": 1},`, MaxRows-1)
+	w := newWorld(t, map[string]string{
+		projectJSON:                "{\"servers\": [" + rows + "]}",
+		"project/.cursor/mcp.json": `{"mcpServers": {"one": {"command": "x"}, "two": {"command": "x"}}}`,
+		"project/.mcp.json":        `{"mcpServers": {"` + strings.Repeat(`a": {}, "`, maxProjectValues) + `b": {}}}`,
+	})
+	set := w.mustLoad(t)
+	if len(set.Servers) != MaxRows {
+		t.Errorf("%d servers", len(set.Servers))
+	}
+	got := strings.Join(w.warnings(set), "\n")
+	for _, want := range []string{
+		".cursor/mcp.json:1: there are more than 1000 servers; those from here on were left out",
+		".mcp.json: the project's configuration files have more than 60000 values together; the file was left out",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no warning %q in\n%.2000s", want, got)
+		}
+	}
+}
+
 func TestAFileDoesNotBuryTheOthers(t *testing.T) {
 	many := strings.Repeat(`{"name": "x", "nothing": 1},`, MaxRows)
 	w := newWorld(t, map[string]string{
@@ -430,7 +452,7 @@ func TestAFileDoesNotBuryTheOthers(t *testing.T) {
 		t.Fatalf("%d warnings", len(got))
 	}
 	wantDiff(t, "warnings", []string{
-		projectJSON + ":2: the file has 1001 servers; those from here on were left out",
+		projectJSON + ":2: there are more than 1000 servers; those from here on were left out",
 		projectJSON + ": 901 more warnings about this file are not shown",
 		userJSON + `:1: Server "mine": unknown member "comand"; did you mean "command"?`,
 	}, []string{got[0], got[maxWarnings], got[maxWarnings+1]})

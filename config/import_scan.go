@@ -173,7 +173,7 @@ func (s *importScanner) scanFile(p clientconfig.Provider, src sourceFile) {
 	rows, problems := src.dialect.Rows(src.root, src.dir)
 	s.warnProblems(src, problems)
 	if len(rows) > MaxRows {
-		s.warn(src, rows[MaxRows].Line, "the file has %d servers; those from here on were left out", len(rows))
+		s.warn(src, rows[MaxRows].Line, "there are more than %d servers; those from here on were left out", MaxRows)
 		rows = rows[:MaxRows]
 	}
 	for _, row := range rows {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,12 +15,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// MaxFile is the maximum size of a configuration file in bytes, MaxRows the maximum number of servers read from it. A
-// file may come from a stranger's project.
+// MaxFile is the maximum size of a configuration file in bytes. MaxRows is the maximum number of servers read from one
+// file, and from all files of a project together.
 const (
 	MaxFile = 4 << 20
 	MaxRows = 1000
 )
+
+// maxProjectValues is the maximum number of values in all files of a project, as their separators show: 1,000 servers
+// of 30 lines each, in two formats.
+const maxProjectValues = 60_000
 
 // maxForeignFile is the maximum size in bytes of another program's file among the person's own: some keep a history in
 // it.
@@ -80,6 +85,8 @@ type loader struct {
 	// claims has the index in set.Servers of the row that holds each claim.
 	claims map[nameClaim]int
 	set    Configuration
+	// projectValues counts the values in the project's files that were parsed, projectRows their rows.
+	projectValues, projectRows int
 }
 
 // newLoader finds the base directories. Without a home there are no user-level files.
@@ -207,6 +214,9 @@ func (l *loader) conventionalSources(dir string, project OriginKind) []sourceFil
 // collected before any row is read.
 func (l *loader) openSource(src *sourceFile) {
 	data, err := src.readBytes()
+	if err == nil && src.kind == OriginProject {
+		err = l.admitProjectFile(data)
+	}
 	if err == nil {
 		src.root, err = src.dialect.Parse(data)
 	}
@@ -219,6 +229,20 @@ func (l *loader) openSource(src *sourceFile) {
 			l.disabledBy[name] = src.path
 		}
 	}
+}
+
+// admitProjectFile returns an error for a file with which the project's files have more values together than 1,000
+// servers need. A project can come from a stranger, and parsing its files must not hold up every command.
+func (l *loader) admitProjectFile(data []byte) error {
+	n := 0
+	for _, separator := range []string{"\n", ",", "{"} {
+		n += bytes.Count(data, []byte(separator))
+	}
+	if l.projectValues+n > maxProjectValues {
+		return fmt.Errorf("the project's configuration files have more than %d values together", maxProjectValues)
+	}
+	l.projectValues += n
+	return nil
 }
 
 // loadSource reads the rows and settings of a file into the set.
@@ -292,9 +316,14 @@ func (l *loader) warnIgnoredSettings(src sourceFile) {
 func (l *loader) loadRows(src sourceFile) {
 	rows, problems := src.dialect.Rows(src.root, src.dir)
 	l.warnProblems(src, problems)
-	if len(rows) > MaxRows {
-		l.warn(src, rows[MaxRows].Line, "the file has %d servers; those from here on were left out", len(rows))
-		rows = rows[:MaxRows]
+	most := MaxRows
+	if src.kind == OriginProject {
+		most -= l.projectRows
+		l.projectRows += min(len(rows), most)
+	}
+	if len(rows) > most {
+		l.warn(src, rows[most].Line, "there are more than %d servers; those from here on were left out", MaxRows)
+		rows = rows[:most]
 	}
 	for _, row := range rows {
 		s, warnings := l.readServer(src, row)
