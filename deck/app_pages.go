@@ -27,7 +27,7 @@ func (mk itemMaker) unlistedPages(m *serverState) []*item {
 			}
 		}
 	}
-	return mk.makeItems(resources, m.ID, offers, nil)
+	return mk.makeItems(resources, m.ID, offers, nil, false)
 }
 
 // toolsWithPageURIs returns the tools of a server as they are listed, with public URIs for their pages.

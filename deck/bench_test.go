@@ -62,7 +62,7 @@ func BenchmarkView(b *testing.B) {
 	v := d.view.Load()
 	b.ReportAllocs()
 	for b.Loop() {
-		newView(d.guards, nil, v.servers, v, d.nextVersion)
+		newView(d.guards, nil, v.servers, v, v, d.nextVersion)
 	}
 }
 

@@ -54,9 +54,10 @@ type Deck struct {
 	linkOwners    naming.LinkOwners
 
 	// mu serialises changes of the deck. Readers load the view.
-	mu     sync.Mutex
-	ledger ledger.Snapshot // what is live: the log is the journal's, and grows for ever
-	keys   ledger.KeyGenerator
+	mu         sync.Mutex
+	configured bool            // Configure has succeeded
+	ledger     ledger.Snapshot // what is live: the log is the journal's, and grows for ever
+	keys       ledger.KeyGenerator
 }
 
 // New returns a deck with the enrolments of its journal and without servers; [Deck.Configure] sets those. The error is
@@ -119,7 +120,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			return nil, fmt.Errorf("replay the ledger: %w", err)
 		}
 	}
-	d.view.Store(newView(d.guards, d.shipped, nil, nil, d.nextVersion))
+	d.view.Store(newView(d.guards, d.shipped, nil, nil, nil, d.nextVersion))
 	return d, nil
 }
 
@@ -145,10 +146,12 @@ func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 		}
 		members := make([]*serverState, 0, len(servers))
 		for _, s := range servers {
-			m, err := d.configureServer(ctx, v.server(s.ID), s)
+			before := v.server(s.ID)
+			m, err := d.configureServer(ctx, before, s)
 			if err != nil {
 				return nil, err
 			}
+			m.late = before == nil && d.configured || before != nil && before.late
 			members = append(members, m)
 		}
 		for _, m := range v.servers {
@@ -159,6 +162,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 				d.linkOwners.ForgetServer(m.ID)
 			}
 		}
+		d.configured = true
 		return members, nil
 	})
 }
@@ -197,7 +201,7 @@ func (d *Deck) serverFromLedger(s Server) *serverState {
 				"name"), Raw: e.Card.Definition})
 		}
 	}
-	m.tools = d.maker.makeItems(tools, s.ID, offers, nil)
+	m.tools = d.maker.makeItems(tools, s.ID, offers, nil, false)
 	m.pages = d.maker.unlistedPages(m)
 	return m
 }
@@ -243,14 +247,16 @@ func (d *Deck) applyListing(ctx context.Context, before *serverState, l drawbrid
 	v VettedListing) (*serverState, error) {
 	said := l
 	l.Info, l.Capabilities, l.Instructions = v.Info, v.Capabilities, v.Instructions
-	m := &serverState{Server: before.Server, scopes: before.scopes, listing: &l, rawListing: &said, notes: v.Notes}
+	m := &serverState{Server: before.Server, scopes: before.scopes, listing: &l, rawListing: &said, notes: v.Notes,
+		late: before.late}
 	offers, err := d.enrolTools(ctx, m.Server, m.selectOffers(tools, v.Tools, d.toolLimit(m.MaxTools), before.tools))
 	if err != nil {
 		return nil, err
 	}
-	m.tools = d.maker.makeItems(tools, m.ID, offers, before.tools)
+	m.tools = d.maker.makeItems(tools, m.ID, offers, before.tools, before.listing != nil || len(before.tools) > 0)
+	known := before.listing != nil
 	take := func(k itemKind, list []VettedItem, before []*item) []*item {
-		return d.maker.makeItems(k, m.ID, m.selectOffers(k, list, 0, before), before)
+		return d.maker.makeItems(k, m.ID, m.selectOffers(k, list, 0, before), before, known)
 	}
 	m.prompts = take(prompts, v.Prompts, before.prompts)
 	m.resources = take(resources, v.Resources, before.resources)
@@ -276,7 +282,8 @@ func (d *Deck) RetireServer(ctx context.Context, id drawbridge.ServerID) error {
 		if err := d.appendToLedger(ctx, batch); err != nil {
 			return nil, err
 		}
-		return replaceServer(v.servers, &serverState{Server: before.Server, scopes: before.scopes}), nil
+		return replaceServer(v.servers, &serverState{Server: before.Server, scopes: before.scopes, late: before.late}),
+			nil
 	})
 }
 
@@ -309,7 +316,7 @@ func (d *Deck) updateView(f func(v *view) ([]*serverState, error)) error {
 		if err != nil || members == nil {
 			return nil, err
 		}
-		next := newView(d.guards, d.shipped, members, old, d.nextVersion)
+		next := newView(d.guards, d.shipped, members, old, old, d.nextVersion)
 		d.view.Store(next)
 		d.logChanges(old, next)
 		return changeEvents(old, next), nil
@@ -323,7 +330,7 @@ func (d *Deck) updateView(f func(v *view) ([]*serverState, error)) error {
 func (d *Deck) Refresh() {
 	d.mu.Lock()
 	old := d.view.Load()
-	next := newView(d.guards, d.shipped, old.servers, nil, d.nextVersion)
+	next := newView(d.guards, d.shipped, old.servers, old, nil, d.nextVersion)
 	d.view.Store(next)
 	d.mu.Unlock()
 	d.listeners.notify(changeEvents(old, next)...)
@@ -341,7 +348,7 @@ func (d *Deck) logChanges(old, next *view) {
 		for len(fresh) > 0 {
 			first, count := fresh[0], len(fresh)
 			fresh = slices.DeleteFunc(fresh, func(c NameClash) bool { return c.Winner == first.Winner })
-			d.log.Warn("server has names that an earlier server has", "server", m.ID, "winner", first.Winner,
+			d.log.Warn("server has names that another server has", "server", m.ID, "winner", first.Winner,
 				"count", count-len(fresh), "first", first.Name, "listed", first.Listed)
 		}
 	}

@@ -245,9 +245,9 @@ func TestClashesOfTwoServersAreLoggedOnce(t *testing.T) {
 	}))}
 	d := open(t, &fake{}, o, listing("a", "echo", "say"), listing("b", "say", "echo", "echo"), listing("c", "echo"))
 	enrol(t, d, listing("a", "echo", "say", "more"))
-	want := `level=WARN msg="server has names that an earlier server has" server=b winner=a count=2 first=say listed=b__say
+	want := `level=WARN msg="server has names that another server has" server=b winner=a count=2 first=say listed=b__say
 level=WARN msg="some items of the server are not on the deck" server=b count=1 first="the server lists its name twice"
-level=WARN msg="server has names that an earlier server has" server=c winner=a count=1 first=echo listed=c__echo
+level=WARN msg="server has names that another server has" server=c winner=a count=1 first=echo listed=c__echo
 `
 	if diff := cmp.Diff(want, log.String()); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
@@ -277,6 +277,57 @@ func TestBareNamesOfTwoTheLaterIsQualified(t *testing.T) {
 	wantList(t, listed(t, late, ada, tools), "echo", "a__echo")
 	if spec, _ := late.FindCard(ada, "echo"); spec.Server != "b" {
 		t.Errorf("echo is %s's, want b's", spec.Server)
+	}
+}
+
+// TestNamesStayWithTheirHolders has servers and tools that come to a running deck.
+func TestNamesStayWithTheirHolders(t *testing.T) {
+	d := open(t, &fake{}, Options{Naming: BareNames}, listing("b", "get"), listing("a", "echo"))
+	enrol(t, d, listing("b", "get", "echo"))
+	wantList(t, listed(t, d, ada, tools), "get", "b__echo", "echo")
+	rows := []Server{{ID: "new", ConfigHash: "row-new"}, {ID: "b", ConfigHash: "row-b"}, {ID: "a", ConfigHash: "row-a"}}
+	if err := d.Configure(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	enrol(t, d, listing("new", "echo", "get", "own"))
+	wantList(t, listed(t, d, ada, tools), "new__echo", "new__get", "own", "get", "b__echo", "echo")
+	enrol(t, d, listing("b", "get", "echo", "own"))
+	d.Refresh()
+	wantList(t, listed(t, d, ada, tools), "new__echo", "new__get", "own", "get", "b__echo", "b__own", "echo")
+}
+
+// TestProjectsTakeNoNames has a project's server whose tools would have the names of a person's server. It is earlier
+// in the configuration and arrives later.
+func TestProjectsTakeNoNames(t *testing.T) {
+	for _, tt := range []struct {
+		style         NamingStyle
+		project, tool string
+		want          []string
+	}{
+		{MCPNames, "Good", "echo", []string{"Good__echo", "mcp_good_echo"}},
+		{MCPNames, "good_", "echo", []string{"good___echo_a3df5d", "mcp_good_echo"}},
+		{BareNames, "evil", "echo", []string{"evil__echo", "echo"}},
+		{BareNames, "evil", "good__echo", []string{"evil__good__echo", "echo"}},
+		{QualifiedNames, "evil", "echo", []string{"evil__echo", "good__echo"}},
+	} {
+		t.Run(string(tt.style)+" "+tt.project+" "+tt.tool, func(t *testing.T) {
+			servers := []Server{{ID: drawbridge.ServerID(tt.project), ConfigHash: "row-" + tt.project,
+				FromProject: true},
+				{ID: "good", ConfigHash: "row-good"}}
+			d, err := New(t.Context(), &fake{}, Options{Naming: tt.style})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Configure(t.Context(), servers); err != nil {
+				t.Fatal(err)
+			}
+			enrol(t, d, listing("good", "echo"))
+			enrol(t, d, listing(tt.project, tt.tool))
+			wantList(t, listed(t, d, ada, tools), tt.want...)
+			if spec, _ := d.FindCard(ada, drawbridge.CardName(tt.want[1])); spec.Server != "good" {
+				t.Errorf("%s is %s's", tt.want[1], spec.Server)
+			}
+		})
 	}
 }
 

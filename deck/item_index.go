@@ -29,6 +29,8 @@ type item struct {
 	// card is set for tools, and template for templates that can be matched.
 	card     drawbridge.Card
 	template *naming.Template
+	// late is set if the server had a listing without the item before. See nameRank.
+	late bool
 	// pageURIs are the server's URIs of the pages that a tool names.
 	pageURIs []string
 }
@@ -82,11 +84,14 @@ type serverItems struct {
 	// claims take names too, but are not listed.
 	claims []*item
 	hint   *drawbridge.CacheHint
+	// fromProject reports that a project brought the server, late that it was added to a running deck. See nameRank.
+	fromProject, late bool
 }
 
-// newItemIndex builds the index of the stacks in their order. The first of two items with one name keeps it; the other
-// gets the next of its names. Lists of the old index with the same items keep their versions.
-func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, old *itemIndex, next func() uint64) *itemIndex {
+// newItemIndex builds the index of the stacks in their order, with the names of assignNames. Lists of the old index
+// with the same items keep their versions; nil gives all lists new ones.
+func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old *itemIndex,
+	next func() uint64) *itemIndex {
 	n := 0
 	for _, st := range stacks {
 		n += len(st.items)
@@ -100,20 +105,21 @@ func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, old *itemInde
 		partialLists: map[string]List{},
 		next:         next,
 	}
+	named := s.assignNames(k, stacks, holders)
 	raw := make([]json.RawMessage, 0, n)
 	for _, st := range stacks {
 		from := len(raw)
 		for _, it := range st.items {
-			if placed := s.assignName(k, it); placed != nil {
+			if placed := named[it]; placed != nil {
 				s.items = append(s.items, placed)
 				raw = append(raw, placed.spec.Definition)
 				continue
 			}
 			s.omitted[it.spec.Server] = append(s.omitted[it.spec.Server], OmittedItem{Kind: k.word, Name: it.spec.Tool,
-				Reason: "an earlier server has its name"})
+				Reason: "another server has its name"})
 		}
 		for _, it := range st.claims {
-			if it = s.assignName(k, it); it != nil {
+			if it = named[it]; it != nil {
 				s.claimed = append(s.claimed, it)
 			}
 		}
@@ -125,6 +131,74 @@ func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, old *itemInde
 	s.fullList = List{Items: raw, CacheHint: combinedHint(s.groups, !g.hidesAnything())}
 	s.reuseVersions(old)
 	return s
+}
+
+// A nameRank orders items that want the same name: the first has it.
+type nameRank uint8
+
+// The ranks. Early items are those of the first configuration and of a server's first listing: their order does not
+// depend on which server answers first. What comes later takes no name from an item that has it, since a person may
+// have allowed the item by that name. A project's servers take no names from the person's own.
+const (
+	rankShipped nameRank = iota
+	rankOwnEarly
+	rankOwnHolder
+	rankProjectEarly
+	rankProjectHolder
+	rankOwnLate
+	rankProjectLate
+)
+
+// rankOf returns the rank of an item for its best name; holder reports that the item has the name already.
+func (st serverItems) rankOf(it *item, holder bool) nameRank {
+	late := it.late || st.late
+	switch {
+	case it.spec.Server == "" || it.spec.Server == drawbridge.OwnServer:
+		return rankShipped
+	case !late && !st.fromProject:
+		return rankOwnEarly
+	case holder && !st.fromProject:
+		return rankOwnHolder
+	case !late:
+		return rankProjectEarly
+	case holder:
+		return rankProjectHolder
+	case !st.fromProject:
+		return rankOwnLate
+	}
+	return rankProjectLate
+}
+
+// assignNames returns each item under its name; nil for one whose names are all taken. Items of one rank come in the
+// order of the stacks. Holders is the index from which items keep their names; nil for none.
+func (s *itemIndex) assignNames(k itemKind, stacks []serverItems, holders *itemIndex) map[*item]*item {
+	type ranked struct {
+		it   *item
+		rank nameRank
+	}
+	var order []ranked
+	for _, st := range stacks {
+		for _, items := range [][]*item{st.items, st.claims} {
+			for _, it := range items {
+				order = append(order, ranked{it, st.rankOf(it, holders.hasName(it))})
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b ranked) int { return int(a.rank) - int(b.rank) })
+	named := make(map[*item]*item, len(order))
+	for _, o := range order {
+		named[o.it] = s.assignName(k, o.it)
+	}
+	return named
+}
+
+// hasName reports whether the item has its best name in the index.
+func (s *itemIndex) hasName(it *item) bool {
+	if s == nil {
+		return false
+	}
+	holder := s.byName[string(it.names[0])]
+	return holder != nil && holder.spec.Server == it.spec.Server && holder.spec.Tool == it.spec.Tool
 }
 
 // assignName returns the item under a free name; nil if all its names are taken.

@@ -17,7 +17,7 @@ type ServerSummary struct {
 	// Cards and Prompts have the listed names; Resources and Templates are counts.
 	Cards, Prompts       []drawbridge.CardName
 	Resources, Templates int
-	// Clashes are the names and URIs that an earlier server has too. Those of skills are as of the last request for
+	// Clashes are the names and URIs that another server has too. Those of skills are as of the last request for
 	// skills.
 	Clashes []NameClash
 	// Omitted are the server's items that are not on the deck.

@@ -81,7 +81,7 @@ func TestBareNamesLeaveURIsAlone(t *testing.T) {
 	d := open(t, &fake{}, Options{Naming: BareNames}, library("a", []string{"x://1"}, nil),
 		library("b", []string{"x://1", "x://2"}, nil))
 	wantList(t, listed(t, d, ada, resources), "x://1", "x://2")
-	want := []OmittedItem{{Kind: "resource", Name: "x://1", Reason: "an earlier server has its name"}}
+	want := []OmittedItem{{Kind: "resource", Name: "x://1", Reason: "another server has its name"}}
 	if diff := cmp.Diff(want, d.ServerSummaries()[1].Omitted); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}

@@ -96,7 +96,7 @@ func (d *Deck) applyLedgerListing(m *serverState, v VettedListing) *serverState 
 	for i := range offers {
 		offers[i].ownName = own[offers[i].ownName]
 	}
-	m.tools, m.notes = d.maker.makeItems(tools, m.ID, offers, m.tools), v.Notes
+	m.tools, m.notes = d.maker.makeItems(tools, m.ID, offers, m.tools, len(m.tools) > 0), v.Notes
 	m.pages = d.maker.unlistedPages(m)
 	return m
 }
@@ -104,7 +104,7 @@ func (d *Deck) applyLedgerListing(m *serverState, v VettedListing) *serverState 
 // unvettedServer returns a server without items, because vetting failed.
 func (d *Deck) unvettedServer(m *serverState, why error) *serverState {
 	d.log.Error("remembered tools of the server are not shown", "server", m.ID, "err", why)
-	return &serverState{Server: m.Server, scopes: m.scopes,
+	return &serverState{Server: m.Server, scopes: m.scopes, late: m.late,
 		omitted: []OmittedItem{{Kind: "listing", Reason: why.Error(), Code: "unvetted"}}}
 }
 

@@ -43,14 +43,17 @@ type serverState struct {
 	pages   []*item
 	omitted []OmittedItem
 	notes   []VettingNote
+	// late is set if the server was added to a running deck.
+	late bool
 	// skills and directories report whether the server answers the methods for skills and for directories.
 	skills, directories bool
 }
 
 func (v *view) server(id drawbridge.ServerID) *serverState { return v.byID[id] }
 
-// newView builds the indexes of the shipped cards and the members, in configuration order.
-func newView(g *guardChain, shipped []*item, members []*serverState, old *view, next func() uint64) *view {
+// newView builds the indexes of the shipped cards and the members, in configuration order. Items keep the names that
+// they hold in before, and unchanged lists their versions in old; both may be nil.
+func newView(g *guardChain, shipped []*item, members []*serverState, before, old *view, next func() uint64) *view {
 	v := &view{guards: g, servers: members, byID: make(map[drawbridge.ServerID]*serverState, len(members))}
 	for _, m := range members {
 		v.byID[m.ID] = m
@@ -64,15 +67,15 @@ func newView(g *guardChain, shipped []*item, members []*serverState, old *view, 
 		own = append(own, serverItems{scopes: it.spec.Scopes, items: []*item{it}})
 	}
 	v.resources = newItemIndex(g, resources, collectServerItems(members, resources,
-		func(m *serverState) []*item { return m.resources }), old.indexOf(resources), next)
+		func(m *serverState) []*item { return m.resources }), before.indexOf(resources), old.indexOf(resources), next)
 	v.resourceTree, v.renamedByServer = v.newResourceTree(), sync.OnceValue(v.renamedURIs)
 	// The tools come after the resources: which URI a tool's page has depends on who has it already.
 	v.tools = newItemIndex(g, tools, append(own, collectServerItems(members, tools, v.toolsWithPageURIs)...),
-		old.indexOf(tools), next)
+		before.indexOf(tools), old.indexOf(tools), next)
 	v.prompts = newItemIndex(g, prompts, collectServerItems(members, prompts,
-		func(m *serverState) []*item { return m.prompts }), old.indexOf(prompts), next)
+		func(m *serverState) []*item { return m.prompts }), before.indexOf(prompts), old.indexOf(prompts), next)
 	v.templates = newItemIndex(g, templates, collectServerItems(members, templates,
-		func(m *serverState) []*item { return m.templates }), old.indexOf(templates), next)
+		func(m *serverState) []*item { return m.templates }), before.indexOf(templates), old.indexOf(templates), next)
 	return v
 }
 
@@ -133,7 +136,7 @@ func (v *view) clashesOf(id drawbridge.ServerID) (out []NameClash) {
 func collectServerItems(members []*serverState, k itemKind, pick func(*serverState) []*item) []serverItems {
 	out := make([]serverItems, 0, len(members))
 	for _, m := range members {
-		st := serverItems{scopes: m.scopes, items: pick(m)}
+		st := serverItems{scopes: m.scopes, items: pick(m), fromProject: m.FromProject, late: m.late}
 		if k == resources {
 			st.claims = m.pages
 		}
@@ -153,17 +156,21 @@ type itemMaker struct {
 	naming   NamingStyle
 }
 
-// makeItems makes the items of a server's offers. Unchanged items of before are reused.
-func (mk itemMaker) makeItems(k itemKind, server drawbridge.ServerID, offers []offeredItem, before []*item) []*item {
+// makeItems makes the items of a server's offers. Unchanged items of before are reused. Listed reports that the server
+// had a listing before, so that new items are late.
+func (mk itemMaker) makeItems(k itemKind, server drawbridge.ServerID, offers []offeredItem, before []*item,
+	listed bool) []*item {
 	old := make(map[string]*item, len(before))
 	for _, it := range before {
 		old[it.spec.Tool] = it
 	}
 	out := make([]*item, 0, len(offers))
 	for _, o := range offers {
-		it := old[o.ownName]
+		known := old[o.ownName]
+		it := known
 		if it == nil || !it.offer.equal(o) {
 			it = mk.makeItem(k, server, o)
+			it.late = listed && (known == nil || known.late)
 		}
 		out = append(out, it)
 	}

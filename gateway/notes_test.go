@@ -16,7 +16,7 @@ func TestNotes(t *testing.T) {
 		{Kind: "tool", Name: "drawbridge_search", Tool: "drawbridge_search", Listed: "b__drawbridge_search"},
 		{Kind: "resource", Name: "ui://app", Winner: "a", Tool: "ui://app"},
 	}, Omitted: []deck.OmittedItem{
-		{Kind: "resource", Name: "ui://app", Reason: "an earlier server has its name"},
+		{Kind: "resource", Name: "ui://app", Reason: "another server has its name"},
 		{Kind: "tool", Name: "odd\x1b[31m\nname" + strings.Repeat("x", 200), Reason: "the server lists its name twice"},
 		{Kind: "prompt", Reason: "it has no name"},
 	}}
@@ -31,7 +31,7 @@ func TestNotes(t *testing.T) {
 		uri := fmt.Sprintf("skill://%d", i)
 		m.Clashes = append(m.Clashes, deck.NameClash{Kind: "resource", Name: uri, Winner: "d", Tool: uri})
 		m.Omitted = append(m.Omitted, deck.OmittedItem{Kind: "resource", Name: uri,
-			Reason: "an earlier server has its name"})
+			Reason: "another server has its name"})
 	}
 	want := []string{
 		"tool echo: the name is taken by server a; listed as b__echo",

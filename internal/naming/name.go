@@ -33,7 +33,7 @@ const (
 	Qualified Style = "qualified"
 	// MCP is "mcp_<server>_<tool>", in lower case.
 	MCP Style = "mcp"
-	// Bare keeps a legal name; if two servers share one, the later in configuration order is qualified.
+	// Bare keeps a legal name that does not look qualified. If two servers share one, only one of them has it.
 	Bare Style = "bare"
 )
 
@@ -44,7 +44,7 @@ func ToolNames(style Style, server drawbridge.ServerID, tool string) []drawbridg
 	switch {
 	case style == MCP:
 		return []drawbridge.CardName{MCPName(server, tool), qualified}
-	case style == Bare && isLegalBareName(tool):
+	case style == Bare && isLegalBareName(tool) && !strings.Contains(tool, drawbridge.NameSeparator):
 		return []drawbridge.CardName{drawbridge.CardName(tool), qualified}
 	}
 	return []drawbridge.CardName{qualified}
