@@ -59,7 +59,7 @@ func (r *rowReader) read(in clientconfig.ServerRow) {
 	}
 	for i, m := range in.Value.Members {
 		if last[m.Name] != i {
-			r.warn(m.Line, "%q is written twice; the last one counts", m.Name)
+			r.warn(m.Line, "%q is written twice; the last one is used", m.Name)
 			continue
 		}
 		r.readMember(m, in.NameKey)
@@ -129,7 +129,7 @@ func (r *rowReader) decidePhase() {
 		return
 	}
 	if s.Origin.Kind == OriginProject {
-		s.Phase, s.Reason = drawbridge.NeedsApproval, "it comes from a project directory, and nobody has approved it"
+		s.Phase, s.Reason = drawbridge.NeedsApproval, "it comes from a project directory, and is not approved"
 		if r.approved == nil || !r.approved(*s) {
 			return
 		}
