@@ -290,9 +290,9 @@ func TestFaults(t *testing.T) {
 		want  string // the root as $ROOT
 	}{
 		"a path that is not there": {nil, []string{"./typo.json"},
-			"read ./typo.json: there is no such file or directory (name a file, or a directory to search)"},
+			"read ./typo.json: no such file or directory (name a file, or a directory to search)"},
 		"one of several": {map[string]string{"project/a.json": `{"servers":{}}`}, []string{"a.json,b.json"},
-			"read b.json: there is no such file or directory (name a file, or a directory to search)"},
+			"read b.json: no such file or directory (name a file, or a directory to search)"},
 		"an empty path":     {nil, []string{""}, "read the configuration: the path is empty"},
 		"nothing but comma": {nil, []string{","}, "read the configuration: the path is empty"},
 		"broken JSON": {map[string]string{"project/a.json": "{\n  \"servers\": {\"a\": }\n}"}, []string{"a.json"},
@@ -430,7 +430,7 @@ func TestAFileDoesNotBuryTheOthers(t *testing.T) {
 		t.Fatalf("%d warnings", len(got))
 	}
 	wantDiff(t, "warnings", []string{
-		projectJSON + ":2: the file has 1001 servers; those from here on were left out",
+		projectJSON + ":2: the file has 1001 servers; those from this line on were left out",
 		projectJSON + ": 901 more warnings about this file are not shown",
 		userJSON + `:1: Server "mine": unknown member "comand"; did you mean "command"?`,
 	}, []string{got[0], got[maxWarnings], got[maxWarnings+1]})

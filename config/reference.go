@@ -35,7 +35,7 @@ func (p ValuePart) String() string {
 	return fmt.Sprintf("${%s:%s}", p.Kind, p.Text)
 }
 
-// A SecretRef is a secret that is joined from its parts, in order, when it is first needed. The zero value is no secret.
+// A SecretRef is a secret that is joined from its parts, in order, when it is first needed. The zero value means no secret.
 type SecretRef struct {
 	Parts []ValuePart
 	// Missing names the unset variables in it.

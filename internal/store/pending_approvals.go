@@ -47,7 +47,7 @@ type Grant struct {
 // An ApprovalAnswer is a person's answer to a pending approval.
 type ApprovalAnswer string
 
-// The answers. AnswerWaiting means that there is no answer yet.
+// The answers. AnswerWaiting means that the call still waits.
 const (
 	AnswerWaiting ApprovalAnswer = ""
 	AnswerAllowed ApprovalAnswer = "allow"
@@ -150,7 +150,7 @@ func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 	return all, nil
 }
 
-// AnswerPendingApproval stores a person's answer and who gave it. A second answer is refused. The grant, which may be
+// AnswerPendingApproval stores a person's answer and name. A second answer is refused. The grant, which may be
 // nil, is stored in the same transaction, for the time of lasts; 0 means for ever. Its ID, Principal, By and Created
 // are taken from the request. Code NotFound means that no call waits under that id.
 func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer ApprovalAnswer, by string, grant *Grant,
