@@ -65,7 +65,7 @@ type authMember struct {
 type authValueKind uint8
 
 const (
-	authKeyword authValueKind = iota // a word that means something here
+	authKeyword authValueKind = iota // one of a fixed set of words
 	authText                         // an opaque text
 	authSecret                       // a text that may hold references, and be a secret
 	authURL                          // an http or https URL
@@ -74,49 +74,49 @@ const (
 // authMemberTable lists all members of auth and oauth. Files may write the names as here, or in camelCase.
 var authMemberTable = []authMember{
 	{"type", `"oauth", "client_credentials", "enterprise", "workload", "apikey" or "none"`,
-		`how; "none", and false in the place of the object, means never to sign in`,
+		`how to sign in; "none", or false in place of the object, never signs in`,
 		authKeyword, func(a *Auth) *string { return &a.Type }},
-	{"credential_id", "string", "names a stored credential",
+	{"credential_id", "string", "the name of a stored credential",
 		authText, func(a *Auth) *string { return &a.CredentialID }},
-	{"issuer", "URL", "who issues tokens for the server",
+	{"issuer", "URL", "the issuer of tokens for the server",
 		authURL, func(a *Auth) *string { return &a.Issuer }},
-	{"authorization_url", "URL", "where a person signs in",
+	{"authorization_url", "URL", "the authorization endpoint",
 		authURL, func(a *Auth) *string { return &a.AuthorizationURL }},
-	{"token_url", "URL", "where tokens come from",
+	{"token_url", "URL", "the token endpoint",
 		authURL, func(a *Auth) *string { return &a.TokenURL }},
-	{"device_url", "URL", "where signing in on another device begins",
+	{"device_url", "URL", "the device authorization endpoint",
 		authURL, func(a *Auth) *string { return &a.DeviceURL }},
-	{"registration_url", "URL", "where a client is registered",
+	{"registration_url", "URL", "the client registration endpoint",
 		authURL, func(a *Auth) *string { return &a.RegistrationURL }},
-	{"client_id", "string", "the id of a client that was registered before; see References",
+	{"client_id", "string", "the id of a registered client; see References",
 		authSecret, func(a *Auth) *string { return &a.ClientID }},
-	{"client_secret", "string", "its secret; see References",
+	{"client_secret", "string", "the secret of the client; see References",
 		authSecret, func(a *Auth) *string { return &a.ClientSecret }},
 	{"private_key", "string",
-		"in its place a private key in PEM, with which the client signs where no person signs in; see References",
+		"a private key in PEM in place of the secret, for types without a person; see References",
 		authSecret, func(a *Auth) *string { return &a.PrivateKey }},
 	{"idp_issuer", "URL", "for enterprise: the identity provider that decides which servers a person may use",
 		authURL, func(a *Auth) *string { return &a.IDPIssuer }},
-	{"idp_client_id", "string", "the id of our client there; see References",
+	{"idp_client_id", "string", "the id of Drawbridge's client at the identity provider; see References",
 		authSecret, func(a *Auth) *string { return &a.IDPClientID }},
-	{"idp_client_secret", "string", "its secret; see References",
+	{"idp_client_secret", "string", "the secret of that client; see References",
 		authSecret, func(a *Auth) *string { return &a.IDPClientSecret }},
 	{"id_token", "string",
-		"the person's ID token from that provider, for workload the token that identifies the program; best a file that is kept fresh; see References",
+		"the person's ID token from the identity provider; for workload, the token that identifies the program; preferably a file that another program keeps current; see References",
 		authSecret, func(a *Auth) *string { return &a.IDToken }},
-	{"client_metadata_url", "URL", "a client id metadata document, which is the client's id",
+	{"client_metadata_url", "URL", "the URL of a client id metadata document, used as the client id",
 		authURL, func(a *Auth) *string { return &a.ClientMetadataURL }},
 	{"scopes", "list of strings, or words",
-		"the scopes to request in place of those the server asks for; also written scope",
+		"the scopes to request in place of those that the server names; also written scope",
 		authKeyword, nil},
 	{"resource", "URI",
-		"what the server is called where tokens come from, in the place of its own word; `none` where they know no such word",
+		"the name of the server at the issuer, if it differs from the one that the server publishes; `none` if the issuer does not support the parameter",
 		authText, func(a *Auth) *string { return &a.Resource }},
-	{"redirect_uri", "URL", "where the browser comes back to, as the client was registered with it",
+	{"redirect_uri", "URL", "the address that the browser returns to, as registered for the client",
 		authURL, func(a *Auth) *string { return &a.RedirectURI }},
-	{"callback_port", "1 to 65535", "where we wait for it; a free port where this says nothing",
+	{"callback_port", "1 to 65535", "the local port that waits for the browser; a free port by default",
 		authKeyword, nil},
-	{"callback_path", "path", "its path there",
+	{"callback_path", "path", "the path on that port",
 		authText, func(a *Auth) *string { return &a.CallbackPath }},
 	{"flow", `"browser", "device" or "paste"`, "how a person signs in",
 		authKeyword, func(a *Auth) *string { return &a.Flow }},
@@ -173,7 +173,7 @@ func (r *rowReader) readAuth(row configfile.Node) {
 		}
 		kind := ""
 		if in == "oauth" {
-			kind = in // the member's name says so
+			kind = in // the type follows from the member's name
 		}
 		switch v := m.Value; v.Kind {
 		case configfile.Table:
@@ -203,11 +203,11 @@ func (r *rowReader) readAuthTable(in string, table configfile.Node, said map[str
 	for i, m := range table.Members {
 		known := authMemberNamed(m.Name)
 		switch {
-		case m.Value.Kind == configfile.Null: // as good as absent
+		case m.Value.Kind == configfile.Null: // treated as absent
 		case known == nil:
 			r.warnUnknownAuthMember(in, m)
 		case last[known.name] != i:
-			r.warn(m.Line, "%q in %q is written twice; the last one counts", m.Name, in)
+			r.warn(m.Line, "%q in %q is written twice; the last one is used", m.Name, in)
 		case !said[known.name]:
 			said[known.name] = true
 			r.readAuthMember(in+"."+m.Name, known, m.Value)
@@ -217,7 +217,7 @@ func (r *rowReader) readAuthTable(in string, table configfile.Node, said map[str
 
 func (r *rowReader) warnUnknownAuthMember(in string, m configfile.Member) {
 	hint := ""
-	if len(r.warnings) <= maxWarnings { // what comes after is only counted
+	if len(r.warnings) <= maxWarnings { // further warnings are only counted
 		var names []string
 		for _, known := range authMemberTable {
 			names = append(names, known.name, camelCase(known.name))
@@ -227,7 +227,7 @@ func (r *rowReader) warnUnknownAuthMember(in string, m configfile.Member) {
 	r.warn(m.Line, "unknown member %q in %q%s", m.Name, in, hint)
 }
 
-// readAuthMember reads one member; name is what people know it by.
+// readAuthMember reads one member; name is its name in messages.
 func (r *rowReader) readAuthMember(name string, known *authMember, v configfile.Node) {
 	a := r.server.Auth
 	switch {
@@ -253,7 +253,7 @@ func (r *rowReader) readAuthMember(name string, known *authMember, v configfile.
 	}
 }
 
-// readScopeList reads a list of strings, or a string separated by blanks.
+// readScopeList reads a list of strings, or a string separated by spaces.
 func (r *rowReader) readScopeList(name string, v configfile.Node) []string {
 	words, ok := v.TextValues()
 	if s, isWord := v.TextValue(); isWord {
@@ -266,7 +266,7 @@ func (r *rowReader) readScopeList(name string, v configfile.Node) []string {
 	// RFC 6749, 3.3: printable ASCII without quotes and backslashes.
 	strange := func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }
 	if !ok || slices.ContainsFunc(scopes, func(s string) bool { return strings.ContainsFunc(s, strange) }) {
-		r.refuse("%q must be a list of scopes, or a string with blanks between them", name)
+		r.refuse("%q must be a list of scopes, or a string with spaces between them", name)
 	}
 	return scopes
 }
@@ -308,11 +308,11 @@ func (a *Auth) invalidReason() string {
 	return ""
 }
 
-// readCredentials reads the member credentials: whose credentials are sent to the server.
+// readCredentials reads the member credentials, which selects the credentials that are sent to the server.
 func (r *rowReader) readCredentials(v configfile.Node) {
 	r.server.Credentials = r.readWord("credentials", v)
 	if s := drawbridge.ServerID(r.server.Credentials); s != "" && s.Validate() != nil {
-		r.refuse(`"credentials" must be %q, or the name of stored ones: letters, numbers, dash, underscore and dot`,
+		r.refuse(`"credentials" must be %q, or the name of stored credentials: letters, numbers, dash, underscore and dot`,
 			PerCallerCredentials)
 	}
 }

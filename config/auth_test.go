@@ -96,11 +96,11 @@ func TestRefusedAuth(t *testing.T) {
 		`"auth": {"callbackPort": 65536}`:          `"auth.callbackPort" must be a port, 1 to 65535`,
 		`"auth": {"callbackPort": 0}`:              `"auth.callbackPort" must be a port, 1 to 65535`,
 		`"auth": {"callbackPort": true}`:           `"auth.callbackPort" must be a port, 1 to 65535`,
-		`"auth": {"scopes": [1]}`:                  `"auth.scopes" must be a list of scopes, or a string with blanks between them`,
-		`"auth": {"scopes": ["a\"b"]}`:             `"auth.scopes" must be a list of scopes, or a string with blanks between them`,
-		`"auth": {"scope": {"a": true}}`:           `"auth.scope" must be a list of scopes, or a string with blanks between them`,
-		`"credentials": "a b"`:                     `"credentials" must be "per-caller", or the name of stored ones: letters, numbers, dash, underscore and dot`,
-		`"credentials": "../x"`:                    `"credentials" must be "per-caller", or the name of stored ones: letters, numbers, dash, underscore and dot`,
+		`"auth": {"scopes": [1]}`:                  `"auth.scopes" must be a list of scopes, or a string with spaces between them`,
+		`"auth": {"scopes": ["a\"b"]}`:             `"auth.scopes" must be a list of scopes, or a string with spaces between them`,
+		`"auth": {"scope": {"a": true}}`:           `"auth.scope" must be a list of scopes, or a string with spaces between them`,
+		`"credentials": "a b"`:                     `"credentials" must be "per-caller", or the name of stored credentials: letters, numbers, dash, underscore and dot`,
+		`"credentials": "../x"`:                    `"credentials" must be "per-caller", or the name of stored credentials: letters, numbers, dash, underscore and dot`,
 		`"auth": {"client_id": "x"}, "oauth": "x"`: `"oauth" must be "oauth", "client_credentials", "enterprise", "workload", "apikey" or "none"`,
 	} {
 		row, _ := rowOf(t, newWorld(t, nil), `{"url": "https://h", `+members+`}`)
@@ -115,7 +115,7 @@ func TestAuthWarnings(t *testing.T) {
 "oauth": {"clint_secret": "s3cret"}}`)
 	wantDiff(t, "warnings", []string{
 		userJSON + `:1: Server "n": unknown member "clientid" in "auth"; did you mean "client_id"?`,
-		userJSON + `:1: Server "n": "client_id" in "auth" is written twice; the last one counts`,
+		userJSON + `:1: Server "n": "client_id" in "auth" is written twice; the last one is used`,
 		userJSON + `:1: Server "n": unknown member "mood" in "auth"`,
 		userJSON + `:2: Server "n": unknown member "clint_secret" in "oauth"; did you mean "client_secret"?`,
 	}, warnings)

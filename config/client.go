@@ -6,10 +6,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
 )
 
-// ClientEntryName is the name of our entry in a client's configuration.
+// ClientEntryName is the name of Drawbridge's entry in a client's configuration.
 const ClientEntryName = "drawbridge"
 
-// An ClientEntry is how a client starts Drawbridge: a server on stdio.
+// A ClientEntry is the entry with which a client starts Drawbridge as a server on stdio.
 type ClientEntry struct {
 	// Command is the absolute path of the program, Args its arguments: "serve", and more.
 	Command string
@@ -20,7 +20,7 @@ type ClientEntry struct {
 
 // A Client is a program that can have Drawbridge as one of its MCP servers.
 type Client struct {
-	// ID is what "drawbridge connect" calls it, Title what people do.
+	// ID is the name for "drawbridge connect", Title the name for people.
 	ID, Title string
 
 	dialect clientconfig.Client
@@ -68,7 +68,7 @@ func clientDirs(o Options) (clientconfig.ClientDirs, error) {
 	return clientconfig.ClientDirs{GOOS: l.OS, Home: l.Home, Config: l.Config, Lookup: l.Lookup}, nil
 }
 
-// entryJSON is our entry as the client writes it.
+// entryJSON returns our entry in the client's format.
 func (c Client) entryJSON(e ClientEntry) (json.RawMessage, error) {
 	var env map[string]string
 	for _, p := range e.Env {

@@ -245,11 +245,11 @@ func TestConnectALargeFile(t *testing.T) {
 func TestPlansSayWhatTheyDo(t *testing.T) {
 	c, _ := LookupClient("gemini")
 	d, _ := newDesk(t, c, true)
-	wantDiff(t, "connect", []string{`take "github" out of mcpServers`, `put "drawbridge" into mcpServers`},
+	wantDiff(t, "connect", []string{`remove "github" from mcpServers`, `add "drawbridge" to mcpServers`},
 		d.connect(ours, "github").Changes)
 	wantDiff(t, "connect otherwise", []string{`change "drawbridge" in mcpServers`},
 		d.connect(ClientEntry{Command: "/d"}).Changes)
-	wantDiff(t, "disconnect", []string{`take "drawbridge" out of mcpServers`, `put "github" back into mcpServers`},
+	wantDiff(t, "disconnect", []string{`remove "drawbridge" from mcpServers`, `add "github" to mcpServers again`},
 		d.disconnect().Changes)
 	if err := os.Remove(d.path); err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestPlansSayWhatTheyDo(t *testing.T) {
 +  }
 +}
 `, strings.ReplaceAll(d.connect(ours).Diff, d.path, "$PATH"))
-	wantDiff(t, "and back", []string{"remove " + d.path + `, which was made for "drawbridge"`}, d.disconnect().Changes)
+	wantDiff(t, "and back", []string{"remove " + d.path + `, which was created for "drawbridge"`}, d.disconnect().Changes)
 }
 
 func TestBackupsAreNobodyElses(t *testing.T) {
@@ -305,7 +305,7 @@ func TestAnEntryOfThePersonsOwnComesBack(t *testing.T) {
 	plan := d.connect(ours)
 	wantDiff(t, "changes", []string{`change "drawbridge" in mcpServers`}, plan.Changes)
 	d.write(bytes.Replace(d.read(), []byte("{"), []byte("{ "), 1))
-	wantDiff(t, "changes back", []string{`change "drawbridge" in mcpServers back`}, d.disconnect().Changes)
+	wantDiff(t, "changes back", []string{`restore "drawbridge" in mcpServers`}, d.disconnect().Changes)
 	wantDiff(t, "entry", `{"command":"mine"}`, d.row(ClientEntryName))
 }
 
@@ -344,7 +344,7 @@ func TestAFileThatChangedIsLeftAlone(t *testing.T) {
 	d.write(edited)
 	err = plan.Apply()
 	if want := "change " + d.path +
-		": the file has changed since it was looked at (run the command again)"; err == nil || err.Error() != want {
+		": the file has changed since it was read (run the command again)"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	wantDiff(t, "file", string(edited), string(d.read()))

@@ -290,9 +290,9 @@ func TestFaults(t *testing.T) {
 		want  string // the root as $ROOT
 	}{
 		"a path that is not there": {nil, []string{"./typo.json"},
-			"read ./typo.json: there is no such file or directory (name a file, or a directory to search)"},
+			"read ./typo.json: no such file or directory (name a file, or a directory to search)"},
 		"one of several": {map[string]string{"project/a.json": `{"servers":{}}`}, []string{"a.json,b.json"},
-			"read b.json: there is no such file or directory (name a file, or a directory to search)"},
+			"read b.json: no such file or directory (name a file, or a directory to search)"},
 		"an empty path":     {nil, []string{""}, "read the configuration: the path is empty"},
 		"nothing but comma": {nil, []string{","}, "read the configuration: the path is empty"},
 		"broken JSON": {map[string]string{"project/a.json": "{\n  \"servers\": {\"a\": }\n}"}, []string{"a.json"},

@@ -13,11 +13,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// ConnectOptions locate clients and the backups of their configurations.
+// ConnectOptions locate the configurations of clients and their backups.
 type ConnectOptions struct {
 	Options
-	// BackupDir is an absolute path. It is made when it is needed, with mode 0700; files in it have mode 0600: they
-	// hold what a client's configuration held, secrets too.
+	// BackupDir is an absolute path. It is created when needed, with mode 0700; files in it have mode 0600, because
+	// a client's configuration may hold secrets.
 	BackupDir string
 }
 
@@ -97,18 +97,18 @@ func (p *ConnectPlan) describeUndo(old *clientconfig.BackupRecord) {
 	case p.IsEmpty():
 		return
 	case !p.after.Exists:
-		p.Changes = append(p.Changes, fmt.Sprintf("remove %s, which was made for %q", p.Path, ClientEntryName))
+		p.Changes = append(p.Changes, fmt.Sprintf("remove %s, which was created for %q", p.Path, ClientEntryName))
 	case has(p.after, ClientEntryName):
-		p.Changes = append(p.Changes, fmt.Sprintf("change %q in %s back", ClientEntryName, members))
+		p.Changes = append(p.Changes, fmt.Sprintf("restore %q in %s", ClientEntryName, members))
 	default:
-		p.Changes = append(p.Changes, fmt.Sprintf("take %q out of %s", ClientEntryName, members))
+		p.Changes = append(p.Changes, fmt.Sprintf("remove %q from %s", ClientEntryName, members))
 	}
 	if old == nil {
 		return
 	}
 	for _, name := range old.RestoredEntries(ClientEntryName) {
 		if has(p.after, name) && !has(p.before, name) {
-			p.Changes = append(p.Changes, fmt.Sprintf("put %q back into %s", name, members))
+			p.Changes = append(p.Changes, fmt.Sprintf("add %q to %s again", name, members))
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (p *ConnectPlan) planContent(old *clientconfig.BackupRecord, entry ClientEn
 			continue
 		}
 		replaced[name] = value
-		p.Changes = append(p.Changes, fmt.Sprintf("take %q out of %s", name, strings.Join(c.dialect.ServersPath, ".")))
+		p.Changes = append(p.Changes, fmt.Sprintf("remove %q from %s", name, strings.Join(c.dialect.ServersPath, ".")))
 		if data, err = configfile.Remove(c.dialect.Format, data, c.entryPath(name)); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (p *ConnectPlan) planContent(old *clientconfig.BackupRecord, entry ClientEn
 		return err
 	}
 	p.after = configfile.FileState{Data: data, Exists: true}
-	word := "put %q into %s"
+	word := "add %q to %s"
 	if found {
 		word = "change %q in %s"
 	}
@@ -275,7 +275,7 @@ func (p *ConnectPlan) Apply() error {
 		if !now.Equal(p.before) {
 			return configfile.FileState{}, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
 				Step: "change " + p.Path,
-				Err:  errors.New("the file has changed since it was looked at"), Next: "run the command again"}
+				Err:  errors.New("the file has changed since it was read"), Next: "run the command again"}
 		}
 		if p.record != nil {
 			if err := p.backups.Write(*p.record); err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A DeferredValue is a value that is put together, of its parts in order, when its server is mounted and not before.
+// A DeferredValue is a value that is joined from its parts, in order, when its server is mounted and not before.
 type DeferredValue struct {
-	// Name is whose value it is: "env TOKEN", "header Authorization", "auth client_secret".
+	// Name names the value: "env TOKEN", "header Authorization", "auth client_secret".
 	Name  string
 	Parts []ValuePart
 }
@@ -26,7 +26,7 @@ func (s Server) DeferredParts(name string) []ValuePart {
 	return nil
 }
 
-// CommandValues names the values that commands have a part in, as Deferred names them.
+// CommandValues names the deferred values that contain the output of a command.
 func (s Server) CommandValues() (names []string) {
 	for _, d := range s.DeferredValues {
 		for _, p := range d.Parts {
@@ -60,8 +60,8 @@ func (r *rowReader) expandVariables(member, s string) string {
 	return text
 }
 
-// readSecret reads a value that may be a command as a whole, after "!", or hold references. A command is not expanded,
-// since a shell expands its variables.
+// readSecret reads a value that may be "!" and a command, or contain references. Variables in a command are not
+// expanded, because the shell expands them.
 func (r *rowReader) readSecret(what, written string) string {
 	command, isCommand := strings.CutPrefix(written, "!")
 	parts := []ValuePart{{Kind: CommandPart, Text: command}}
@@ -80,7 +80,7 @@ func (r *rowReader) readSecret(what, written string) string {
 	return written
 }
 
-// resolvePath is a file's: absolute, from the home with "~/", or relative to the file that has the row.
+// resolvePath returns the absolute path of a file: given as absolute, from the home with "~/", or relative to the file that has the row.
 func (r *rowReader) resolvePath(s string) string {
 	if rest, ok := strings.CutPrefix(s, "~/"); ok && r.home != "" {
 		s = filepath.Join(r.home, rest)

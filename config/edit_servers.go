@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A ServerEditError tells a person why a row of a file cannot be changed as they asked. Scripts may depend on its
-// sentences: they do not change.
+// A ServerEditError is the reason why a row of a file cannot be changed as requested. Scripts may depend on its
+// sentences, so they do not change.
 type ServerEditError string
 
 // Error returns the sentence.
@@ -59,8 +59,8 @@ func PutServer(path string, id drawbridge.ServerID, row json.RawMessage) error {
 	})
 }
 
-// RemoveServer takes a server out of a native file, also where both servers and mcpServers have it: the one that is
-// left would count from then on. A name need not be valid for that. The error is a ServerEditError ("Server … not
+// RemoveServer removes a server from a native file, from both servers and mcpServers, because a remaining row would
+// become the one in force. The name need not be valid. The error is a ServerEditError ("Server … not
 // found in …"), or one of Update.
 func RemoveServer(path string, id drawbridge.ServerID) error {
 	return editRow(path, id, func(f rowFile, at []string) ([]byte, error) {
@@ -74,8 +74,8 @@ func RemoveServer(path string, id drawbridge.ServerID) error {
 	})
 }
 
-// SetServerEnabled enables or disables a server in its row. A row without "enabled" is enabled and is not changed to
-// say so. The errors are those of RemoveServer.
+// SetServerEnabled enables or disables a server in its row. A row without "enabled" is enabled; enabling it
+// changes nothing. The errors are those of RemoveServer.
 func SetServerEnabled(path string, id drawbridge.ServerID, on bool) error {
 	return editRow(path, id, func(f rowFile, at []string) ([]byte, error) {
 		at = append(slices.Clone(at), "enabled")
@@ -150,7 +150,7 @@ func ReplaceServerTexts(path string, id drawbridge.ServerID, all []TextReplaceme
 	return cmp.Or(stale, err)
 }
 
-// editRow edits the row of a server that is there.
+// editRow edits the row of an existing server.
 func editRow(path string, id drawbridge.ServerID, edit func(f rowFile, at []string) ([]byte, error)) error {
 	return UpdateFile(path, func(data []byte) ([]byte, error) {
 		f := rowFile{configfile.FormatOf(path), data}
@@ -213,13 +213,13 @@ func rowProblems(id drawbridge.ServerID, written json.RawMessage) (problems []st
 	return problems
 }
 
-// A rowFile is a native file as its rows are found.
+// A rowFile is a native file with the locations of its rows.
 type rowFile struct {
 	format configfile.Format
 	data   []byte
 }
 
-// serverLists are where rows may be held, in the order in which they count; key names the rows of an array.
+// serverLists are the members that may hold rows, in order of precedence; key names the rows of an array.
 func (f rowFile) serverLists() (lists [][]string, key string) {
 	if f.format == configfile.TOML {
 		return [][]string{{"mcp", "servers"}}, "id"
@@ -227,7 +227,7 @@ func (f rowFile) serverLists() (lists [][]string, key string) {
 	return [][]string{{"servers"}, {"mcpServers"}}, "name"
 }
 
-// pathStep is how a list leads to a server: held as an array it has an element, else a member.
+// pathStep returns the path step from a list to a server: an element of an array, else a member.
 func (f rowFile) pathStep(list json.RawMessage, id drawbridge.ServerID) string {
 	_, key := f.serverLists()
 	if strings.HasPrefix(string(list), "[") {
@@ -255,7 +255,7 @@ func (f rowFile) rowPath(id drawbridge.ServerID) (path []string, found bool, err
 	return nil, false, nil
 }
 
-// newRowPath is where a new row belongs: the first list that the file has, else a new one.
+// newRowPath returns the path for a new row: in the first list of the file, else in a new one.
 func (f rowFile) newRowPath(id drawbridge.ServerID) []string {
 	lists, key := f.serverLists()
 	for _, list := range lists {
@@ -270,7 +270,7 @@ func (f rowFile) newRowPath(id drawbridge.ServerID) []string {
 	return []string{"mcpServers", string(id)}
 }
 
-// putRow writes a row in its place, or in a new one.
+// putRow replaces an existing row or adds a new one.
 func (f rowFile) putRow(path string, id drawbridge.ServerID, row json.RawMessage) ([]byte, error) {
 	at, found, err := f.rowPath(id)
 	if err != nil {
@@ -283,7 +283,7 @@ func (f rowFile) putRow(path string, id drawbridge.ServerID, row json.RawMessage
 	if row, err = configfile.Remove(configfile.JSON, row, []string{key}); err != nil {
 		return nil, configfile.FileFault("change "+path, err)
 	}
-	if at[len(at)-1] != string(id) { // an element of an array says its name
+	if at[len(at)-1] != string(id) { // an element of an array contains its name
 		name, err := json.Marshal(id)
 		if err != nil {
 			return nil, err

@@ -20,19 +20,19 @@ type ImportStatus string
 
 // The statuses.
 const (
-	// ImportNew is a definition whose name the person's own native files do not have.
+	// ImportNew marks a definition whose name the person's own native files do not have.
 	ImportNew ImportStatus = "new"
 	// ImportSame marks a definition that the person has already, or that equals an earlier one of this scan.
 	ImportSame ImportStatus = "same"
-	// ImportConflict is one whose name they have with another definition.
+	// ImportConflict marks a definition whose name the person has with another definition.
 	ImportConflict ImportStatus = "conflict"
 	// ImportShadowed marks a definition whose name belongs to a different earlier definition of this scan.
 	ImportShadowed ImportStatus = "shadowed"
-	// ImportRefused is one that could not be mounted, or that starts Drawbridge itself.
+	// ImportRefused marks a definition that could not be mounted, or that starts Drawbridge itself.
 	ImportRefused ImportStatus = "refused"
 )
 
-// A ImportCandidate is a definition that another program has in the person's own files.
+// An ImportCandidate is a definition of another program in the person's own files.
 type ImportCandidate struct {
 	Name drawbridge.ServerID
 	// Provider is the Name of the program in the table of Providers, From its Title.
@@ -47,13 +47,13 @@ type ImportCandidate struct {
 	// members are in the order of Fields, and "imported_from" names the provider. It may hold secrets. It is empty for
 	// a refused one.
 	Raw json.RawMessage
-	// Notes say what could not be carried over, or should be known of it.
+	// Notes describe what could not be imported, and other things to know.
 	Notes []string
 }
 
-// ImportScan is what Scan found.
+// ImportScan is the result of ScanImports.
 type ImportScan struct {
-	// Candidates are in the order of providers and of their files, and within a file in the file's.
+	// Candidates are in the order of providers, of their files, and of the rows in a file.
 	Candidates []ImportCandidate
 	// Warnings are about files that could not be read.
 	Warnings []Warning
@@ -195,7 +195,7 @@ func (s *importScanner) classify(p clientconfig.Provider, src sourceFile, row cl
 		return found
 	}
 	value, err := configfile.ParseJSON(server.Raw)
-	if err != nil { // a row is written as JSON by us
+	if err != nil { // rows are always written as valid JSON
 		found.Status, found.Reason = ImportRefused, fmt.Sprintf("Server %q: it cannot be written as JSON", server.ID)
 		return found
 	}

@@ -56,7 +56,7 @@ func ImportServers(path string, found []ImportCandidate) ([]drawbridge.ServerID,
 }
 
 // Entry returns Drawbridge's entry in the client's configuration: the server ClientEntryName, else the first that
-// starts Drawbridge. The second result is false if there is no entry or no file. The error is a *drawbridge.Fault: for
+// starts Drawbridge. The second result is false if the entry or the file is missing. The error is a *drawbridge.Fault: for
 // a missing home, or a file that cannot be read.
 func (c Client) Entry(o Options) (ClientEntry, bool, error) {
 	l, err := newLoader(o)
@@ -77,7 +77,7 @@ func (c Client) Entry(o Options) (ClientEntry, bool, error) {
 	case errors.Is(src.err, fs.ErrNotExist):
 		return ClientEntry{}, false, nil
 	case src.err != nil:
-		src.namedByPerson = true // what is wrong is an error
+		src.namedByPerson = true // a problem in it is an error
 		return ClientEntry{}, false, l.reportUnreadable(src, src.err)
 	}
 	rows, _ := src.dialect.Rows(src.root, src.dir)

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// A LaunchFinding is one thing that a person should know about a row before they let it run: a stable code, such as
+// A LaunchFinding is one fact that a person should know about a row before it runs: a stable code, such as
 // "inline-code", and a sentence that contains no value of the row.
 type LaunchFinding = launch.Finding
 
@@ -22,7 +22,7 @@ func (s Server) ApprovedProgram() func() (path string, err error) {
 	}
 	return func() (string, error) {
 		if err := s.Program.CheckUnchanged(); err != nil {
-			return "", fmt.Errorf("%w (look at it: drawbridge mcp approve %s)", err, s.ID)
+			return "", fmt.Errorf("%w (review it with: drawbridge mcp approve %s)", err, s.ID)
 		}
 		return s.Program.Path, nil
 	}
@@ -39,7 +39,7 @@ func (s *Server) launchSpec() launch.Spec {
 // A Confinement restricts a stdio server's program. The zero value restricts nothing.
 type Confinement = launch.Confinement
 
-// The levels of a Confinement: as far as the system lets us, and no start with less.
+// The levels of a Confinement: as far as the system can, or no start with less.
 const (
 	ConfineAuto     = launch.ConfineAuto
 	ConfineRequired = launch.ConfineRequired
@@ -52,7 +52,7 @@ func (r *rowReader) readConfinement(v configfile.Node) {
 	}
 }
 
-// LaunchFindings returns what a person should know before they let a stdio server run: code among its arguments,
+// LaunchFindings returns the facts that a person should know before a stdio server runs: code among its arguments,
 // downloaded packages, containers that reach the machine. For a row that is not the person's own it also reports a
 // command that is neither common for servers nor in Settings.AllowedCommands. For any other server it returns nothing.
 func (s Server) LaunchFindings(settings Settings) []LaunchFinding {
@@ -63,8 +63,7 @@ func (s Server) LaunchFindings(settings Settings) []LaunchFinding {
 	return append(l.Findings(settings.AllowedCommands), l.Unpinned()...)
 }
 
-// readAllowedCommands reads names and paths of programs, which may have the signs of a glob. One from the home begins
-// with "~/".
+// readAllowedCommands reads names and paths of programs, which may be globs. A path in the home begins with "~/".
 func (r *settingsReader) readAllowedCommands(v configfile.Node) error {
 	words, ok := v.TextValues()
 	for _, w := range words {

@@ -9,15 +9,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// ToolLimits are the bounds on calls of tools. A zero field means the default.
+// ToolLimits limits calls of tools. A zero field means the default.
 type ToolLimits struct {
-	// PerSession is the most calls of a session; 0 is any number.
+	// PerSession is the maximum number of calls in a session; 0 means no limit.
 	PerSession int
-	// PerCaller is the most calls of a caller in a time of Every; 0 is any number.
+	// PerCaller is the maximum number of calls of a caller in a Window; 0 means no limit.
 	PerCaller int
 	Window    time.Duration
 	// SameErrors is how often the same call may end in the same error within 60 seconds, SameCalls how often it may
-	// end the same way at all; below 0 any number of times.
+	// end in the same way; below 0 means no limit.
 	SameErrors, SameCalls int
 }
 
@@ -25,15 +25,15 @@ type ToolLimits struct {
 type ShieldSettings struct {
 	// Enabled is false if the behaviour of servers is not recorded; nil means the default.
 	Enabled *bool
-	// Threshold is the score under which a server is quarantined, from 0 to 1; below 0 none is.
+	// Threshold is the score below which a server is quarantined, from 0 to 1; a negative value quarantines none.
 	Threshold float64
 	// HalfLife is the time in which half of the lost trust returns.
 	HalfLife time.Duration
-	// HoldFlagged holds back results in which rules are met; nil means the default, which is not to.
+	// HoldFlagged holds back results that match a rule of the shield; nil means false.
 	HoldFlagged *bool
 }
 
-// readCallRate reads a number of calls in a time: "1000/day", "50/10m".
+// readCallRate reads a number of calls in a period: "1000/day", "50/10m".
 func readCallRate(calls *int, every *time.Duration, v configfile.Node) error {
 	text, _ := v.TextValue()
 	number, span, _ := strings.Cut(text, "/")
@@ -50,7 +50,7 @@ func readCallRate(calls *int, every *time.Duration, v configfile.Node) error {
 		d, bad = 7*24*time.Hour, nil
 	}
 	if err != nil || n <= 0 || bad != nil || d <= 0 {
-		return errors.New(`must be a number of calls in a time, such as "1000/day" or "50/10m"`)
+		return errors.New(`must be a number of calls in a period, such as "1000/day" or "50/10m"`)
 	}
 	*calls, *every = n, d
 	return nil
@@ -70,7 +70,7 @@ func readIntOrUnlimited(to *int, v configfile.Node) error {
 	return nil
 }
 
-// readFraction reads a number from 0 to 1. It takes 0 too, which a field cannot hold: there it means the default.
+// readFraction reads a number from 0 to 1. It stores 0 as -1, because 0 in a field means the default.
 func readFraction(to *float64, v configfile.Node) error {
 	x, err := strconv.ParseFloat(v.Text, 64)
 	if v.Kind != configfile.Number || err != nil || !(x >= 0 && x <= 1) {

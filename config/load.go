@@ -40,7 +40,7 @@ const maxWarnings = 100
 // The error is a *drawbridge.Fault with the code InvalidInput. One case is a path in o.Paths that does not exist or
 // does not parse as its extension demands; the error has the path, line and column. The other is a user-level
 // drawbridge.toml that is broken or has a bad value, since a gateway that ignores a setting may guard less than its
-// owner believes. Any other problem is a warning, or the Reason of a row.
+// owner expects. Any other problem is a warning, or the Reason of a row.
 func Load(o Options) (Configuration, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -89,7 +89,7 @@ type loader struct {
 	projectValues, projectRows int
 }
 
-// newLoader finds the base directories. Without a home there are no user-level files.
+// newLoader finds the base directories. Without a home it reads no user-level files.
 func newLoader(o Options) (*loader, error) {
 	l := &loader{approved: o.Approved, settings: o.SettingsFile, disabledBy: map[string]string{},
 		claims: map[nameClaim]int{}}
@@ -252,7 +252,7 @@ func (l *loader) loadSource(src sourceFile) error {
 		if !src.readSettings || !configfile.IsDanglingLink(src.path) {
 			return nil
 		}
-		err = errors.New("a link on the way to it leads nowhere")
+		err = errors.New("a link in its path leads nowhere")
 	}
 	if err == nil && src.readSettings {
 		err = l.loadSettings(src)
@@ -375,8 +375,8 @@ type nameClaim struct {
 	unapproved bool
 }
 
-// isUnapprovedProject reports whether a project brought the row and it is not in force: a disabled one may never have
-// been approved.
+// isUnapprovedProject reports whether the row is from a project and not in force. A disabled row counts, because it may
+// never have been approved.
 func (s *Server) isUnapprovedProject() bool {
 	return s.Origin.Kind == OriginProject && s.Phase != drawbridge.Idle
 }

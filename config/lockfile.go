@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// LockfileName is the name that a lockfile has where nothing names it otherwise.
+// LockfileName is the default name of a lockfile.
 const LockfileName = "drawbridge.lock"
 
 // LockfilePath returns the lockfile's path: the one in the settings, which must exist, or else the one beside the
@@ -37,7 +37,7 @@ func ReadLockfile(path string) ([]byte, error) {
 	return held.Data, err
 }
 
-// UpdateLockfile changes a lockfile under the terms of Update, whatever it holds.
+// UpdateLockfile changes a lockfile as UpdateFile does, whatever its content.
 func UpdateLockfile(path string, change func([]byte) ([]byte, error)) error {
 	return configfile.RewriteFile(path, func(before configfile.FileState) (configfile.FileState, error) {
 		data, err := change(before.Content())

@@ -16,12 +16,12 @@ type EmbeddingModel struct {
 	// Provider is "openai", "ollama", "gemini" or "voyage". BaseURL is its address.
 	Provider, BaseURL, Model string
 	Key                      SecretRef
-	// Dimensions is how many numbers a vector should have.
+	// Dimensions is the requested number of dimensions of a vector.
 	Dimensions int
 	// QueryPrefix stands before each question, DocumentPrefix before each tool.
 	QueryPrefix, DocumentPrefix string
-	// Deadline is how long a question waits, Timeout how long a request for tools may take, Batch how many of them are
-	// in one.
+	// Deadline is how long a question waits for the model. Timeout limits a request with tools, Batch the number of tools
+	// in it.
 	Deadline, Timeout time.Duration
 	Batch             int
 }
@@ -31,7 +31,7 @@ type RerankModel struct {
 	// Kind is "cohere" or "tei".
 	URL, Kind, Model string
 	Key              SecretRef
-	// Top is how many tools are judged, Timeout how long that may take.
+	// Top is how many tools are reranked, Timeout how long that may take.
 	Top     int
 	Timeout time.Duration
 }
@@ -45,7 +45,7 @@ const (
 // A modelSetting is a member of one of the tables.
 type modelSetting struct {
 	Section, Name, Type, Default, Doc string
-	// Words are those that a string may be; nil is any.
+	// Words are the allowed strings; nil allows any.
 	Words []string
 	// target returns the field for its value: a *string, *int, *time.Duration or *SecretRef.
 	target func(*Models) any
@@ -55,40 +55,40 @@ type modelSetting struct {
 func modelMembers() []modelSetting {
 	return []modelSetting{
 		{embeddingTable, "provider", `"openai", "ollama", "gemini" or "voyage"`, "openai",
-			"whose interface the model has; openai is every server with /v1/embeddings, such as vLLM and text-embeddings-inference",
+			"the API of the model; openai is for every server with /v1/embeddings, such as vLLM and text-embeddings-inference",
 			[]string{"openai", "ollama", "gemini", "voyage"}, func(m *Models) any { return &m.Embedding.Provider }},
 		{embeddingTable, "model", "string", "",
-			"the model by which tools are found, beside words; without it nothing is sent anywhere",
+			"the embedding model for tool search, in addition to words; without it nothing is sent anywhere",
 			nil, func(m *Models) any { return &m.Embedding.Model }},
 		{embeddingTable, "base_url", "URL", "the provider's own",
-			"where the model is; variables are put in",
+			"the address of the model; variables are expanded",
 			nil, func(m *Models) any { return &m.Embedding.BaseURL }},
 		{embeddingTable, "api_key", "string", "",
 			"the key, or a reference to it; see Values",
 			nil, func(m *Models) any { return &m.Embedding.Key }},
 		{embeddingTable, "dimensions", "whole number", "the model's own",
-			"how many numbers a vector has, of models that can give fewer",
+			"the dimensions of a vector, for models that support fewer",
 			nil, func(m *Models) any { return &m.Embedding.Dimensions }},
 		{embeddingTable, "query_prefix", "string", "",
-			`what stands before each question, of models trained so: "query: ", "search_query: "`,
+			`a prefix for each question, for models trained with one: "query: ", "search_query: "`,
 			nil, func(m *Models) any { return &m.Embedding.QueryPrefix }},
 		{embeddingTable, "document_prefix", "string", "",
-			`what stands before each tool, of models trained so: "passage: ", "search_document: "`,
+			`a prefix for each tool, for models trained with one: "passage: ", "search_document: "`,
 			nil, func(m *Models) any { return &m.Embedding.DocumentPrefix }},
 		{embeddingTable, "deadline", "time", "250ms",
-			"how long a question waits for the model; then it is answered without",
+			"how long a question waits for the model before it is answered without it",
 			nil, func(m *Models) any { return &m.Embedding.Deadline }},
 		{embeddingTable, "timeout", "time", "30s",
-			"how long a request about tools may take, in the background",
+			"time limit of a background request with texts of tools",
 			nil, func(m *Models) any { return &m.Embedding.Timeout }},
 		{embeddingTable, "batch", "whole number", "32",
-			"the most tools in one request",
+			"the maximum number of tools in one request",
 			nil, func(m *Models) any { return &m.Embedding.Batch }},
 		{rerankTable, "url", "URL", "",
-			"a model that puts the best tools in order, by its address; /rerank is added where it does not end so",
+			"the address of a model that reorders the best tools; /rerank is appended if it is missing",
 			nil, func(m *Models) any { return &m.Rerank.URL }},
 		{rerankTable, "kind", `"cohere" or "tei"`, "cohere",
-			"how it is asked: as Cohere, Jina, Voyage and vLLM are, or as text-embeddings-inference is",
+			"the API: cohere for Cohere, Jina, Voyage and vLLM, tei for text-embeddings-inference",
 			[]string{"cohere", "tei"}, func(m *Models) any { return &m.Rerank.Kind }},
 		{rerankTable, "model", "string", "",
 			"the model; not needed with the kind tei",
@@ -97,10 +97,10 @@ func modelMembers() []modelSetting {
 			"the key, or a reference to it; see Values",
 			nil, func(m *Models) any { return &m.Rerank.Key }},
 		{rerankTable, "top", "whole number", "20",
-			"how many tools it is shown",
+			"the number of tools that it reorders",
 			nil, func(m *Models) any { return &m.Rerank.Top }},
 		{rerankTable, "timeout", "time", "1s",
-			"how long a question waits for it; then the tools stay in the order that they have",
+			"how long a question waits for the model before the tools keep their order",
 			nil, func(m *Models) any { return &m.Rerank.Timeout }},
 	}
 }

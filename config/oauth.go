@@ -9,16 +9,16 @@ import (
 // OAuthSettings configures whose access tokens the HTTP endpoint accepts, and which claims they need. Without Issuers
 // it accepts none.
 type OAuthSettings struct {
-	// Issuers are URLs as the issuers' own metadata have them. PublicURL is where clients reach the door from.
+	// Issuers are URLs exactly as in the issuers' metadata. PublicURL is where clients reach the HTTP endpoint.
 	Issuers   []string
 	PublicURL string
-	// Audience is what tokens must be for, where that is not the door's URL.
+	// Audience is the audience that tokens must have; empty means the URL of the HTTP endpoint.
 	Audience string
 	// Scopes maps each of the issuer's scopes to Drawbridge scopes; nil is the default.
 	Scopes map[string][]string
-	// AllowWithoutSubject lets tokens count that have no subject; nil is no.
+	// AllowWithoutSubject accepts tokens without a subject; nil means false.
 	AllowWithoutSubject *bool
-	// ClockSkew is how far an issuer's clock may be off.
+	// ClockSkew is the tolerated difference of an issuer's clock.
 	ClockSkew time.Duration
 	// IntrospectionURL is the endpoint that reports whether a token is active. IntrospectionClient is our client there;
 	// its secret is in the file at the absolute path IntrospectionSecretFile.

@@ -96,7 +96,7 @@ func (e *ProgramChangedError) Error() string {
 	return fmt.Sprintf("its program %s is not the one that was approved: %s", e.Path, e.Why)
 }
 
-// FaultCode returns PolicyBlocked: a retry cannot succeed before a person has looked at the change.
+// FaultCode returns PolicyBlocked: a retry cannot succeed before a person has reviewed the change.
 func (e *ProgramChangedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
 // The names of a program's facts.

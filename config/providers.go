@@ -11,16 +11,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Provider is a program, or a family of programs, whose files say which servers there are.
+// A Provider is a program, or a family of programs, whose files list MCP servers.
 type Provider struct {
-	// Name is what commands call it, Title what people do.
+	// Name is its name in commands, Title the name for people.
 	Name, Title string
-	// ProjectFiles are its files in a working directory, User those of a person's own on this and other systems, as
-	// people are shown them: "~/.cursor/mcp.json". In each the first counts first.
+	// ProjectFiles are its files in a working directory. UserFiles are those of the person, on this and other systems,
+	// written for people: "~/.cursor/mcp.json". Earlier files have precedence.
 	ProjectFiles, UserFiles []string
 }
 
-// Providers lists the programs whose files are known, in the order in which they count. The first is Drawbridge itself.
+// Providers lists the programs whose files are known, in order of precedence. The first is Drawbridge itself.
 func Providers() []Provider {
 	var all []Provider
 	for _, p := range clientconfig.Providers() {

@@ -13,12 +13,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// maxDiffLine is how much of a line is shown: a file may be one line.
+// maxDiffLine is the maximum number of bytes shown of a line, because a file may be one line.
 const maxDiffLine = 160
 
-// redactedDiff is a unified diff of a file without what may be a secret; nil stands for no file. It shows the file's
-// structure: names, punctuation, truth values, small numbers, and the words in shown. It is empty where nothing
-// changes.
+// redactedDiff returns a unified diff of a file without possible secrets; nil stands for a missing file. It shows the
+// file's structure: names, punctuation, booleans, small numbers, and the words in shown. It is empty without a change.
 func redactedDiff(path string, before, after []byte, shown []string) string {
 	edits := udiff.Lines(string(before), string(after))
 	diff, err := udiff.ToUnifiedDiff(diffLabel(path, before), diffLabel(path, after), string(before), edits,
@@ -65,8 +64,8 @@ var (
 	tableHeader     = lazyRegexp(`^\s*\[\[?[A-Za-z0-9_./"' -]+\]?\]\s*$`)
 )
 
-// maxBareName and maxTableHeader are how long a name and the line of a table's may be. They stand here and not in the
-// expressions, which would be many times as long, and take as much longer to make.
+// maxBareName and maxTableHeader limit the length of a name and of a table header. As counts in the expressions they
+// would make compiling these many times slower.
 const maxBareName, maxTableHeader = 64, 200
 
 func isBareName(word string) bool { return len(word) <= maxBareName && bareName().MatchString(word) }
@@ -74,7 +73,7 @@ func isBareName(word string) bool { return len(word) <= maxBareName && bareName(
 // redactLine returns a line with possible secrets replaced by "…".
 func redactLine(format configfile.Format, line string, shown []string) string {
 	line = strings.TrimRight(line, "\r\n")
-	if len(line) > 4*maxDiffLine { // what is behind is not shown, and would take long to look at
+	if len(line) > 4*maxDiffLine { // the rest is not shown, and matching it would take long
 		line = safetext.Truncate(line, 4*maxDiffLine, safetext.Bytes, "")
 	}
 	if format == configfile.TOML && len(line) <= maxTableHeader && tableHeader().MatchString(line) {
@@ -84,7 +83,7 @@ func redactLine(format configfile.Format, line string, shown []string) string {
 	if format == configfile.YAML {
 		tokens = yamlToken().FindAllString(line, -1)
 	}
-	named := false // YAML has one name a line; what looks like another one is text
+	named := false // YAML has one name on a line; another one is text
 	for i, token := range tokens {
 		rest := strings.TrimLeft(strings.Join(tokens[i+1:], ""), " \t")
 		word := strings.Trim(token, `"'`)
@@ -109,7 +108,7 @@ func hasNameSeparator(rest string, format configfile.Format) bool {
 	return strings.HasPrefix(rest, ":")
 }
 
-// redactToken keeps what a token is recognised by.
+// redactToken keeps the punctuation that identifies the token.
 func redactToken(format configfile.Format, token string) string {
 	switch {
 	case strings.HasPrefix(token, `"`):
@@ -122,10 +121,10 @@ func redactToken(format configfile.Format, token string) string {
 	return "…"
 }
 
-// unescapeBackslashes undoes the one escape that paths have.
+// unescapeBackslashes replaces double backslashes, the only escape in paths.
 func unescapeBackslashes(word string) string { return strings.ReplaceAll(word, `\\`, `\`) }
 
-// lazyRegexp is an expression that is made when it is first needed: most starts of the program need none of these.
+// lazyRegexp is an expression that is compiled when it is first used: most runs of the program use none of these.
 func lazyRegexp(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// secretName is the end of a name that is usually a secret's, as names of variables, headers, flags and parameters are
-// written: GITHUB_TOKEN, X-Api-Key, --password.
+// secretName matches the end of names that usually belong to secrets: variables, headers, flags and parameters such as
+// GITHUB_TOKEN, X-Api-Key, --password.
 var secretName = lazyRegexp(
 	`(?i)(^|[^a-z])(token|secret|passwd|password|passphrase|pass|auth|authorization|credentials?|cookie|pat|pwd|(api|access|private|secret|auth|service|account|role|encryption|signing)[-_.]?key|apikey|key)$|(?i)(token|secret|password|apikey)$`)
 
@@ -59,11 +59,11 @@ func findPlaintextSecrets(row json.RawMessage) []string {
 	return slices.Compact(all)
 }
 
-// isCommandValue reports whether a value is a command as a whole.
+// isCommandValue reports whether a complete value is a command.
 func isCommandValue(v configfile.Node) bool { return strings.HasPrefix(v.Text, "!") }
 
-// redactedCommandLine shows on one line what a row stands for: the program and its arguments, or the url, as they are
-// written. Variables are not put in, and what looks like a secret is "…".
+// redactedCommandLine returns one line for a row: the program and its arguments, or the url, as written. Variables are
+// not expanded, and possible secrets are "…".
 func redactedCommandLine(row json.RawMessage) string {
 	root, err := configfile.ParseJSON(row)
 	if err != nil {
@@ -104,7 +104,7 @@ func isPlaintextSecret(name, value string) bool {
 	return len(value) >= 6 && !strings.ContainsAny(value[:1], "/~.") && strings.Trim(value, "0123456789") != ""
 }
 
-// redactArgs puts "…" in the places of arguments that are secrets, and names these.
+// redactArgs replaces arguments that are secrets by "…", and returns their names.
 func redactArgs(args []string) (shown, hidden []string) {
 	shown = slices.Clone(args)
 	for i, arg := range args {
@@ -164,7 +164,7 @@ func redactURL(text string) (shown string, hidden []string) {
 	}
 	var b strings.Builder
 	b.WriteString(scheme + "://" + authority)
-	for tail != "" { // a part is what one of these opens; the path is the first
+	for tail != "" { // each part begins with one of these; the path is the first
 		i := len(tail)
 		if end := strings.IndexAny(tail[1:], "?&#"); end >= 0 {
 			i = 1 + end
@@ -181,7 +181,7 @@ func redactURL(text string) (shown string, hidden []string) {
 	return b.String(), hidden
 }
 
-// schemeAtEnd finds the scheme of a url, which may stand behind the name of a flag.
+// schemeAtEnd matches the scheme of a url, which may follow the name of a flag.
 var schemeAtEnd = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*$`)
 
 // stringItems returns the items of a list that are strings.

@@ -12,8 +12,7 @@ type ValuePartKind string
 const (
 	// LiteralPart is literal text.
 	LiteralPart ValuePartKind = ""
-	// FilePart is what a file holds, KeychainPart what a person keeps under a name, CommandPart what a shell's command
-	// prints.
+	// FilePart is the content of a file, KeychainPart a stored secret, CommandPart the output of a shell command.
 	FilePart     ValuePartKind = "file"
 	KeychainPart ValuePartKind = "keychain"
 	CommandPart  ValuePartKind = "command"
@@ -36,14 +35,14 @@ func (p ValuePart) String() string {
 	return fmt.Sprintf("${%s:%s}", p.Kind, p.Text)
 }
 
-// A SecretRef is a secret that is put together of its parts, in order, when it is first needed. The zero value is none.
+// A SecretRef is a secret that is joined from its parts, in order, when it is first needed. The zero value means no secret.
 type SecretRef struct {
 	Parts []ValuePart
-	// Missing names variables that it needs and that are not set.
+	// Missing names the unset variables in it.
 	Missing []string
 }
 
-// IsZero reports whether there is no key.
+// IsZero reports whether the secret is empty.
 func (k SecretRef) IsZero() bool { return len(k.Parts) == 0 && len(k.Missing) == 0 }
 
 // expandReferences splits a text into parts and expands ${NAME}, ${NAME:-default} and ${env:NAME}. A variable that is

@@ -21,69 +21,68 @@ func TestReferenceIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantDiff(t, path+" (write it anew with go test ./config -run Reference -update)", string(want), got)
+	wantDiff(t, path+" (write it again with go test ./config -run Reference -update)", string(want), got)
 }
 
 const referenceTop = `# Configuration
 
-This page is made from the tables that Drawbridge reads files by: ` + "`go test ./config -run Reference -update`" + `.
+This page is generated from the tables that Drawbridge uses to read files: ` + "`go test ./config -run Reference -update`" + `.
 
 ## Where servers are written
 
-The first valid definition of a name counts; later ones are shown as shadowed. An invalid one shadows nothing.
+The first valid definition of a name is used; later ones are shown as shadowed. An invalid definition shadows nothing.
 
-| file | whose |
+| file | owner |
 |---|---|
-| ` + "`.drawbridge/mcp.json`, `.drawbridge/drawbridge.toml`" + ` in the working directory | the project's: its servers wait for approval |
-| ` + "`~/.config/drawbridge/mcp.json`, `drawbridge.toml`" + ` (` + "`$XDG_CONFIG_HOME`" + ` moves them) | yours |
-| ` + "`~/.drawbridge/agent/mcp.json`, `mcp-servers.json`" + ` | yours, from older days |
-| what ` + "`--mcp`" + ` names: files, or directories to search | yours: it replaces all of the above |
+| ` + "`.drawbridge/mcp.json`, `.drawbridge/drawbridge.toml`" + ` in the working directory | the project: its servers wait for approval |
+| ` + "`~/.config/drawbridge/mcp.json`, `drawbridge.toml`" + ` (` + "`$XDG_CONFIG_HOME`" + ` changes the directory) | you |
+| ` + "`~/.drawbridge/agent/mcp.json`, `mcp-servers.json`" + ` | you; older locations |
+| the files, or directories to search, of ` + "`--mcp`" + ` | you; they replace all of the above |
 
-JSON may have comments and trailing commas. Servers stand under ` + "`mcpServers` or `servers`" + `, as an object by name or as an array;
-in TOML under ` + "`[[mcp.servers]]`" + `. ` + "`\"disabledServers\": [\"name\"]`" + ` in a JSON file of your own turns servers off, whatever file they are in.
+JSON may have comments and trailing commas. Servers are under ` + "`mcpServers` or `servers`" + `, as an object by name or as an array;
+in TOML under ` + "`[[mcp.servers]]`" + `. ` + "`\"disabledServers\": [\"name\"]`" + ` in one of your own JSON files turns servers off, whichever file they are in.
 
-A server that a project brings does not start before a person approves it, and asks again when its definition
-changes, or the file that its command meant; see [confinement](confinement.md).
+A server of a project does not start before a person approves it. It needs approval again when its definition or its
+program file changes; see [confinement](confinement.md).
 `
 
 const referenceAuth = `
 ### Signing in
 
-Drawbridge finds out by itself how to sign in at a server. What ` + "`auth`" + ` says counts before what is found out, and before what ` + "`oauth`" + `, an
-older name for the same, says. Both names of a member are read: ` + "`token_url` and `tokenUrl`" + `.
+Drawbridge finds out how to sign in at a server. Members of ` + "`auth`" + ` take precedence over the discovered values, and over those of
+` + "`oauth`" + `, an older name for ` + "`auth`" + `. Names may be written in both ways: ` + "`token_url` and `tokenUrl`" + `.
 `
 
 const referenceValues = `
 ## Values
 
-In texts, ` + "`${NAME}`" + ` is the variable NAME and ` + "`${NAME:-text}`" + ` is text where it is not set; a variable that is not set stays as it is written, and is
-reported. ` + "`${env:NAME}` is `${NAME}`, and `$${` is `${`" + ` itself.
+In texts, ` + "`${NAME}`" + ` is replaced by the environment variable NAME. ` + "`${NAME:-text}`" + ` is replaced by text if NAME is not set. A variable that is
+not set and has no default stays as written, and is reported. ` + "`${env:NAME}` is the same as `${NAME}`, and `$${` is a literal `${`" + `.
 
-A value of ` + "`env` or `headers`" + ` may also be as a whole the name of a variable that is set, or a command after ` + "`!`" + `, whose output is the value.
-` + "`${:-text}`" + ` keeps a text from being taken for either. What a variable holds is never taken for a command, a name or a reference.
+A complete value of ` + "`env` or `headers`" + ` may also be the name of a set variable, or ` + "`!`" + ` and a command, whose output is the value.
+` + "`${:-text}`" + ` is always the literal text. The content of a variable is never read as a command, a name or a reference.
 
 ### References
 
-A secret need not stand in the file. A value of ` + "`env` or `headers`, and `client_id` and `client_secret` in `auth`" + `, may refer to it, as a whole or in
-the midst of a text:
+A secret need not be in the file. A value of ` + "`env` or `headers`, and `client_id` and `client_secret` in `auth`" + `, may contain references:
 
-| written | is |
+| reference | value |
 |---|---|
-| ` + "`${file:PATH}`" + ` | what a file holds, without the line end; ` + "`~/`" + ` is your home, and a relative path starts at the file that has the row |
-| ` + "`${keychain:NAME}`" + ` | what you keep under that name in the keychain |
-| ` + "`${command:CMD}`, or `!CMD`" + ` as a whole | what a command of the shell prints, without the blanks around it |
+| ` + "`${file:PATH}`" + ` | the content of a file, without the line end; ` + "`~/`" + ` is your home, and a relative path starts at the directory of the file with the row |
+| ` + "`${keychain:NAME}`" + ` | the secret that you stored under that name |
+| ` + "`${command:CMD}`, or `!CMD`" + ` as the complete value | the output of a shell command, without surrounding white space |
 
-A reference ends at the first ` + "`}`" + `: a command with one in it is written after ` + "`!`" + `. References are looked up when the server is started or dialled,
-not before, and what is found is put in as it is. Where nothing is found the value is left out, and ` + "`drawbridge mcp list`" + ` says so;
-` + "`drawbridge doctor`" + ` looks at all of them before any server starts, and runs no command. Elsewhere, in ` + "`args`, `command`, `cwd` or `url`" + `, a
-reference refuses the row: every process of the machine can read a program's arguments.
+A reference ends at the first ` + "`}`" + `, so write a command that contains one after ` + "`!`" + `. References are resolved when Drawbridge starts or
+connects to the server, not before, and the result is inserted unchanged. If a reference cannot be resolved, the value is left out, and ` + "`drawbridge mcp list`" + ` reports it.
+` + "`drawbridge doctor`" + ` checks all references before any server starts, and runs no command. In ` + "`args`, `command`, `cwd` or `url`" + `, a
+reference is an error that disables the row: every process of the machine can read a program's arguments.
 `
 
 const referenceOthers = `
 ## Other programs' files
 
-What these programs keep in a project takes part as the project's servers do, after Drawbridge's own files and in this order. What they
-keep in files of your own is only there to be imported.
+Servers in the project files of these programs are treated like the project's servers, after those in Drawbridge's own files and in this order. Servers in
+your own files of these programs are only used by ` + "`drawbridge import`" + `.
 
 | program | name | in a project | your own |
 |---|---|---|---|
@@ -98,8 +97,8 @@ func reference() string {
 	b.WriteString(referenceAuth)
 	table(&b, "auth", "member")
 	b.WriteString(referenceValues)
-	b.WriteString("\n## Settings\n\nThey are read from your own `drawbridge.toml` only. A time is `\"30s\"`, or a number of milliseconds;\n" +
-		"where the table says seconds, a number is of seconds.\n")
+	b.WriteString("\n## Settings\n\nSettings are read from your own `drawbridge.toml` only. A time is `\"30s\"`, or a number of milliseconds;\n" +
+		"where the table says seconds, a number is a number of seconds.\n")
 	for _, section := range []string{"mcp", "mcp.tool_discovery", "mcp.tool_discovery.embedding",
 		"mcp.tool_discovery.rerank", "mcp.shield", "tools", "store", "serve", "audit"} {
 		fmt.Fprintf(&b, "\n### [%s]\n", section)

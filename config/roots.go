@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A Root is a directory that servers are told of: a file URI, and a name for people, which may be empty.
+// A Root is a directory that servers get as a root: a file URI, and a name for people, which may be empty.
 type Root struct{ URI, Name string }
 
 // readRoots reads directories or file URIs: a list, or a table by name. Each may be a table with a uri or a path, and
@@ -47,7 +47,7 @@ func (r *valueReader) readRoots(to *[]Root, v configfile.Node) error {
 	return nil
 }
 
-// isRoot reports whether a table is meant to be one root: it has a member of one.
+// isRoot reports whether a table is one root: it has a member that only a root has.
 func isRoot(v configfile.Node) bool {
 	for _, m := range v.Members {
 		switch m.Name {
@@ -58,7 +58,7 @@ func isRoot(v configfile.Node) bool {
 	return false
 }
 
-// root reads one root; ok is false where the value is not one.
+// root reads one root; ok is false if the value is not a root.
 func (r *valueReader) root(v configfile.Node) (root Root, ok bool) {
 	if v.Kind != configfile.Table {
 		root.URI, ok = r.rootURI(v)

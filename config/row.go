@@ -28,7 +28,7 @@ type rowReader struct {
 	// disabled maps a name that the person's own files disable to the file that does.
 	disabled map[string]string
 	warnings []Warning
-	// refusedBecause is the first thing that keeps the row from being mounted.
+	// refusedBecause is the first reason why the row cannot be mounted.
 	refusedBecause string
 	// missing has the names that are in server.Unresolved.
 	missing map[string]bool
@@ -59,7 +59,7 @@ func (r *rowReader) read(in clientconfig.ServerRow) {
 	}
 	for i, m := range in.Value.Members {
 		if last[m.Name] != i {
-			r.warn(m.Line, "%q is written twice; the last one counts", m.Name)
+			r.warn(m.Line, "%q is written twice; the last one is used", m.Name)
 			continue
 		}
 		r.readMember(m, in.NameKey)
@@ -107,7 +107,7 @@ func (r *rowReader) decidePhase() {
 	s.Confine = s.Confine.RelativeTo(s.Cwd)
 	if err := s.ID.Validate(); err != nil {
 		s.Phase, s.Reason = drawbridge.Refused, err.Error()
-		if launch.StartsDrawbridge(s.Command, s.Args) { // the entry by which a client starts us has our name
+		if launch.StartsDrawbridge(s.Command, s.Args) { // the entry with which a client starts Drawbridge has its name
 			s.Reason = cmp.Or(s.invalidReason(), s.Reason)
 		}
 		return
@@ -129,7 +129,7 @@ func (r *rowReader) decidePhase() {
 		return
 	}
 	if s.Origin.Kind == OriginProject {
-		s.Phase, s.Reason = drawbridge.NeedsApproval, "it comes from a project directory, and nobody has approved it"
+		s.Phase, s.Reason = drawbridge.NeedsApproval, "it comes from a project directory and is not approved yet"
 		if r.approved == nil || !r.approved(*s) {
 			return
 		}
@@ -140,9 +140,8 @@ func (r *rowReader) decidePhase() {
 	}
 }
 
-// workingDir is the directory that a stdio server starts in. One process of the person's own serves all hosts of the
-// machine, so that the directory one of them happens to be in must not decide; a project's server belongs to its
-// directory.
+// workingDir returns the directory that a stdio server starts in. A server in the person's own files runs once for all
+// clients, so the directory of one client must not decide. A project's server belongs to its directory.
 func (r *rowReader) workingDir() string {
 	s := &r.server
 	switch {
@@ -156,14 +155,14 @@ func (r *rowReader) workingDir() string {
 	return filepath.Join(r.dir, s.Cwd)
 }
 
-// printableID is the name as people are shown it: a file from a stranger's project must not write to a terminal. Only
-// a name that is not valid is changed, and it stays so.
+// printableID returns a name that is safe to print, because a file may come from a stranger's project. Only an invalid
+// name is changed, and it stays invalid.
 func printableID(name string) drawbridge.ServerID {
 	const enough = 2 * drawbridge.MaxServerID
 	return drawbridge.ServerID(safetext.Line(safetext.Truncate(name, enough, safetext.Bytes, "…")))
 }
 
-// rowHash is the row's Hash: SHA-256 over the members that count, as JSON sorted by name at every depth.
+// rowHash returns the row's Hash: SHA-256 over the members with inHash, as JSON sorted by name at every depth.
 func rowHash(in clientconfig.ServerRow) string {
 	kept := configfile.Node{Kind: configfile.Table,
 		Members: []configfile.Member{{Name: "name", Value: configfile.Node{Kind: configfile.Text, Text: in.Name}}}}
@@ -176,8 +175,8 @@ func rowHash(in clientconfig.ServerRow) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// nativeRow is the row as it would stand under its name in the object form: the members that are known in our order,
-// then the others.
+// nativeRow returns the row as in the object form, without its name: the known members in the order of Fields, then the
+// others.
 func nativeRow(in clientconfig.ServerRow) configfile.Node {
 	row := configfile.Node{Kind: configfile.Table}
 	for _, known := range rowMemberTable {
@@ -283,8 +282,8 @@ func (r *rowReader) readPairs(name string, v configfile.Node) []NameValue {
 	return pairs
 }
 
-// expandValue expands a value of env or headers: variables within it, or a variable's name as a whole. Only the written
-// text decides: the content of a variable is never taken for a command or a name.
+// expandValue expands a value of env or headers: variables within it, or a variable's name as the complete value. Only the
+// written text decides: the content of a variable is never read as a command or a name.
 func (r *rowReader) expandValue(member, name, written string) string {
 	kind := strings.TrimSuffix(member, "s") + " "
 	value := r.readSecret(kind+name, written)
@@ -301,7 +300,7 @@ func (r *rowReader) expandValue(member, name, written string) string {
 // variablePattern matches the name of a variable.
 var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// readEnabled is lenient, as the programs are whose files people bring: what cannot be read leaves the server on.
+// readEnabled is lenient, like the programs whose files people import: an unreadable value leaves the server on.
 func (r *rowReader) readEnabled(v configfile.Node) {
 	switch {
 	case v.Kind != configfile.Boolean && v.Kind != configfile.Text:

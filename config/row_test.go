@@ -402,7 +402,7 @@ func TestWhatIsDroppedIsSaid(t *testing.T) {
 	}
 	at := func(line int, text string) string { return fmt.Sprintf(`%s:%d: Server "n": %s`, userJSON, line, text) }
 	wantDiff(t, "warnings", []string{
-		at(1, `"command" is written twice; the last one counts`),
+		at(1, `"command" is written twice; the last one is used`),
 		at(1, `"args" item 2 is not a string and was left out`),
 		at(2, `"args" item 3 is not a string and was left out`),
 		at(3, `"L" in "env" is not a string and was left out`),

@@ -11,11 +11,11 @@ import (
 
 // A rulesReader reads the tables of one file.
 type rulesReader struct {
-	// File is where they are written, Home what "~/" stands for in paths.
+	// File is the file of the tables, Home the directory for "~/" in paths.
 	File, Home string
 
 	defaultEffect         drawbridge.Effect
-	policy, authorization *[]drawbridge.Rule // nil where it is not in force
+	policy, authorization *[]drawbridge.Rule // nil if not in force
 	inactive              *configfile.Error
 }
 
@@ -73,7 +73,7 @@ func (r *rulesReader) activeRules() *drawbridge.Rules {
 	return &out
 }
 
-// A ruleTable is one that has rules.
+// A ruleTable is a table with rules.
 type ruleTable struct {
 	name    string
 	inForce bool
@@ -165,7 +165,7 @@ func readEffect(m configfile.Member, name string) (drawbridge.Effect, error) {
 		configfile.JoinOr([]string{"allow", "ask", "deny"}))
 }
 
-// readAuthorizationMember reads a member of a rule of tools.authorization, which knows tools only.
+// readAuthorizationMember reads a member of a rule of tools.authorization, which may name tools only.
 func readAuthorizationMember(rule *drawbridge.Rule, m configfile.Member) error {
 	if m.Name == "tools" {
 		return readStrings(&rule.Tools, m)
@@ -217,7 +217,7 @@ func readPolicyMember(rule *drawbridge.Rule, m configfile.Member) error {
 	return configfile.ErrorAt(m.Line, "unknown member %q%s", m.Name, configfile.DidYouMean(m.Name, policyMemberNames()))
 }
 
-// policyMemberNames are what a rule of tools.policy may say.
+// policyMemberNames returns the members of a rule of tools.policy.
 func policyMemberNames() []string {
 	return []string{"effect", "tools", "prompts", "resources", "servers", "methods", "trust", "callers", "clients",
 		"kinds", "scopes",
@@ -232,9 +232,9 @@ func readStrings(to *[]string, m configfile.Member) error {
 	}
 	switch {
 	case !ok:
-		return configfile.ErrorAt(m.Line, "%s must be a text or a list of texts", m.Name)
+		return configfile.ErrorAt(m.Line, "%s must be a string or a list of strings", m.Name)
 	case *to != nil:
-		return configfile.ErrorAt(m.Line, "%s is there twice", m.Name)
+		return configfile.ErrorAt(m.Line, "%s is written twice", m.Name)
 	case len(list) == 0:
 		return configfile.ErrorAt(m.Line, "%s is empty: leave it out to mean all", m.Name)
 	}
@@ -245,16 +245,16 @@ func readStrings(to *[]string, m configfile.Member) error {
 func readString(to *string, m configfile.Member) error {
 	word, ok := m.Value.TextValue()
 	if !ok || word == "" {
-		return configfile.ErrorAt(m.Line, "%s must be a text that is not empty", m.Name)
+		return configfile.ErrorAt(m.Line, "%s must be a string that is not empty", m.Name)
 	}
 	*to = word
 	return nil
 }
 
-// readArgConditions reads the table "args": what each argument must be.
+// readArgConditions reads the table "args" with the condition for each argument.
 func readArgConditions(rule *drawbridge.Rule, m configfile.Member) error {
 	if m.Value.Kind != configfile.Table || len(m.Value.Members) == 0 {
-		return configfile.ErrorAt(m.Line, "args must be a table of arguments and what they must be")
+		return configfile.ErrorAt(m.Line, "args must be a table of arguments and their conditions")
 	}
 	for _, m := range m.Value.Members {
 		c := drawbridge.Condition{Name: m.Name}
@@ -304,7 +304,7 @@ func readArgCondition(c *drawbridge.Condition, of configfile.Member) error {
 	return nil
 }
 
-// readConditionValues reads what an argument may be, one thing or a list of them.
+// readConditionValues reads the values that an argument may have, one or a list.
 func readConditionValues(m configfile.Member, name string) ([]json.RawMessage, error) {
 	items := []configfile.Node{m.Value}
 	if m.Value.Kind == configfile.List {
@@ -313,7 +313,7 @@ func readConditionValues(m configfile.Member, name string) ([]json.RawMessage, e
 	out := []json.RawMessage{}
 	for _, item := range items {
 		if !slices.Contains([]configfile.ValueKind{configfile.Text, configfile.Number, configfile.Boolean}, item.Kind) {
-			return nil, configfile.ErrorAt(m.Line, "%s must be texts, numbers or booleans", name)
+			return nil, configfile.ErrorAt(m.Line, "%s must be strings, numbers or booleans", name)
 		}
 		out = append(out, item.AppendJSON(nil, false))
 	}

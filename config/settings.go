@@ -17,32 +17,32 @@ import (
 type Settings struct {
 	// Naming is the style of card names: "qualified", "mcp" or "bare".
 	Naming string
-	// FirstListWait is how long the first list waits for servers that were never tried; below 0 it does not wait.
+	// FirstListWait is how long the first list waits for servers that were never started before; below 0 it does not
+	// wait.
 	FirstListWait time.Duration
-	// ProbeTimeout is how long a server may take to say which protocol it speaks, ConnectTimeout to connect and list,
-	// CallTimeout to answer a call or show progress on it.
+	// ProbeTimeout limits finding out which protocol a server supports, ConnectTimeout connecting and listing. CallTimeout
+	// limits a call; progress restarts it.
 	ProbeTimeout, ConnectTimeout, CallTimeout time.Duration
-	// IdleStop is how long a stdio server may go uncalled before it is stopped; below 0 it is never stopped.
+	// IdleStop is the time without calls after which a stdio server is stopped; below 0 it is never stopped.
 	IdleStop time.Duration
-	// MaxTools is the most tools taken from a server of the person's own, MaxToolsProject from one that a project
-	// directory or a conversation brought.
+	// MaxTools is the maximum number of tools of a server in the person's own files, MaxToolsProject of a server from a
+	// project directory or a conversation.
 	MaxTools, MaxToolsProject int
 	// EnvIsolation restricts stdio servers to the base environment; nil means the default.
 	EnvIsolation *bool
-	// AllowedCommands are programs that a row may start which is not the person's own, beside the usual ones: names,
-	// and paths with the signs of a glob.
+	// AllowedCommands are further programs that a project's row may start, as names or globs of paths.
 	AllowedCommands []string
-	// LockFile is the absolute path of the lockfile; empty where nothing names one, see LockfilePath.
+	// LockFile is the absolute path of the lockfile; empty if no setting names one, see LockfilePath.
 	LockFile string
-	// Roots are the directories that servers are told of where the caller has none.
+	// Roots are the directories that servers get as roots if the caller has none.
 	Roots []Root
 
-	// ElicitationEnabled lets servers put questions before people whose rows do not say, ElicitationQueue so many at
-	// once, each for ElicitationTimeout.
+	// ElicitationEnabled lets servers ask people, for rows without the member. ElicitationQueue is how many questions
+	// of a server wait for one person at once, each for ElicitationTimeout.
 	ElicitationEnabled *bool
 	ElicitationQueue   int
 	ElicitationTimeout time.Duration
-	// ElicitationWarnings has people told which fields sound like secrets; nil does.
+	// ElicitationWarnings marks fields that ask for secrets; nil means true.
 	ElicitationWarnings *bool
 	// AskTimeout is how long a call waits for a person's approval.
 	AskTimeout time.Duration
@@ -50,21 +50,20 @@ type Settings struct {
 	// StorePath is the absolute path of the store's file, StoreURL the URL of a database. At most one is set.
 	StorePath, StoreURL string
 
-	// TokenFile is the absolute path of the file that holds the bearer token of the HTTP door.
+	// TokenFile is the absolute path of the file that holds the bearer token of the HTTP endpoint.
 	TokenFile string
-	// SessionTimeout is how long a session may go unused before it ends.
+	// SessionTimeout is the time without requests after which an HTTP session ends.
 	SessionTimeout time.Duration
-	// MaxBody is the most bytes that a request may have.
+	// MaxBody is the maximum number of bytes of a request.
 	MaxBody int64
-	// PageSize is the most items on a page of a list.
+	// PageSize is the maximum number of items on a page of a list.
 	PageSize int
-	// SpotlightHTTP marks results as foreign text for clients that come over HTTP, of servers whose rows do not say.
+	// SpotlightHTTP marks results as foreign text for HTTP clients, for rows without the member fence.
 	SpotlightHTTP *bool
-	// SpotlightClients does so for clients of these names, at either door: as they call themselves, or as their tokens
-	// are called.
+	// SpotlightClients does so for clients with these names, over HTTP and stdio: the declared name, or the name of the
+	// token.
 	SpotlightClients []string
-	// Clients are the scopes of clients of the person's own, by the names that they call themselves; "*" is for all
-	// others.
+	// Clients are the scopes of the person's own clients, by the name that they declare; "*" is for all others.
 	Clients map[string][]string
 	// OAuthSettings configures whose access tokens the HTTP endpoint accepts.
 	OAuth OAuthSettings
@@ -85,7 +84,7 @@ type Settings struct {
 	Shield ShieldSettings
 	// Discovery configures how tools are found.
 	Discovery ToolDiscovery
-	// Models are those that run elsewhere.
+	// Models configures external models.
 	Models Models
 }
 
@@ -107,38 +106,38 @@ type setting struct {
 // settingTable lists all members of drawbridge.toml except rows.
 var settingTable = slices.Concat([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
-		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
+		"the names of tools: server__tool, mcp_server_tool, or the tool's own name",
 		func(r *settingsReader, v configfile.Node) error {
 			return readOneOf(&r.settings.Naming, v, "qualified", "mcp", "bare")
 		}},
 	{"mcp", "grace", "time", "250ms",
-		"how long the first list waits for servers that were never tried; 0 does not wait",
+		"how long the first list waits for servers that were never started before; 0 does not wait",
 		func(r *settingsReader, v configfile.Node) error {
 			return readDurationAllowZero(&r.settings.FirstListWait, v)
 		}},
 	{"mcp", "probe_timeout", "time", "3s",
-		"how long a server may take to say which protocol it speaks",
+		"time limit for finding out which protocol a server supports",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveDuration(&r.settings.ProbeTimeout, v)
 		}},
 	{"mcp", "connect_timeout", "time", "1m",
-		"how long a server may take to connect and list",
+		"time limit for connecting to a server and listing it",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveDuration(&r.settings.ConnectTimeout, v)
 		}},
 	{"mcp", "call_timeout", "time", "60s",
-		"how long a call may go without an answer or a sign of progress",
+		"time limit of a call; progress restarts it",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveDuration(&r.settings.CallTimeout, v)
 		}},
 	{"mcp", "idle_stop", `time, or "never"`, "15m",
-		"how long a stdio server may go uncalled before it is stopped",
+		"stops a stdio server after this time without a call",
 		func(r *settingsReader, v configfile.Node) error { return readDurationOrNever(&r.settings.IdleStop, v) }},
 	{"mcp", "max_tools", "whole number", "1000",
-		"the most tools taken from a server of your own",
+		"the maximum number of tools of a server in your own files",
 		func(r *settingsReader, v configfile.Node) error { return readPositiveInt(&r.settings.MaxTools, v) }},
 	{"mcp", "max_tools_project", "whole number", "100",
-		"the most tools taken from a server that a project directory or a conversation brought",
+		"the maximum number of tools of a server from a project directory or a conversation",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveInt(&r.settings.MaxToolsProject, v)
 		}},
@@ -146,49 +145,49 @@ var settingTable = slices.Concat([]setting{
 		"restricts stdio servers to the base environment and their own env; false lets them inherit all of Drawbridge's environment except known secrets",
 		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.EnvIsolation, v) }},
 	{"mcp", "allowed_commands", "list of commands or paths", "[]",
-		"what servers of projects may be started with beside npx, uvx, node, python, python3, docker, deno, bun and mcpls; * and ~/ are understood",
+		"further commands that servers of projects may use, in addition to npx, uvx, node, python, python3, docker, deno, bun and mcpls; may contain * and ~/",
 		func(r *settingsReader, v configfile.Node) error { return r.readAllowedCommands(v) }},
 	{"mcp", "roots", "list of directories or file URIs, or table of them by name", "[]",
-		`the directories that servers are told of when the caller has none; one may be a table {uri = "file:///srv/docs", name = "docs"}`,
+		`the directories that servers get as roots if the caller has none; one may be a table {uri = "file:///srv/docs", name = "docs"}`,
 		func(r *settingsReader, v configfile.Node) error { return r.readRoots(&r.settings.Roots, v) }},
-	{"mcp", "elicitation_enabled", "boolean", "on for outside clients, off in a session",
-		"lets servers put questions before people whose rows do not say",
+	{"mcp", "elicitation_enabled", "boolean", "on for external clients, off for models that Drawbridge runs",
+		"lets servers ask the user of a client; for rows without elicitation_enabled",
 		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.ElicitationEnabled, v) }},
 	{"mcp", "elicitation_timeout", "seconds, or a time", "2m",
-		"how long a form waits for a person; then it is called off",
+		"how long a form waits for an answer before it is cancelled",
 		func(r *settingsReader, v configfile.Node) error {
 			return readSeconds(&r.settings.ElicitationTimeout, v)
 		}},
 	{"mcp", "elicitation_queue_capacity", "whole number", "16",
-		"how many questions of one server wait for one person at once; more are declined",
+		"the maximum number of questions of one server that wait for one person; further ones are declined",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveInt(&r.settings.ElicitationQueue, v)
 		}},
 	{"mcp", "elicitation_warn_sensitive_fields", "boolean", "true",
-		"names the fields of a form that sound like secrets, for the client to warn of",
+		"marks the fields of a form that ask for secrets, so that the client can warn",
 		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.ElicitationWarnings, v) }},
-	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
-		"the file with the definitions that servers may show, as drawbridge lock write makes it; variables are expanded",
+	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it exists",
+		"the lockfile, written by drawbridge lock write; variables are expanded",
 		func(r *settingsReader, v configfile.Node) error { return r.readPath(&r.settings.LockFile, v) }},
 	{"mcp.shield", "enabled", "boolean", "true",
-		"keeps an account of how each server behaves, and takes the cards of one that is not trusted off the deck",
+		"keeps a trust score for each server, and hides the tools of a server with too little trust",
 		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.Shield.Enabled, v) }},
 	{"mcp.shield", "quarantine_threshold", "number from 0 to 1", "0.4",
-		"the trust under which a server is quarantined; 0 quarantines none",
+		"a server with a lower trust score is quarantined; 0 quarantines none",
 		func(r *settingsReader, v configfile.Node) error { return readFraction(&r.settings.Shield.Threshold, v) }},
 	{"mcp.shield", "decay_half_life_secs", "seconds, or a time", "3600",
-		"how long it takes until half of the trust that was lost has come back",
+		"the time in which half of the lost trust returns",
 		func(r *settingsReader, v configfile.Node) error { return readSeconds(&r.settings.Shield.HalfLife, v) }},
 	{"mcp.shield", "hold_flagged", "boolean", "false",
-		"holds back results in which the shield meets a rule, of servers whose rows do not say; a person can read them with drawbridge shield results",
+		"holds back results that match a rule of the shield, for rows without hold_flagged; a person can read them with drawbridge shield results",
 		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.Shield.HoldFlagged, v) }},
 	{"tools", "max_tool_calls_per_session", "whole number", "",
-		"the most calls of a caller until there was none for 30 minutes: a new connection begins no new session",
+		"the maximum number of calls of a caller in a session, which ends after 30 minutes without a call; a new connection does not start a new session",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveInt(&r.settings.Tools.PerSession, v)
 		}},
-	{"tools", "max_tool_calls_per_caller", `calls in a time, such as "1000/day"`, "",
-		"the most calls of a caller in a time, which begins with the first one: minute, hour, day, week, or such as 10m",
+	{"tools", "max_tool_calls_per_caller", `calls in a period, such as "1000/day"`, "",
+		"the maximum number of calls of a caller in a period, which starts with the first call: minute, hour, day, week, or a time such as 10m",
 		func(r *settingsReader, v configfile.Node) error {
 			return readCallRate(&r.settings.Tools.PerCaller, &r.settings.Tools.Window, v)
 		}},
@@ -203,84 +202,84 @@ var settingTable = slices.Concat([]setting{
 			return readIntOrUnlimited(&r.settings.Tools.SameCalls, v)
 		}},
 	{"tools", "ask_timeout", "time", "5m",
-		"how long a call waits for a person's approval; after it the answer is no",
+		"how long a call waits for a person's approval before it is refused",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveDuration(&r.settings.AskTimeout, v)
 		}},
-	{"store", "path", "path", "where the system keeps a user's data",
-		"the file of the store; variables are put in",
+	{"store", "path", "path", "in the system's directory for user data",
+		"the file of the store; variables are expanded",
 		func(r *settingsReader, v configfile.Node) error { return r.readPath(&r.settings.StorePath, v) }},
 	{"store", "url", "postgres:// URL", "",
-		"a database in the place of the file; variables are put in",
+		"a database in place of the file; variables are expanded",
 		func(r *settingsReader, v configfile.Node) error { return r.readDatabaseURL(&r.settings.StoreURL, v) }},
 	{"serve", "token_file", "path", "",
-		"the file with the bearer token that HTTP clients must send; variables are put in",
+		"the file with the bearer token that HTTP clients must send; variables are expanded",
 		func(r *settingsReader, v configfile.Node) error { return r.readPath(&r.settings.TokenFile, v) }},
 	{"serve", "session_timeout", "time", "30m",
-		"how long an HTTP session may go unused before it ends",
+		"ends an HTTP session after this time without a request",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveDuration(&r.settings.SessionTimeout, v)
 		}},
 	{"serve", "max_body", "bytes", "4194304",
-		"the most bytes of an HTTP request",
+		"the maximum size of an HTTP request",
 		func(r *settingsReader, v configfile.Node) error { return readByteCount(&r.settings.MaxBody, v) }},
 	{"serve", "page_size", "whole number", "1000",
-		"the most items on a page of a list",
+		"the maximum number of items on a page of a list",
 		func(r *settingsReader, v configfile.Node) error { return readPositiveInt(&r.settings.PageSize, v) }},
 	{"serve", "fence", "boolean, or list of names", "false",
-		"marks results as foreign text, of servers whose rows do not say: for HTTP clients, or for the clients of these names, as they call themselves or their tokens are called",
+		"marks results as foreign text, for rows without fence: for all HTTP clients, or for clients with these names (the declared name, or the name of the token)",
 		func(r *settingsReader, v configfile.Node) error {
 			return readBoolOrNames(&r.settings.SpotlightHTTP, &r.settings.SpotlightClients, v)
 		}},
 	{"serve", "public_url", "URL", "",
-		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
+		"the URL at which clients reach the HTTP endpoint, without /mcp; required with an issuer unless the endpoint listens on loopback",
 		func(r *settingsReader, v configfile.Node) error { return r.readWebURL(&r.settings.OAuth.PublicURL, v) }},
 	{"serve", "issuer", "URL, or list of URLs", "",
-		"the OAuth issuers whose access tokens the HTTP door takes, as their metadata name them",
+		"the OAuth issuers whose access tokens the HTTP endpoint accepts, exactly as in their metadata",
 		func(r *settingsReader, v configfile.Node) error { return r.readIssuers(v) }},
-	{"serve", "audience", "string", "public_url and /mcp",
-		"what an access token must be for",
+	{"serve", "audience", "string", "public_url with /mcp",
+		"the audience that an access token must have",
 		func(r *settingsReader, v configfile.Node) error { return r.readText(&r.settings.OAuth.Audience, v) }},
-	{"serve", "scopes", "table of lists", `{mcp = ["mcp:*"]}, and mcp:NAME as it is`,
-		"the rights that each scope of the issuer grants: mcp:NAME is the server NAME, mcp:* all of them",
+	{"serve", "scopes", "table of lists", `{mcp = ["mcp:*"]}, and mcp:NAME unchanged`,
+		"the Drawbridge scopes that each scope of the issuer grants: mcp:NAME is the server NAME, mcp:* all servers",
 		func(r *settingsReader, v configfile.Node) error {
 			return readScopesByName(&r.settings.OAuth.Scopes, v, false)
 		}},
 	{"serve", "clients", "table of lists", "everything",
-		"what one of your own clients holds that calls itself so: on standard input, with the token of token_file, or where none is needed; \"*\" is for all others",
+		"the scopes of your own clients, by declared name: clients on standard input, with the token of token_file, or without a token where none is needed; \"*\" is for all others",
 		func(r *settingsReader, v configfile.Node) error {
 			return readScopesByName(&r.settings.Clients, v, true)
 		}},
 	{"serve", "client_credentials", "boolean", "false",
-		"takes access tokens that a program got for itself: they have a client_id and no subject",
+		"accepts access tokens of programs that act for themselves: with a client_id and no subject",
 		func(r *settingsReader, v configfile.Node) error {
 			return readBool(&r.settings.OAuth.AllowWithoutSubject, v)
 		}},
 	{"serve", "clock_skew", "time", "30s",
-		"how far an issuer's clock may be off, at most 5m",
+		"the tolerated difference of the issuer's clock, at most 5m",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveDuration(&r.settings.OAuth.ClockSkew, v)
 		}},
 	{"serve", "introspection_url", "URL", "",
-		"the issuer's introspection endpoint (RFC 7662): needed for tokens that are not JWTs, and notices revoked ones",
+		"the issuer's introspection endpoint (RFC 7662): required for tokens that are not JWTs; detects revoked tokens",
 		func(r *settingsReader, v configfile.Node) error {
 			return r.readWebURL(&r.settings.OAuth.IntrospectionURL, v)
 		}},
 	{"serve", "introspection_client_id", "string", "",
-		"who we are to introspection_url",
+		"Drawbridge's client id at introspection_url",
 		func(r *settingsReader, v configfile.Node) error {
 			return r.readText(&r.settings.OAuth.IntrospectionClient, v)
 		}},
 	{"serve", "introspection_client_secret_file", "path", "",
-		"the file with the secret that goes with introspection_client_id; variables are put in",
+		"the file with the secret of introspection_client_id; variables are expanded",
 		func(r *settingsReader, v configfile.Node) error {
 			return r.readPath(&r.settings.OAuth.IntrospectionSecretFile, v)
 		}},
 	{"tools", "policy", "table", "no rules",
-		"who may call what: rules, the first that matches decides, and a default_effect; see docs/policy.md",
+		"rules for calls: the first that matches decides, else default_effect; see docs/policy.md",
 		func(r *settingsReader, v configfile.Node) error { return r.rules.readPolicyTable(v) }},
 	{"tools", "authorization", "table", "no rules",
-		"more rules, which follow those of policy where enabled is true: an action and tools each",
+		"more rules, each with an action and tools; with enabled = true they are evaluated after those of policy",
 		func(r *settingsReader, v configfile.Node) error { return r.rules.readAuthorizationTable(v) }},
 }, discoverySettingTable(), vectorSettingTable, modelSettingTable(), auditSettingTable)
 
@@ -306,7 +305,7 @@ func (r *settingsReader) readTables(root configfile.Node) error {
 	}
 	if r.settings.StorePath != "" && r.settings.StoreURL != "" {
 		m, _ := root.Find("store", "url")
-		return configfile.ErrorAt(m.Line, "store.path and store.url are both set; the store is one of them")
+		return configfile.ErrorAt(m.Line, "store.path and store.url are both set; remove one of them")
 	}
 	r.settings.Rules = r.rules.activeRules()
 	if idle := r.rules.inactiveRules(); idle != nil {
@@ -335,7 +334,7 @@ func (r *settingsReader) readSection(name string, section configfile.Member) err
 		known := findSetting(name, m.Name)
 		if known == nil {
 			r.reportUnknownSetting(m, name+".", settingNames(name))
-			if name == "tools" { // what guards is read whole or not at all
+			if name == "tools" { // a table with rules is rejected as a whole
 				return r.problems[len(r.problems)-1]
 			}
 			continue

@@ -235,9 +235,9 @@ var badSettingsCases = map[string]string{
 	"mcp.tool_discovery.always_include = ['[']":                  `mcp.tool_discovery.always_include has "[", which is not a name with * and ?`,
 	"mcp.output_schema_hint_bytes = 'x'":                         `mcp.output_schema_hint_bytes must be a whole number above 0`,
 	"tools.max_tool_calls_per_session = 0":                       `tools.max_tool_calls_per_session must be a whole number above 0`,
-	"tools.max_tool_calls_per_caller = 1000":                     `tools.max_tool_calls_per_caller must be a number of calls in a time, such as "1000/day" or "50/10m"`,
-	"tools.max_tool_calls_per_caller = '0/day'":                  `tools.max_tool_calls_per_caller must be a number of calls in a time, such as "1000/day" or "50/10m"`,
-	"tools.max_tool_calls_per_caller = '5/-1m'":                  `tools.max_tool_calls_per_caller must be a number of calls in a time, such as "1000/day" or "50/10m"`,
+	"tools.max_tool_calls_per_caller = 1000":                     `tools.max_tool_calls_per_caller must be a number of calls in a period, such as "1000/day" or "50/10m"`,
+	"tools.max_tool_calls_per_caller = '0/day'":                  `tools.max_tool_calls_per_caller must be a number of calls in a period, such as "1000/day" or "50/10m"`,
+	"tools.max_tool_calls_per_caller = '5/-1m'":                  `tools.max_tool_calls_per_caller must be a number of calls in a period, such as "1000/day" or "50/10m"`,
 	"tools.max_identical_calls = 'never'":                        `tools.max_identical_calls must be a whole number above 0, or "unlimited"`,
 	"store.path = ''":                                            `store.path must be a string that is not empty`,
 	"store.path = '${NONE}/db'":                                  `store.path needs NONE, which is not set`,
@@ -267,7 +267,7 @@ var badSettingsCases = map[string]string{
 	"serve.audience = ''":                                        `serve.audience must be a string that is not empty`,
 	"serve.client_credentials = 1":                               `serve.client_credentials must be true or false`,
 	"serve.clock_skew = 0":                                       `serve.clock_skew must be a time above 0, such as "30s"`,
-	"store = { path = 'a', url = 'postgres://h' }":               `store.path and store.url are both set; the store is one of them`,
+	"store = { path = 'a', url = 'postgres://h' }":               `store.path and store.url are both set; remove one of them`,
 }
 
 func TestBadSettings(t *testing.T) {

@@ -18,13 +18,13 @@ type sourceFile struct {
 	kind     OriginKind
 	provider string
 	dialect  *clientconfig.Dialect
-	// dir is the directory that was searched, where one was.
+	// dir is the directory that was searched; empty if the file was named.
 	dir string
 	// namedByPerson is set if a person named this very file: problems in it are errors.
 	namedByPerson bool
 	// readRows and readSettings select the content to read.
 	readRows, readSettings bool
-	// root is what open found in the file, err why it found nothing.
+	// root is the parsed content of the file, err the reason if there is none.
 	root configfile.Node
 	err  error
 }
@@ -43,8 +43,8 @@ func (o Options) NamedPaths() ([]string, error) {
 	return paths, nil
 }
 
-// uniqueSources leaves out a file that was listed before under any name. One that is a project's and the person's own
-// is the person's own.
+// uniqueSources removes files that were listed before under any name. A file that is both a project's and the person's
+// own is the person's own.
 func uniqueSources(all []sourceFile) []sourceFile {
 	var kept []sourceFile
 	var infos []fs.FileInfo
@@ -64,7 +64,7 @@ func uniqueSources(all []sourceFile) []sourceFile {
 		src.namedByPerson = kept[i].namedByPerson || src.namedByPerson
 		src.readRows = kept[i].readRows || src.readRows
 		src.readSettings = kept[i].readSettings || src.readSettings
-		// the project's name for it does not say what is in it
+		// the name in the project does not tell its format
 		if kept[i].kind == OriginProject && src.kind != OriginProject {
 			kept[i] = src
 		}

@@ -14,17 +14,17 @@ type ToolDiscovery struct {
 	// Enabled false turns the search off: all tools are listed, and our own models get all of them; nil means the
 	// default.
 	Enabled *bool
-	// Mode is what outside clients are listed: "direct", "auto" or "search".
+	// Mode decides which tools external clients are listed: "direct", "auto" or "search".
 	Mode string
-	// TopK is the most cards that a question brings; below 0 any number.
+	// TopK is the maximum number of cards found for a question; below 0 means no limit.
 	TopK int
-	// MinScore is the least cosine between a question and a card that is found; below 0 any. RelativeScore is the
-	// least share of the best card's score; below 0 any.
+	// MinScore is the minimum cosine between a question and a card. RelativeScore is the minimum share of the best
+	// card's score. A negative value means no minimum.
 	MinScore, RelativeScore float64
 	// AlwaysInclude are globs over names of cards that are always listed.
 	AlwaysInclude []string
-	// SearchAbove is how many tokens the definitions may have, those of AlwaysInclude aside, before the mode auto
-	// searches.
+	// SearchAbove is how many tokens the definitions may have, without those of AlwaysInclude, before the mode auto
+	// shortens the list.
 	SearchAbove int
 	// ForwardOutputSchema includes the output schemas of tools for our own models; nil means the default.
 	// OutputSchemaHintBytes limits their size.
@@ -45,31 +45,31 @@ const discoveryTable = "mcp.tool_discovery"
 func discoveryMembers() []discoverySetting {
 	return []discoverySetting{
 		{discoveryTable, "enabled", "boolean", "true",
-			"false lists all cards to everybody, whatever the mode, and finds none",
+			"false lists all tools in every mode, and turns the search off",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFlag(&d.Enabled, v) }},
 		{discoveryTable, "mode", `"direct", "auto" or "search"`, "direct",
-			"what outside clients are listed: all cards; or find_tools, call_tool and the cards of always_include; auto is search for who has more than search_above, and else direct",
+			"the list for external clients: direct has all tools; search has find_tools, call_tool and the tools of always_include; auto is search for callers above search_above, else direct",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryMode(&d.Mode, v) }},
 		{discoveryTable, "search_above", "tokens", "8000",
-			"how many tokens the definitions of a caller's cards may have before auto searches, those of always_include aside",
+			"the number of tokens in a caller's definitions, without those of always_include, above which auto shortens the list",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryInt(&d.SearchAbove, v) }},
 		{discoveryTable, "always_include", "list of names, with * and ?", "[]",
-			"cards that are always listed, by the names that they are listed by",
+			"tools that are always listed, by their listed names",
 			func(d *ToolDiscovery, v configfile.Node) error { return readCardGlobs(&d.AlwaysInclude, v) }},
 		{discoveryTable, "top_k", "whole number, or 0 for all", "20",
-			"the most cards that a question brings; find_tools shows the first of them in full",
+			"the maximum number of tools found for a question; find_tools shows the first of them in full",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryIntOrZero(&d.TopK, v) }},
 		{discoveryTable, "relative_score", "number from 0 to 1", "0.25",
-			"leaves out cards whose score is under this share of the best one's; the best stays",
+			"leaves out tools whose score is below this share of the best score; the best tool stays",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFraction(&d.RelativeScore, v) }},
 		{discoveryTable, "min_score", "number from 0 to 1", "0",
-			"leaves out cards whose cosine to the question is under this, where a model embeds both; the best stays",
+			"leaves out tools whose cosine similarity to the question is below this, with an embedding model; the best tool stays",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFraction(&d.MinScore, v) }},
 		{"mcp", "forward_output_schema", "boolean", "false",
-			"tells models of our own in a tool's description what it answers, by its output schema",
+			"adds the output schema to a tool's description, for models that Drawbridge runs",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFlag(&d.ForwardOutputSchema, v) }},
 		{"mcp", "output_schema_hint_bytes", "bytes", "1024",
-			"the most bytes of an output schema that are told",
+			"the maximum number of bytes of an output schema in a description",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryInt(&d.OutputSchemaHintBytes, v) }},
 	}
 }
@@ -101,7 +101,7 @@ func readDiscoveryInt(to *int, v configfile.Node) error {
 	return nil
 }
 
-// readDiscoveryIntOrZero reads a whole number; 0, which a field cannot hold, is -1.
+// readDiscoveryIntOrZero reads a whole number. It stores 0 as -1, because 0 in a field means the default.
 func readDiscoveryIntOrZero(to *int, v configfile.Node) error {
 	if v.Kind == configfile.Number && v.Text == "0" {
 		*to = -1
@@ -113,7 +113,7 @@ func readDiscoveryIntOrZero(to *int, v configfile.Node) error {
 	return nil
 }
 
-// readDiscoveryFraction reads a number from 0 to 1; 0, which a field cannot hold, is -1.
+// readDiscoveryFraction reads a number from 0 to 1. It stores 0 as -1, because 0 in a field means the default.
 func readDiscoveryFraction(to *float64, v configfile.Node) error {
 	f, err := strconv.ParseFloat(v.Text, 64)
 	if v.Kind != configfile.Number || err != nil || !(f >= 0 && f <= 1) {

@@ -5,7 +5,7 @@ import (
 )
 
 // UpdateFile changes a file of the configuration. change gets the file's content, nil for a missing file, and returns
-// the new content. Writers of one file, also in different processes, take turns, so no update is lost. A reader sees
+// the new content. Writers of one file, also in different processes, wait for each other, so no update is lost. A reader sees
 // the old file or the new one, complete; so does the next start after a crash.
 //
 // A link is followed, and stays. A new file has mode 0600 and a new directory 0700; an existing file keeps its mode.

@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// transportTypes has what a row may write as its type, and what that means.
+// transportTypes maps the values that a row may have as its type to transports.
 var transportTypes = map[string]string{
 	"stdio":           "stdio",
 	"local":           "stdio",
@@ -79,7 +79,7 @@ func (s *Server) invalidAuthReason() string {
 	return ""
 }
 
-// withUnsetVariables adds to a reason that variables may be the cause.
+// withUnsetVariables adds the unset variables to a reason, since they may be the cause.
 func (s *Server) withUnsetVariables(why string) string {
 	if len(s.Unresolved) > 0 {
 		why += fmt.Sprintf(" (not set: %s)", configfile.JoinFew(s.Unresolved))
@@ -87,5 +87,5 @@ func (s *Server) withUnsetVariables(why string) string {
 	return why
 }
 
-// headerNameChars are the characters of a header's name (RFC 9110, 5.6.2).
+// headerNameChars are the characters allowed in a header's name (RFC 9110, 5.6.2).
 const headerNameChars = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

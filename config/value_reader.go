@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A valueReader reads values of settings in which variables are put in. Its errors follow a setting's name, and hold
+// A valueReader reads values of settings and expands variables in them. Its errors follow a setting's name, and contain
 // no value.
 type valueReader struct {
 	// Dir is the directory that relative paths start at, Home what "~" stands for.
@@ -28,7 +28,7 @@ func (r *valueReader) expandText(v configfile.Node) (string, error) {
 	parts, missing := r.splitReferences(s)
 	text, later := joinLiteralParts(parts)
 	if later != nil {
-		return "", fmt.Errorf("must do without ${%s:…}", later.Kind)
+		return "", fmt.Errorf("must not contain ${%s:…}", later.Kind)
 	}
 	return text, missingVariablesError(missing)
 }
@@ -85,7 +85,7 @@ func (r *valueReader) readPath(to *string, v configfile.Node) error {
 	return nil
 }
 
-// readWebURL reads the URL of something on the web.
+// readWebURL reads an http or https URL.
 func (r *valueReader) readWebURL(to *string, v configfile.Node) error {
 	s, err := r.expandText(v)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *valueReader) readDatabaseURL(to *string, v configfile.Node) error {
 	return err
 }
 
-// urlScheme is how a URL begins (RFC 3986, 3.1).
+// urlScheme matches the start of a URL (RFC 3986, 3.1).
 var urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
 // lowerScheme returns a URL of one of the schemes with its scheme in lower case. The error names the scheme and
@@ -146,8 +146,7 @@ func (r *valueReader) readURLParts(to *[]ValuePart, v configfile.Node, what stri
 	return nil
 }
 
-// readSecretRef reads a secret, which may hold references, or be a command as a whole, after "!". An unset variable is
-// not an error.
+// readSecretRef reads a secret: a text with references, or "!" and a command. An unset variable is not an error.
 func (r *valueReader) readSecretRef(to *SecretRef, v configfile.Node) error {
 	s, ok := v.TextValue()
 	if !ok || s == "" || s == "!" {

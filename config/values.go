@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// mustBeError is the error about a value, which follows the setting's name.
+// mustBeError returns the error about a value; it follows the setting's name.
 func mustBeError(format string, args ...any) error { return fmt.Errorf("must be "+format, args...) }
 
 // readOneOf reads one of some words.
@@ -33,7 +33,7 @@ func readPositiveDuration(to *time.Duration, v configfile.Node) error {
 	return nil
 }
 
-// readDurationAllowZero reads a time. It takes 0 too, which a field cannot hold: there it means the default.
+// readDurationAllowZero reads a time. It stores 0 as -1, because 0 in a field means the default.
 func readDurationAllowZero(to *time.Duration, v configfile.Node) error {
 	d, ok := v.Duration()
 	if !ok || d < 0 {
@@ -121,10 +121,10 @@ func readScopesByName(to *map[string][]string, v configfile.Node, empty bool) er
 	return nil
 }
 
-// maxCollectionName is the most bytes of a name: others are made by adding to it.
+// maxCollectionName is the maximum number of bytes of a name, because suffixes are added to it.
 const maxCollectionName = 48
 
-// readCollectionName reads a name that means the same everywhere: a to z, 0 to 9 and _.
+// readCollectionName reads a name that every vector store accepts: a to z, 0 to 9 and _.
 func readCollectionName(to *string, v configfile.Node) error {
 	name, _ := v.TextValue()
 	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }

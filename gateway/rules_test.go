@@ -128,7 +128,7 @@ func TestReloadTakesRulesWhole(t *testing.T) {
 		{deny, false, 1, ""},
 		{deny, false, 1, ""},
 		{deny + "when = '1 +'\n", false, 1, "drawbridge.toml:1: when, character"},
-		{deny + "tool = 'x'\n", false, 1, "drawbridge.toml:4: tool is there twice"},
+		{deny + "tool = 'x'\n", false, 1, "drawbridge.toml:4: tool is written twice"},
 		{"[[tools.policy", false, 1, "drawbridge.toml:1"},
 		{"", true, 2, ""},
 	} {
@@ -188,7 +188,7 @@ func TestRulesOutliveTheirFile(t *testing.T) {
 		}
 	}
 	if other, err := gateway.Open(t.Context(), c); err == nil || !strings.Contains(err.Error(),
-		"drawbridge.toml: a link on the way to it leads nowhere") {
+		"drawbridge.toml: a link in its path leads nowhere") {
 		if err == nil {
 			_ = other.Close()
 		}

@@ -146,7 +146,7 @@ func (r *Service) setApprovalReason(row *config.Server, decisions store.RowAppro
 	last, decided := decisions.Find(*row)
 	switch {
 	case !decided:
-		row.Reason = fmt.Sprintf("it comes from a project directory, and nobody has approved it (%s)", approve)
+		row.Reason = fmt.Sprintf("it comes from a project directory and is not approved yet (%s)", approve)
 	case last.Approved && last.Hash == row.Hash:
 		row.Reason = fmt.Sprintf("its program changed since you approved it: %s (%s)",
 			joinFirstLines(changesSinceDecision(last, *row)), approve)

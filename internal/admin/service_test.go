@@ -152,7 +152,7 @@ func TestTheSentencesOfASession(t *testing.T) {
 	}
 	for want, err := range map[string]error{
 		`Server "off" is disabled. Run /mcp enable off first.`:                                                            w.CheckStartable(roll, "off"),
-		`Server "repo" needs approval: it comes from a project directory, and nobody has approved it (/mcp approve repo)`: w.CheckStartable(roll, "repo"),
+		`Server "repo" needs approval: it comes from a project directory and is not approved yet (/mcp approve repo)`: w.CheckStartable(roll, "repo"),
 		`Server "bad" is refused: Server "bad": stdio server requires "command" field`:                                    w.CheckStartable(roll, "bad"),
 		`Server "of" not found. Did you mean "off"?`:                                                                      w.CheckStartable(roll, "of"),
 		`Server "nothing" not found. Configured: repo, off, bad, own.`:                                                    does(w.DescribeServer(t.Context(), "nothing")),

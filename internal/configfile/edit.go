@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A Format is how a file is written.
+// A Format is the format of a file.
 type Format string
 
 // The formats. JSON is with comments and trailing commas, which most programs allow in their configuration.
@@ -36,14 +36,14 @@ func FormatOf(path string) Format {
 // maxNesting is how deep values may nest in a file that is edited: the parsers recurse.
 const maxNesting = 64
 
-// utf8BOM opens what some editors save; it stays.
+// utf8BOM is the byte order mark that some editors write; it stays.
 const utf8BOM = "\ufeff"
 
 // ElementStep is a step of a path: the element of a list whose member key has the text name. It starts with a NUL
-// character, so that no name a person writes is taken for it.
+// character, so that it cannot be confused with a name in a file.
 func ElementStep(key, name string) string { return "\x00" + key + "\x00" + name }
 
-// parseElementStep takes a step of a path apart.
+// parseElementStep returns the parts of an element step.
 func parseElementStep(step string) (key, name string, ok bool) {
 	rest, ok := strings.CutPrefix(step, "\x00")
 	if !ok {
@@ -53,8 +53,7 @@ func parseElementStep(step string) (key, name string, ok bool) {
 	return key, name, ok
 }
 
-// A format's text is one document to edit. The edits may be wrong about what they were not made for: the result is
-// checked.
+// A textEditor is a document in one format. Its edits may be wrong in unusual layouts, so the result is checked.
 type textEditor interface {
 	// tree has maps, lists, strings, booleans, nil and json.Number; a value without a JSON equivalent is foreign.
 	tree() any
@@ -62,7 +61,7 @@ type textEditor interface {
 	remove(path []string) ([]byte, error)
 }
 
-// nonJSONValue is a value that JSON has no word for: a date, a number that is none.
+// nonJSONValue is a value without a JSON equivalent: a date, an infinity, NaN.
 type nonJSONValue struct{ text string }
 
 // parseEditable parses data, which has no byte order mark.
@@ -84,8 +83,8 @@ func CheckSyntax(format Format, data []byte) error {
 	return err
 }
 
-// Get returns the value at path as JSON without blanks; members of JSON keep their order. The second result is false if
-// there is no value. The error is for data that does not parse, and for a value without a JSON equivalent.
+// Get returns the value at path as JSON without white space; members of JSON keep their order. The second result is false if
+// the value is missing. The error is for data that does not parse, and for a value without a JSON equivalent.
 func Get(format Format, data []byte, path []string) (json.RawMessage, bool, error) {
 	t, err := parseEditable(format, bytes.TrimPrefix(data, []byte(utf8BOM)))
 	if err != nil {
@@ -145,8 +144,8 @@ func Remove(format Format, data []byte, path []string) ([]byte, error) {
 	})
 }
 
-// editChecked makes a change and checks it. A change without a tree to be is none. Where something was removed from
-// TOML, its parents may be gone with it: there they need not be written at all.
+// editChecked makes a change and checks the result. Without a wanted tree nothing changes. After a removal from TOML
+// the parents may be missing too, because TOML need not write them.
 func editChecked(format Format, data []byte, removed []string, change func(textEditor) (any, []byte, error)) (
 	[]byte, error) {
 	body, marked := bytes.CutPrefix(data, []byte(utf8BOM))
@@ -216,7 +215,7 @@ func putInTree(tree any, path []string, value any) (any, error) {
 	if key, name, ok := parseElementStep(path[0]); ok {
 		items, isList := tree.([]any)
 		if !isList && tree != nil {
-			return nil, errors.New("a parent of the value is no list")
+			return nil, errors.New("a parent of the value is not a list")
 		}
 		items = slices.Clone(items)
 		i := elementIndex(items, key, name)
@@ -233,7 +232,7 @@ func putInTree(tree any, path []string, value any) (any, error) {
 	}
 	members, isTable := tree.(map[string]any)
 	if !isTable && tree != nil {
-		return nil, fmt.Errorf("what holds %q is no object", path[0])
+		return nil, fmt.Errorf("the parent of %q is not an object", path[0])
 	}
 	members = maps.Clone(members)
 	if members == nil {
@@ -277,7 +276,7 @@ func pruneEmptyParents(tree any, path []string) any {
 	return tree
 }
 
-// wrapInParents puts value into what path names: the parents that are missing.
+// wrapInParents returns value inside the missing parents on path.
 func wrapInParents(path []string, value json.RawMessage) json.RawMessage {
 	for i, step := range slices.Backward(path) {
 		key, name, ok := parseElementStep(step)
@@ -356,16 +355,18 @@ func marshalJSON(tree any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// MarshalJSON refuses: what has no word in JSON must not turn into another value on the way.
-func (f nonJSONValue) MarshalJSON() ([]byte, error) { return nil, errors.New("no JSON value") }
+// MarshalJSON returns an error: the value must not turn into another one.
+func (f nonJSONValue) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("the value has no JSON equivalent")
+}
 
-// A splice puts text in the place of the bytes from start to end.
+// A splice replaces the bytes from start to end by text.
 type splice struct {
 	start, end int
 	text       string
 }
 
-// applySplices makes splices, which may not overlap.
+// applySplices applies splices, which must not overlap.
 func applySplices(data []byte, splices ...splice) []byte {
 	slices.SortStableFunc(splices, func(a, b splice) int { return a.start - b.start })
 	var out []byte
@@ -377,7 +378,7 @@ func applySplices(data []byte, splices ...splice) []byte {
 	return append(out, data[at:]...)
 }
 
-// lineEnding is how the lines of data end.
+// lineEnding returns the line ending of data.
 func lineEnding(data []byte) string {
 	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
 		return "\r\n"
@@ -385,7 +386,7 @@ func lineEnding(data []byte) string {
 	return "\n"
 }
 
-// indentAt is the white space that opens the line at.
+// indentAt returns the white space at the start of the line at.
 func indentAt(data []byte, at int) string {
 	start := bytes.LastIndexByte(data[:at], '\n') + 1
 	line := data[start:]

@@ -15,9 +15,9 @@ type jsonEditor struct {
 	data   []byte
 	root   hujson.Value
 	values any
-	// lineBreak ends lines, unit is one step of indentation.
+	// lineBreak ends a line, unit is one step of indentation.
 	lineBreak, indentUnit string
-	// singleLine is set if all is on one line, compact if no blanks follow names.
+	// singleLine is set if the document is on one line, compact if no spaces follow names.
 	singleLine, compact bool
 }
 
@@ -52,7 +52,7 @@ func jsonSyntaxError(err error) error {
 	return fmt.Errorf("line %d, column %d: this is not JSON", line, col)
 }
 
-// detectStyle looks at how the document is laid out.
+// detectStyle detects the layout of the document.
 func (t *jsonEditor) detectStyle() {
 	b, ok := t.containerOf(&t.root)
 	t.singleLine = ok && len(b.items) > 0 && !bytes.Contains(bytes.TrimSpace(t.data), []byte("\n"))
@@ -77,14 +77,14 @@ func (t *jsonEditor) get(path []string) (json.RawMessage, bool, error) {
 	return v.Pack(), true, nil
 }
 
-// A jsonContainer is an object or a list as it stands in the text.
+// A jsonContainer is an object or a list with its position in the text.
 type jsonContainer struct {
 	start, end int
 	list       bool
 	items      []jsonItem
 }
 
-// An jsonItem is one member or element; comma is -1 where none follows.
+// A jsonItem is one member or element; comma is -1 if no comma follows.
 type jsonItem struct {
 	name              string
 	start, end, comma int
@@ -177,7 +177,7 @@ func (t *jsonEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	if b, ok := t.containerOf(at); ok && len(rest) > 0 {
 		return t.appendItem(b, rest, value)
 	}
-	// The value is replaced, or a null in the place of its parents.
+	// The value is replaced, or a null in place of its parents.
 	whole := wrapInParents(rest, value)
 	indent, alone := t.startsLine(t.lineStart(at.StartOffset))
 	multi := alone && !t.singleLine && (bytes.ContainsRune(t.data[at.StartOffset:at.EndOffset], '\n') ||
@@ -185,7 +185,7 @@ func (t *jsonEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	return applySplices(t.data, splice{at.StartOffset, at.EndOffset, t.formatValue(whole, indent, multi)}), nil
 }
 
-// lineStart returns the first byte of the line that is not a blank.
+// lineStart returns the first byte of the line that is not white space.
 func (t *jsonEditor) lineStart(at int) int {
 	start := bytes.LastIndexByte(t.data[:at], '\n') + 1
 	return start + len(indentAt(t.data, at))
@@ -197,14 +197,14 @@ func (t *jsonEditor) startsItem(at int) bool {
 	return len(before) == 0 || before[0] == '"' && bytes.Count(before, []byte(`"`)) == 2
 }
 
-// startsLine reports whether only blanks stand before at on its line, and returns them.
+// startsLine reports whether only white space precedes at on its line, and returns it.
 func (t *jsonEditor) startsLine(at int) (string, bool) {
 	start := bytes.LastIndexByte(t.data[:at], '\n') + 1
 	blanks := t.data[start:at]
 	return string(blanks), len(bytes.Trim(blanks, " \t")) == 0
 }
 
-// appendItem puts a new item at the end of a box.
+// appendItem adds a new item at the end of a container.
 func (t *jsonEditor) appendItem(b jsonContainer, rest []string, value json.RawMessage) ([]byte, error) {
 	value = wrapInParents(rest[1:], value)
 	if key, name, ok := parseElementStep(rest[0]); ok && len(rest) > 1 { // the element needs its name
@@ -295,7 +295,7 @@ func (t *jsonEditor) remove(path []string) ([]byte, error) {
 	return applySplices(t.data, append(splices, splice{start, end, ""})...), nil
 }
 
-// skipBlanksAndComments returns the first byte from at on that is neither a blank nor part of a comment.
+// skipBlanksAndComments returns the first byte from at on that is neither white space nor part of a comment.
 func skipBlanksAndComments(data []byte, at int) int {
 	for at < len(data) {
 		rest := data[at:]

@@ -28,7 +28,7 @@ func (t *jsonEditor) writeValue(out *strings.Builder, v hujson.Value, indent str
 	open, end := "{", "}"
 	if b.list {
 		open, end = "[", "]"
-		multi = multi && hasContainers(b) // texts fit on one line
+		multi = multi && hasContainers(b) // strings fit on one line
 	}
 	between, first, last := ", ", "", ""
 	switch {

@@ -194,7 +194,7 @@ func TestWhatIsNotEdited(t *testing.T) {
 			"line 2, column 8: this is not JSON"},
 		"comments alone":     {JSON, "// nothing", []string{"d"}, "1", "line 2, column 1: this is not JSON"},
 		"deep JSON":          {JSON, strings.Repeat("[", 1<<20), []string{"d"}, "1", "values nest deeper than 64"},
-		"a list as a parent": {JSON, `{"a": []}`, []string{"a", "d"}, "1", `what holds "d" is no object`},
+		"a list as a parent": {JSON, `{"a": []}`, []string{"a", "d"}, "1", `the parent of "d" is not an object`},
 		"a name twice":       {JSON, `{"a": {}, "a": {}}`, []string{"a", "d"}, "1", `"a" is written twice`},
 		"an element twice": {JSON, `{"s": [{"name": "a"}, {"name": "a"}]}`,
 			[]string{"s", ElementStep("name", "a"), "x"}, "1", `"a" is written twice`},

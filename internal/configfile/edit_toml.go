@@ -15,8 +15,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// tomlEditor is a document in TOML. No library writes TOML and keeps its comments, so the text of a table is put in and
-// taken out whole.
+// tomlEditor is a document in TOML. No library writes TOML and keeps its comments, so the text of a table is inserted and
+// removed as a unit.
 type tomlEditor struct {
 	data       []byte
 	values     map[string]any
@@ -76,7 +76,7 @@ func tomlTree(value any) any {
 	return value
 }
 
-// indexedPath turns a path into the form that statements have: an element is its list and its place in it.
+// indexedPath converts a path to the form of statements: an element is its list and its index.
 func (t *tomlEditor) indexedPath(path []string) []string {
 	var at any = t.values
 	var out []string
@@ -140,7 +140,7 @@ func (t *tomlEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	return t.insertBlock(t.siblingsEnd(spots), block), nil
 }
 
-// replaceStatements puts block in the place of the first statement and takes the others out.
+// replaceStatements replaces the first statement by block and removes the others.
 func (t *tomlEditor) replaceStatements(mine []tomlStatement, block string) ([]byte, error) {
 	if !mine[0].header {
 		return nil, errors.New("the table is written with dotted keys; edit it by hand")
@@ -151,7 +151,7 @@ func (t *tomlEditor) replaceStatements(mine []tomlStatement, block string) ([]by
 	return applySplices(t.data, splices...), nil
 }
 
-// setKey writes "key = value" at the end of the table's own keys; a table without a header is given one.
+// setKey writes "key = value" at the end of the table's own keys; a table without a header gets one.
 func (t *tomlEditor) setKey(path, spots []string, value json.RawMessage) ([]byte, error) {
 	written, err := formatInlineTOML(value)
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *tomlEditor) formatTable(path []string, isElement bool, value json.RawMe
 	return b.String(), nil
 }
 
-// siblingsEnd is where a new table is put: behind the last of its siblings, else at the end of the file.
+// siblingsEnd returns the position for a new table: after the last of its siblings, else at the end of the file.
 func (t *tomlEditor) siblingsEnd(spots []string) int {
 	at := len(t.data)
 	for _, s := range t.statements {
@@ -219,7 +219,7 @@ func (t *tomlEditor) siblingsEnd(spots []string) int {
 	return at
 }
 
-// insertBlock puts a block, which ends in a line end, behind the line that ends at, with an empty line between.
+// insertBlock inserts a block, which ends with a line end, after the line that ends at, with an empty line between.
 func (t *tomlEditor) insertBlock(at int, block string) []byte {
 	block = strings.TrimSuffix(block, t.lineBreak)
 	switch {
@@ -233,7 +233,7 @@ func (t *tomlEditor) insertBlock(at int, block string) []byte {
 	return append(slices.Clone(t.data), t.lineBreak+t.lineBreak+block...)
 }
 
-// lineEnding is where the line at ends, its line end not included.
+// lineEnding returns the end of the line at, without its line end.
 func (t *tomlEditor) lineEnd(at int) int {
 	i := bytes.IndexByte(t.data[at:], '\n')
 	if i < 0 {
@@ -248,12 +248,12 @@ func (t *tomlEditor) lineEnd(at int) int {
 func (t *tomlEditor) remove(path []string) ([]byte, error) {
 	mine := t.statementsUnder(t.indexedPath(path))
 	if len(mine) == 0 {
-		return nil, errors.New("what is written within a value on one line cannot be taken out; edit it by hand")
+		return nil, errors.New("a member of a value on one line cannot be removed; edit it by hand")
 	}
 	return applySplices(t.data, t.removalSplices(mine)...), nil
 }
 
-// consecutiveRuns joins statements that stand next to each other: the first and the last of each run.
+// consecutiveRuns groups adjacent statements: the first and the last of each run.
 func (t *tomlEditor) consecutiveRuns(mine []tomlStatement) (runs [][2]tomlStatement) {
 	for i, s := range mine {
 		if i > 0 && s.index == mine[i-1].index+1 {
@@ -265,8 +265,8 @@ func (t *tomlEditor) consecutiveRuns(mine []tomlStatement) (runs [][2]tomlStatem
 	return runs
 }
 
-// removalSplices takes statements out, runs of them whole: with comments between them, and with the empty line before
-// a header.
+// removalSplices removes statements. A run of them is removed with the comments between them, and with the empty line
+// before a header.
 func (t *tomlEditor) removalSplices(mine []tomlStatement) (splices []splice) {
 	for _, run := range t.consecutiveRuns(mine) {
 		start := bytes.LastIndexByte(t.data[:run[0].start], '\n') + 1
@@ -302,7 +302,7 @@ func formatTOMLKey(name string) string {
 	return formatTOMLString(name)
 }
 
-// formatTOMLHeader names a table. An element is named by its list: the newest one is meant.
+// formatTOMLHeader returns the header of a table. An element has the name of its list, which means its newest element.
 func formatTOMLHeader(path []string) string {
 	var names []string
 	for _, step := range path {
@@ -327,7 +327,7 @@ type jsonMember struct {
 func orderedMembers(value json.RawMessage) (members []jsonMember, err error) {
 	d := json.NewDecoder(bytes.NewReader(value))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil, errors.Join(err, errors.New("this is no object"))
+		return nil, errors.Join(err, errors.New("the value is not an object"))
 	}
 	for d.More() {
 		name, err := d.Token()

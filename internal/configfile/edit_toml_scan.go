@@ -12,21 +12,21 @@ import (
 type tomlStatement struct {
 	index  int
 	header bool
-	// path is the full name, with the index for a list of tables. table is that of the header above a key.
+	// path is the full name, with the index for a list of tables. table is the table of the header above a key.
 	path, table []string
 	// start and end bound the statement; its value starts at value.
 	start, value, end int
 }
 
-// indexStep is the step of a path that means an element by its place.
+// indexStep is the path step of an element with a given index.
 func indexStep(n int) string { return "\x00" + strconv.Itoa(n) }
 
-// statementScanner scans a document for where things stand. It does not judge: the decoder does, after it.
+// statementScanner finds the positions of statements. It does not validate the document: the decoder does that later.
 type statementScanner struct {
 	data  string
 	at    int
 	depth int
-	// table is the one that is open, lists counts the elements of lists of tables by their joined paths.
+	// table is the current table, lists counts the elements of lists of tables by their joined paths.
 	table      []string
 	lists      map[string]int
 	statements []tomlStatement
@@ -40,7 +40,7 @@ func (s *statementScanner) scan() error {
 		} else if err := s.readKeyValue(); err != nil {
 			return err
 		}
-		if s.at == start { // no TOML
+		if s.at == start { // not TOML
 			s.at++
 		}
 		s.skipUntil("\n")
@@ -48,7 +48,7 @@ func (s *statementScanner) scan() error {
 	return nil
 }
 
-// skipBlanks passes over white space, line ends and comments.
+// skipBlanks skips white space, line ends and comments.
 func (s *statementScanner) skipBlanks() {
 	for s.skipAny(" \t\r\n"); strings.HasPrefix(s.data[s.at:], "#"); s.skipAny(" \t\r\n") {
 		s.skipUntil("\n")
@@ -59,7 +59,7 @@ func (s *statementScanner) skipAny(set string) {
 	s.at = len(s.data) - len(strings.TrimLeft(s.data[s.at:], set))
 }
 
-// skipUntil passes over what comes before the next byte of set.
+// skipUntil skips to the next byte of set.
 func (s *statementScanner) skipUntil(set string) {
 	if i := strings.IndexAny(s.data[s.at:], set); i >= 0 {
 		s.at += i
@@ -126,11 +126,11 @@ func (s *statementScanner) readKey() (names []string) {
 	}
 }
 
-// unquoteKey lets the decoder read a name in quotes.
+// unquoteKey decodes a quoted name.
 func unquoteKey(quoted string) string {
 	var into struct{ K string }
 	if _, err := toml.Decode("K = "+quoted, &into); err != nil {
-		return quoted // it names nothing; the decoder refuses the file
+		return quoted // an invalid name; the decoder refuses the file
 	}
 	return into.K
 }
@@ -157,7 +157,7 @@ func (s *statementScanner) skipValue() error {
 	return nil
 }
 
-// skipCollection passes over a list or an inline table. It need not tell names from values.
+// skipCollection skips a list or an inline table. It need not tell names from values.
 func (s *statementScanner) skipCollection() error {
 	s.at++
 	for s.skipBlanks(); s.at < len(s.data); s.skipBlanks() {
@@ -184,7 +184,7 @@ func (s *statementScanner) skipCollection() error {
 	return nil
 }
 
-// skipString passes over a string of any of the four sorts.
+// skipString skips a string of any of the four kinds.
 func (s *statementScanner) skipString() {
 	quote := s.data[s.at : s.at+1]
 	triple := strings.Repeat(quote, 3)
@@ -200,7 +200,7 @@ func (s *statementScanner) skipString() {
 		s.at++
 	}
 	s.at = min(s.at+len(end), len(s.data))
-	for range 2 { // up to two quotes may stand before the three that close
+	for range 2 { // up to two quotes may precede the closing three
 		if lines && strings.HasPrefix(s.data[s.at:], quote) {
 			s.at++
 		}

@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlEditor is a document in YAML. Values are put in and taken out as lines, in the block style; of a mapping in
-// braces only its first members can be.
+// yamlEditor is a document in YAML. Values are inserted and removed as lines, in the block style. In a mapping in
+// braces only the first members can be edited.
 type yamlEditor struct {
 	data      []byte
 	root      *yaml.Node // nil for an empty document
@@ -115,11 +115,11 @@ func yamlTree(value any) any {
 
 var errEditByHand = errors.New("the file is written in a way that cannot be edited; edit it by hand")
 
-// deepestOn returns the deepest mapping on the path, the key that leads to it, and the remaining steps. The last step
-// of the path is not taken.
+// deepestOn returns the deepest mapping on the path, the key that leads to it, and the remaining steps. It does
+// not follow the last step of the path.
 func (t *yamlEditor) deepestOn(path []string) (key, at *yaml.Node, rest []string, err error) {
 	if strings.ContainsAny(strings.ReplaceAll(string(t.data), "\r\n", "\n"), "\r\u0085\u2028\u2029") {
-		return nil, nil, nil, errEditByHand // these end lines too, but not ours
+		return nil, nil, nil, errEditByHand // these end lines in YAML, but not for this editor
 	}
 	at = t.root
 	for i, step := range path {
@@ -138,7 +138,7 @@ func (t *yamlEditor) deepestOn(path []string) (key, at *yaml.Node, rest []string
 	return key, at, nil, nil
 }
 
-// memberIndex finds a member of a mapping: -1 if it is missing, or if there is no mapping yet.
+// memberIndex finds a member of a mapping: -1 if it or the mapping is missing.
 func memberIndex(at *yaml.Node, name string) (int, error) {
 	found := -1
 	switch {
@@ -211,7 +211,7 @@ func (t *yamlEditor) memberLines(key *yaml.Node) (from, to int) {
 	return key.Line - 1, to
 }
 
-// setFirstMember makes the first member of a mapping that is empty, or not there yet.
+// setFirstMember adds the first member to a mapping that is empty or missing.
 func (t *yamlEditor) setFirstMember(key, at *yaml.Node, name string, value json.RawMessage) ([]byte, error) {
 	if key == nil {
 		if at != nil && (at.Line > len(t.lines) || strings.TrimSpace(t.lines[at.Line-1]) != "{}") {
@@ -241,7 +241,7 @@ func (t *yamlEditor) setFirstMember(key, at *yaml.Node, name string, value json.
 	return t.replaceLines(key.Line-1, key.Line, line+t.formatMember(name, value, indent)), nil
 }
 
-// indentUnit is one step of indentation: that of the first value of the root that is on lines of its own.
+// indentUnit returns one step of indentation: that of the first value of the root on lines of its own.
 func (t *yamlEditor) indentUnit() string {
 	if t.root != nil && t.root.Kind == yaml.MappingNode {
 		for i := 1; i < len(t.root.Content); i += 2 {
@@ -254,7 +254,7 @@ func (t *yamlEditor) indentUnit() string {
 	return "  "
 }
 
-// setInFlowMapping writes into a mapping in braces, of which only the start is known: a new member comes first.
+// setInFlowMapping adds a member to a mapping in braces. It comes first, because only the start is known.
 func (t *yamlEditor) setInFlowMapping(at *yaml.Node, i int, name string, value json.RawMessage) ([]byte, error) {
 	line := t.lines[at.Line-1]
 	if i >= 0 || at.Column > len(line) || line[at.Column-1] != '{' {
@@ -264,7 +264,7 @@ func (t *yamlEditor) setInFlowMapping(at *yaml.Node, i int, name string, value j
 	return t.replaceLines(at.Line-1, at.Line, line[:at.Column]+written+line[at.Column:]), nil
 }
 
-// replaceLines puts lines in the place of those from and to; a document that did not end in a line end goes on so.
+// replaceLines replaces the lines from and to; a document without a final line end stays so.
 func (t *yamlEditor) replaceLines(from, to int, lines string) []byte {
 	before, after := strings.Join(t.lines[:from], ""), strings.Join(t.lines[to:], "")
 	if before != "" && !strings.HasSuffix(before, "\n") && lines != "" {
@@ -307,7 +307,7 @@ func (t *yamlEditor) remove(path []string) ([]byte, error) {
 	return t.emptyMapping(key, from, to)
 }
 
-// emptyMapping takes the only member of a mapping out, which is "{}" then.
+// emptyMapping removes the only member of a mapping, which becomes "{}".
 func (t *yamlEditor) emptyMapping(key *yaml.Node, from, to int) ([]byte, error) {
 	line := t.lines[key.Line-1]
 	colon := key.Column - 1 + len(key.Value)

@@ -9,7 +9,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// byteOrderMark opens what some editors save.
+// byteOrderMark is the mark that some editors write at the start of a file.
 const byteOrderMark = "\ufeff"
 
 // ParseJSON reads JSON with comments and trailing commas. The error is a *Error.
@@ -33,13 +33,13 @@ func ParseJSON(data []byte) (Node, error) {
 	return doc, nil
 }
 
-// jsonError takes the place out of the parser's words, and leaves out the literal it may quote: that can be a secret.
+// jsonError keeps the position of the parser's message, and drops the literal that it may quote, which can be a secret.
 func jsonError(err error) *Error {
 	e := &Error{Text: err.Error()}
 	if cause := errors.Unwrap(err); cause != nil {
 		e.Text = cause.Error()
 	}
-	_, _ = fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &e.Line, &e.Col) // without it the file alone is named
+	_, _ = fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &e.Line, &e.Col) // without a position the error names only the file
 	if strings.HasPrefix(e.Text, "invalid literal") {
 		e.Text = "this is neither a string in double quotes, a number, true, false nor null"
 	}
@@ -65,7 +65,7 @@ func (r *jsonReader) readNode(v hujson.Value) Node {
 		n.Kind = Table
 		for _, m := range v.Members {
 			line := r.lineAt(m.Name.StartOffset)
-			name := m.Name.Value.(hujson.Literal).String() // the parser lets nothing else be a name
+			name := m.Name.Value.(hujson.Literal).String() // the parser accepts only strings as names
 			n.Members = append(n.Members, Member{name, line, r.readNode(m.Value)})
 		}
 	case *hujson.Array:

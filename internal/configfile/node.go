@@ -14,7 +14,7 @@ import (
 // MaxDepth is how deep values may nest in a file. The parsers recurse, and a file may come from a stranger's project.
 const MaxDepth = 64
 
-// A ValueKind is what sort of value a node is.
+// A ValueKind is the kind of a node's value.
 type ValueKind uint8
 
 // The kinds of values. A value of another kind, such as a date, is a Text.
@@ -30,16 +30,16 @@ const (
 // A Node is one value of a file in any format: the value as written, and its line.
 type Node struct {
 	Kind ValueKind
-	// Line counts from 1; 0 is a value that no file has.
+	// Line counts from 1; 0 means a value that is not from a file.
 	Line int
-	// Text is a decoded string, or a number or boolean as written. A Number is one that JSON has.
+	// Text is a decoded string, or a number or boolean as written. A Number is a valid JSON number.
 	Text string
 	// Items are the values of a List, Members those of a Table, in the file's order.
 	Items   []Node
 	Members []Member
 }
 
-// A Member is a name in a table and its value. Names may be repeated: in JSON they may be so in the file.
+// A Member is a name in a table and its value. Names may be repeated, as in JSON files.
 type Member struct {
 	Name  string
 	Line  int
@@ -56,7 +56,7 @@ type Error struct {
 // Error returns the text, without the position.
 func (e *Error) Error() string { return e.Text }
 
-// ErrorAt makes an error about a line.
+// ErrorAt returns an error about a line.
 func ErrorAt(line int, format string, args ...any) *Error {
 	return &Error{Line: line, Text: fmt.Sprintf(format, args...)}
 }
@@ -75,7 +75,7 @@ func (n Node) FindAll(path ...string) (found []Member) {
 	return found
 }
 
-// Find returns the member at path. Of a repeated name the last counts, as it does for encoding/json and JavaScript.
+// Find returns the member at path. For a repeated name it is the last one, as in encoding/json and JavaScript.
 func (n Node) Find(path ...string) (Member, bool) {
 	found := n.FindAll(path...)
 	if len(found) == 0 {
@@ -129,7 +129,7 @@ func (n Node) TextValues() (words []string, ok bool) {
 	return words, n.Kind == List
 }
 
-// AppendJSON writes the node as JSON without blanks, its members in the file's order, or sorted by name.
+// AppendJSON writes the node as JSON without white space, its members in the file's order, or sorted by name.
 func (n Node) AppendJSON(dst []byte, sorted bool) []byte {
 	switch n.Kind {
 	case Boolean, Number:
@@ -168,6 +168,6 @@ func appendString(dst []byte, s string) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always encodes, into a buffer that always takes it
+	_ = enc.Encode(s) // encoding a string into a buffer cannot fail
 	return append(dst, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }

@@ -2,7 +2,6 @@ package configfile
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +21,7 @@ import (
 // MaxFileSize is the maximum size in bytes of a file to change. Clients' own files grow with their history.
 const MaxFileSize = 64 << 20
 
-// lockWait is how long a writer waits for another one, lockRetry how often it asks.
+// lockWait is how long a writer waits for another one, lockRetry the interval between attempts.
 const (
 	lockWait  = 30 * time.Second
 	lockRetry = 5 * time.Millisecond
@@ -57,7 +56,7 @@ func RewriteFile(path string, change func(FileState) (FileState, error)) (err er
 	}
 	dir := filepath.Dir(target)
 	made := MissingDirs(dir)
-	defer func() { RemoveDirs(made) }() // those that stayed empty: nothing was written
+	defer func() { RemoveDirs(made) }() // only empty ones are removed: nothing was written
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return FileFault("make "+dir, errors.New(WithoutPath(err)))
 	}
@@ -85,7 +84,7 @@ func RewriteFile(path string, change func(FileState) (FileState, error)) (err er
 	return nil
 }
 
-// ResolveLinks follows links, also to a file that is not there yet.
+// ResolveLinks follows links, also to a missing file.
 func ResolveLinks(path string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(path)
@@ -101,7 +100,7 @@ func ResolveLinks(path string) (string, error) {
 	return "", errors.New("too many links")
 }
 
-// MissingDirs lists the directories that are to be made for dir, the deepest first.
+// MissingDirs lists the missing directories on the way to dir, the deepest first.
 func MissingDirs(dir string) (missing []string) {
 	for {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(dir) == dir {
@@ -112,29 +111,38 @@ func MissingDirs(dir string) (missing []string) {
 	}
 }
 
-// RemoveDirs takes directories away that are empty; others stay.
+// RemoveDirs removes the directories that are empty.
 func RemoveDirs(dirs []string) {
 	for _, dir := range dirs {
-		_ = os.Remove(dir) // it is not empty, or gone: both are fine
+		_ = os.Remove(dir) // not empty or missing: both are fine
 	}
 }
 
-// lockDir waits until no other writer is at work in dir. The directory itself is the lock, so that nothing is left
-// behind in people's homes; Windows cannot lock one and gets a file.
+// lockDir waits until no other writer works in dir. The directory itself is locked, so that no lock file is left in
+// people's homes. Windows cannot lock a directory and uses a file.
 func lockDir(dir string) (unlock func(), err error) {
 	lock := flock.New(dir, flock.SetFlag(os.O_RDONLY))
 	if runtime.GOOS == "windows" {
 		lock = flock.New(filepath.Join(dir, ".drawbridge.lock"))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
-	defer cancel()
-	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
-		if ctx.Err() != nil {
-			err = errors.New("another program has held the lock for too long")
-		}
+	if err := waitForLock(lock); err != nil {
 		return nil, FileFault("lock "+dir, errors.New(WithoutPath(err)))
 	}
 	return func() { _ = lock.Unlock() }, nil
+}
+
+// waitForLock takes the lock, and waits at most lockWait for another writer. It takes no context: a writer holds the
+// lock for milliseconds only.
+func waitForLock(lock *flock.Flock) error {
+	for deadline := time.Now().Add(lockWait); ; time.Sleep(lockRetry) {
+		locked, err := lock.TryLock()
+		if locked || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("another program has held the lock for too long")
+		}
+	}
 }
 
 // ReadFile reads a file and its mode. A missing file has the mode of a new one.
@@ -163,7 +171,7 @@ func ReadFile(path string) (FileState, fs.FileMode, error) {
 // TooLargeError is the error for a file with more bytes than a limit of whole MiB.
 func TooLargeError(limit int) error { return fmt.Errorf("the file is larger than %d MiB", limit>>20) }
 
-// ReplaceFile puts data in the place of a file, as one step.
+// ReplaceFile replaces a file atomically.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	temp, err := writeTempFile(path, data, mode)
 	if err != nil {
@@ -176,7 +184,7 @@ func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// writeTempFile writes data to a file beside path and has it on the disk.
+// writeTempFile writes data to a file beside path and syncs it to the disk.
 func writeTempFile(path string, data []byte, mode fs.FileMode) (temp string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".drawbridge-*.tmp") // mode 0600
 	if err != nil {
@@ -196,7 +204,7 @@ func writeTempFile(path string, data []byte, mode fs.FileMode) (temp string, err
 	return f.Name(), nil
 }
 
-// syncDir has a rename on the disk. Windows cannot, and need not: the rename writes through there.
+// syncDir syncs a rename to the disk. Windows does not support this and need not: its rename writes through.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -213,10 +221,10 @@ func FileFault(step string, err error) *drawbridge.Fault {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: err}
 }
 
-// WithoutPath takes the path out of an error of the file system: the step names it already.
+// WithoutPath returns the text of a file system error without the path, which the step names already.
 func WithoutPath(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
-		return "there is no such file or directory"
+		return "no such file or directory"
 	}
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
@@ -224,8 +232,7 @@ func WithoutPath(err error) string {
 	return err.Error()
 }
 
-// IsDanglingLink reports whether path is a link to a missing target. Such a file is missing, while a path without a
-// link names no file at all.
+// IsDanglingLink reports whether path is a link to a missing target.
 func IsDanglingLink(path string) bool {
 	for {
 		info, err := os.Lstat(path)
@@ -244,7 +251,7 @@ func IsDanglingLink(path string) bool {
 // SameFile reports whether two paths lead to one file, or are equal.
 func SameFile(a, b string) bool { return a == b || IsOneOfFiles(a, StatExisting([]string{b})) }
 
-// StatExisting describes those files that exist.
+// StatExisting returns the info of the files that exist.
 func StatExisting(paths []string) (infos []fs.FileInfo) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -260,7 +267,7 @@ func IsOneOfFiles(path string, infos []fs.FileInfo) bool {
 	return err == nil && slices.ContainsFunc(infos, func(other fs.FileInfo) bool { return os.SameFile(info, other) })
 }
 
-// SplitPaths splits values on commas. A file in dir, or anywhere, whose name has a comma in it is itself.
+// SplitPaths splits values at commas. The name of an existing file, absolute or in dir, is not split.
 func SplitPaths(dir string, values []string) []string {
 	var paths []string
 	for _, value := range values {
@@ -279,7 +286,7 @@ func SplitPaths(dir string, values []string) []string {
 	return paths
 }
 
-// UnreadableFault is the fault of a path that was named and cannot be read.
+// UnreadableFault returns the fault for a named path that cannot be read.
 func UnreadableFault(path string, err error) error {
 	if path == "" {
 		return FileFault("read the configuration", errors.New("the path is empty"))

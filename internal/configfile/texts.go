@@ -23,7 +23,7 @@ func JoinOr(words []string) string {
 	return b.String()
 }
 
-// JoinFew joins names for a person, no more than a few of them.
+// JoinFew joins the first few names for a person.
 func JoinFew(names []string) string {
 	const few = 10
 	if over := len(names) - few; over > 0 {
@@ -37,8 +37,8 @@ func JoinFew(names []string) string {
 var placeholderName = regexp.MustCompile(
 	`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]*|(?:env:)?[A-Za-z0-9_. ]*)`)
 
-// maxPlaceholder is how much is shown of such a name. It stands here and not in the expression, which would be a
-// hundred times as long, and is made at each start.
+// maxPlaceholder is the maximum length of such a name. As a count in the expression it would make compiling it, at each
+// start, a hundred times slower.
 const maxPlaceholder = 100
 
 // PlaceholderName returns the name in the text between the braces of "${…}". The rest may be a default, and so a
@@ -51,7 +51,7 @@ func PlaceholderName(inner string) string {
 	return name
 }
 
-// DidYouMean is the end of a sentence about an unknown name: the known one that is nearest, or nothing.
+// DidYouMean returns the end of a message about an unknown name: the nearest known one, or "".
 func DidYouMean(name string, known []string) string {
 	best := Nearest(name, known)
 	if best == "" {
@@ -72,7 +72,7 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// foldName takes away what people vary in a name: case, dashes and underscores.
+// foldName removes common variations of a name: case, dashes and underscores.
 func foldName(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(name), "_", ""), "-", "")
 }

@@ -74,7 +74,7 @@ func tomlNode(value any, at *keyPosition, line int) Node {
 	case float64:
 		n.Kind, n.Text = Number, strconv.FormatFloat(v, 'g', -1, 64)
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			n.Kind = Text // JSON has no such number
+			n.Kind = Text // not a JSON number
 		}
 	case time.Time:
 		n.Kind, n.Text = Text, v.Format(time.RFC3339Nano)
@@ -82,8 +82,8 @@ func tomlNode(value any, at *keyPosition, line int) Node {
 	return n
 }
 
-// A keyPosition is where a key of a TOML file stands. The decoder keeps neither the order of keys nor, in an array of
-// tables, their lines; people are owed both.
+// A keyPosition is the position of a key in a TOML file. The decoder keeps neither the order of keys nor, in an array
+// of tables, their lines.
 type keyPosition struct {
 	line     int
 	path     int // length of the names from the root to here

@@ -2,12 +2,11 @@ package configfile
 
 import "strings"
 
-// maxKeyBytes bounds the sum of the lengths of all keys' full names in a TOML file: the decoder spells each of them
-// out.
+// maxKeyBytes limits the total length of all full key names in a TOML file, because the decoder stores each of them.
 const maxKeyBytes = 32 << 20
 
-// scanTOMLKeys finds where the keys of a TOML file stand. It does not judge the file: that is the decoder's business,
-// which comes after it. It refuses what would cost the decoder too much; that error is a *Error.
+// scanTOMLKeys finds the positions of the keys of a TOML file. It does not validate the file: the decoder does that
+// later. It refuses a file that would cost the decoder too much; that error is an *Error.
 func scanTOMLKeys(data string) (*keyPosition, error) {
 	s := &tomlKeyScanner{data: strings.TrimPrefix(data, byteOrderMark), line: 1}
 	root := &keyPosition{line: 1}
@@ -46,20 +45,20 @@ func (s *tomlKeyScanner) hasPrefix(prefix string) bool {
 	return strings.HasPrefix(s.data[s.at:], prefix)
 }
 
-// advance passes over n bytes and counts their lines.
+// advance skips n bytes and counts their lines.
 func (s *tomlKeyScanner) advance(n int) {
 	n = min(n, len(s.data)-s.at)
 	s.line += strings.Count(s.data[s.at:s.at+n], "\n")
 	s.at += n
 }
 
-// skipAny passes over the bytes of set.
+// skipAny skips the bytes of set.
 func (s *tomlKeyScanner) skipAny(set string) {
 	rest := s.data[s.at:]
 	s.advance(len(rest) - len(strings.TrimLeft(rest, set)))
 }
 
-// skipUntil passes over what comes before the next byte of set.
+// skipUntil skips to the next byte of set.
 func (s *tomlKeyScanner) skipUntil(set string) {
 	if i := strings.IndexAny(s.data[s.at:], set); i >= 0 {
 		s.advance(i)
@@ -70,14 +69,14 @@ func (s *tomlKeyScanner) skipUntil(set string) {
 
 func (s *tomlKeyScanner) skipLine() { s.skipUntil("\n") }
 
-// skipBlanks passes over white space, line ends and comments.
+// skipBlanks skips white space, line ends and comments.
 func (s *tomlKeyScanner) skipBlanks() {
 	for s.skipAny(" \t\r\n"); s.peek() == '#'; s.skipAny(" \t\r\n") {
 		s.skipLine()
 	}
 }
 
-// readHeader opens the table that "[name]" or "[[name]]" names: of an array of tables, its newest.
+// readHeader opens the table of "[name]" or "[[name]]"; in an array of tables, the newest one.
 func (s *tomlKeyScanner) readHeader(root *keyPosition) *keyPosition {
 	array := s.hasPrefix("[[")
 	s.skipAny("[")
@@ -97,7 +96,7 @@ func (s *tomlKeyScanner) readHeader(root *keyPosition) *keyPosition {
 	return at
 }
 
-// readKeyValue takes "key = value" into a table.
+// readKeyValue reads "key = value" into a table.
 func (s *tomlKeyScanner) readKeyValue(in *keyPosition) {
 	line := s.line
 	at := in
@@ -111,8 +110,8 @@ func (s *tomlKeyScanner) readKeyValue(in *keyPosition) {
 	}
 }
 
-// readKey reads a dotted key. A name in quotes is taken as it stands: one with escapes in it is not found again, and
-// then has the line of its table.
+// readKey reads a dotted key. A quoted name is kept as written. A name with escapes is not found again, and
+// gets the line of its table.
 func (s *tomlKeyScanner) readKey() []string {
 	var names []string
 	for s.err == nil {
@@ -135,7 +134,7 @@ func (s *tomlKeyScanner) readKey() []string {
 	return names
 }
 
-// childPosition returns the position of a name: where it was seen first.
+// childPosition returns the first position of a name.
 func (s *tomlKeyScanner) childPosition(in *keyPosition, name string, line int) *keyPosition {
 	at := in.children[name]
 	if at == nil {
@@ -158,7 +157,7 @@ func (s *tomlKeyScanner) checkDepth(depth int) {
 	}
 }
 
-// scanValue passes over a value, and takes the keys of inline tables in it.
+// scanValue skips a value, and reads the keys of inline tables in it.
 func (s *tomlKeyScanner) scanValue(at *keyPosition) {
 	s.depth++
 	defer func() { s.depth-- }()
@@ -180,7 +179,7 @@ func (s *tomlKeyScanner) scanValue(at *keyPosition) {
 	}
 }
 
-// scanCollection passes over an array or inline table; each takes one of its parts.
+// scanCollection skips an array or inline table and calls each for every part.
 func (s *tomlKeyScanner) scanCollection(end byte, each func()) {
 	s.advance(1)
 	for s.err == nil {
@@ -201,7 +200,7 @@ func (s *tomlKeyScanner) scanCollection(end byte, each func()) {
 	}
 }
 
-// skipString passes over a string of any of the four sorts.
+// skipString skips a string of any of the four kinds.
 func (s *tomlKeyScanner) skipString() {
 	quote := s.data[s.at : s.at+1]
 	triple := quote + quote + quote
@@ -227,7 +226,7 @@ func (s *tomlKeyScanner) skipString() {
 	}
 }
 
-// skipChar passes over one byte of a string, or over an escape.
+// skipChar skips one byte of a string, or an escape.
 func (s *tomlKeyScanner) skipChar(quote string) {
 	if quote == `"` && s.peek() == '\\' {
 		s.advance(2)

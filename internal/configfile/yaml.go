@@ -13,10 +13,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// maxYAMLNodes is the most nodes that a YAML file may have once its aliases are put in: a few lines can name billions.
+// maxYAMLNodes is the maximum number of nodes in a YAML file with its aliases expanded: a few lines can name billions.
 const maxYAMLNodes = 200_000
 
-// ParseYAML reads the first document of a YAML file. Aliases and merge keys are put in. The error is an *Error.
+// ParseYAML reads the first document of a YAML file. Aliases and merge keys are expanded. The error is an *Error.
 func ParseYAML(data []byte) (Node, error) {
 	if line := tooDeepFlowLine(data); line > 0 {
 		return Node{}, ErrorAt(line, "values nest deeper than %d", MaxDepth)
@@ -39,10 +39,10 @@ func ParseYAML(data []byte) (Node, error) {
 	return n, nil
 }
 
-// tooDeepFlowLine returns the first line that opens more flow collections than a sound file does, 0 if none does: the
+// tooDeepFlowLine returns the first line that nests more flow collections than a normal file; 0 if there is none. The
 // parser's time grows with the square of their depth.
 func tooDeepFlowLine(data []byte) int {
-	const most = 10 * MaxDepth // brackets may stand in texts too
+	const most = 10 * MaxDepth // brackets may also be in texts
 	line := 0
 	for text := range bytes.Lines(data) {
 		line++
@@ -66,7 +66,7 @@ func yamlError(err error) *Error {
 	return e
 }
 
-// A yamlReader turns the parser's nodes into ours.
+// A yamlReader converts the parser's nodes.
 type yamlReader struct {
 	nodes int
 	err   *Error
@@ -103,7 +103,7 @@ func (r *yamlReader) readNode(v *yaml.Node, depth int) Node {
 	return n
 }
 
-// readMapping reads a mapping. What a merge key brings comes last, and only under names that are not there.
+// readMapping reads a mapping. Members of a merge key come last, and only if their names are not present.
 func (r *yamlReader) readMapping(v *yaml.Node, depth int) []Member {
 	var own, merged []Member
 	names := map[string]bool{}

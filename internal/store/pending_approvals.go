@@ -10,61 +10,61 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// An PendingApproval is a call that waits for a person. The process that holds the call says again and again that it
-// still does; an ask that nobody holds any more is gone.
+// A PendingApproval is a call that waits for a person. The process that holds the call renews its lease; a request
+// whose lease has expired is treated as gone.
 type PendingApproval struct {
-	// ID names it for people; Principal is the caller's.
+	// ID is the name that people use; Principal is the caller's.
 	ID, Principal string
-	// Session tells sessions apart, and is none itself; empty where the caller has none.
+	// Session is a key that tells sessions apart; empty if the caller has no session.
 	Session string
-	// Call stands for this caller's call of this card, as it is defined now, with these arguments; Card for one with
-	// any.
+	// Call is the hash of this caller's call: the card with its current definition, and the arguments. Card is the same
+	// for any arguments.
 	Call, Card string
-	// Shown is what a person is shown, as JSON. The store does not read it.
+	// Shown is the text for the person, as JSON. The store does not read it.
 	Shown []byte
-	// Created and Until are its time.
+	// Created is when the call began to wait, Until when the request expires.
 	Created, Until time.Time
 }
 
-// A Grant lets calls through that a guard would have a person asked about.
+// A Grant allows calls that would otherwise need a person's approval.
 type Grant struct {
-	// ID names it for people; it is the one of the ask that it was given for.
+	// ID is the name that people use: that of the pending approval that the grant answered.
 	ID, Principal string
-	// Session is the only one that it counts in; empty for all.
+	// Session is the only session that the grant applies to; empty for all.
 	Session string
-	// Subject is the Call of an Ask, or its Card where ForCard says so.
+	// Subject is the Call of a PendingApproval, or its Card if ForCard is set.
 	Subject string
 	ForCard bool
 	Shown   []byte
-	// Created is when it was given, Until when it ends: the zero time is never.
+	// Created is when it was made, Until when it ends; the zero time means never.
 	Created, Until time.Time
-	// Uses says how many calls it has let through.
+	// Uses counts the calls that it allowed.
 	Uses int
-	// By is who gave it, and where.
+	// By names the person and the command that made it.
 	By string
 }
 
-// An ApprovalAnswer is what a person said to an ask.
+// An ApprovalAnswer is a person's answer to a pending approval.
 type ApprovalAnswer string
 
-// The answers. Waiting is none yet.
+// The answers. AnswerWaiting means that the call still waits.
 const (
 	AnswerWaiting ApprovalAnswer = ""
 	AnswerAllowed ApprovalAnswer = "allow"
 	AnswerDenied  ApprovalAnswer = "deny"
 )
 
-// errNotPending says that an ask is not kept.
+// errNotPending is the error for an unknown pending approval.
 var errNotPending = errors.New("nothing waits by that name: it was answered, or its call is over")
 
-// AddPendingApproval keeps an ask for as long as timeout, held by this process for the time of lease. Code RateLimited
-// means that there are most of the principal's waiting already, PolicyBlocked that a person said no to the same call
-// while it waited the last time and that time is not over.
+// AddPendingApproval stores a pending approval for the time of timeout, held by this process for the time of lease.
+// Code RateLimited means that most calls of the principal wait already. Code PolicyBlocked means that a person denied
+// the same call, and the timeout of that request is not over.
 func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout, lease time.Duration, most int) error {
 	const step = "keep what waits for a person"
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
-		// A denied ask stays until its time is over, so that the same call does not come back at once; not until the
-		// date of a clock that has been put back.
+		// A denied request stays until its time is over, so that the same call is not asked about again at once. One
+		// created later than now was made before the clock was set back, and is removed.
 		if _, err := tx.ExecContext(ctx,
 			db.expandKeywords(
 				`DELETE FROM asks WHERE ends <= CLOCK OR (held <= CLOCK AND answer <> $1) OR (created > CLOCK AND answer = $1)`), string(AnswerDenied)); err != nil {
@@ -90,7 +90,8 @@ func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout
 	})
 }
 
-// PendingAnswer gives what a person said to an ask, and who they are. Code NotFound means that it is not kept any more.
+// PendingAnswer returns the answer to a pending approval, and who answered. Code NotFound means that it is not stored
+// any more.
 func (db *DB) PendingAnswer(ctx context.Context, id string) (answer ApprovalAnswer, by string, err error) {
 	err = db.reader.QueryRowContext(ctx, "SELECT answer, said_by FROM asks WHERE id = $1", id).Scan(&answer, &by)
 	switch {
@@ -102,13 +103,13 @@ func (db *DB) PendingAnswer(ctx context.Context, id string) (answer ApprovalAnsw
 	return answer, by, nil
 }
 
-// RenewPendingApproval says that the call of an ask still waits, for the time of lease.
+// RenewPendingApproval extends the lease of a call that still waits.
 func (db *DB) RenewPendingApproval(ctx context.Context, id string, lease time.Duration) error {
 	return db.execWrite(ctx, "hold an ask", "UPDATE asks SET held = CLOCK + $1 WHERE id = $2", lease.Milliseconds(), id)
 }
 
-// UseApproval uses up the answer to an ask: true means that its call may be sent now, and that nobody is told so
-// again. An ask whose time is over, or which nobody held, is none.
+// UseApproval uses up the answer to a pending approval. It reports true once, if the call may be sent now. A request
+// that has timed out, or whose lease has expired, is not allowed.
 func (db *DB) UseApproval(ctx context.Context, id string) (taken bool, err error) {
 	err = db.inTransaction(ctx, "use an answer", func(tx *sql.Tx) error {
 		taken, err = db.execChanged(ctx, tx,
@@ -119,12 +120,12 @@ func (db *DB) UseApproval(ctx context.Context, id string) (taken bool, err error
 	return taken && err == nil, err
 }
 
-// DropPendingApproval forgets an ask whose call waits no longer, unless a person said no to it.
+// DropPendingApproval deletes the request of a call that no longer waits, unless a person denied it.
 func (db *DB) DropPendingApproval(ctx context.Context, id string) error {
 	return db.execWrite(ctx, "drop an ask", "DELETE FROM asks WHERE id = $1 AND answer <> $2", id, string(AnswerDenied))
 }
 
-// PendingApprovals gives what waits for a person, the oldest first.
+// PendingApprovals returns the calls that wait for a person, oldest first.
 func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 	const step = "read what waits for a person"
 	rows, err := db.reader.QueryContext(ctx, db.expandKeywords(`SELECT id, principal, session, call_hash, card_hash, shown, created, ends FROM asks
@@ -149,9 +150,9 @@ func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 	return all, nil
 }
 
-// AnswerPendingApproval says what a person decided, once, and by whom: a second answer comes too late. grant, which
-// may be nil, is given in the same step, for the time of lasts; 0 is for ever. Of it ID, Principal, By and Created are
-// filled in. Code NotFound means that nothing waits by that name.
+// AnswerPendingApproval stores a person's answer and name. A second answer is refused. The grant, which may be
+// nil, is stored in the same transaction, for the time of lasts; 0 means for ever. Its ID, Principal, By and Created
+// are taken from the request. Code NotFound means that no call waits under that id.
 func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer ApprovalAnswer, by string, grant *Grant,
 	lasts time.Duration) error {
 	const step = "answer an ask"
@@ -167,7 +168,7 @@ func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer Appro
 		case grant == nil:
 			return nil
 		}
-		// Those that have ended go when others come: each call that a person would be asked about looks through all.
+		// Expired grants are deleted here, because each call that needs approval searches all grants.
 		if _, err := tx.ExecContext(ctx,
 			db.expandKeywords("DELETE FROM grants WHERE ends <> 0 AND ends <= CLOCK")); err != nil {
 			return err
@@ -184,13 +185,12 @@ func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer Appro
 	})
 }
 
-// validGrantSQL is what a grant must be to count. One for a time that was given later than now was given by a clock
-// that has been put back since: when its time is over nobody knows.
+// validGrantSQL is the condition for a valid grant. A grant with an end that was created later than now was made
+// before the clock was set back: its end is unknown, so it is not valid.
 const validGrantSQL = " (ends = 0 OR (ends > CLOCK AND created <= CLOCK)) "
 
-// UseGrant finds a grant that lets a call through, and counts it there: used means that the call may be sent now, and
-// of the grant there are ID and By. Of an Ask it looks at Principal, Session, Call and Card. Where there is no grant
-// it only reads.
+// UseGrant finds a grant that allows a call, and counts the use. If used is true, the call may be sent now, and g has
+// ID and By. It compares Principal, Session, Call and Card of a. Without a matching grant it writes nothing.
 func (db *DB) UseGrant(ctx context.Context, a PendingApproval) (g Grant, used bool, err error) {
 	err = db.reader.QueryRowContext(ctx, db.expandKeywords(`SELECT id, said_by FROM grants WHERE principal = $1 AND session IN ('', $2) AND subject IN ($3, $4)
 		AND`+validGrantSQL+`ORDER BY id LIMIT 1`), a.Principal, a.Session, a.Call, a.Card).Scan(&g.ID, &g.By)
@@ -207,7 +207,7 @@ func (db *DB) UseGrant(ctx context.Context, a PendingApproval) (g Grant, used bo
 	return g, used && err == nil, err
 }
 
-// Grants gives the grants that count, the oldest first.
+// Grants returns the valid grants, oldest first.
 func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 	const step = "read the grants"
 	rows, err := db.reader.QueryContext(ctx,
@@ -235,7 +235,7 @@ func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 	return all, nil
 }
 
-// RevokeGrant takes a grant back. It says false where there is none by that name. Grants that have ended go with it.
+// RevokeGrant deletes a grant, and reports whether it existed. It also deletes expired grants.
 func (db *DB) RevokeGrant(ctx context.Context, id string) (revoked bool, err error) {
 	err = db.inTransaction(ctx, "revoke a grant", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, db.expandKeywords("DELETE FROM grants WHERE NOT"+validGrantSQL)); err != nil {
@@ -247,7 +247,7 @@ func (db *DB) RevokeGrant(ctx context.Context, id string) (revoked bool, err err
 	return revoked && err == nil, err
 }
 
-// execChanged carries out a statement and says whether it changed anything.
+// execChanged executes a statement and reports whether it changed a row.
 func (db *DB) execChanged(ctx context.Context, tx *sql.Tx, statement string, args ...any) (bool, error) {
 	done, err := tx.ExecContext(ctx, db.expandKeywords(statement), args...)
 	if err != nil {

@@ -59,9 +59,9 @@ func TestTR1WhatWasApprovedIsWhatRuns(t *testing.T) {
 	}
 	why := map[drawbridge.ServerID]refusal{
 		"changed": {drawbridge.PolicyBlocked, "its program " + filepath.Join(dir, "changed/tool") +
-			" is not the one that was approved: what the file holds has changed (look at it: drawbridge mcp approve changed)"},
+			" is not the one that was approved: what the file holds has changed (review it with: drawbridge mcp approve changed)"},
 		"never": {drawbridge.PolicyBlocked,
-			"its program was not there when it was approved (look at it: drawbridge mcp approve never)"},
+			"its program was not there when it was approved (review it with: drawbridge mcp approve never)"},
 		"missing": {drawbridge.Transient, "no-such-tool: command not found in PATH"},
 	}
 	for id, want := range why {

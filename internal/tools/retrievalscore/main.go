@@ -51,7 +51,7 @@ func run(dir, out string, quick bool) error {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# What tools are found by\n\nMade by `make retrieval-report DATA=DIR OUT=docs/retrieval-report.md`; [how tools are found](discovery.md) says what is measured.\n")
+	fmt.Fprintf(&b, "# What tools are found by\n\nMade by `make retrieval-report DATA=DIR OUT=docs/retrieval-report.md`; [Finding tools](discovery.md) describes the measurements.\n")
 	scores, err := scoreAll(ctx, corpora)
 	if err != nil {
 		return err

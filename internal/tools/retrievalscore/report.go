@@ -65,7 +65,7 @@ func reportScores(w io.Writer, corpora []corpus, scores map[string][][]evalsearc
 	}
 	reportGains(w, corpora, scores)
 	reportKinds(w, corpora, scores)
-	fmt.Fprint(w, "\nPrinted again by `go run ./internal/retrievalscore -quick -data DIR`, one corpus at a time by\n`drawbridge index eval --tools DIR/mcp/tools.jsonl --queries DIR/mcp/queries.jsonl --arm lexical`.\n")
+	fmt.Fprint(w, "\nTo measure again: `go run ./internal/tools/retrievalscore -quick -data DIR`, or for one corpus\n`drawbridge index eval --tools DIR/mcp/tools.jsonl --queries DIR/mcp/queries.jsonl --arm lexical`.\n")
 }
 
 // enough is from how many questions on a gain says something.

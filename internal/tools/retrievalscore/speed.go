@@ -180,10 +180,10 @@ const (
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
-		return "what else it does is not known"
+		return "unknown"
 	}
 	one, _, _ := strings.Cut(string(text), " ")
-	return "so many programs wanted to run on them: " + one
+	return one
 }
 
 func everyOther(all []string) (some []string) {
@@ -206,11 +206,11 @@ func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
 	}
 	runtime.LockOSThread() // for clock
 	defer runtime.UnlockOSThread()
-	fmt.Fprintf(w, "\n## How fast\n\nTools of all corpora together; where they do not suffice they come again under other names. %d questions, %d times each, the fastest\n"+
-		"counting. Times are milliseconds of one core, of the %d that the machine has, but for taking in, which is done on all and takes as\n"+
-		"long as the clock says; %s. What a change takes is the median of 200, and what one\n"+
-		"in twenty exceeds; \"while\" is p95 while tools change, up to a thousand a second.\n\n"+
-		"| arm | tools | taken in | p50 | p95 | p95 while | a change | heap, MB |\n|---|---|---|---|---|---|---|---|\n",
+	fmt.Fprintf(w, "\n## How fast\n\nThe tools of all corpora together, repeated under other names if they are too few. %d questions, %d times each; the fastest time\n"+
+		"counts. Times are milliseconds on one of %d cores, except for building the index, which uses all cores and is wall-clock time. The load of\n"+
+		"the machine was %s. The time of a change is the median and the 95th percentile of 200; \"while\" is the p95 of questions while tools change, up to\n"+
+		"a thousand times a second.\n\n"+
+		"| arm | tools | index built | p50 | p95 | p95 while | a change | heap, MB |\n|---|---|---|---|---|---|---|---|\n",
 		len(questions), rounds, runtime.NumCPU(), load())
 	by := map[string]map[int]speed{evalsearch.RankLexical: {}, evalsearch.RankHybrid: {}}
 	sizes, byArm := []int{1_500, few, many}, []string{evalsearch.RankLexical, evalsearch.RankHybrid}
@@ -228,7 +228,7 @@ func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
 		}
 		judge(&verdicts, arm, by[arm])
 	}
-	fmt.Fprintf(w, "\n| wanted | | |\n|---|---|---|\n%s\nPrinted again by `go run ./internal/retrievalscore -data DIR`; by `go test -bench . ./index` on the sample that is in the tree.\n", verdicts.String())
+	fmt.Fprintf(w, "\n| wanted | | |\n|---|---|---|\n%s\nTo measure again: `go run ./internal/tools/retrievalscore -data DIR`, or `go test -bench . ./internal/index` with the sample in the tree.\n", verdicts.String())
 	return nil
 }
 
@@ -241,10 +241,10 @@ func judge(w io.Writer, arm string, by map[int]speed) {
 			row(fmt.Sprintf("p95 with %d tools, ms", b.tools), by[b.tools].p95, b.p95)
 		}
 	}
-	row(fmt.Sprintf("%d tools taken in, ms", few), by[few].build, mostBuild)
+	row(fmt.Sprintf("%d tools indexed, ms", few), by[few].build, mostBuild)
 	row(fmt.Sprintf("one of %d tools changed, ms", few), by[few].changes, mostChange)
 	row(fmt.Sprintf("heap with %d tools, MB", few), by[few].heap, mostHeap)
 	row(fmt.Sprintf("p50 with %d tools, as a multiple of %d", many, few), by[many].p50/by[few].p50, float64(many/few))
-	row(fmt.Sprintf("%d tools taken in, as a multiple of %d", many, few), by[many].build/by[few].build,
+	row(fmt.Sprintf("%d tools indexed, as a multiple of %d", many, few), by[many].build/by[few].build,
 		float64(many/few))
 }
