@@ -13,27 +13,27 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// ManagerOptions are what a Desk can do without.
+// ManagerOptions are the optional settings of a Manager.
 type ManagerOptions struct {
-	// Vault keeps credentials; nil is memory that ends with the desk.
+	// Vault stores the credentials; nil means in memory, until Close.
 	Vault Vault
-	// Client carries the requests to authorization servers; nil is one that is guarded as safehttp.NewClient says.
+	// Client sends the requests to authorization servers; nil means a client of safehttp.NewClient.
 	Client *http.Client
-	// Version is ours, as authorization servers are told it.
+	// Version is Drawbridge's version, which authorization servers receive at registration.
 	Version string
-	// Logger is told what went wrong and nobody else hears of; nil is silence.
+	// Logger receives failures that are not returned to a caller; nil discards them.
 	Logger *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// A Manager is where sign-ins are begun and credentials kept, for all servers of a process. Its methods may be called
-// from several goroutines.
+// A Manager holds the credentials for all servers of a process, and receives the browsers of their sign-ins. Its
+// methods may be called from several goroutines.
 type Manager struct {
 	o         ManagerOptions
 	callbacks *callbackServer
 
-	// ctx ends some time after Close has begun.
+	// ctx ends at most closeGrace after Close has begun.
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -61,16 +61,16 @@ func NewManager(o ManagerOptions) *Manager {
 	return d
 }
 
-// String says what it is, without what is kept.
-func (d *Manager) String() string { return "a desk of sign-ins" }
+// String returns a fixed text, without any credential.
+func (d *Manager) String() string { return "sign-in manager" }
 
-// Format is String, whatever the verb.
+// Format writes String, whatever the verb.
 func (d *Manager) Format(f fmt.State, _ rune) { fmt.Fprint(f, d.String()) }
 
-// closeGrace is how long a renewal that is on its way may go on when the desk closes.
+// closeGrace is how long renewals that are running may go on when the manager closes.
 const closeGrace = 3 * time.Second
 
-// Close ends the waiting for people, and returns when nothing of the desk is left.
+// Close stops the listeners and waits for the work that is running, which is cancelled after closeGrace.
 func (d *Manager) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -81,7 +81,7 @@ func (d *Manager) Close() {
 	d.cancel()
 }
 
-// runDetached does some work that is not to end with the one who wanted it, and gives its error, or ctx's.
+// runDetached runs work that must not end with ctx, and returns its error, or ctx's error if ctx ends first.
 func (d *Manager) runDetached(ctx context.Context, work func(context.Context) error) error {
 	d.mu.Lock()
 	if d.closed {
@@ -104,8 +104,8 @@ func (d *Manager) runDetached(ctx context.Context, work func(context.Context) er
 	}
 }
 
-// Credential gives the credential of a server: the same one for all who ask for it. Find finds what the row of the
-// server refers to for its client; nil where that stands in s.
+// Credential returns the credential for a server; all callers get the same one. find resolves the references in the
+// auth of the server's row; it is nil if s holds all values.
 func (d *Manager) Credential(s Server, find func(context.Context) (config.Auth, error)) *Credential {
 	d.mu.Lock()
 	defer d.mu.Unlock()
