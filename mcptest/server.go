@@ -75,7 +75,7 @@ func startServer(t testing.TB, does serverMisbehaviour, parts []ServerPart) *Ser
 		sessions: map[string]*serverSession{}, conns: map[net.Conn]bool{},
 		features: serverFeatures{eras: drawbridge.Legacy | drawbridge.Modern},
 	}
-	s.ctx, s.end = context.WithCancel(context.Background())
+	s.ctx, s.end = context.WithCancel(context.WithoutCancel(t.Context()))
 	for _, p := range parts {
 		p.addTo(&s.features)
 	}

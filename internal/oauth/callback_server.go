@@ -26,7 +26,7 @@ const maxCallback = 8 << 10
 // first of which is opened when the first sign-in begins. It finds the waiting sign-in by state and path; a request
 // with an unknown state changes nothing.
 type callbackServer struct {
-	ctx context.Context // its end cancels the callbacks that are running
+	running *cancelGroup // cancels the callbacks that are running
 
 	mu        sync.Mutex
 	closed    bool
@@ -185,7 +185,7 @@ func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*safehttp.RequestTimeout)
 	defer cancel()
-	defer context.AfterFunc(l.ctx, cancel)()
+	defer l.running.add(cancel)()
 	if err := waiter.onCallback(ctx, values); err != nil {
 		writePage(w, http.StatusBadRequest, signInError(err).Error())
 		return

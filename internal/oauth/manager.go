@@ -33,9 +33,7 @@ type Manager struct {
 	o         ManagerOptions
 	callbacks *callbackServer
 
-	// ctx ends at most closeGrace after Close has begun.
-	ctx    context.Context
-	cancel context.CancelFunc
+	running *cancelGroup // ends at most closeGrace after Close has begun
 
 	mu          sync.Mutex
 	credentials map[Server]*Credential
@@ -43,7 +41,7 @@ type Manager struct {
 	work        sync.WaitGroup // grows under mu, and not after closed
 }
 
-// NewManager makes a desk. Nothing is opened before a sign-in is begun.
+// NewManager returns a manager, which opens no port before a sign-in begins. Close it when it is no longer used.
 func NewManager(o ManagerOptions) *Manager {
 	if o.Vault == nil {
 		o.Vault = newMemoryVault()
@@ -56,8 +54,8 @@ func NewManager(o ManagerOptions) *Manager {
 	}
 	o.Version = cmp.Or(o.Version, "dev")
 	d := &Manager{o: o, credentials: map[Server]*Credential{}}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.callbacks = &callbackServer{ctx: d.ctx, waiting: map[string]callbackWaiter{}}
+	d.running = newCancelGroup()
+	d.callbacks = &callbackServer{running: d.running, waiting: map[string]callbackWaiter{}}
 	return d
 }
 
@@ -75,10 +73,10 @@ func (d *Manager) Close() {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
-	defer time.AfterFunc(closeGrace, d.cancel).Stop()
+	defer time.AfterFunc(closeGrace, d.running.end).Stop()
 	d.callbacks.close()
 	d.work.Wait()
-	d.cancel()
+	d.running.end()
 }
 
 // runDetached runs work that must not end with ctx, and returns its error, or ctx's error if ctx ends first.
@@ -92,7 +90,7 @@ func (d *Manager) runDetached(ctx context.Context, work func(context.Context) er
 	d.work.Go(func() {
 		calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*safehttp.RequestTimeout)
 		defer cancel()
-		defer context.AfterFunc(d.ctx, cancel)()
+		defer d.running.add(cancel)()
 		done <- work(calm)
 	})
 	d.mu.Unlock()
@@ -126,4 +124,42 @@ func (d *Manager) Credential(s Server, find func(context.Context) (config.Auth, 
 		d.credentials[s] = c
 	}
 	return c
+}
+
+// A cancelGroup cancels the work of a manager that is running when the group ends.
+type cancelGroup struct {
+	mu      sync.Mutex
+	ended   bool
+	next    int
+	cancels map[int]context.CancelFunc
+}
+
+func newCancelGroup() *cancelGroup { return &cancelGroup{cancels: map[int]context.CancelFunc{}} }
+
+// add has the end of the group call cancel until remove is called. If the group has ended, it calls cancel at once.
+func (g *cancelGroup) add(cancel context.CancelFunc) (remove func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended {
+		cancel()
+		return func() {}
+	}
+	key := g.next
+	g.next++
+	g.cancels[key] = cancel
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.cancels, key)
+	}
+}
+
+// end cancels the work in the group, and all that is added later.
+func (g *cancelGroup) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
+	for _, cancel := range g.cancels {
+		cancel()
+	}
 }

@@ -34,8 +34,8 @@ var errUsage = errors.New("there is no such command, or it takes other arguments
 // Main is a provider as a command, and the commands that a script asks it with; it returns the exit code. "serve"
 // prints the URL of its MCP server, writes the files resource, issuer (one URL each) and mcp.json (a configuration
 // with the server "protected") to DIR, and ends when it is interrupted.
-func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
@@ -206,6 +206,6 @@ const Variable = "MCPTEST_IDP"
 // command, with its own arguments, and ends with it.
 func Run() {
 	if os.Getenv(Variable) != "" {
-		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
+		os.Exit(Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 }

@@ -38,7 +38,7 @@ func DialSSE(ctx context.Context, o HTTPOptions) (Conn, error) {
 	s.cancel = cancel
 	stop := context.AfterFunc(ctx, cancel)
 	if err = s.openStream(during); err == nil && stop() {
-		return NewStreamConn(StreamConnOptions{
+		return NewStreamConn(ctx, StreamConnOptions{
 			Send: s.postMessage, ParallelSend: true, Receive: s.nextMessage, Close: s.close,
 			Handler: o.Handler, OnJunk: o.OnJunk, MaxServerRequests: o.MaxServerRequests, Logger: o.Logger,
 		}), nil

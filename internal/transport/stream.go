@@ -124,10 +124,11 @@ type outgoingMessage struct {
 	call *pendingRequest // nil where the message is no request
 }
 
-// NewStreamConn starts a Stream. It panics where Send, Next or Close is missing.
-func NewStreamConn(o StreamConnOptions) *StreamConn {
+// NewStreamConn starts a connection that lasts until Close, even if ctx ends earlier. It panics if Send, Receive or
+// Close is missing.
+func NewStreamConn(ctx context.Context, o StreamConnOptions) *StreamConn {
 	if o.Send == nil || o.Receive == nil || o.Close == nil {
-		panic("link: a Stream needs Send, Next and Close")
+		panic("transport: a StreamConn needs Send, Receive and Close")
 	}
 	s := &StreamConn{
 		o:           o,
@@ -138,7 +139,7 @@ func NewStreamConn(o StreamConnOptions) *StreamConn {
 		done:        make(chan struct{}),
 		finished:    make(chan struct{}),
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.responder = newRequestResponder(s.sendReply, o.MaxServerRequests, s.log)
 	s.writer.Go(s.writeLoop)
 	go s.readLoop()
