@@ -171,7 +171,7 @@ func testMetadataRefused(t *testing.T) {
 		{"no resource", prm("resource", nil), "another resource"},
 		{"no authorization server", prm("authorization_servers", []string{}), "do not name an authorization server"},
 		{"a script for an authorization server", prm("authorization_servers", []string{"javascript:alert(1)"}),
-			"no proper URL"},
+			"not a valid URL"},
 		{"http elsewhere for an authorization server", prm("authorization_servers", []string{"http://as.example"}),
 			"https"},
 		{"an array", oauthtest.Knobs{Faults: map[oauthtest.Endpoint]oauthtest.Fault{oauthtest.ServerMetadata: {Status: 200, Type: "application/json", Body: "[]"}}}, "JSON"},
