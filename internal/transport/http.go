@@ -51,8 +51,8 @@ type HTTPOptions struct {
 	// HeaderParams returns the arguments of a tool that are also sent in headers. It may be nil.
 	HeaderParams func(tool string) []mcp.HeaderParam
 
-	// OnGap is called when the stream of what belongs to no request was opened again and could not be resumed: changes
-	// may have been missed. It may be nil, and is for HTTPConn alone.
+	// OnGap is called when the stream outside requests was reopened and could not be resumed: changes may have been
+	// missed. It may be nil, and applies to HTTPConn alone.
 	OnGap func()
 
 	// OnJunk receives data that is not a message. It may be nil.
@@ -134,7 +134,7 @@ func NewHTTPConn(ctx context.Context, o HTTPOptions) *HTTPConn {
 }
 
 // Call sends a request as Conn specifies. The params get a progress token of the connection's own, except for
-// initialize. Beside ErrClosed and ErrLost the error can be a *HTTPStatusError, ErrSessionExpired or
+// initialize. Besides ErrClosed and ErrLost the error can be a *HTTPStatusError, ErrSessionExpired or
 // ErrRedirectRefused: the request was refused.
 func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error) {
 	if err := h.checkUsable(ctx); err != nil {

@@ -28,7 +28,7 @@ const (
 	echo    = `{"a":1}`
 	tooLate = "timeout: no answer and no progress within 300ms"
 	lost    = "connection lost before the answer"
-	garbled = lost + ": the answer is no JSON: json: "
+	garbled = lost + ": the answer is not valid JSON: json: "
 	unknown = "unknown tool bad__echo"
 	asked   = `the server sent "elicitation/create", which the client did not declare to support`
 )
