@@ -16,7 +16,7 @@ import (
 // starts a server and prints one.
 const PostgresVariable = "DRAWBRIDGE_TEST_POSTGRES"
 
-// PostgresSchema gives the URL of an empty schema of the database for tests, which goes when the test ends. Where
+// PostgresSchema returns the URL of an empty schema of the database for tests, which goes when the test ends. Where
 // there is no such database it skips the test.
 func PostgresSchema(t testing.TB) string {
 	t.Helper()
