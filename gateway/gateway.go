@@ -271,7 +271,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		return err
 	}
 	g.starter.fleet = g.fleet
-	g.server, err = g.NewServer(c.Token, c.Origins)
+	g.server, err = g.NewServer(ctx, c.Token, c.Origins)
 	return err
 }
 

@@ -20,18 +20,19 @@ import (
 
 // NewServer makes a further surface on the same deck, with a bearer token and web origins of its own; an empty token
 // means that of the settings. It ends with the gateway, or when it is shut.
-func (g *Gateway) NewServer(token string, origins []string) (*server.Server, error) {
+func (g *Gateway) NewServer(ctx context.Context, token string, origins []string) (*server.Server, error) {
 	g.mu.Lock()
 	r := LoadedConfig{shared: g.shared, config: g.config, set: g.set}
 	g.mu.Unlock()
-	return r.NewServer(g, token, origins)
+	return r.NewServer(ctx, g, token, origins)
 }
 
 // NewServer makes a further surface on a gateway that this configuration comes to, with what the configuration says of
 // doors now: the gateway may have been opened by an earlier one. Its callers prove who they are by the token, by the
 // token of a client that has one of its own, or by the access token of an issuer. The error is a *drawbridge.Fault
 // InvalidInput for settings that nobody can mean.
-func (r LoadedConfig) NewServer(g *Gateway, token string, origins []string) (*server.Server, error) {
+func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
+	origins []string) (*server.Server, error) {
 	if token == "" {
 		token = r.config.Token
 	}
@@ -40,7 +41,7 @@ func (r LoadedConfig) NewServer(g *Gateway, token string, origins []string) (*se
 		return nil, err
 	}
 	s := r.set.Settings
-	door, err := server.New(g.deck, server.Options{
+	door, err := server.New(ctx, g.deck, server.Options{
 		Logger: g.log, Version: g.config.Version, Caller: g.owner, Token: []byte(token), Origins: origins,
 		Authenticator: check, Resource: resource,
 		ClientScopes: parseScopes(s.Clients), SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody,

@@ -300,7 +300,7 @@ func TestAClientCallsAProcess(t *testing.T) {
 func TestShut(t *testing.T) {
 	g := openOnly(t, Config{Store: MemoryStore, Servers: []config.Server{{ID: "x", Command: "x"}}, OnDemand: true})
 	for range 3 {
-		door, err := g.NewServer("", nil)
+		door, err := g.NewServer(t.Context(), "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

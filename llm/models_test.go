@@ -268,8 +268,8 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%s, known %q", got, known.All())
 	}
 	for want, k := range map[string]config.SecretRef{
-		"embed by m: find the key: it needs OPENAI_API_KEY, which is not set": {Parts: []config.ValuePart{{Text: "${OPENAI_API_KEY}"}}, Missing: []string{"OPENAI_API_KEY"}},
-		"embed by m: find the key: there is no keychain to find \"x\" in":     {Parts: []config.ValuePart{{Kind: config.KeychainPart, Text: "x"}}},
+		"embed by m: find the key: it needs OPENAI_API_KEY, which is not set":            {Parts: []config.ValuePart{{Text: "${OPENAI_API_KEY}"}}, Missing: []string{"OPENAI_API_KEY"}},
+		"embed by m: find the key: find \"x\" in the keychain: no keychain is available": {Parts: []config.ValuePart{{Kind: config.KeychainPart, Text: "x"}}},
 		"embed by m: find the key: what was found has a line break or another control character in it": {Parts: []config.ValuePart{
 			{Text: "a\nb"},
 		}},

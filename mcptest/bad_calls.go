@@ -69,8 +69,8 @@ func floodLogs(size int) badAnswer {
 
 func stormOfChanges(size int) badAnswer { return announceChanges(size, 0) }
 
-// announceChanges says that the tools have changed, with a pause before each time. It begins at the first list, and is
-// the server's: it goes on behind the answer.
+// announceChanges notifies that the tools have changed, with a pause before each notification. It begins at the first
+// list and belongs to the server: it goes on after the answer.
 func announceChanges(size int, pause time.Duration) badAnswer {
 	var begun sync.Once
 	return func(_ context.Context, c *serverSession, m mcp.Message, _ responseWriter) bool {
@@ -106,7 +106,7 @@ func progressFlood(size int) badAnswer {
 			out.say(mcp.Message{Method: mcp.NoteProgress,
 				Params: json.RawMessage(fmt.Sprintf(`{"progressToken":%d,"progress":%d}`, 1_000_000+i, i))})
 			out.say(mcp.Message{Method: mcp.NoteResourceUpdated,
-				Params: json.RawMessage(fmt.Sprintf(`{"uri":"test://nobody/%d"}`, i))})
+				Params: json.RawMessage(fmt.Sprintf(`{"uri":"test://unwatched/%d"}`, i))})
 		}
 		return false
 	}
@@ -203,7 +203,7 @@ func smuggle(size int) badAnswer {
 	}
 }
 
-// askAndAnswer answers a call with what becomes of questions to its caller, as honest tools ask them.
+// askAndAnswer answers a call after asking its client, as honest tools do.
 func askAndAnswer(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter, answer AnswerFunc) bool {
 	era, caps, refused := c.eraOf(m)
 	if refused != nil {
@@ -248,7 +248,7 @@ func phish(int) badAnswer {
 	}
 }
 
-// uninvited asks though nobody said that they can be asked, and says how that ended.
+// uninvited asks a client that did not declare that it can be asked, and returns how that ended.
 func uninvited(int) badAnswer {
 	return func(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter) bool {
 		era, _, refused := c.eraOf(m)
@@ -291,7 +291,7 @@ func endlessRounds(int) badAnswer {
 	}
 }
 
-// formFlood asks many questions at once where it can, and says how many were answered.
+// formFlood asks many questions at once if it can, and returns how many were answered.
 func formFlood(size int) badAnswer {
 	return func(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter) bool {
 		era, _, refused := c.eraOf(m)

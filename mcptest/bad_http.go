@@ -65,7 +65,7 @@ func answerWebPage(int) badHTTPAnswer {
 	}
 }
 
-// answerGzipBomb answers with what is a thousand times smaller than it becomes.
+// answerGzipBomb answers with data that is a thousand times larger when unpacked.
 func answerGzipBomb(size int) badHTTPAnswer {
 	return func(s *Server, w http.ResponseWriter, _ *http.Request, m mcp.Message) bool {
 		if m.Method != mcp.MethodToolsCall {

@@ -22,7 +22,8 @@ const (
 	lingering = 10 * time.Minute
 )
 
-// misbehaveAsProcess does what is to be done before anything is carried. It says whether the process is over.
+// misbehaveAsProcess does the part of a misbehaviour that comes before any message. It reports whether the process is
+// over.
 func misbehaveAsProcess(order []string, size int) (code int, over bool) {
 	switch order[2] {
 	case string(ExitAtOnce):

@@ -1,32 +1,30 @@
-// Package mcptest has MCP servers for tests: one that answers with the functions of a test, and one that misbehaves in
-// a way that has a name.
+// Package mcptest has MCP servers for tests: one that answers with functions of the test, and one that misbehaves in a
+// named way. A server is lenient: it validates of a request only what it needs for its answer.
 //
-// New makes a server of tools, prompts and resources. It speaks both generations of the protocol, and can be reached
-// in both ways at once: Stdio gives the row of a server that is started as a process, HTTP that of one on the loopback
-// interface. The functions run in the test itself, whichever way they are called, so that they may look at its
-// variables, and Asked tells what the server was asked:
+// NewServer makes a server of tools, prompts and resources. It speaks both generations of the protocol, and is reached
+// in two ways at once: Stdio returns the row of a server that is started as a process, HTTP the row of one on the
+// loopback interface. In both, the functions run in the test itself and may use its variables. Requests returns what
+// the server has received:
 //
 //	func TestMain(m *testing.M) {
-//		gateway.Reap()
-//		fakemcp.Main()
+//		gateway.RunReaperProcess()
+//		mcptest.RunIfServer()
 //		os.Exit(m.Run())
 //	}
 //
 //	func TestMyAgent(t *testing.T) {
-//		fake := fakemcp.New(t, fakemcp.Tool{Name: "time", Answer: fakemcp.Text("14:02")})
+//		clock := mcptest.NewServer(t, mcptest.Tool{Name: "time", Answer: mcptest.Text("14:02")})
 //		g, err := gateway.Open(t.Context(), gateway.Config{
-//			Store:   gateway.Memory,
-//			Servers: []config.Server{fake.Stdio("clock")},
+//			Store:   gateway.MemoryStore,
+//			Servers: []config.Server{clock.Stdio("clock")},
 //		})
 //		…
 //	}
 //
-// The process that Stdio starts is the test binary, executed again: Main has it carry lines between its standard
-// streams and the test, and nothing else of it runs.
+// The process that Stdio starts is the test binary, executed again: RunIfServer makes it carry lines between its
+// standard streams and the test, and no other code of it runs.
 //
-// NewHostile makes a server that does a Misdeed: it hangs, floods, lies about its tools or puts forms before people
-// that ask for passwords. A program that is to stand such servers can be held against every one of Misdeeds. What a
-// Misdeed takes (processes, memory, a flood) is bounded by its size, and ends with the test.
-//
-// A server is lenient: it checks nothing of what it is asked beyond what it needs for its answer.
+// NewHostileServer makes a server with a Misbehaviour: it hangs, floods, lies about its tools or shows people forms
+// that ask for passwords. A program that must withstand such servers can be tested with each of Misbehaviours. The
+// resources that one uses (processes, memory, messages) are bounded by its size, and released when the test ends.
 package mcptest

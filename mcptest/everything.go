@@ -59,7 +59,7 @@ func runSDK(s *mcp.Server) int {
 //	fail {}                   reports an error as a result
 //	crash {}                  ends the process with code 3
 //	toggle {}                 adds the tool "extra", or takes it away: list_changed
-//	touch {uri}               says that the resource was updated
+//	touch {uri}               notifies that the resource was updated
 //
 // Its resources are test://greeting, test://picture (a blob), test://touched and the template test://items/{id}; what
 // begins with test://private is not to be subscribed to. Its prompts are hello and greet {name}, whose name completes

@@ -70,7 +70,7 @@ func TestEverything(t *testing.T) {
 				{"echo", map[string]any{"text": "hello"}, "hello"},
 				{"add", map[string]any{"a": 2, "b": 3}, "5"},
 				{"slow", map[string]any{"ms": 1}, "waited 1 ms"},
-				{"progress", map[string]any{"steps": 2}, "nobody wants progress"},
+				{"progress", map[string]any{"steps": 2}, "no progress token was sent"},
 				{"log", map[string]any{"text": "a line"}, "logged"},
 				{"ask-elicitation", map[string]any{}, "hello, Ada"},
 				{"ask-sampling", map[string]any{"prompt": "?"}, "oracle says 42"},

@@ -73,7 +73,7 @@ func NewTokenIssuer(t testing.TB, path string) *TokenIssuer {
 	return i
 }
 
-// Claims are those of a token that is right for a resource, with what is changed: a nil value leaves a claim out.
+// Claims returns the claims of a valid token for a resource, with some changed: a nil value leaves a claim out.
 func (i *TokenIssuer) Claims(resource string, change map[string]any) map[string]any {
 	claims := map[string]any{
 		"iss": i.URL, "sub": "ada", "aud": resource, "client_id": "app", "scope": "mcp",
@@ -125,7 +125,7 @@ func (i *TokenIssuer) signature(alg string, text []byte) (signature []byte) {
 	return signature
 }
 
-// Rotate gives the RSA key another id, as if it was a new one.
+// Rotate sets another ID for the RSA key, as if it was a new one.
 func (i *TokenIssuer) Rotate(id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -159,7 +159,7 @@ func (i *TokenIssuer) SetHandler(path string, answer http.HandlerFunc) {
 	i.odd[path] = answer
 }
 
-// RequestCount says how often a path was asked for.
+// RequestCount returns how often a path was requested.
 func (i *TokenIssuer) RequestCount(path string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -197,7 +197,7 @@ func (i *TokenIssuer) serve(w http.ResponseWriter, r *http.Request) {
 
 func writeJSONBody(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(v) // on an error the client is gone
 }
 
 // keys are the public keys, among such as must be passed over.
@@ -235,7 +235,7 @@ func (i *TokenIssuer) introspect(w http.ResponseWriter, r *http.Request) {
 		said = `{"active":false}`
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(said)) // whoever asked is gone
+	_, _ = w.Write([]byte(said)) // on an error the client is gone
 }
 
 // formEncoded writes a text as it stands in a form.

@@ -39,7 +39,7 @@ func (l *LetterModel) SetDown(down bool) {
 	l.down = down
 }
 
-// EmbeddedTexts gives the texts that it has embedded since Asked was last called.
+// EmbeddedTexts returns the texts that were embedded since its last call.
 func (l *LetterModel) EmbeddedTexts() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -94,7 +94,7 @@ func TestUnknownServer(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), mcptest.ServerVariable+"=nobody")
 	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != 2 || string(out) != "mcptest: there is no server \"nobody\"\n" {
+	if code := cmd.ProcessState.ExitCode(); code != 2 || string(out) != "mcptest: unknown server \"nobody\"\n" {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 }

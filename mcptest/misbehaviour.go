@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A Misbehaviour is one way to misbehave. A server that does one has a tool "echo" that gives its arguments back as a
-// text, and is honest in all that the Misdeed does not say.
+// A Misbehaviour is one way to misbehave. Its server has a tool "echo" that returns its arguments as a text, and is
+// honest in all that the Misbehaviour does not name.
 type Misbehaviour string
 
 // The misdeeds. The number is the size where NewHostileServer is told none.
@@ -21,15 +21,16 @@ const (
 	HangCall Misbehaviour = "hang-call"
 	// Drip answers a call with a byte each 50 ms, for size bytes (1,000,000).
 	Drip Misbehaviour = "drip"
-	// Flood sends size log lines (2,000) before it answers a call. Storm says size times (20,000) that its tools have
-	// changed, once it was asked for them. Noise writes size lines (200) that are no messages before it answers a call.
+	// Flood sends size log lines (2,000) before it answers a call. Storm notifies size times (20,000) that its tools
+	// have changed, after the first request for them. Noise writes size lines (200) that are not messages before it
+	// answers a call.
 	Flood Misbehaviour = "flood"
 	Storm Misbehaviour = "storm"
 	Noise Misbehaviour = "noise"
 	// HugeLine answers a call with a text of size bytes (48 MiB), on one line. It takes no memory for it.
 	HugeLine Misbehaviour = "huge-line"
-	// ProgressFlood says before it answers a call how far size other calls (2,000) are, none of which there is, and
-	// that as many resources have changed that nobody watches.
+	// ProgressFlood sends, before it answers a call, progress of size other calls (2,000) that do not exist, and as
+	// many updates of resources without a subscriber.
 	ProgressFlood Misbehaviour = "progress-flood"
 	// DeepNesting answers a call with arrays in arrays, size deep (100,000).
 	DeepNesting Misbehaviour = "deep-nesting"
@@ -77,8 +78,8 @@ const (
 	// Smuggle answers a call with answers to the calls of others, size of each side of its id (20), then with its own,
 	// which claims to be from Drawbridge, and again.
 	Smuggle Misbehaviour = "smuggle"
-	// Phish asks whoever calls for a password, and to open a page whose address looks like one that people know.
-	// Uninvited asks what the client has not declared. EndlessRounds asks again after each answer.
+	// Phish asks the client for a password, and to open a page whose address looks like a well-known one. Uninvited
+	// asks for requests that the client has not declared. EndlessRounds asks again after each answer.
 	Phish         Misbehaviour = "phish"
 	Uninvited     Misbehaviour = "uninvited"
 	EndlessRounds Misbehaviour = "endless-rounds"
@@ -86,15 +87,14 @@ const (
 	// call on: the tool says something else, claims to be harmless and takes more.
 	Poison Misbehaviour = "poison"
 	Change Misbehaviour = "change"
-	// FormFlood asks whoever calls size questions (200) at once. HugeState asks with a state of size bytes (1 MiB),
-	// each time anew.
+	// FormFlood asks the client size questions (200) at once. HugeState asks with a new state of size bytes (1 MiB)
+	// each time.
 	FormFlood Misbehaviour = "form-flood"
 	HugeState Misbehaviour = "huge-state"
 	// EndlessTask answers a call with a task that is never over.
 	EndlessTask Misbehaviour = "endless-task"
-	// Links answers a call with links to files and to addresses of the machine. Lies answers with an error that is
-	// none and gives the model orders, and with structured content that is something else than the text and than its
-	// outputSchema says.
+	// Links answers a call with links to files and to addresses of the machine. Lies answers with a false error that
+	// orders the model about, and with structured content that contradicts the text and its outputSchema.
 	Links Misbehaviour = "links"
 	Lies  Misbehaviour = "lies"
 	// UnknownVersion answers initialize and server/discover with versions of the protocol that there are not.
@@ -103,7 +103,7 @@ const (
 	MixedEras      Misbehaviour = "mixed-eras"
 	// Of those over HTTP alone, Redirect sends calls on to another origin, Challenge answers each with 401, Busy with
 	// 429 and the wish to be left alone for 30 years, WebPage with a page. GzipBomb answers with size bytes (64 MiB)
-	// that are compressed, though nobody asked for that. Forget does not know the session of a call.
+	// that are compressed without being asked for. Forget does not know the session of a call.
 	Redirect  Misbehaviour = "redirect"
 	Challenge Misbehaviour = "challenge"
 	Busy      Misbehaviour = "busy"
@@ -112,7 +112,7 @@ const (
 	Forget    Misbehaviour = "forget"
 )
 
-// Misbehaviours gives all of them.
+// Misbehaviours returns all of them.
 func Misbehaviours() []Misbehaviour {
 	all := make([]Misbehaviour, 0, 64)
 	for name := range misbehaviourRecipes() {
@@ -129,7 +129,7 @@ func NewHostileServer(t testing.TB, does Misbehaviour, size int, parts ...Server
 	t.Helper()
 	d, ok := misbehaviourRecipes()[does]
 	if !ok {
-		t.Fatalf("fakemcp: there is no misdeed %q", does)
+		t.Fatalf("mcptest: unknown misbehaviour %q", does)
 	}
 	if size > 0 {
 		d.size = size
@@ -148,21 +148,21 @@ func NewHostileServer(t testing.TB, does Misbehaviour, size int, parts ...Server
 	return startServer(t, one, append(all, parts...))
 }
 
-// A serverMisbehaviour is what a server does that is no good. The zero value does nothing.
+// A serverMisbehaviour is the bad behaviour of a server. The zero value does nothing.
 type serverMisbehaviour struct {
 	size int
 	// process names what the process does by itself.
 	process string
-	// answerBadly may answer a request in the place of what is honest; it says whether it has.
+	// answerBadly may answer a request in place of the honest answer; it reports whether it did.
 	answerBadly badAnswer
-	// answerHTTPBadly may answer a request over HTTP before anything is made of it; it says whether it has.
+	// answerHTTPBadly may answer a request over HTTP before it is read; it reports whether it did.
 	answerHTTPBadly badHTTPAnswer
 }
 
 // An badAnswer answers a request, or says false. It has what it needs to be as bad as it likes.
 type badAnswer func(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter) bool
 
-// A misbehaviourRecipe is how a deed is made: anew for each server.
+// A misbehaviourRecipe makes a new serverMisbehaviour for each server.
 type misbehaviourRecipe struct {
 	size    int
 	make    func(size int) badAnswer
@@ -208,7 +208,7 @@ func callMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	}
 }
 
-// listMisbehaviours are those of servers that say too much of what they have, or the wrong thing.
+// listMisbehaviours are those of servers that list too much, or the wrong things.
 func listMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	return map[Misbehaviour]misbehaviourRecipe{
 		Hang:           {make: hangForever},

@@ -15,7 +15,7 @@ import (
 //	echo {text}     says the text again
 //	confirm {}      asks the user for a name (inputRequests and requestState), then greets them
 //	wait {rounds}   sends the client back that many times with nothing but a requestState
-//	meta {}         gives back the request's _meta as it came
+//	meta {}         returns the request's _meta unchanged
 //	change {}       tells its listeners that the tools changed
 //	touch {uri}     tells its listeners that a resource was updated
 type modernServer struct {

@@ -46,7 +46,7 @@ func RunIfNamedServer() {
 	}
 	b, ok := findNamedServer(name)
 	if !ok {
-		fmt.Fprintf(os.Stderr, "mcptest: there is no server %q\n", name)
+		fmt.Fprintf(os.Stderr, "mcptest: unknown server %q\n", name)
 		os.Exit(2)
 	}
 	own := os.Stdin
@@ -75,12 +75,12 @@ func findNamedServer(name string) (namedServer, bool) {
 	return all[i], true
 }
 
-// ServerCommand gives what starts the server: the running test binary, the arguments and the environment it needs (on
-// top of any other). The test ends where there is no server of that name.
+// ServerCommand returns the command that starts the server: the running test binary, with its arguments and the
+// environment it needs (in addition to any other). The test fails if the name is unknown.
 func ServerCommand(t testing.TB, name string, args ...string) (command string, arguments []string, env []string) {
 	t.Helper()
 	if _, ok := findNamedServer(name); !ok {
-		t.Fatalf("mcptest: there is no server %q", name)
+		t.Fatalf("mcptest: unknown server %q", name)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -97,7 +97,7 @@ func ServerCommand(t testing.TB, name string, args ...string) (command string, a
 // races.
 func raceEnv() map[string]string { return map[string]string{"GORACE": "atexit_sleep_ms=0"} }
 
-// ServerRow gives the configuration row that starts the server: an object with command, args and env, to stand in an
+// ServerRow returns the configuration row that starts the server: an object with command, args and env, for an
 // mcp.json.
 func ServerRow(t testing.TB, name string, args ...string) json.RawMessage {
 	t.Helper()

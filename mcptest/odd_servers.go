@@ -14,7 +14,7 @@ import (
 func oddServers() []namedServer {
 	return []namedServer{
 		{"raw", "FILE [LOG]", "answers from a script (see Script) and writes what it receives to LOG", runScript},
-		{"poisoned", "[LOG]", "answers, with an order for a model or what nobody sees in all that it lists",
+		{"poisoned", "[LOG]", "answers, with an order for a model or invisible characters in all that it lists",
 			runPoisoned},
 		{"legacy", "", "stateful only, by hand: one tool, echo",
 			func(serverArgs) int { return legacyServer().stdio() }},
@@ -25,7 +25,7 @@ func oddServers() []namedServer {
 		{"talker", "ERA [RECORD]",
 			"legacy or modern, by hand: says and asks all that a server can; see talker for its tools", runTalker},
 		{"string-id", "", "legacy; answers with the id as a string", stringID},
-		{"junk", "", "legacy; mixes everything that is no message into stdout", junk},
+		{"junk", "", "legacy; mixes all kinds of data that are not messages into stdout", junk},
 		{"slow-start", "MS", "legacy; answers nothing for that long", slowStart},
 		{"flood", "N", "legacy; N notifications after initialized, N log lines and N list_changed in each call", flood},
 		{"huge-line", "BYTES", "legacy; a call is answered with that many bytes of text, all on one line", hugeLine},

@@ -51,8 +51,8 @@ type Tool struct {
 	Answer AnswerFunc
 }
 
-// A Prompt is a prompt of a server's. Arguments are the names of what it can be given; nil Answer answers with the
-// arguments.
+// A Prompt is a prompt of a server. Arguments are the names of its arguments. With a nil Answer it answers with the
+// arguments that it received.
 type Prompt struct {
 	Name, Description string
 	Arguments         []string

@@ -20,7 +20,7 @@ import (
 //   - {"$error": OBJECT} answers with that error object,
 //   - {"$before": [MESSAGE…], "$result": VALUE} sends whole messages first, as they stand,
 //   - {"$ask": MESSAGE, "$result": VALUE} sends a request first, and the result when it was answered,
-//   - "$params" as a value or as a $result gives back the request's params, as {"content":[],"params":PARAMS},
+//   - "$params" as a value or as a $result returns the request's params, as {"content":[],"params":PARAMS},
 //   - null never answers.
 //
 // "initialize", "ping" and "tools/list" have honest answers where the script has none.

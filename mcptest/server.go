@@ -42,7 +42,7 @@ type Server struct {
 	mu       sync.Mutex
 	features serverFeatures
 	requests []Request
-	changed  chan struct{} // closed, and made anew, when there is something to wait for
+	changed  chan struct{} // closed and replaced with each change
 	sinks    map[*notificationSink]bool
 	sessions map[string]*serverSession // of HTTP, by id
 	conns    map[net.Conn]bool         // of processes
@@ -75,7 +75,7 @@ func startServer(t testing.TB, does serverMisbehaviour, parts []ServerPart) *Ser
 		sessions: map[string]*serverSession{}, conns: map[net.Conn]bool{},
 		features: serverFeatures{eras: drawbridge.Legacy | drawbridge.Modern},
 	}
-	s.ctx, s.end = context.WithCancel(context.Background())
+	s.ctx, s.end = context.WithCancel(context.WithoutCancel(t.Context()))
 	for _, p := range parts {
 		p.addTo(&s.features)
 	}
@@ -99,7 +99,7 @@ func (s *Server) stop() {
 	s.work.Wait()
 }
 
-// pause waits, and says whether the server still is there.
+// pause waits, and reports whether the server still runs.
 func (s *Server) pause(d time.Duration) bool {
 	if d == 0 {
 		return s.ctx.Err() == nil
@@ -188,15 +188,15 @@ func (s *Server) Crash() {
 	}
 }
 
-// Requests gives all that the server received so far, in order: requests and notifications.
+// Requests returns all that the server has received so far, in order: requests and notifications.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Await waits until the server has received so many messages of a method, and gives them. The test ends where they do
-// not come within half a minute. It is for the goroutine of the test.
+// Await waits until the server has received n messages of a method, and returns them. The test fails if they do not
+// arrive within half a minute. Call it from the goroutine of the test.
 func (s *Server) Await(method string, n int) []Request {
 	s.t.Helper()
 	late := time.NewTimer(awaitTimeout)

@@ -25,7 +25,7 @@ type ServerCall struct {
 	s    *serverSession
 	send func(mcp.Message)
 	caps json.RawMessage
-	// answers are those that a stateless client has brought so far; next is the question whose turn it is.
+	// answers are those that a stateless client has sent so far; next is the index of the next question.
 	answers []json.RawMessage
 	next    int
 }
@@ -57,12 +57,12 @@ func (c *ServerCall) Progress(done, total float64) {
 	c.Notify(mcp.NoteProgress, jsonObject("progressToken", token, "progress", done, "total", total))
 }
 
-// AskClient asks the client something in the midst of the call: elicitation/create, sampling/createMessage or
-// roots/list. It gives the result. The error is for a client that did not declare that it can be asked this, and for
-// an answer that is an error.
+// AskClient sends the client a request during the call (elicitation/create, sampling/createMessage or roots/list) and
+// returns the result. It returns an error if the client did not declare that it accepts this request, and for an error
+// response.
 //
-// A client without a session is asked by the result of its call, and calls again with the answer. Ask then gives an
-// error, which the Answer must return, and the Answer is run anew, from its start, as often as it asks.
+// A client without a session is asked by the result of its call, and calls again with the answer. AskClient then
+// returns an error, which the Answer must return; the Answer is run again from its start after each answer.
 func (c *ServerCall) AskClient(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if !mcp.ClientAcceptsRequest(c.caps, method, params) {
 		return nil, fmt.Errorf("%s: the client did not declare that it can be asked", method)
@@ -122,7 +122,7 @@ func (c *ServerCall) readPriorAnswers() error {
 	return nil
 }
 
-// respond calls the Answer and gives what the request is answered with.
+// respond calls the Answer and returns the response.
 func (c *ServerCall) respond(ctx context.Context, id json.RawMessage, answer AnswerFunc) mcp.Message {
 	err := c.readPriorAnswers()
 	var result json.RawMessage

@@ -59,8 +59,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	p.finish()
 }
 
-// sessionOf gives the session that a request names: nil where it names none. It says false where there is no such
-// session.
+// sessionOf returns the session that a request names; nil if it names none. It returns false for an unknown session.
 func (s *Server) sessionOf(r *http.Request) (c *serverSession, known bool) {
 	id := r.Header.Get(mcp.HeaderSession)
 	s.mu.Lock()
@@ -154,7 +153,7 @@ func (p *postResponse) begin(contentType string) {
 	_ = http.NewResponseController(p.w).Flush()
 }
 
-// finish ends the answer: nobody writes any more. What was answered with nothing is accepted.
+// finish ends the response: nothing is written any more. A request without an answer gets the status accepted.
 func (p *postResponse) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +166,7 @@ func (p *postResponse) finish() {
 // onceChunk is a chunk that is written once.
 func onceChunk(b []byte) repeatedBytes { return repeatedBytes{bytes: b, times: 1} }
 
-// writeChunks writes bytes as often as they say, and gives up where nobody reads.
+// writeChunks writes each part as often as it asks, and gives up when the client has gone.
 func writeChunks(w io.Writer, parts []repeatedBytes) {
 	for _, part := range parts {
 		if part.times == 1 {

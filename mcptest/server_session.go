@@ -42,8 +42,8 @@ type responseWriter struct {
 	raw func(...repeatedBytes)
 }
 
-// A repeatedBytes is bytes, so many times over: a message of a gigabyte takes no memory before it is sent. A pause
-// comes behind each time, and says whether there is to be another one.
+// A repeatedBytes stands for bytes repeated so many times: a message of a gigabyte takes no memory before it is sent. A
+// pause follows each time, and reports whether to go on.
 type repeatedBytes struct {
 	bytes []byte
 	times int
@@ -125,7 +125,7 @@ func unsupported(version string) json.RawMessage {
 		jsonObject("supported", mcp.ModernVersions(), "requested", version))
 }
 
-// reply answers what is no subscription. It says false where nothing is to be said.
+// reply answers all but subscriptions. It returns false if there is nothing to send.
 func (c *serverSession) reply(ctx context.Context, era drawbridge.ProtocolEra, caps json.RawMessage, m mcp.Message,
 	out responseWriter) (mcp.Message, bool) {
 	has := c.currentFeatures()

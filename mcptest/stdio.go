@@ -14,8 +14,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// fakeServerVariable tells a process of the test binary's that it is to carry lines, and between whom: an address and
-// a token, and what the process itself does that is no good.
+// fakeServerVariable makes a process of the test binary carry lines to a server. It holds an address, a token, and the
+// misbehaviour of the process itself.
 const fakeServerVariable = "DRAWBRIDGE_FAKEMCP"
 
 // crashExitCode is the exit code of a process whose server ended it.
@@ -37,8 +37,8 @@ func refuseInside() {
 	}
 }
 
-// Command gives what starts the server as a process that speaks on its standard streams, and what its environment must
-// have, as "name=value".
+// Command returns the command that starts the server as a process on its standard streams, and the environment it
+// needs, as "name=value".
 func (s *Server) Command() (path string, env []string) {
 	s.t.Helper()
 	self, err := os.Executable()

@@ -49,7 +49,7 @@ func addTalkingTools(s *mcp.Server) {
 func notifyProgress(ctx context.Context, req *mcp.CallToolRequest, in progressInput) (*mcp.CallToolResult, error) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
-		return textResult("nobody wants progress"), nil
+		return textResult("no progress token was sent"), nil
 	}
 	for i := range in.Steps {
 		err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
@@ -138,7 +138,7 @@ type onOff struct {
 	on bool
 }
 
-// flip turns it and says what it is now.
+// flip switches it and returns the new state.
 func (o *onOff) flip() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

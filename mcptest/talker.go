@@ -25,19 +25,19 @@ import (
 //	ask {rounds, when, about}
 //	                   asks what each round names, all of a round at once: {"rounds":[["form"],["sampling","roots"]]}.
 //	                   The kinds are form (whose message is "about", where that is given), url, sampling, tools (sampling
-//	                   with tools) and roots. It notifies progress after each round, and gives the answers back as
+//	                   with tools) and roots. It notifies progress after each round, and returns the answers as
 //	                   structured content, once the file "when" is there, where one is named. What the client did not
 //	                   declare is asked for in the stateful generation, where a client may refuse, and left out as
 //	                   {"undeclared":KIND} in the other
 //	again {times}      sends the client back that many times with nothing but a requestState (stateless generation)
 //	retract {when}     asks for a form, takes that back when the file is there, and ends (stateful generation)
 //	log {lines}        writes log lines, those that the level asked for admits: {"lines":[{"level":…,"data":…}]}
-//	progress {steps}   notifies progress, where there is a token, and says which
+//	progress {steps}   notifies progress if there is a token, and returns the token
 //	wait {}            is there until it is cancelled
 //	hold {when}        is there until the file is
-//	meta {}            gives back the request's _meta as it came
-//	caps {}            gives back what the client declared
-//	region {region}    has its argument mirrored in the header Mcp-Param-Region, and says what that was
+//	meta {}            returns the request's _meta as it came
+//	caps {}            returns what the client declared
+//	region {region}    returns the header Mcp-Param-Region, which mirrors its argument
 //	change {}          adds a tool, a prompt and a resource named extra, or takes them away, and says so twice
 //	touch {uri}        tells those who watch the resource that it was updated
 //	exit {}            ends the process, or loses every session, when it has answered
@@ -74,9 +74,9 @@ type talkerTurn struct {
 
 // An turnClient is the client of a request, who can be asked.
 type turnClient interface {
-	// ask gives the answers to one round of questions. An error ends the turn: a later, a refusal, or the context's.
+	// ask returns the answers to one round of questions. An error ends the turn: a later, a refusal, or the context's.
 	ask(c *talkerTurn, kinds []string) ([]json.RawMessage, error)
-	// fresh says whether a round was answered in this very request.
+	// fresh reports whether a round was answered in this very request.
 	fresh(round int) bool
 	// declared is the client's capabilities.
 	declared() json.RawMessage
@@ -99,7 +99,7 @@ func refuseTurn(code int, format string, args ...any) error {
 // errSilent is for a turn that was cancelled: it has no answer.
 var errSilent = errors.New("cancelled")
 
-// take carries out a request that both generations have, and gives its response; false for none.
+// take carries out a request of both generations, and returns its response; false for any other.
 func (t *talker) take(c *talkerTurn, m mcp.Message) (mcp.Message, bool) {
 	result, err := t.carryOut(c, m)
 	reply := mcp.Message{ID: m.ID}
@@ -120,7 +120,7 @@ func (t *talker) take(c *talkerTurn, m mcp.Message) (mcp.Message, bool) {
 	return reply, true
 }
 
-// carryOut gives the members of the result.
+// carryOut returns the members of the result.
 func (t *talker) carryOut(c *talkerTurn, m mcp.Message) (string, error) {
 	switch m.Method {
 	case mcp.MethodToolsList:
@@ -206,7 +206,7 @@ var (
 	talkerResources = []string{`{"uri":"talk://plain","name":"plain"}`, `{"uri":"talk://watched","name":"watched"}`}
 )
 
-// list gives a list, with what change adds.
+// list returns a list, with the items that change adds.
 func (t *talker) list(member string, items []string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

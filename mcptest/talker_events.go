@@ -46,7 +46,7 @@ func ReadTalkerEvents(path string) ([]TalkerEvent, error) {
 	return all, err
 }
 
-// Heard says whether the record is a message of that method.
+// Heard reports whether the event is a received message of that method.
 func (r TalkerEvent) Heard(method string) bool {
 	return r.Event == "heard" && rawjson.GetString(r.Message, "method") == method
 }

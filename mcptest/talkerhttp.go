@@ -68,7 +68,7 @@ func (h *Talker) start() error {
 	return nil
 }
 
-// Restart ends everything that goes on and begins anew. It does not wait for the end.
+// Restart ends everything in progress and starts again. It does not wait for the end.
 func (h *Talker) Restart() {
 	h.now().end()
 	_ = h.start() // the file was there before
@@ -96,7 +96,7 @@ func (h *Talker) now() *talkerLife {
 	return h.life
 }
 
-// enter gives the life that a request is of, which is to be told when it is done; nil after Close.
+// enter returns the life that a request belongs to, which must be told when the request is done; nil after Close.
 func (h *Talker) enter() *talkerLife {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,7 +151,7 @@ func (h *Talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A postReply is the answer to one POST: an object where it is one message, a stream of events where it is more.
 type postReply struct {
 	w http.ResponseWriter
-	// modern says that errors have a status of HTTP.
+	// modern is true if errors have an HTTP status.
 	modern bool
 
 	mu     sync.Mutex

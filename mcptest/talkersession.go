@@ -130,7 +130,7 @@ func (s *talkSession) cancel(id string) {
 	}
 }
 
-// send asks the client, and gives the id of the question and where its answer will be.
+// send asks the client, and returns the ID of the question and the channel of its answer.
 func (s *talkSession) send(c *talkerTurn, method string, params json.RawMessage) (id string, answer chan mcp.Message) {
 	s.mu.Lock()
 	s.lastAsk++
@@ -230,7 +230,7 @@ func (r *statelessClient) fresh(round int) bool { return round >= r.before }
 
 func (r *statelessClient) declared() json.RawMessage { return r.caps }
 
-// ask gives the answers of a round that the request has, or a later that asks for what is missing.
+// ask returns the answers of a round that the request has, or an error that asks for the missing ones.
 func (r *statelessClient) ask(c *talkerTurn, kinds []string) ([]json.RawMessage, error) {
 	defer func() { r.round++ }()
 	if r.round < len(r.known) {

@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A talkerTool is one tool of a talker. run gives the members of its result.
+// A talkerTool is one tool of a talker. run returns the members of its result.
 type talkerTool struct {
 	schema string
 	run    func(c *talkerTurn, arguments json.RawMessage) (string, error)
@@ -73,7 +73,7 @@ func talkAsk(c *talkerTurn, arguments json.RawMessage) (string, error) {
 	return structured(`{"answers":` + string(answers) + `}`), err
 }
 
-// rounds asks round after round and gives all answers as a JSON array of arrays.
+// rounds asks round after round and returns all answers as a JSON array of arrays.
 func (c *talkerTurn) rounds(rounds json.RawMessage) (json.RawMessage, error) {
 	var kinds [][]string
 	if err := json.Unmarshal(rounds, &kinds); err != nil {
@@ -225,7 +225,7 @@ func talkExit(c *talkerTurn, _ json.RawMessage) (string, error) {
 	return sayText("good bye"), nil
 }
 
-// question gives the request that a kind stands for in this turn, whose argument "about" stands in its form's message.
+// question returns the request for a kind in this turn; the argument "about" becomes its form's message.
 func (c *talkerTurn) question(kind string) (method string, params json.RawMessage) {
 	method, params = questionOf(kind, c.t.modern)
 	if about := rawjson.GetString(c.params, "arguments", "about"); about != "" && kind == "form" {
@@ -234,7 +234,7 @@ func (c *talkerTurn) question(kind string) (method string, params json.RawMessag
 	return method, params
 }
 
-// questionOf gives the request that a kind stands for.
+// questionOf returns the request for a kind.
 func questionOf(kind string, modern bool) (method string, params json.RawMessage) {
 	switch kind {
 	case "form":

@@ -13,11 +13,11 @@ import (
 )
 
 // modernTaskServer is a server of the stateless generation with the tasks extension (SEP-2663), with the tools that the
-// conformance suite calls. The ids of its tasks can be guessed, so that nobody behind it may rely on their secrecy.
+// conformance suite calls. The ids of its tasks can be guessed, so nothing may rely on their secrecy.
 //
 //	greet {name}              answers at once
 //	slow_compute {seconds}    a task of so many seconds; without the extension, or for none, answers at once
-//	failing_job {}            a task that ends with an error of the tool; there is no other way to call it
+//	failing_job {}            a task that ends with an error of the tool; it can only be called as a task
 //	protocol_error_job {}     a task that fails
 //	confirm_delete {filename} a task that asks one thing
 //	multi_input {}            a task that asks two things at once
@@ -39,7 +39,7 @@ type serverTask struct {
 	timer               *time.Timer
 }
 
-// jobTime is how long a task takes that asks nobody anything.
+// jobTime is how long a task takes that asks no questions.
 const jobTime = 50 * time.Millisecond
 
 func newTaskServer() *modernTaskServer {
@@ -79,7 +79,7 @@ func (s *modernTaskServer) handle(c *messageStream, m mcp.Message) {
 	s.modernServer.handle(c, m)
 }
 
-// declaresTasks says whether a request has the extension, and refuses one that has not.
+// declaresTasks reports whether a request declares the extension.
 func declaresTasks(m mcp.Message) bool {
 	return rawjson.Get(m.Params, "_meta", mcp.MetaClientCapabilities, "extensions", mcp.ExtensionTasks) != nil
 }
@@ -298,7 +298,7 @@ func HTTPTasks() http.Handler {
 	})
 }
 
-// mismatchedHeader says which header does not say what the body says; empty where all do.
+// mismatchedHeader returns the name of a header that contradicts the body; "" if none does.
 func mismatchedHeader(h http.Header, m mcp.Message) string {
 	if h.Get(mcp.HeaderMethod) != m.Method {
 		return mcp.HeaderMethod + " is not the method"

@@ -175,7 +175,7 @@ func (s *legacyTaskServer) cancel(c *messageStream, m mcp.Message, t *legacyTask
 	c.result(m, "{"+t.members()+"}")
 }
 
-// list gives two tasks a page; the cursor is the id of the last one.
+// list returns two tasks per page; the cursor is the ID of the last one.
 func (s *legacyTaskServer) list(c *messageStream, m mcp.Message) {
 	const page = 2
 	start := 0

@@ -69,7 +69,7 @@ func doJSON(web *http.Client, r *http.Request) ([]byte, error) {
 	case len(raw) > maxResponseBytes:
 		return nil, errors.New("the answer is too long")
 	case rawjson.Valid(raw) != nil:
-		return nil, errors.New("the answer is no JSON")
+		return nil, errors.New("the answer is not valid JSON")
 	}
 	return raw, nil
 }

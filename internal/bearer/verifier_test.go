@@ -424,7 +424,7 @@ func TestOA7Metadata(t *testing.T) {
 			return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }
 		}, "it leads elsewhere"},
 		{"no JSON", mcptest.KeysPath, func(*mcptest.TokenIssuer) http.HandlerFunc { return say(`canary`) },
-			"the answer is no JSON"},
+			"the answer is not valid JSON"},
 		{"symmetric keys", mcptest.KeysPath, func(*mcptest.TokenIssuer) http.HandlerFunc {
 			return say(`{"keys":[{"kty":"oct","kid":"rsa-1","k":"aHVudGVyMg"}]}`)
 		}, "there is none to check signatures with"},

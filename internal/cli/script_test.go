@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"drawbridge": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.OSProcess())) },
 		"outlive":    outlive,
-		"idp":        func() { os.Exit(oauthtest.Main(os.Args[1:], os.Stdout, os.Stderr)) },
+		"idp":        func() { os.Exit(oauthtest.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
 

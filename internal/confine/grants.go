@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// pathGrants are the paths that a program may use, each as a directory with all that is in it or as one file. The
-// system's own may be missing, those that the row names must not.
+// pathGrants are the paths that a program may use, each a directory with its content or one file. System paths may be
+// missing; those that the row names must exist.
 type pathGrants struct {
 	system, read, write []string
 }
 
-// grantsOf finds them out for a program with that PATH.
+// grantsOf returns the grants for a program and its PATH.
 func (c Profile) grantsOf(program, search string) pathGrants {
 	g := pathGrants{system: systemPaths(), read: slices.Clone(c.Read), write: append(slices.Clone(c.Write), c.Home)}
 	g.system = append(g.system, program)
@@ -36,8 +36,8 @@ func (c Profile) grantsOf(program, search string) pathGrants {
 	return g
 }
 
-// startsInUserHome says whether the program would start in the person's home, or in what holds it, which are not its
-// to write.
+// startsInUserHome reports whether the program would start in the person's home or in a directory that contains it,
+// which it must not write.
 func (c Profile) startsInUserHome() bool { return c.Dir == "" || c.containsUserHome(c.Dir) }
 
 func (c Profile) containsUserHome(dir string) bool {
@@ -50,14 +50,14 @@ func (c Profile) containsUserHome(dir string) bool {
 	return containsPath(dir, home)
 }
 
-// containsPath says whether a directory is another one, or holds it.
+// containsPath reports whether dir is other or contains it.
 func containsPath(dir, other string) bool {
 	rel, err := filepath.Rel(dir, other)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// toolchainPaths gives a directory of programs with what programs of it need beside it: the libraries of a version
-// manager's node, the settings of a virtual environment's python. What holds the person's home is none.
+// toolchainPaths returns a directory of programs with the paths that these programs need: the libraries of a version
+// manager's node, the settings of a virtual environment's python. It omits directories that contain the person's home.
 func (c Profile) toolchainPaths(dir string) []string {
 	if !filepath.IsAbs(dir) || c.containsUserHome(dir) {
 		return nil
@@ -72,8 +72,8 @@ func (c Profile) toolchainPaths(dir string) []string {
 	return all
 }
 
-// systemPaths are what every program of the machine may read: its own files, and what the kernel says. Nobody's own
-// files are among them.
+// systemPaths are the paths that every program may read: the system's files and the kernel's information. Files of
+// users are not among them.
 func systemPaths() []string {
 	return []string{
 		"/bin", "/sbin", "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys", "/nix/store",
@@ -82,12 +82,12 @@ func systemPaths() []string {
 	}
 }
 
-// devicePaths are what programs may write to that keeps nothing.
+// devicePaths are the devices that a program may write to; they store nothing.
 func devicePaths() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 }
 
-// splitDirsAndFiles takes paths apart into directories and files, those that are there.
+// splitDirsAndFiles separates existing paths into directories and files.
 func splitDirsAndFiles(paths []string) (dirs, files []string) {
 	for _, p := range paths {
 		switch info, err := os.Stat(p); {
@@ -101,5 +101,5 @@ func splitDirsAndFiles(paths []string) (dirs, files []string) {
 	return dirs, files
 }
 
-// searchPath is the PATH of an environment.
+// searchPath returns the PATH of an environment.
 func searchPath(env []string) string { return strings.TrimSpace(lookupVariable(env, "PATH")) }

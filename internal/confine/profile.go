@@ -1,14 +1,14 @@
-// Package confine keeps the program of a stdio server to what its row names.
+// Package confine restricts the program of a stdio server to the resources that its row names.
 //
-// A confined program reads the system's own directories, the program itself and what its row lets it read; it writes
-// its working directory, a home of its own and what its row lets it write; it reaches no socket of the machine's other
-// programs and no other process, and where the row says so no network. What of this the kernel offers is found out
-// before anything is started: a row that requires it starts with no less, or not at all. Only Linux has it: Landlock
-// for files and signals, a filter of system calls for the rest.
+// A confined program reads the system's directories, its own files and the paths that its row permits. It writes its
+// working directory, a home of its own and the paths that its row permits. It reaches no socket of other programs on
+// the machine, no other process, and, if the row asks for it, no network. The support of the kernel is detected before
+// a program starts: a row that requires confinement never starts with less. Only Linux supports it: Landlock for files
+// and signals, a filter of system calls for the rest.
 //
-// It is no jail for a program that means harm and has the network: what it may read it may send. Names, sizes and
-// modes of files are not hidden, and the modes, times and attributes of files that belong to its user it may change;
-// as root, owners too.
+// It does not contain a malicious program that has the network: what that program may read, it may send. Names, sizes
+// and modes of files are not hidden. The program may change modes, times and attributes of files that belong to its
+// user; as root, owners too.
 package confine
 
 import (
@@ -25,30 +25,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// ReexecName is argv[0] of our executable where it is run to confine itself and then become the program. Behind it
-// come the cage, the program's path, and its whole argv.
+// ReexecName is argv[0] of our executable when it runs to confine itself and then become the program. The arguments
+// after it are the profile, the program's path, and its whole argv.
 const ReexecName = "drawbridge-confine"
 
-// A Profile is what a program is kept to. Paths are absolute.
+// A Profile lists the resources that a program may use. Paths are absolute.
 type Profile struct {
-	// Required says that the program must not start with less.
+	// Required forbids starting the program with less confinement.
 	Required bool
-	// Read and Write are what the row lets it read, and write too: files and directories, which must be there.
+	// Read and Write are the files and directories that the row permits to read, and to write too; they must exist.
 	Read, Write []string
-	// Offline keeps it from the network.
+	// Offline denies the network.
 	Offline bool
-	// Home is the program's own home, which is made where it is missing. The person's, UserHome, is not its.
+	// Home is the program's own home directory, which is created if it is missing. UserHome is the person's, which it
+	// cannot use.
 	Home, UserHome string
-	// Temp is its own directory for what is passing: Prepare makes it, beneath Home.
+	// Temp is its own directory for temporary files, beneath Home; Prepare creates it.
 	Temp string
-	// Dir is where it starts; it may write there, unless that is UserHome or holds it: then it starts in Home.
+	// Dir is its working directory, which it may write, unless that is UserHome or contains it: then it starts in Home.
 	Dir string
-	// RowVariables are the names of the variables that the row sets: they stay as they are.
+	// RowVariables are the names of the variables that the row sets; they are not changed.
 	RowVariables []string
 }
 
-// ProfileFor gives the cage of a row, and nil for one that wants none. Environ is the environment that the server gets
-// its own from, principal whose process it is: no two share a home.
+// ProfileFor returns the profile of a row, or nil if the row asks for none. environ is the environment that the
+// server's is made from. principal is the owner of the process: each has a home of its own.
 func ProfileFor(row config.Server, environ []string, principal string) *Profile {
 	if row.Confine.Level == "" || row.Command == "" {
 		return nil
@@ -71,36 +72,36 @@ func ProfileFor(row config.Server, environ []string, principal string) *Profile 
 	return c
 }
 
-// A Support is what a system offers to confine programs with.
+// A Support describes the confinement that a system supports.
 type Support struct {
-	// Landlock is the version of its interface, 0 where there is none.
+	// Landlock is the version of its interface; 0 means that it is missing.
 	Landlock int
-	// Seccomp says that system calls can be filtered.
+	// Seccomp is true if system calls can be filtered.
 	Seccomp bool
-	// MissingReason says what is missing altogether; empty where something is there.
+	// MissingReason is why nothing is supported; empty if something is.
 	MissingReason string
 }
 
-// The versions of Landlock that matter: with the first all ways to change a file are covered (Linux 6.2), with the
-// second signals and abstract sockets are (6.12), with the third sockets in the file system.
+// The versions of Landlock that matter. The first covers all changes of files (Linux 6.2), the second signals and
+// abstract sockets (6.12), the third sockets in the file system.
 const (
 	landlockFiles   = 3
 	landlockSignals = 6
 	landlockSockets = 9
 )
 
-// An UnsupportedError is for a program that must not start with what the system offers: Why says what is missing.
+// An UnsupportedError is the error for a program that must not start because the system lacks support; Why names it.
 type UnsupportedError struct{ Why string }
 
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf(`confine = "required" cannot be kept: %s (confine = "auto" starts it with what there is)`, e.Why)
+	return fmt.Sprintf(
+		`confine = "required" cannot be met: %s (confine = "auto" starts it with the confinement that the system supports)`, e.Why)
 }
 
-// FaultCode says that to try again is of no use.
+// FaultCode returns PolicyBlocked: a retry is useless.
 func (e *UnsupportedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
-// CheckSupport says what the system lacks for a cage that is required; nil where it lacks nothing, or nothing is
-// required.
+// CheckSupport returns an error for what the system lacks if confinement is required, else nil.
 func (c Profile) CheckSupport(r Support) error {
 	var why string
 	switch {
@@ -112,7 +113,7 @@ func (c Profile) CheckSupport(r Support) error {
 		why = fmt.Sprintf("this kernel has Landlock %d, and %d is needed (Linux 6.2 or newer)",
 			r.Landlock, landlockFiles)
 	case !r.Seccomp:
-		why = "this kernel, or this processor, has no filter of system calls that is known here"
+		why = "this kernel, or this processor, does not support a filter of system calls that Drawbridge knows"
 	case c.Home == "":
 		why = noHome
 	default:
@@ -121,8 +122,8 @@ func (c Profile) CheckSupport(r Support) error {
 	return &UnsupportedError{why}
 }
 
-// Describe says in words what a cage keeps a program from with what the system offers, such as "files, sockets,
-// signals", or why that is nothing; any says whether it is something.
+// Describe returns the restrictions that the system can enforce, such as "files, sockets, signals", or why there are
+// none; any reports whether there are some.
 func (c Profile) Describe(r Support) (words string, any bool) {
 	why := r.MissingReason
 	if why == "" && c.Home == "" {
@@ -133,7 +134,7 @@ func (c Profile) Describe(r Support) (words string, any bool) {
 	}
 	files, all := "files", []string{}
 	if r.Landlock < landlockFiles {
-		files = "files (but for how long they are)"
+		files = "files (except truncation)"
 	}
 	for _, one := range []struct {
 		word string
@@ -147,27 +148,27 @@ func (c Profile) Describe(r Support) (words string, any bool) {
 	return strings.Join(all, ", "), true
 }
 
-const noHome = "there is no place for a home of its own: HOME is not set"
+const noHome = "no place for a home of its own: HOME is not set"
 
-// Prepare makes the home, with a way in it to each thing that the row names within the person's home, so that programs
-// find it where they look. The error is for a home that cannot be made, and for what the row names and is not there.
+// Prepare creates the home. In it, it links each path of the row that lies in the person's home, so that programs find
+// it at the usual place. It returns an error if the home cannot be created or a path of the row is missing.
 func (c *Profile) Prepare() error {
 	for _, p := range slices.Concat(c.Read, c.Write) {
 		if _, err := os.Stat(p); err != nil {
-			return fmt.Errorf("confine: %s is not there, or cannot be looked at", p)
+			return fmt.Errorf("confine: %s does not exist or cannot be read: correct the path in the row", p)
 		}
 	}
 	if err := c.makeHomeLinks(); err != nil {
-		return fmt.Errorf("confine: make a home: %v", err)
+		return fmt.Errorf("confine: create the home: %v", err)
 	}
 	return nil
 }
 
-// tempParent is where in a home the directories are for what is passing.
+// tempParent is the directory in a home that holds the directories for temporary files.
 const tempParent = ".tmp"
 
-// makeHomeLinks makes what is in the home. The program has written there before, and we are not confined: nothing of
-// ours follows a link out of it.
+// makeHomeLinks creates the links in the home. The program has written there before, and this process is not confined:
+// so no link is followed.
 func (c *Profile) makeHomeLinks() error {
 	if err := os.MkdirAll(c.Home, 0o700); err != nil {
 		return err
@@ -182,7 +183,7 @@ func (c *Profile) makeHomeLinks() error {
 		if err != nil || rel == "." || !filepath.IsLocal(rel) {
 			continue
 		}
-		// else it is within another that is named, or the program's doing
+		// else another path of the row contains it, or the program created it
 		if home.MkdirAll(filepath.Dir(rel), 0o700) == nil {
 			_ = home.Symlink(p, rel) // what is there stays
 		}
@@ -198,7 +199,7 @@ func (c *Profile) makeHomeLinks() error {
 	return nil
 }
 
-// RemoveTemp takes away what was the program's for the time it ran.
+// RemoveTemp removes the directory for temporary files.
 func (c Profile) RemoveTemp() {
 	home, err := os.OpenRoot(c.Home)
 	if err != nil {
@@ -208,8 +209,8 @@ func (c Profile) RemoveTemp() {
 	_ = home.RemoveAll(filepath.Join(tempParent, filepath.Base(c.Temp))) // what cannot be taken away does no harm
 }
 
-// Environ gives the program's environment: its home and its directory for what is passing are its own, unless the row
-// says where they are, and nothing leads to the person's.
+// Environ returns the program's environment: its home and temporary directories are its own, unless the row sets them,
+// and no variable leads to the person's.
 func (c Profile) Environ(env []string) []string {
 	moved := []string{"HOME=" + c.Home, "TMPDIR=" + c.Temp}
 	out := make([]string, 0, len(env)+len(moved))
@@ -227,12 +228,12 @@ func (c Profile) Environ(env []string) []string {
 	return out
 }
 
-// isHomeVariable says whether a variable of the base environment says where the person's own files are.
+// isHomeVariable reports whether a variable of the base environment points to files of the person.
 func isHomeVariable(name string) bool {
 	return name == "HOME" || name == "TMPDIR" || strings.HasPrefix(name, "XDG_")
 }
 
-// lookupVariable finds a variable; of a name that is there twice the last counts.
+// lookupVariable returns the value of a variable; the last one counts if the name is repeated.
 func lookupVariable(env []string, name string) string {
 	for _, v := range slices.Backward(env) {
 		if n, value, ok := strings.Cut(v, "="); ok && n == name {

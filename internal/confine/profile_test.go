@@ -61,15 +61,15 @@ func TestWhatIsKept(t *testing.T) {
 			"files, sockets, signals", true, ""},
 		{"an older kernel", Profile{Home: "/h"}, Support{Landlock: 3, Seccomp: true}, "files, sockets", true, ""},
 		{"the oldest", Profile{Home: "/h"}, Support{Landlock: 1, Seccomp: true},
-			"files (but for how long they are), sockets", true,
+			"files (except truncation), sockets", true,
 			"this kernel has Landlock 1, and 3 is needed (Linux 6.2 or newer)"},
 		{"no filter", Profile{Home: "/h", Offline: true}, Support{Landlock: 6}, "files, signals", true,
-			"this kernel, or this processor, has no filter of system calls that is known here"},
+			"this kernel, or this processor, does not support a filter of system calls that Drawbridge knows"},
 		{"no Landlock", Profile{Home: "/h"}, Support{MissingReason: "none"}, "nothing: none", false, "none"},
 		{"no home", Profile{}, Support{Landlock: 7, Seccomp: true},
-			"nothing: there is no place for a home of its own: HOME is not set", false,
-			"there is no place for a home of its own: HOME is not set"},
-		{"nothing known", Profile{Home: "/h"}, Support{}, "files (but for how long they are)", true,
+			"nothing: no place for a home of its own: HOME is not set", false,
+			"no place for a home of its own: HOME is not set"},
+		{"nothing known", Profile{Home: "/h"}, Support{}, "files (except truncation)", true,
 			"this kernel has Landlock 0, and 3 is needed (Linux 6.2 or newer)"},
 	} {
 		if words, any := tt.cage.Describe(tt.reach); words != tt.reached || any != tt.any {
@@ -81,8 +81,8 @@ func TestWhatIsKept(t *testing.T) {
 		tt.cage.Required = true
 		err, want := tt.cage.CheckSupport(tt.reach), ""
 		if tt.unmet != "" {
-			want = `confine = "required" cannot be kept: ` + tt.unmet +
-				` (confine = "auto" starts it with what there is)`
+			want = `confine = "required" cannot be met: ` + tt.unmet +
+				` (confine = "auto" starts it with the confinement that the system supports)`
 		}
 		if got := ""; err != nil && err.Error() != want || err == nil && want != got {
 			t.Errorf("%s, required: %v", tt.name, err)

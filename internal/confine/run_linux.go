@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errorFD is the descriptor on which a program that could not be confined says why. It ends without a word where it
-// was.
+// errorFD is the descriptor on which a program that could not be confined writes the error. On success it is closed
+// without output.
 const errorFD = 3
 
-// DetectSupport says what this system offers.
+// DetectSupport returns the confinement that this system supports.
 func DetectSupport() Support {
 	version, err := ll.LandlockGetABIVersion()
 	if err != nil || version < 1 {
-		return Support{MissingReason: "this kernel has no Landlock, or it is not turned on (see /sys/kernel/security/lsm)"}
+		return Support{MissingReason: "this kernel does not have Landlock, or it is not enabled (see /sys/kernel/security/lsm)"}
 	}
 	return Support{Landlock: version, Seccomp: canFilterCalls()}
 }
 
-// RunConfined confines this process and has it become a program. It returns only where that did not happen, with a
-// status, when the reason has been said on errorFD. Args are the cage, the program's path, and its whole argv.
+// RunConfined confines this process and turns it into a program. It returns only on failure, with a status, after
+// writing the error to errorFD. args are the profile, the program's path, and its whole argv.
 func RunConfined(args []string) int {
 	unix.CloseOnExec(errorFD)
 	said := os.NewFile(errorFD, "said")
@@ -35,14 +35,14 @@ func RunConfined(args []string) int {
 	return 126
 }
 
-// confineAndExec gives why the program was not started.
+// confineAndExec returns why the program was not started.
 func confineAndExec(args []string) error {
 	if len(args) < 3 {
-		return errors.New("confine: no program was named")
+		return errors.New("confine: the program is missing from the arguments")
 	}
 	var c Profile
 	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
-		return fmt.Errorf("confine: read the cage: %w", err)
+		return fmt.Errorf("confine: read the profile: %w", err)
 	}
 	program, argv, env := args[1], args[2:], os.Environ()
 	reach := DetectSupport()
@@ -71,7 +71,7 @@ func confineAndExec(args []string) error {
 	return fmt.Errorf("confine: %w", syscall.Exec(program, argv, env))
 }
 
-// restrictFiles gives up all files but those that are granted, and what else the kernel's Landlock can take.
+// restrictFiles drops access to all files but those granted, and to whatever else the kernel's Landlock covers.
 func (c Profile) restrictFiles(version int, g pathGrants) error {
 	presets := []landlock.Config{
 		landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8,

@@ -2,10 +2,10 @@
 
 package confine
 
-// DetectSupport says what this system offers: nothing.
+// DetectSupport reports that this system supports no confinement.
 func DetectSupport() Support {
-	return Support{MissingReason: "this system has nothing that Drawbridge confines programs with: only Linux does"}
+	return Support{MissingReason: "Drawbridge can confine programs on Linux only"}
 }
 
-// RunConfined does nothing here: nobody is confined.
+// RunConfined does nothing here: no program is confined.
 func RunConfined([]string) int { return 126 }

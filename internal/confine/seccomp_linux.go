@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the fields of struct seccomp_data stand: the call's number, the architecture it is made for, and the low
-// halves of its first arguments, which on these little-endian processors come first.
+// Offsets of the fields of struct seccomp_data: the call's number, the architecture it is made for, and the low halves
+// of its first arguments, which come first on these little-endian processors.
 const (
 	offsetNumber = 0
 	offsetArch   = 4
@@ -20,10 +20,10 @@ const (
 	offsetArg3   = 32
 )
 
-// x32Bit is set in the numbers of calls that are made by the rules of x32, of which amd64 has a second set.
+// x32Bit is set in the numbers of x32 system calls, the second set of amd64.
 const x32Bit = 0x40000000
 
-// canFilterCalls says whether system calls can be filtered.
+// canFilterCalls reports whether system calls can be filtered.
 func canFilterCalls() bool {
 	const getActionAvail = 2 // SECCOMP_GET_ACTION_AVAIL
 	action := uint32(unix.SECCOMP_RET_ERRNO)
@@ -31,9 +31,9 @@ func canFilterCalls() bool {
 	return errno == 0
 }
 
-// refusedCalls are calls that servers have no use for and that lead out of a cage, or into the kernel where it is
-// weakest: those of io_uring do what other calls do and are seen by no filter, and in namespaces of its own anybody
-// has all rights. What clone3 is to do stands where no filter looks.
+// refusedCalls are calls that servers do not need and that lead out of the confinement or to weak parts of the kernel.
+// Those of io_uring do the work of other calls unseen by any filter. In a namespace of its own, a process has all
+// capabilities. The arguments of clone3 are in memory, where no filter sees them.
 func refusedCalls() []uint32 {
 	return []uint32{
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
@@ -47,11 +47,11 @@ func refusedCalls() []uint32 {
 	}
 }
 
-// namespaceFlags are the flags with which clone makes any.
+// namespaceFlags are the flags with which clone creates a namespace.
 const namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP
 
-// socketFamilies are the kinds of sockets that may be made. Sockets of Unix lead to the session's bus, to engines of
-// containers and to agents of keys.
+// socketFamilies are the families of sockets that may be created. Unix sockets lead to the session bus, container
+// engines and key agents.
 func socketFamilies(offline, noUnix bool) (all []uint32) {
 	if !offline {
 		all = append(all, unix.AF_INET, unix.AF_INET6)
@@ -62,8 +62,8 @@ func socketFamilies(offline, noUnix bool) (all []uint32) {
 	return all
 }
 
-// filterSocket judges a call that makes one: of those families, or of netlink the one that tells a program of the
-// machine's own addresses.
+// filterSocket filters the call that creates a socket: only the allowed families, and of netlink only the protocol that
+// lists the machine's own addresses.
 func filterSocket(allowed []uint32) []unix.SockFilter {
 	p := []unix.SockFilter{loadInstruction(offsetArg1)}
 	for _, family := range allowed {
@@ -73,10 +73,9 @@ func filterSocket(allowed []uint32) []unix.SockFilter {
 		skipUnlessEqual(unix.NETLINK_ROUTE, 1), returnVerdict(unix.SECCOMP_RET_ALLOW), returnErrno(unix.EACCES))
 }
 
-// filterSocketpair judges a call that makes two sockets, each the other's: of those that could send elsewhere too
-// there are none.
+// filterSocketpair filters the call that creates two connected sockets: none that could also send elsewhere.
 func filterSocketpair() []unix.SockFilter {
-	const kind = 0xf // the rest are flags
+	const kind = 0xf // the other bits are flags
 	return []unix.SockFilter{
 		loadInstruction(offsetArg1), skipUnlessEqual(unix.AF_UNIX, 6), loadInstruction(offsetArg2),
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: kind},
@@ -85,7 +84,7 @@ func filterSocketpair() []unix.SockFilter {
 	}
 }
 
-// filterClone judges a call that starts a thread or a process.
+// filterClone filters the call that starts a thread or a process.
 func filterClone() []unix.SockFilter {
 	return []unix.SockFilter{
 		loadInstruction(offsetArg1), {Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 1, K: namespaceFlags},
@@ -93,8 +92,8 @@ func filterClone() []unix.SockFilter {
 	}
 }
 
-// seccompProgram is the filter: what it is told of a call, and what becomes of that. Calls that a program makes by the
-// rules of another processor are not there, so that it makes none.
+// seccompProgram returns the filter program: it reads a call's data and returns a verdict. Calls made for another
+// processor architecture fail as unknown.
 func seccompProgram(offline, noUnix bool) []unix.SockFilter {
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
@@ -127,8 +126,8 @@ func loadInstruction(at uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 }
 
-// skipUnlessEqual goes on with what follows for this value, and else skips so much of it; unless is the other way
-// round.
+// skipUnlessEqual continues with the next instruction for this value, and else skips so many; skipIfEqual is the
+// reverse.
 func skipUnlessEqual(value uint32, skip uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: skip, K: value}
 }
@@ -145,7 +144,7 @@ func returnErrno(errno syscall.Errno) unix.SockFilter {
 	return returnVerdict(unix.SECCOMP_RET_ERRNO | uint32(errno))
 }
 
-// installFilter puts the filter on this thread, for good and for all that it starts.
+// installFilter installs the filter on this thread, permanently, and for all that it starts.
 func installFilter(offline, noUnix bool) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err

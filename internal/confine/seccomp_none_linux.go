@@ -4,7 +4,7 @@ package confine
 
 import "errors"
 
-// canFilterCalls says that no filter is known here for this processor.
+// canFilterCalls returns false: Drawbridge has none for this processor.
 func canFilterCalls() bool { return false }
 
 func installFilter(bool, bool) error { return errors.ErrUnsupported }

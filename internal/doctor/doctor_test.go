@@ -139,7 +139,7 @@ func TestWhatValuesReferTo(t *testing.T) {
 		{About: `server "a"`, Source: file + ":2", Text: "env GONE: the file " + home + "/gone is not there",
 			Fix: "put the value there, or name another file"},
 		{About: `server "a"`, Source: file + ":2", Text: "env DIR: the file " + home +
-			"/project: it is no regular file", Fix: "put the value there, or name another file"},
+			"/project: it is not a regular file", Fix: "put the value there, or name another file"},
 		{About: `server "a"`, Source: file + ":2",
 			Text: `env LOST: "two" is not in the keychain: nothing has that name`,
 			Fix:  "drawbridge secret set two; or take the reference out"},

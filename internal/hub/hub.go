@@ -76,7 +76,7 @@ func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err 
 	}
 	h := &hub{o: o, log: o.logger(), shared: ground, since: time.Now(), refs: 1, ended: make(chan struct{}),
 		newClients: make(chan struct{}, 1)}
-	groundLife, endGround := context.WithCancel(context.Background())
+	groundLife, endGround := context.WithCancel(context.WithoutCancel(ctx))
 	var grounded sync.WaitGroup
 	var fault error
 	grounded.Go(func() { fault = ground.Run(groundLife) })
@@ -304,7 +304,7 @@ func (h *hub) servePassedListener(ctx context.Context, said hello, l *lineConn) 
 
 // serveHTTP serves the client's gateway on a listener. It calls ready first, with the error if it cannot serve.
 func (g *attachedClient) serveHTTP(ctx context.Context, listener net.Listener, ready func(error) error) error {
-	endpoint, err := g.loaded.NewServer(g.shared.gateway, g.hello.Token, g.hello.Origins)
+	endpoint, err := g.loaded.NewServer(ctx, g.shared.gateway, g.hello.Token, g.hello.Origins)
 	if err == nil {
 		defer func() { _ = g.shared.gateway.CloseServer(endpoint) }() // nothing in it can fail to close
 		err = endpoint.CheckListener(listener)

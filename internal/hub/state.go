@@ -114,6 +114,7 @@ var errAnswered = errors.New("the answer is complete")
 // requestLine sends a hello and calls take with the one line of the answer. A hub that ends before that counts as no
 // hub.
 func requestLine(o Options, said hello, limit time.Duration, take func([]byte) error) error {
+	// A command asks once and waits: limit ends the request, an interrupt ends the process.
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	err := requestLines(ctx, o, said, func(text []byte) error { return cmp.Or(take(text), errAnswered) })

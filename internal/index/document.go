@@ -27,7 +27,7 @@ type Document struct {
 const (
 	fieldName = iota
 	fieldServer
-	fieldLead       // its title, and the first sentence of what it says of itself
+	fieldLead       // its title, and the first sentence of its description
 	fieldRest       // the other sentences
 	fieldParameters // the names of its parameters
 	fieldHints      // what is said of its parameters, and the values they may have

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 )
 
-// An EmbedRole says what a text is embedded for: many models put a question elsewhere than what answers it.
+// An EmbedRole is the role of a text to embed: many models embed a question differently from its answer.
 type EmbedRole uint8
 
 // The roles of a text.
@@ -15,7 +15,8 @@ const (
 	RoleDocument
 )
 
-// An Embedder returns texts a place among each other by what they mean. It may be used from several goroutines.
+// An Embedder turns texts into vectors that are near each other if the texts have a similar meaning. It may be used
+// from several goroutines.
 type Embedder interface {
 	// Model names the space that its vectors are of: those of two names are never compared. It is the same in every
 	// process.

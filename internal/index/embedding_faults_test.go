@@ -161,7 +161,7 @@ func TestWrongDimensionOfDocuments(t *testing.T) {
 		l := runs(t, m, index.EmbeddingIndexOptions{})
 		l.Offer(desk())
 		synctest.Wait()
-		if s := l.Status(); s.Vectors != 0 || s.Err != "the model gave vectors of 25 dimensions, and before of 26" {
+		if s := l.Status(); s.Vectors != 0 || s.Err != "the model returned vectors of 25 dimensions, and of 26 before" {
 			t.Errorf("%+v", s)
 		}
 		<-time.After(time.Minute)

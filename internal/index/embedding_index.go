@@ -18,9 +18,9 @@ const (
 	defaultBatch = 32
 	// maxTexts is how many texts a library knows: of more it forgets those that were not searched for the longest.
 	maxTexts = 100_000
-	// minCoverage is the least share of what is searched that must have vectors. It is less than all, since one text
-	// that the model refuses would else turn the model off for all others; and not much less, since what has no vector
-	// is ranked by its words alone, among others that are ranked by both.
+	// minCoverage is the least share of the searched texts that must have vectors. It is below 1, since one text that
+	// the model refuses would otherwise disable the model for all others. It is not much below, since texts without a
+	// vector are ranked by their words alone, among others that are ranked by both.
 	minCoverage = 0.9
 )
 
@@ -36,13 +36,12 @@ type EmbeddingIndex struct {
 	// working is held by who embeds documents.
 	working sync.Mutex
 	vectors *vectorTable
-	// era counts how often the vectors of questions became worthless; asked remembers those of who asks the library
-	// itself.
+	// era counts how often the vectors of questions became invalid; asked caches those of direct callers of the index.
 	era       atomic.Int64
 	questions *questionCache
 
 	mu sync.Mutex
-	// offered are documents whose keys nobody has made yet, at most maxTexts.
+	// offered are documents whose keys have not been computed yet, at most maxTexts.
 	offered []Document
 	known   map[TextKey]Document
 	// notLoaded are keys that the keeper was not asked for, lacking those that it does not have, in the order in which
@@ -51,9 +50,10 @@ type EmbeddingIndex struct {
 	refused                map[TextKey]bool
 	// notStored are vectors that the keeper did not take.
 	notStored map[TextKey][]float32
-	// modelVerified reports that the model is the one whose vectors are kept. alone says that nothing is kept any more.
+	// modelVerified is true if the model is the one whose vectors are stored. storeGone is true if nothing is stored
+	// any more.
 	modelVerified, storeGone bool
-	// probeVector is the vector of the text that never changes, as the model gave it last.
+	// probeVector is the latest vector of the constant probe text.
 	probeVector []float32
 	breaker     circuitBreaker
 	// questionError and embedding are what went wrong last with questions and with documents.
@@ -94,7 +94,7 @@ type EmbeddingIndexOptions struct {
 	Logger *slog.Logger
 }
 
-// An EmbeddingIndexStatus says how a library is.
+// EmbeddingIndexStatus is the state of an EmbeddingIndex.
 type EmbeddingIndexStatus struct {
 	// Model names the space, Dimension is how many numbers its vectors have; 0 is not known yet.
 	Model     string `json:"model"`
@@ -141,8 +141,8 @@ type indexView struct {
 	questions *questionCache
 }
 
-// ForIndex implements [Parted]: the vectors of questions are remembered for each index by itself, so that how long an
-// answer takes says nothing of what was asked elsewhere.
+// ForIndex implements [Parted]: each index caches the vectors of its own questions, so that the time of an answer does
+// not reveal which questions others asked.
 func (l *EmbeddingIndex) ForIndex() RemoteRanker { return indexView{l, newQuestionCache(&l.era)} }
 
 // Nearest is the library's.
@@ -172,7 +172,7 @@ func (l *EmbeddingIndex) wakeRun() {
 	}
 }
 
-// Status says how it is.
+// Status returns the state of the index.
 func (l *EmbeddingIndex) Status() EmbeddingIndexStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,14 +189,14 @@ func (l *EmbeddingIndex) Status() EmbeddingIndexStatus {
 }
 
 var (
-	errEmptyQuestion  = errors.New("there is no question")
+	errEmptyQuestion  = errors.New("the question is empty")
 	errTooFewVectors  = errors.New("too few of the texts have a vector yet")
 	errModelAway      = errors.New("the model does not answer")
 	errOtherDimension = errors.New("the vector of the question has another dimension than those of the texts")
 )
 
-// Nearest returns the keys whose texts lie nearest to a question. It is over within the deadline, and asks nobody where
-// fewer than nine in ten of the keys have vectors, or where the model was away when it was last asked.
+// Nearest returns the keys whose texts are nearest to a question. It returns within the deadline. It does not ask the
+// model if fewer than nine in ten of the keys have vectors, or if the last request to the model failed.
 func (l *EmbeddingIndex) Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error) {
 	return l.nearestCached(ctx, l.questions, question, most, among)
 }

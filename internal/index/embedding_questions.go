@@ -65,7 +65,8 @@ func (q *questionCache) dropOldEra() {
 	clear(q.pending)
 }
 
-// findOrBegin returns the vector of a question, or the question as it goes on; first says that the caller is to ask it.
+// findOrBegin returns the vector of a question, or the pending question; first is true if the caller must ask the
+// model.
 func (q *questionCache) findOrBegin(question string) (vector []float32, g *pendingQuestion, first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,8 +120,8 @@ func (c *circuitBreaker) fail(now time.Time, most int) (opened bool) {
 	return true
 }
 
-// questionVector returns the vector of a question, in the time that within leaves. The caller's own end is no fault of
-// the model's.
+// questionVector returns the vector of a question, until the context within ends. The end of the caller's own context
+// does not count as a failure of the model.
 func (l *EmbeddingIndex) questionVector(caller, within context.Context, asked *questionCache,
 	question string) ([]float32, error) {
 	for {
@@ -166,17 +167,17 @@ func (l *EmbeddingIndex) embedQuestion(ctx context.Context, question string) ([]
 	return vectors[0], nil
 }
 
-// checkVectors says what is wrong with what an embedder gave.
+// checkVectors returns an error for an invalid result of an embedder.
 func checkVectors(vectors [][]float32, texts int) error {
 	if len(vectors) != texts {
-		return fmt.Errorf("the model gave %d vectors for %d texts", len(vectors), texts)
+		return fmt.Errorf("the model returned %d vectors for %d texts", len(vectors), texts)
 	}
 	for _, v := range vectors {
 		if n := len(v); n == 0 || n > maxDimension {
-			return fmt.Errorf("the model gave a vector of %d dimensions", n)
+			return fmt.Errorf("the model returned a vector of %d dimensions", n)
 		}
 		if len(v) != len(vectors[0]) {
-			return fmt.Errorf("the model gave vectors of %d and of %d dimensions", len(vectors[0]), len(v))
+			return fmt.Errorf("the model returned vectors of %d and of %d dimensions", len(vectors[0]), len(v))
 		}
 	}
 	return nil
@@ -232,6 +233,6 @@ func (l *EmbeddingIndex) probeModel(ctx context.Context) {
 		return
 	}
 	*c = circuitBreaker{}
-	l.questionError, l.modelVerified = lastError{}, false // whoever came back may be another
+	l.questionError, l.modelVerified = lastError{}, false // it may be another model now
 	l.o.Logger.Info("the embedding model answers again", "model", l.embedder.Model())
 }

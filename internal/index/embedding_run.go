@@ -24,7 +24,7 @@ func (l *EmbeddingIndex) Run(ctx context.Context) error {
 		l.mu.Lock()
 		away, next := !l.breaker.open.IsZero(), l.breaker.next
 		l.mu.Unlock()
-		if l.working.TryLock() { // also while the model is away: what was offered is bounded by what is known
+		if l.working.TryLock() { // also while the model is away: so the list of offered documents stays bounded
 			l.keyOffered()
 			l.working.Unlock()
 		}
@@ -72,8 +72,8 @@ func (l *EmbeddingIndex) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// EmbedAll has all that was offered embedded now, and gives up at the first error. Told hears how many of how many
-// texts have a vector, or were refused, as that goes on.
+// EmbedAll embeds all offered documents now, and gives up at the first error. It calls told with the number of texts
+// that have a vector or were refused, and the number of all.
 func (l *EmbeddingIndex) EmbedAll(ctx context.Context, told func(done, of int)) error {
 	for {
 		more, err := l.doNextStep(ctx)
@@ -99,7 +99,8 @@ func (l *EmbeddingIndex) ForgetVectors(ctx context.Context) error {
 	return nil
 }
 
-// doNextStep does the next piece of what is to be done; more says that there is more. An error has been noted.
+// doNextStep does the next step of the work; more reports whether there is more. It has recorded the error that it
+// returns.
 func (l *EmbeddingIndex) doNextStep(ctx context.Context) (more bool, err error) {
 	l.working.Lock()
 	defer l.working.Unlock()
@@ -139,8 +140,8 @@ func (l *EmbeddingIndex) doNextStep(ctx context.Context) (more bool, err error) 
 	return true, err
 }
 
-// keyOffered makes the keys of what was offered. It is no quick work: of a document's schema the names of parameters
-// are read.
+// keyOffered computes the keys of the offered documents. That takes a while: it reads parameter names from the schema
+// of each document.
 func (l *EmbeddingIndex) keyOffered() {
 	l.mu.Lock()
 	docs := l.offered
@@ -186,7 +187,7 @@ func (l *EmbeddingIndex) resetVectors(dimension int) {
 	slices.SortFunc(l.notLoaded, func(a, b TextKey) int { return slices.Compare(a[:], b[:]) })
 }
 
-// embedNext embeds the next batch, except for what another process has had embedded meanwhile.
+// embedNext embeds the next batch, without the texts that another process has embedded meanwhile.
 func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 	l.mu.Lock()
 	batch := slices.Clone(l.notEmbedded[:min(len(l.notEmbedded), l.o.Batch)])
@@ -259,7 +260,7 @@ func (l *EmbeddingIndex) embedTexts(ctx context.Context, keys []TextKey, texts m
 	}
 	if _, dimension := l.vectors.size(); len(vectors[0]) != dimension {
 		l.recheckModel()
-		return nil, nil, fmt.Errorf("the model gave vectors of %d dimensions, and before of %d",
+		return nil, nil, fmt.Errorf("the model returned vectors of %d dimensions, and of %d before",
 			len(vectors[0]), dimension)
 	}
 	made = make(map[TextKey][]float32, len(keys))

@@ -75,7 +75,7 @@ func (l *EmbeddingIndex) dropStoredVectors(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.state.Replaced++
 	l.storeGone = !ok
-	l.o.Logger.Warn("the embedding model is another than it was under the same name: all tools are embedded anew",
+	l.o.Logger.Warn("the embedding model has changed under the same name: all tools are embedded again",
 		"model", name)
 	return nil
 }
@@ -96,7 +96,7 @@ func vectorCosine(a, b []float32) float64 {
 	return product / math.Sqrt(as*bs)
 }
 
-// loadStored asks the keeper for what is fresh.
+// loadStored reads the stored vectors of new documents.
 func (l *EmbeddingIndex) loadStored(ctx context.Context) error {
 	l.mu.Lock()
 	keys := slices.Clone(l.notLoaded[:min(len(l.notLoaded), loadBatch)])
@@ -116,8 +116,8 @@ func (l *EmbeddingIndex) loadStored(ctx context.Context) error {
 	return nil
 }
 
-// loadVectors puts the vectors that are kept into the rows, and gives their keys. Where one of them has another
-// dimension, the model was another.
+// loadVectors puts the stored vectors of the keys into the rows, and returns their keys. A different dimension means
+// that the model has changed.
 func (l *EmbeddingIndex) loadVectors(ctx context.Context, keys []TextKey) (map[TextKey]bool, error) {
 	if l.searchesInStore() {
 		return l.findStoredVectors(ctx, keys)
@@ -162,9 +162,9 @@ func (l *EmbeddingIndex) findStoredVectors(ctx context.Context, keys []TextKey) 
 }
 
 var (
-	// errVectorStore is wrapped by what goes wrong with the keeper: the model may be well.
+	// errVectorStore is wrapped by errors of the vector store, which say nothing about the model.
 	errVectorStore = errors.New("the vector store")
-	errReplaced    = fmt.Errorf("%w: what was kept is of another model", errVectorStore)
+	errReplaced    = fmt.Errorf("%w: the stored vectors are of another model", errVectorStore)
 )
 
 func (l *EmbeddingIndex) storedVectors(ctx context.Context, keys []TextKey) (map[TextKey][]float32, error) {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// maxDimension is the most numbers of a vector: the products of more could be too large for what adds them up.
+// maxDimension is the maximum dimension of a vector: with more, the sum of the products could overflow.
 const maxDimension = 8192
 
 // vectorTable are the vectors of texts in memory, each number in a byte: a quarter of the room, and of twenty that are
@@ -63,7 +63,7 @@ func (r *vectorTable) put(vectors map[TextKey][]float32, elsewhere bool) {
 	}
 }
 
-// quantize writes a vector in whole numbers of at most that size, and gives its length in them.
+// quantize writes a vector in whole numbers of at most that size, and returns its length in them.
 func quantize[N int8 | int16](to []N, v []float32, most float64) (length float64) {
 	var largest, sum float64
 	for _, x := range v {
@@ -120,7 +120,7 @@ func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Ne
 	return topNeighbors(near, most)
 }
 
-// topNeighbors returns at most so many of what is near, in order, each once: two documents may say the same.
+// topNeighbors returns at most so many neighbours, in order, each once: two documents may have the same text.
 func topNeighbors(near []Neighbor, most int) []Neighbor {
 	slices.SortFunc(near, compareNeighbors)
 	near = slices.Compact(near)

@@ -21,7 +21,7 @@ const (
 	fusedHits = 200
 )
 
-// fusedSearch ranks by all arms. Nobody waits for what is far but the question itself.
+// fusedSearch ranks with all rankers. Only the vector of the question itself is waited for.
 func (x *Index) fusedSearch(ctx context.Context, s Query) []Hit {
 	most := max(fusedHits, 2*s.Limit)
 	var far map[TextKey]float64

@@ -38,7 +38,7 @@ type HitRerankerOptions struct {
 	Logger *slog.Logger
 }
 
-// A HitRerankerStatus says how a judge is.
+// HitRerankerStatus is the state of a HitReranker.
 type HitRerankerStatus struct {
 	// Asked are the questions that were judged, Missed those of them that kept the order that they had.
 	Asked  int `json:"asked,omitempty"`
@@ -64,7 +64,7 @@ func NewHitReranker(r Reranker, o HitRerankerOptions) *HitReranker {
 	return &HitReranker{reranker: r, o: o}
 }
 
-// Status says how it is.
+// Status returns the state of the reranker.
 func (j *HitReranker) Status() HitRerankerStatus {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -73,8 +73,8 @@ func (j *HitReranker) Status() HitRerankerStatus {
 	return s
 }
 
-// Rerank returns the hits with the first of them in the model's order. The scores stay in their places, so that they
-// fall all the same. Text gives what a document says.
+// Rerank returns the hits, the first ones in the order of the model. The list of scores stays the same, so that it
+// keeps falling. text returns the text of a document.
 func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, text func(id string) string) []Hit {
 	n := min(len(hits), j.o.MaxHits)
 	if n < 2 || question == "" || !j.allowRequest() {
@@ -88,10 +88,10 @@ func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, t
 	defer cancel()
 	scores, err := j.reranker.Rerank(within, question, texts)
 	if err == nil && len(scores) != n {
-		err = fmt.Errorf("the model gave %d scores for %d texts", len(scores), n)
+		err = fmt.Errorf("the model returned %d scores for %d texts", len(scores), n)
 	}
 	if err == nil && slices.ContainsFunc(scores, math.IsNaN) {
-		err = fmt.Errorf("the model gave a score that is no number")
+		err = fmt.Errorf("the model returned a score that is not a number")
 	}
 	if err != nil && ctx.Err() != nil {
 		j.noteCancelled()

@@ -22,10 +22,11 @@ type Index struct {
 type Options struct {
 	// LexicalOnly ranks by words alone: by no vector, neither of the built-in encoder nor from afar.
 	LexicalOnly bool
-	// Remote ranks by vectors that are made elsewhere; nil is nobody. Where it is a Wanter it is told of all documents.
+	// Remote ranks by vectors that are computed elsewhere; it may be nil. If it also wants the documents, it receives
+	// all of them.
 	Remote RemoteRanker
-	// MinCosine is the least cosine of what is found, where Far has an answer: a document that it puts farther from
-	// the question is left out, whatever its words, unless it is the best of all. 0 and below leaves out none.
+	// MinCosine is the lowest cosine of a hit, if Remote has answered. A document below it is left out, whatever its
+	// words, unless it is the best of all. With 0 and below none is left out.
 	MinCosine float64
 	// Reranker puts the first hits in order; nil leaves them as they are.
 	Reranker *HitReranker
@@ -80,13 +81,12 @@ type Query struct {
 	// MinRelativeScore leaves out hits whose score is less than this share of the best one's: 0 leaves out none. The
 	// best stays in any case.
 	MinRelativeScore float64
-	// LocalOnly asks nobody else, neither Far nor Judge.
+	// LocalOnly uses neither Remote nor the reranker.
 	LocalOnly bool
 }
 
-// Find returns the documents that answer a question, the best first; of equals the one whose ID comes first. A document
-// that shares no word with the question may be found by what it means; if none shares one and none is near, there is
-// no hit.
+// Find returns the documents that answer a question, the best first; among equals by ID. A document that shares no word
+// with the question may be found by its meaning. There is no hit if no document shares a word or is near.
 func (x *Index) Find(ctx context.Context, s Query) []Hit {
 	if s.Limit <= 0 {
 		return nil

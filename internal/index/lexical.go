@@ -18,8 +18,8 @@ type rankWeights struct {
 	surface, pair float64
 	// joined is how much it counts that two words are written as one, or one as two.
 	joined float64
-	// shorter is how much a word counts that another begins with, as "config" does for "configuration", and longer the
-	// other way round; both in proportion to what they have in common.
+	// shorter is how much a word counts of which the word searched for is an extension, as "config" of "configuration";
+	// longer is the reverse. Both are scaled by the shared part.
 	shorter, longer float64
 	// clause is how much the best part of a question counts beside the whole of it.
 	clause float64
@@ -155,7 +155,7 @@ func (s *scoreScale) lengthFactor(field int, length uint16) float32 {
 // so that one document more or less changes the weight of no other, except for once in a while.
 const averageSteps = 32
 
-// updateScale makes the scale for the documents as they are. It says whether what an occurrence counts has changed.
+// updateScale computes the scale for the current documents. It reports whether the weight of an occurrence has changed.
 func (x *LexicalIndex) updateScale() (changed bool) {
 	s := &x.scale
 	for some := range s.rare {

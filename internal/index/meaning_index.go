@@ -109,7 +109,7 @@ func (s queryVectors) bestCosine(r *packedVector) float64 {
 			best = c
 		}
 	}
-	if best > 1 { // by what is rounded
+	if best > 1 { // by rounding
 		return 1
 	}
 	return best

@@ -164,8 +164,8 @@ func (x *LexicalIndex) addWord(s *scoreState, w *wordLookup, bit uint8) {
 	s.addTerm(surface, queryTerm{postings: word.list, weight: x.weights.surface})
 }
 
-// addSimilar has the two words count that one is made of, where they stand beside each other, and the words that one
-// begins with, or that begin with it. Like what follows it notes the keys of what counts.
+// addSimilar counts the two words that form a word when they stand side by side, and words of which one is a prefix of
+// the other. Like the functions below, it records the keys of the words that count.
 func (x *LexicalIndex) addSimilar(s *scoreState, w *wordLookup, word string) {
 	if !w.similarFound {
 		x.findSimilar(w, word)

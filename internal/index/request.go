@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A ParsedRequest is what somebody looks for, as it was read.
+// A ParsedRequest is a search request, split into words and parts.
 type ParsedRequest struct {
 	// Words are its words, in their order.
 	Words []RequestWord
@@ -27,7 +27,7 @@ type RequestWord struct {
 const (
 	// BetweenParts is where a word stands that joins two parts.
 	BetweenParts = -1
-	// WholeRequest is all of a request, with what stands between its parts.
+	// WholeRequest is all of a request, including the words between its parts.
 	WholeRequest = -2
 )
 

@@ -160,8 +160,8 @@ func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
 	return hits
 }
 
-// combineParts makes one score of those that a document has, in the place of that for the whole question, and gives
-// what so many of them reach, or a little less; 0 where there are fewer.
+// combineParts combines the scores of a document's parts into one, in place of the score for the whole question. It
+// returns a score that at most that many documents reach, or slightly less; 0 if there are fewer.
 func (s *scoreState) combineParts(tops []float32, clauses float32, most int) float32 {
 	s.ranked = slices.Grow(s.ranked[:0], len(s.docs))[:len(s.docs)]
 	for at := range s.ranked {

@@ -8,8 +8,8 @@ import (
 // A DocumentReceiver is a Far that wants to know of documents before it is asked, as a Library does.
 type DocumentReceiver interface{ Offer(docs []Document) }
 
-// sharedDocuments are the documents of an index for those who need more of them than words: who embeds them elsewhere,
-// and who judges them. It remembers none where nobody judges.
+// sharedDocuments are the documents of an index for the remote ranker and the reranker, which need more than words.
+// Without a reranker it keeps none.
 type sharedDocuments struct {
 	mu   sync.RWMutex
 	docs map[string]Document

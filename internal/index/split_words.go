@@ -23,7 +23,7 @@ func splitEach(text string, yield func(word string, joined bool)) {
 	joined := false
 	for rest := toHalfWidth(text); rest != ""; {
 		r, size := utf8.DecodeRuneInString(rest)
-		var n int // bytes that belong to what begins here
+		var n int // bytes of the word that begins here
 		switch {
 		case isUnspaced(r):
 			n = runLength(rest, isUnspaced)

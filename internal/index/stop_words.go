@@ -2,7 +2,7 @@ package index
 
 import "strings"
 
-// StopWords has the words that say little of what is looked for. Make it once, with NewStopWords.
+// StopWords are words that say little about the subject of a search. Make them once, with NewStopWords.
 type StopWords map[string]bool
 
 // NewStopWords returns the English words that stand in every request. Verbs such as list, get and create are none:

@@ -44,7 +44,7 @@ type pairTable struct {
 type vocabulary struct {
 	words, stems termTable
 	pairs        pairTable
-	// byPrefix has the words by what they begin with, in the order of their texts.
+	// byPrefix holds the words by their prefix, in the order of their texts.
 	byPrefix map[string][]uint32
 	filter   prefixFilter
 }
@@ -242,7 +242,7 @@ func (v *vocabulary) eachWord(all []uint32, lengths *[fields]uint16, do func(fie
 	}
 }
 
-// removeDocument takes a document from a term. It says whether the term is none any more, since no document has it.
+// removeDocument removes a document from a term. It reports whether the term is unused now.
 func (t *termTable) removeDocument(at, doc uint32) (gone bool) {
 	term := &t.terms[at]
 	list, had := removePosting(term.list, doc)

@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// SignInRequired gives the sign-in that an error is about; nil where it is about none.
+// SignInRequired returns the SignInRequiredError in err, or nil if there is none.
 func SignInRequired(err error) *SignInRequiredError {
 	if needed, ok := errors.AsType[*SignInRequiredError](err); ok {
 		return needed
@@ -20,27 +20,27 @@ func SignInRequired(err error) *SignInRequiredError {
 	return nil
 }
 
-// HasURL says whether there is an address to sign in at. It may be called with nil.
+// HasURL reports whether there is an address to sign in at. It may be called on nil.
 func (n *SignInRequiredError) HasURL() bool { return n != nil && n.URL != "" }
 
-// Blocks says whether nothing at all can be had of the server before somebody has signed in; more rights for one call
-// are no such thing. It may be called with nil.
+// Blocks reports whether the server answers nothing at all before a person has signed in. That is not so if it only
+// wants more rights for one call. It may be called on nil.
 func (n *SignInRequiredError) Blocks() bool { return n != nil && len(n.Scopes) == 0 }
 
-// Advice says what a person does about a server that wants to know who asks. It may be called with nil.
+// Advice returns what a person can do about a server that requires authentication. It may be called on nil.
 func (n *SignInRequiredError) Advice(id drawbridge.ServerID) string {
 	switch {
 	case n.HasURL():
 		return "sign in with drawbridge mcp auth " + string(id)
 	case n != nil && len(n.Scopes) > 0:
-		return "ask whoever runs the server for these rights"
+		return "ask the operator of the server for these rights"
 	case n != nil:
-		return `check the headers of its row, or say in its "auth" how to sign in`
+		return `check the headers of its row, or describe in its "auth" how to sign in`
 	}
 	return "check the headers of its row"
 }
 
-// AdviceWithURL is Next with the address, for those who asked: it is not for logs.
+// AdviceWithURL is Advice with the address, for those who asked for it. It must not be logged.
 func (n *SignInRequiredError) AdviceWithURL(id drawbridge.ServerID) string {
 	if n.HasURL() {
 		return n.Advice(id) + ", or open " + n.URL
@@ -48,14 +48,14 @@ func (n *SignInRequiredError) AdviceWithURL(id drawbridge.ServerID) string {
 	return n.Advice(id)
 }
 
-// canOpenURL says whether a caller can take its user to a page.
+// canOpenURL reports whether the client of a call can take its user to a page (elicitation in URL mode).
 func canOpenURL(call drawbridge.Call) bool {
 	return call.Peer != nil && mcp.ClientAcceptsRequest(call.Caller.Capabilities, mcp.MethodElicitation,
 		[]byte(`{"mode":"url"}`))
 }
 
-// AskToSignIn has the caller of a call take the user to where they sign in, and waits until they have, at most for so
-// long.
+// AskToSignIn has the client of a call take the user to the address to sign in at. It waits until the user has signed
+// in, for limit at most.
 func (c *Credential) AskToSignIn(ctx context.Context, call drawbridge.Call, needed *SignInRequiredError,
 	limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -77,9 +77,9 @@ func (c *Credential) AskToSignIn(ctx context.Context, call drawbridge.Call, need
 		return without("the user declined")
 	}
 	if c.WaitForNewToken(ctx, needed) != nil {
-		return without("nobody had signed in when the call's time was over")
+		return without("the user had not signed in when the call timed out")
 	}
-	// The page may be closed now; a client that does not want to know loses nothing.
+	// The client may close the page now. If it does not read this, nothing is lost.
 	_ = call.Peer.Notify(ctx, mcp.NoteElicitComplete, rawjson.Apply(nil, rawjson.Put(rawjson.Quote(id),
 		"elicitationId")))
 	return nil

@@ -19,13 +19,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// maxCallback is the most that an answer may be.
+// maxCallback is the maximum size of an authorization response, in bytes.
 const maxCallback = 8 << 10
 
-// A callbackServer is where people come back to from signing in: a listener on the loopback interface, which is opened
-// when the first sign-in is begun, and its doors by port and path. What comes in under no known state changes nothing.
+// A callbackServer receives the browsers of people who have signed in. It has listeners on the loopback interface, the
+// first of which is opened when the first sign-in begins. It finds the waiting sign-in by state and path; a request
+// with an unknown state changes nothing.
 type callbackServer struct {
-	ctx context.Context // what is begun here ends with it
+	running *cancelGroup // cancels the callbacks that are running
 
 	mu        sync.Mutex
 	closed    bool
@@ -34,21 +35,21 @@ type callbackServer struct {
 	work      sync.WaitGroup            // listeners and answers; grows under mu, and not after closed
 }
 
-// A callbackWaiter is for somebody who comes back at a path.
+// A callbackWaiter is a sign-in that waits for a browser at a path.
 type callbackWaiter struct {
 	path       string
 	onCallback func(context.Context, url.Values) error
 }
 
-// A callbackListener is one listener of the lobby.
+// A callbackListener is one listener of a callbackServer.
 type callbackListener struct {
 	listener net.Listener
 	server   *http.Server
 	port     int
-	fixed    bool // somebody wanted this very port
+	fixed    bool // the port was asked for by number
 }
 
-// busyPortError says that a port that must be had is not to be had.
+// busyPortError is the error for a required port that is in use.
 type busyPortError int
 
 func (e busyPortError) Error() string {
@@ -56,13 +57,13 @@ func (e busyPortError) Error() string {
 		"OAuth callback port %d unavailable; cannot fall back to a random port when oauth.redirectUri is set", int(e))
 }
 
-// listen gives a port on which people can come back. Want is the port to have if it is free, 0 for any; must says that
-// no other does.
+// listen returns a port on which browsers are received, and opens it if necessary. want is the preferred port, 0 for
+// any. If must is true, another port does not do.
 func (l *callbackServer) listen(want int, must bool) (port int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return 0, errors.New("the desk is closed")
+		return 0, errors.New("listen for the sign-in's callback: Drawbridge is shutting down")
 	}
 	for _, r := range l.listeners {
 		if r.port == want || want == 0 && !r.fixed {
@@ -83,27 +84,28 @@ func (l *callbackServer) listen(want int, must bool) (port int, err error) {
 		listener, err = net.Listen("tcp", "127.0.0.1:0")
 	}
 	if err != nil {
-		return 0, fmt.Errorf("open a port for the way back: %w", err)
+		return 0, fmt.Errorf("listen for the sign-in's callback: %w", err)
 	}
 	r := &callbackListener{listener: listener, port: listener.Addr().(*net.TCPAddr).Port, fixed: want != 0}
 	r.server = &http.Server{
 		Handler: http.HandlerFunc(l.serveCallback), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute,
 		MaxHeaderBytes: 2 * maxCallback,
-		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // it would say what was asked for
+		// it would log request URLs, which hold codes
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 	l.listeners = append(l.listeners, r)
 	l.work.Go(func() { _ = r.server.Serve(listener) })
 	return r.port, nil
 }
 
-// expect has back called when somebody comes back at a path under a state, once for each time they do.
+// expect registers back to be called each time a browser arrives at path with state.
 func (l *callbackServer) expect(state, path string, back func(context.Context, url.Values) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting[state] = callbackWaiter{path, back}
 }
 
-// expects says whether somebody is expected under a state.
+// expects reports whether a sign-in waits for state.
 func (l *callbackServer) expects(state string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,8 +118,8 @@ func (l *callbackServer) forget(state string) {
 	delete(l.waiting, state)
 }
 
-// beginCallback gives what waits for a state, and leave, to be called when that is done. It says false where the lobby
-// is closed.
+// beginCallback returns the waiter of a state, and leave, which the caller must call when it is done with it. ok is
+// false if the server is closed.
 func (l *callbackServer) beginCallback(state string) (w callbackWaiter, leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,16 +132,16 @@ func (l *callbackServer) beginCallback(state string) (w callbackWaiter, leave fu
 
 func (l *callbackServer) close() {
 	l.mu.Lock()
-	rooms := l.listeners
+	listeners := l.listeners
 	l.closed, l.listeners = true, nil
 	l.mu.Unlock()
-	for _, r := range rooms {
+	for _, r := range listeners {
 		_ = r.server.Close()
 	}
 	l.work.Wait()
 }
 
-// serveCallback answers a browser. A request that a browser makes ahead of the person counts for nothing.
+// serveCallback answers a browser. A prefetch, which a browser sends ahead of the person, completes no sign-in.
 func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -149,10 +151,11 @@ func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 	host, _, err := net.SplitHostPort(r.Host)
 	switch {
 	case err != nil || !safehttp.IsLoopback(host):
-		writePage(w, http.StatusForbidden, "This address is not for others.")
+		writePage(w, http.StatusForbidden, "This address can be opened only on the machine that Drawbridge runs on.")
 		return
 	case r.Method != http.MethodGet:
-		writePage(w, http.StatusMethodNotAllowed, "This address is for a browser that comes back from signing in.")
+		writePage(w, http.StatusMethodNotAllowed,
+			"This address takes only the GET request of a browser that returns from a sign-in.")
 		return
 	case isPrefetch(r.Header):
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -163,18 +166,18 @@ func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 		writePage(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	there, leave, ok := l.beginCallback(values.Get("state"))
+	waiter, leave, ok := l.beginCallback(values.Get("state"))
 	if !ok {
 		return
 	}
 	defer leave()
 	switch {
-	case there.onCallback != nil && there.path != r.URL.Path, len(values) == 0:
-		writePage(w, http.StatusNotFound, "There is nothing here.")
+	case waiter.onCallback != nil && waiter.path != r.URL.Path, len(values) == 0:
+		writePage(w, http.StatusNotFound, "Page not found.")
 		return
-	case there.onCallback == nil:
+	case waiter.onCallback == nil:
 		writePage(w, http.StatusBadRequest,
-			"State mismatch - possible CSRF attack. This sign-in is over, or was never begun here.")
+			"State mismatch - possible CSRF attack. This sign-in has ended, or did not begin here. Start it again in Drawbridge.")
 		return
 	case !hasResponse(values):
 		writePage(w, http.StatusBadRequest, "Missing authorization code")
@@ -182,24 +185,25 @@ func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*safehttp.RequestTimeout)
 	defer cancel()
-	defer context.AfterFunc(l.ctx, cancel)()
-	if err := there.onCallback(ctx, values); err != nil {
+	defer l.running.add(cancel)()
+	if err := waiter.onCallback(ctx, values); err != nil {
 		writePage(w, http.StatusBadRequest, signInError(err).Error())
 		return
 	}
 	writePage(w, http.StatusOK, "Authorization successful. You can close this tab.")
 }
 
-// isPrefetch says whether a browser asks ahead of the person, in the words of any of them.
+// isPrefetch reports whether a browser sends the request ahead of the person. Each of the headers is used by some
+// browser.
 func isPrefetch(h http.Header) bool {
 	return slices.ContainsFunc([]string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"}, func(name string) bool {
-		said := h.Get(name)
-		return strings.Contains(said, "prefetch") || strings.Contains(said, "preview") ||
-			strings.Contains(said, "prerender")
+		purpose := h.Get(name)
+		return strings.Contains(purpose, "prefetch") || strings.Contains(purpose, "preview") ||
+			strings.Contains(purpose, "prerender")
 	})
 }
 
-// hasResponse says whether an answer says anything at all.
+// hasResponse reports whether the parameters hold a code or an error.
 func hasResponse(values url.Values) bool {
 	return values.Get("code") != "" || values.Get("error") != ""
 }
@@ -210,29 +214,29 @@ func writePage(w http.ResponseWriter, status int, text string) {
 		html.EscapeString(text)+"</p>\n")
 }
 
-// parseCallback reads what an authorization server answers by way of the browser. A parameter that stands there twice
-// has no one meaning.
+// parseCallback reads an authorization response from the query of the redirect. A repeated parameter is refused, since
+// parsers may disagree on its value.
 func parseCallback(query string) (url.Values, error) {
 	if len(query) > maxCallback {
-		return nil, userError("The answer is too long.")
+		return nil, userError("The authorization response is too long.")
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, userError("The answer cannot be read.")
+		return nil, userError("The authorization response is not a valid query.")
 	}
 	for _, name := range []string{"state", "code", "iss", "error", "error_description"} {
 		if len(values[name]) > 1 {
-			return nil, userError("The answer says something twice.")
+			return nil, userError("The authorization response has a duplicate parameter.")
 		}
 	}
 	return values, nil
 }
 
-// parsePasted reads what a person brings back by hand: the whole address that the browser ended at, or what of it is
-// behind the question mark. What says nothing uses nothing up.
+// parsePasted reads the text that a person pastes: the whole address that the browser ended at, or only its query. A
+// text without a code or an error is refused, so that the state is not used up.
 func parsePasted(text string) (url.Values, error) {
 	if len(text) > 2*maxCallback {
-		return nil, userError("The answer is too long.")
+		return nil, userError("The authorization response is too long.")
 	}
 	text = strings.Trim(strings.TrimSpace(text), `"'<>`)
 	text, _, _ = strings.Cut(text, "#")

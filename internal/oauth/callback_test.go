@@ -189,7 +189,7 @@ func testPaste(t *testing.T) {
 		"the first address": {f.url, "Missing authorization code"},
 		"somebody else's":   {theirs.follow(theirs.begin()), "State mismatch - possible CSRF attack"},
 		"too much":          {strings.Repeat("x", 1<<20), "too long"},
-		"a state twice":     {callback + "&state=x", "twice"},
+		"a state twice":     {callback + "&state=x", "duplicate parameter"},
 	} {
 		err := f.CompleteWithURL(t.Context(), tt.text)
 		if err == nil || !strings.Contains(err.Error(), tt.says) {

@@ -9,19 +9,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// An CallerAuth is how callers come to be let in by the server of a row.
+// A CallerAuth finds the credentials with which the callers of one server are authenticated to it.
 type CallerAuth struct {
 	Row config.Server
-	// Owner is the principal that sits here.
+	// Owner is the principal of the person who runs this Drawbridge and can sign in on this machine.
 	Owner   string
 	Manager *Manager
-	// ResolveAuth finds what the row's auth refers to.
+	// ResolveAuth returns the row's auth with its references resolved.
 	ResolveAuth func(context.Context) (config.Auth, error)
-	// OnToken is told each token that is handed to the server.
+	// OnToken is called with each token that is handed to the server.
 	OnToken func(token string)
 }
 
-// Credential gives what the server is spoken to with for a principal; nil where its row keeps it from signing in.
+// Credential returns the credential of a principal for the server, or nil if its row rules signing in out.
 func (e CallerAuth) Credential(principal string) *Credential {
 	server, ok := ServerFromConfig(e.Row, principal, e.Owner)
 	if !ok {
@@ -30,8 +30,8 @@ func (e CallerAuth) Credential(principal string) *Credential {
 	return e.Manager.Credential(server, e.ResolveAuth)
 }
 
-// PrincipalFor gives whom a caller is to the server: where callers have credentials of their own, one who was vouched
-// for by a token is another with each token, since each may allow something else.
+// PrincipalFor returns the principal whose credential is used for a caller. Where each caller has a credential of its
+// own, the principal includes a hash of the access token: each token may permit something else.
 func (e CallerAuth) PrincipalFor(c drawbridge.Caller) string {
 	if e.Row.Credentials != config.PerCallerCredentials || c.AccessToken.IsZero() {
 		return c.Principal
@@ -40,7 +40,7 @@ func (e CallerAuth) PrincipalFor(c drawbridge.Caller) string {
 	return c.Principal + "#" + hex.EncodeToString(sum[:8])
 }
 
-// CacheCallerToken has the token by which a caller has proved who they are at hand, should the server want to know.
+// CacheCallerToken stores the access token of a caller, to be exchanged if the server requires authentication.
 func (e CallerAuth) CacheCallerToken(c drawbridge.Caller) {
 	if e.Row.Credentials == config.PerCallerCredentials && !c.AccessToken.IsZero() {
 		if credential := e.Credential(e.PrincipalFor(c)); credential != nil {
@@ -49,38 +49,38 @@ func (e CallerAuth) CacheCallerToken(c drawbridge.Caller) {
 	}
 }
 
-// ForgetCaller drops the credential of a principal who is vouched for and gone.
+// ForgetCaller drops the credential of a caller with an access token who has left.
 func (e CallerAuth) ForgetCaller(principal string) {
 	if server, ok := ServerFromConfig(e.Row, principal, e.Owner); ok {
 		e.Manager.dropCredential(server)
 	}
 }
 
-// CanAskToSignIn says whether a call went wrong for want of a sign-in to which its caller, who sits here, can take the
-// user: here is where one comes back to.
+// CanAskToSignIn reports whether a call failed for want of a sign-in that its client can take the user to. Only the
+// owner's client can: the browser must return to this machine.
 func (e CallerAuth) CanAskToSignIn(call drawbridge.Call, err error) bool {
 	return call.Caller.Principal == e.Owner && SignInRequired(err).HasURL() && canOpenURL(call)
 }
 
-// RedactSignInURL keeps from callers from elsewhere where a credential of the owner's is signed in for: whoever went
-// there would sign everybody in as themselves.
+// RedactSignInURL removes the address to sign in at from an error for any caller but the owner. A caller who signed in
+// there would sign in all others with their own account.
 func (e CallerAuth) RedactSignInURL(c drawbridge.Caller, err error) error {
 	if SignInRequired(err) == nil || c.Principal == e.Owner {
 		return err
 	}
 	f := *drawbridge.AsFault(err)
-	f.Next = "ask whoever runs Drawbridge to sign in at " + string(e.Row.ID)
+	f.Next = "ask the operator of Drawbridge to sign in at " + string(e.Row.ID)
 	if e.Row.Credentials == config.PerCallerCredentials {
-		f.Next = "use a token that its authorization server takes in exchange"
+		f.Next = "use an access token that the server's authorization server accepts in exchange"
 	}
 	return &f
 }
 
-// TokenVariable is the environment variable in which a stdio server that wants one is given its token (seed 001,
-// section 3).
+// TokenVariable is the environment variable in which a stdio server receives its token, if its row asks for one (seed
+// 001, section 3).
 const TokenVariable = "OAUTH_ACCESS_TOKEN"
 
-// AddTokenVariable adds the token to the environment of a stdio server whose row says that it wants one.
+// AddTokenVariable adds the token to the environment of a stdio server if its row asks for one.
 func (e CallerAuth) AddTokenVariable(ctx context.Context, principal string, env []string) ([]string, error) {
 	c := e.Credential(principal)
 	if c == nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// assertionType is what a proof is to a token endpoint (RFC 7523, 2.2).
+// assertionType is the value of client_assertion_type (RFC 7523, 2.2).
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-// assertionLifetime is how long a proof is good.
+// assertionLifetime is how long an assertion is valid.
 const assertionLifetime = time.Minute
 
-// addClientAssertion adds to a request to a token endpoint the proof of a client by its private key, in PEM
-// (private_key_jwt: OpenID Connect Core, 9). It is for the issuer, which is its audience.
+// addClientAssertion adds a client assertion, signed with the private key in PEM, to a token request (private_key_jwt:
+// OpenID Connect Core, 9). Its audience is the issuer.
 func addClientAssertion(values url.Values, key, client, issuer string, now time.Time) error {
 	signing, err := parseSigningKey(key)
 	if err != nil {
@@ -31,7 +31,7 @@ func addClientAssertion(values url.Values, key, client, issuer string, now time.
 	}
 	signer, err := jose.NewSigner(signing, (&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
-		return errors.New("the private key does not sign")
+		return errors.New("sign the client assertion: the private key cannot be used")
 	}
 	claims, err := json.Marshal(map[string]any{
 		"iss": client, "sub": client, "aud": issuer, "jti": rand.Text(), "iat": now.Unix(),
@@ -42,23 +42,23 @@ func addClientAssertion(values url.Values, key, client, issuer string, now time.
 	}
 	signed, err := signer.Sign(claims)
 	if err != nil {
-		return errors.New("the private key does not sign")
+		return errors.New("sign the client assertion: the private key cannot be used")
 	}
 	text, err := signed.CompactSerialize()
 	if err != nil {
-		return errors.New("the private key does not sign")
+		return errors.New("sign the client assertion: the private key cannot be used")
 	}
 	values.Set("client_assertion_type", assertionType)
 	values.Set("client_assertion", text)
 	return nil
 }
 
-// parseSigningKey reads a private key in PEM: PKCS #8, or the older forms of RSA and of elliptic curves. No error has
-// any of it.
+// parseSigningKey reads a private key in PEM: PKCS #8, or the older forms of RSA and elliptic curve keys. The error
+// never contains any part of the key.
 func parseSigningKey(text string) (jose.SigningKey, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
-		return jose.SigningKey{}, errors.New("the private key is no PEM")
+		return jose.SigningKey{}, errors.New("the private key is not in PEM format")
 	}
 	var key crypto.PrivateKey
 	var err error
@@ -84,5 +84,6 @@ func parseSigningKey(text string) (jose.SigningKey, error) {
 			return jose.SigningKey{Algorithm: algorithm, Key: k}, nil
 		}
 	}
-	return jose.SigningKey{}, errors.New("the private key is of a kind that does not sign here")
+	return jose.SigningKey{},
+		errors.New("the private key is of an unsupported type: use RSA, Ed25519, or ECDSA with P-256, P-384 or P-521")
 }

@@ -78,10 +78,10 @@ func TestAdd(t *testing.T) {
 func TestKeysThatDoNotSign(t *testing.T) {
 	p224, _ := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	for text, want := range map[string]string{
-		"s3cret": "the private key is no PEM",
+		"s3cret": "the private key is not in PEM format",
 		inPEM("PRIVATE KEY",
 			[]byte("s3cret")): "the private key cannot be read: it must be PKCS #8 without a passphrase",
-		pkcs8(p224): "the private key is of a kind that does not sign here",
+		pkcs8(p224): "the private key is of an unsupported type: use RSA, Ed25519, or ECDSA with P-256, P-384 or P-521",
 	} {
 		form := url.Values{}
 		if err := addClientAssertion(form, text, "c", "https://as", time.Now()); err == nil ||

@@ -19,24 +19,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// A Vault is where credentials are kept; *secrets.Vault is one. Get gives secrets.ErrNotFound for a name that nothing
-// is kept under.
+// A Vault stores credentials; *secrets.Vault is one. Get returns secrets.ErrNotFound for a name without a value.
 type Vault interface {
 	Get(name string) ([]byte, error)
 	Put(name string, value []byte) error
 	Delete(name string) error
-	// Lock waits until nobody else holds the name, in this process or another.
+	// Lock waits until no other goroutine or process holds the lock of the name.
 	Lock(ctx context.Context, name string) (unlock func(), err error)
-	// Stamp changes with each Put and Delete of any process, and costs little.
+	// Stamp returns a text that changes with each Put and Delete of any process. It must be cheap.
 	Stamp(name string) string
 }
 
-// A GrantKind is how a token is come by.
+// A GrantKind is the way in which a token is obtained.
 type GrantKind string
 
-// The grants. Code, a person in a browser, is the default; the others need nobody: Credentials is a client in its own
-// right, Enterprise one that the identity provider of a person's company introduces, Workload one whose surroundings
-// speak for it.
+// The grants. The default is CodeGrant, for which a person signs in with a browser or a device. The others need no
+// person. ClientCredentialsGrant is for a client that acts for itself. EnterpriseGrant is for one that the identity
+// provider of a company vouches for. WorkloadGrant is for one that has an identity token of its environment.
 const (
 	CodeGrant              GrantKind = ""
 	ClientCredentialsGrant GrantKind = "client_credentials"
@@ -44,44 +43,44 @@ const (
 	WorkloadGrant          GrantKind = "workload"
 )
 
-// A Server is what is signed in at, as its row says. URL is needed, or Issuer or TokenURL for a server that is no URL.
+// A Server describes how to sign in at one server, as its row configures it. URL is required; a stdio server has Issuer
+// or TokenURL in its place.
 type Server struct {
 	ID drawbridge.ServerID
-	// URL is the server's address; empty for a stdio server, which is then given its token in its environment.
+	// URL is the server's address. It is empty for a stdio server, which receives its token in its environment.
 	URL string
-	// Project is the file of a project that brings a stdio server: what it calls its servers is no claim to a person's
-	// tokens.
+	// Project is the project file that defines a stdio server. A project must not get the tokens of another project by
+	// using the same server name.
 	Project string
-	// Principal is whose credential it is; empty for one that all callers share.
+	// Principal is the owner of the credential; empty for one that all callers share.
 	Principal string
-	// ExchangesCallerToken is for a caller from elsewhere, whom no page here can be shown: its tokens are come by
-	// through its own, and end with the desk.
+	// ExchangesCallerToken is true for a remote caller, who cannot be shown a page. Its tokens are obtained in exchange
+	// for its access token, and are kept in memory only.
 	ExchangesCallerToken bool
-	// CredentialName is what the credential is kept under; empty means one of the server's own.
+	// CredentialName is the name that the credential is stored under; empty means a name derived from the server.
 	CredentialName string
 	Grant          GrantKind
 
-	// What the row knows, all optional. A document is the address of a client id metadata document of ours.
+	// Settings of the row, all optional. ClientMetadataURL is the address of our client ID metadata document.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
 	ClientID, ClientMetadataURL                                    string
 	ClientSecret                                                   drawbridge.Secret
-	// Resource is what tokens are asked for; empty means what the server says of itself, or its address, and "none"
-	// nothing.
+	// Resource is the resource indicator of token requests. Empty means the one in the server's metadata, or its
+	// address; "none" means that the parameter is omitted.
 	Resource string
-	// Scopes are the rights to ask for, with blanks between them; none means those that the server names, or, with
-	// NoScopes, none.
+	// Scopes are the scopes to request, separated by spaces. If they are empty, the scopes that the server names are
+	// requested, or none if NoScopes is set.
 	Scopes   string
 	NoScopes bool
-	// IDP is the issuer of the identity provider of an Enterprise.
+	// IDP is the issuer of the identity provider for EnterpriseGrant.
 	IDP string
-	// RedirectURI is where people are to be sent back to; it fixes the port. CallbackPort and CallbackPath do so in
-	// part.
+	// RedirectURI is the redirect URI, which fixes the port. CallbackPort and CallbackPath fix one part each.
 	RedirectURI  string
 	CallbackPort int
 	CallbackPath string
 }
 
-// identityKey is what tells servers apart to whom a token may be given.
+// identityKey returns a text that identifies the server: a token is sent to no server with another key.
 func (s Server) identityKey() string {
 	if s.URL != "" {
 		return s.URL
@@ -92,7 +91,7 @@ func (s Server) identityKey() string {
 	return "stdio:" + string(s.ID)
 }
 
-// vaultName is what the credential is kept under.
+// vaultName returns the name that the credential is stored under.
 func (s Server) vaultName() string {
 	name := s.CredentialName
 	if name == "" {
@@ -106,8 +105,8 @@ func (s Server) vaultName() string {
 	return "signin/" + name
 }
 
-// A Credential is the right to speak to one server: kept, renewed and asked for. Its methods may be called from several
-// goroutines.
+// A Credential holds the tokens for one server, renews them and prepares sign-ins. Its methods may be called from
+// several goroutines.
 type Credential struct {
 	manager     *Manager
 	server      Server
@@ -116,45 +115,46 @@ type Credential struct {
 	client      *http.Client
 	vault       Vault
 	log         *slog.Logger
-	// busy is held while one of us speaks to the authorization server.
+	// busy is held while a goroutine of this process talks to the authorization server about this credential.
 	busy chan struct{}
 
 	mu            sync.Mutex
-	loaded        bool // kept and stamp are set
+	loaded        bool // hiddenRecord and stamp are set
 	hiddenRecord  func() credentialRecord
 	stamp         string
-	changed       chan struct{} // closed with each save of ours
-	lastChallenge AuthChallenge // the last refusal of the server that asks who we are
-	missingScopes []string      // the rights that it wanted last, beyond those granted
+	changed       chan struct{} // closed, and replaced, each time this process saves
+	lastChallenge AuthChallenge // the last challenge of the server with status 401
+	missingScopes []string      // the scopes that it required last with status 403
 	scopeRequests map[string]int
-	openFlows     map[string]*flowEnd // of sign-ins that are open here, by their state
-	// recentRenewals are those of the last minute that refusals brought about, halted is one that went wrong for now.
+	openFlows     map[string]*flowEnd // sign-ins that this process waits for, by state
+	// recentRenewals are the times of the renewals of the last minute that followed a refusal. pause is set after a
+	// renewal that failed for now.
 	recentRenewals []time.Time
 	pause          renewalPause
-	callerToken    drawbridge.Secret // of a caller who is vouched for
+	callerToken    drawbridge.Secret // the access token to exchange
 	lastPrepared   preparedSignIn
 }
 
-// String names the credential, without what is kept.
+// String returns the name of the credential, without its content.
 func (c *Credential) String() string { return "credential " + c.name }
 
-// Format is String, whatever the verb.
+// Format writes String, whatever the verb.
 func (c *Credential) Format(f fmt.State, _ rune) { fmt.Fprint(f, c.String()) }
 
-// A AuthChallenge is a server's refusal, with what it says about signing in.
+// An AuthChallenge is a server's refusal of a request, with its hints about signing in.
 type AuthChallenge struct {
-	// Status is 401 or 403; 0 where the server was not asked.
+	// Status is 401 or 403; 0 if the server was not asked.
 	Status int
-	// Challenges are the WWW-Authenticate headers, Hint the Mcp-Auth-Server header.
+	// Challenges are the WWW-Authenticate headers, AuthServerHint is the Mcp-Auth-Server header.
 	Challenges     []string
 	AuthServerHint string
-	// Body is the beginning of the body.
+	// Body is the beginning of the response body.
 	Body []byte
 }
 
-// Token gives the token to send, renewed where its time is nearly over. It is empty where nobody has signed in: the
-// server then says what it wants. The error is for what is kept and cannot be read, and for a token that is over and
-// could not be renewed.
+// Token returns the token to send. It renews the token if it is about to expire. The token is empty if no sign-in was
+// completed: the server's refusal is then needed to begin one. An error means that the stored credential cannot be
+// read, or that the token has expired and could not be renewed.
 func (c *Credential) Token(ctx context.Context) (string, error) {
 	r, err := c.currentRecord()
 	if err != nil || r.Access == "" {
@@ -166,10 +166,10 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 	}
 	err = c.renewToken(ctx, r.Access, false)
 	if _, later := errors.AsType[temporaryError](err); later && now.Before(r.Expires) {
-		return r.Access, nil // it is still good
+		return r.Access, nil // it is still valid
 	}
 	if _, needed := errors.AsType[*SignInRequiredError](err); needed {
-		return "", nil // as if nobody had: what the server says then is needed to begin
+		return "", nil // as without a sign-in: the server's refusal is needed to begin one
 	}
 	if err != nil {
 		return "", err
@@ -178,7 +178,7 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 	return r.Access, err
 }
 
-// isUnattended says whether tokens are come by without a person, and without what was got before.
+// isUnattended reports whether tokens are obtained without a person and without an earlier grant.
 func (c *Credential) isUnattended() bool {
 	return c.server.Grant != CodeGrant || c.server.ExchangesCallerToken
 }
@@ -189,10 +189,10 @@ func (c *Credential) currentRecord() (credentialRecord, error) {
 	return c.loadRecord()
 }
 
-// ReplaceToken is told that the server refused the token used, which may be empty, with status 401 or 403, and gives
-// another one that there is now. It gives none where signing in does not help. The error is a *SignInRequiredError
-// where a person must sign in, with an address for that, or says why it is not known whether there will be another
-// token.
+// ReplaceToken handles a response of the server with status 401 or 403 to a request with the token used, which may be
+// empty. It returns another token to retry with, or an empty one if signing in does not help. The error is a
+// *SignInRequiredError, with an address, if a person must sign in. Any other error means that a new token could not be
+// obtained for now.
 func (c *Credential) ReplaceToken(ctx context.Context, used string, status int, header http.Header,
 	body []byte) (another string, err error) {
 	ctx, cancel := withoutDeadline(ctx)
@@ -214,7 +214,7 @@ func (c *Credential) ReplaceToken(ctx context.Context, used string, status int, 
 	return r.Access, err
 }
 
-// RequireToken is what somebody who has no server to ask says in its place: that a token is needed.
+// RequireToken is ReplaceToken for a server that sends no HTTP response: it reports that a token is required.
 func (c *Credential) RequireToken(ctx context.Context) (token string, err error) {
 	return c.ReplaceToken(ctx, "", http.StatusUnauthorized, nil, nil)
 }
@@ -227,8 +227,8 @@ func (c *Credential) renewOrRequireSignIn(ctx context.Context, used string, dema
 	return err
 }
 
-// withoutDeadline is a context that ends when ctx is cancelled, but not when its time is over: what a server takes to
-// say what it speaks is no measure for what it takes to find out where to sign in.
+// withoutDeadline returns a context that ends when ctx is cancelled, but not when its deadline passes. The deadline of
+// the first request to a server is too short for finding out where to sign in.
 func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*safehttp.RequestTimeout)
 	stop := context.AfterFunc(ctx, func() {
@@ -242,11 +242,11 @@ func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) 
 	}
 }
 
-// maxScopeRequests is how often the same rights are asked for: a server that grants them and wants them again wants
-// for ever.
+// maxScopeRequests is how often the same scopes are requested. Otherwise a server that refuses the token in spite of
+// them would cause an endless loop.
 const maxScopeRequests = 2
 
-// requestMoreScopes asks for more rights than were granted, with those that were: else they would be lost (scope
+// requestMoreScopes requests more scopes, together with those that were granted: else these would be lost (scope
 // accumulation of 2026-07-28).
 func (c *Credential) requestMoreScopes(ctx context.Context, used string, demand AuthChallenge, wanted []string) error {
 	r, err := c.currentRecord()
@@ -254,7 +254,7 @@ func (c *Credential) requestMoreScopes(ctx context.Context, used string, demand 
 	case err != nil:
 		return err
 	case r.Access != used && r.Access != "":
-		return nil // somebody has asked for more meanwhile
+		return nil // another call has obtained a new token meanwhile
 	}
 	c.mu.Lock()
 	key := strings.Join(slices.Sorted(slices.Values(wanted)), " ")
@@ -266,7 +266,7 @@ func (c *Credential) requestMoreScopes(ctx context.Context, used string, demand 
 		func(s string) bool { return !slices.Contains(r.Scopes, s) })
 	c.mu.Unlock()
 	if times >= maxScopeRequests || granted && times > 0 {
-		why := "the authorization server does not grant them"
+		why := "the authorization server does not grant them: ask its operator for these rights"
 		if granted {
 			why = "the server wants them again each time they are granted"
 		}
@@ -276,7 +276,7 @@ func (c *Credential) requestMoreScopes(ctx context.Context, used string, demand 
 	return c.requireSignIn(ctx, demand, hashToken(used), mergeScopes(r.Scopes, wanted), nil)
 }
 
-// countScopeRequest notes that the rights that were lacking were asked for, and something given.
+// countScopeRequest counts a grant that was requested with the missing scopes.
 func (c *Credential) countScopeRequest(scopes []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,12 +290,12 @@ func (c *Credential) countScopeRequest(scopes []string) {
 	c.scopeRequests[strings.Join(slices.Sorted(slices.Values(c.missingScopes)), " ")]++
 }
 
-// requireSignIn prepares a sign-in and says that it is needed: the token of that mark does not do.
+// requireSignIn prepares a sign-in and returns the error that it is required. used is the hash of the refused token.
 func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, used tokenHash, scopes []string,
 	why error) error {
 	needed := &SignInRequiredError{Server: c.server.ID, Err: why, usedToken: used}
 	c.mu.Lock()
-	if demand.Status == http.StatusForbidden { // which says less of where to sign in than the first one
+	if demand.Status == http.StatusForbidden { // it has fewer hints on where to sign in than a 401
 		needed.Scopes = strings.Fields(bearerParams(demand.Challenges)["scope"])
 		c.missingScopes = needed.Scopes
 	} else {
@@ -304,10 +304,10 @@ func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, us
 	c.mu.Unlock()
 	switch {
 	case c.server.ExchangesCallerToken:
-		needed.Err = cmp.Or(why, errors.New("the server refuses what the caller's token was exchanged for"))
+		needed.Err = cmp.Or(why, errors.New("the server refuses the token that the caller's token was exchanged for"))
 		return needed
 	case c.server.Grant != CodeGrant:
-		needed.Err = cmp.Or(why, errors.New("the server refuses the token that the client was given"))
+		needed.Err = cmp.Or(why, errors.New("the server refuses the token that was issued to the client"))
 		return needed
 	}
 	flow, err := c.prepareSignInOnce(ctx, demand, scopes)
@@ -326,7 +326,8 @@ func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, us
 	return needed
 }
 
-// lockCredential makes the caller the only one who speaks to the authorization server about this credential.
+// lockCredential locks the credential in this process and in the vault: only its holder talks to the authorization
+// server about it.
 func (c *Credential) lockCredential(ctx context.Context) (unlock func(), err error) {
 	select {
 	case c.busy <- struct{}{}:
@@ -344,7 +345,7 @@ func (c *Credential) lockCredential(ctx context.Context) (unlock func(), err err
 	}, nil
 }
 
-// mergeScopes gives the texts of both lists, each once, in order.
+// mergeScopes returns the scopes of both lists, each once, in order.
 func mergeScopes(a, b []string) []string {
 	var all []string
 	for _, list := range [][]string{a, b} {

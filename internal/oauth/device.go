@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// beginDevice begins a sign-in on another device: the person opens an address there and enters a code. The error says
-// so where the authorization server offers no such thing.
+// beginDevice begins a sign-in on another device: the person opens an address there and enters a code. It is an error
+// if the authorization server does not support that.
 func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 	r, demand, unlock, err := c.lockAndLoad(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 		return nil, err
 	case s.Device == "":
 		return nil, errors.New(
-			"the authorization server offers no sign-in by device: sign in with a browser, or paste the address it ends at")
+			"the authorization server does not offer sign-in by device: sign in with a browser, or paste the address it ends at")
 	}
 	who, err := c.clientFor(ctx, s, r, nil)
 	if err != nil {
@@ -51,12 +51,12 @@ type deviceSignIn struct {
 	server       authServer
 	client       clientIdentity
 	scopes       []string
-	deviceCode   string // the device's own code
+	deviceCode   string // the code that the token requests carry; the person enters another one
 	pollInterval time.Duration
 	expires      time.Time
 }
 
-// requestCode asks for a code, and gives what to show.
+// requestCode requests a code, and returns the address and the code to show to the person.
 func (d *deviceSignIn) requestCode(ctx context.Context) (address, code string, err error) {
 	const usual, long = 5 * time.Second, 15 * time.Minute
 	values := url.Values{}
@@ -66,25 +66,25 @@ func (d *deviceSignIn) requestCode(ctx context.Context) (address, code string, e
 	if d.server.Resource != "" {
 		values.Set("resource", d.server.Resource)
 	}
-	said, err := d.c.postAsClient(ctx, d.server.Device, d.server, d.client, values)
+	resp, err := d.c.postAsClient(ctx, d.server.Device, d.server, d.client, values)
 	if err != nil {
 		return "", "", err
 	}
-	address, code, d.deviceCode = said.text("verification_uri"), printable(said.text("user_code")),
-		said.text("device_code")
+	address, code, d.deviceCode = resp.text("verification_uri"), printable(resp.text("user_code")),
+		resp.text("device_code")
 	if address == "" {
-		address = said.text("verification_url") // as it was called in a draft
+		address = resp.text("verification_url") // the name in a draft of RFC 8628
 	}
-	if d.pollInterval = said.seconds("interval"); d.pollInterval == 0 {
+	if d.pollInterval = resp.seconds("interval"); d.pollInterval == 0 {
 		d.pollInterval = usual
 	}
-	life := said.seconds("expires_in")
+	life := resp.seconds("expires_in")
 	if life == 0 {
 		life = long
 	}
 	d.expires = time.Now().Add(life)
 	if code == "" || d.deviceCode == "" {
-		return "", "", errors.New("the authorization server's answer has no code")
+		return "", "", errors.New("the authorization server's response has no code")
 	}
 	if err := safehttp.CheckURL(address); err != nil {
 		return "", "", fmt.Errorf("the address to sign in at %w", err)
@@ -92,8 +92,8 @@ func (d *deviceSignIn) requestCode(ctx context.Context) (address, code string, e
 	return address, code, nil
 }
 
-// pollUntilDone asks until the person has said yes or no, or the code's time is over. A server that is away for a
-// moment is asked again.
+// pollUntilDone polls until the person has accepted or declined, or the code has expired. It goes on polling after a
+// temporary failure.
 func (d *deviceSignIn) pollUntilDone(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, d.expires)
 	defer cancel()
@@ -106,14 +106,14 @@ func (d *deviceSignIn) pollUntilDone(ctx context.Context) error {
 		case <-timer.C:
 		}
 		err := d.pollOnce(ctx)
-		said, refused := errors.AsType[*oauthError](err)
+		refusal, refused := errors.AsType[*oauthError](err)
 		switch {
 		case err == nil:
 			return nil
-		case refused && said.code == "slow_down":
+		case refused && refusal.code == "slow_down":
 			d.pollInterval += 5 * time.Second // RFC 8628, 3.5
-		case refused && said.code == "authorization_pending":
-		case refused && !said.isPermanent(), isNetworkError(err):
+		case refused && refusal.code == "authorization_pending":
+		case refused && !refusal.isPermanent(), isNetworkError(err):
 			d.pollInterval = min(2*d.pollInterval, time.Minute)
 		default:
 			return err

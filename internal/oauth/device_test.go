@@ -72,11 +72,11 @@ func TestDeviceRegistersOnce(t *testing.T) {
 func testNoDevice(t *testing.T) {
 	y := meet(t, oauthtest.Options{Knobs: oauthtest.Knobs{Device: oauthtest.Device{Absent: true}}}, nil)
 	_, err := y.c.BeginDevice(t.Context())
-	wants(t, err, "the authorization server offers no sign-in by device")
+	wants(t, err, "the authorization server does not offer sign-in by device")
 	for body, says := range map[string]string{
-		`{"device_code":"d","user_code":"u","verification_uri":"javascript:alert(1)"}`: "no proper URL",
+		`{"device_code":"d","user_code":"u","verification_uri":"javascript:alert(1)"}`: "not a valid URL",
 		`{"device_code":"d","user_code":"u","verification_uri":"http://x.example/"}`:   "https",
-		`{"device_code":"d","user_code":"u"}`:                                          "no proper URL",
+		`{"device_code":"d","user_code":"u"}`:                                          "not a valid URL",
 		`{"verification_uri":"https://x.example/"}`:                                    "no code",
 		`{`: "no code",
 	} {

@@ -17,7 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// A authServer is an authorization server as a server's sign-ins need it.
+// An authServer describes the authorization server of a server, as far as signing in needs it.
 type authServer struct {
 	Issuer        string `json:"issuer,omitempty"`
 	Authorization string `json:"authorization,omitempty"`
@@ -25,27 +25,30 @@ type authServer struct {
 	Device        string `json:"device,omitempty"`
 	Registration  string `json:"registration,omitempty"`
 	Revocation    string `json:"revocation,omitempty"`
-	// Resource is what tokens are asked for; empty where the server names none, as older ones do.
+	// Resource is the resource indicator of token requests; empty if the server has no resource metadata, as older
+	// ones.
 	Resource string `json:"resource,omitempty"`
-	// Scopes are what the resource supports; Offline says that refresh tokens are to be asked for by a scope.
+	// Scopes are the scopes that the resource supports. OfflineScope is true if the scope offline_access must be
+	// requested to get a refresh token.
 	Scopes       []string `json:"scopes,omitempty"`
 	OfflineScope bool     `json:"offline,omitempty"`
-	// AuthMethods are how a client may prove itself at the token endpoint.
+	// AuthMethods are the supported methods of client authentication at the token endpoint.
 	AuthMethods []string `json:"methods,omitempty"`
 	Grants      []string `json:"grants,omitempty"`
-	// ClientDocuments says that clients may be described by a document; NamesIssuer that the answer names the issuer.
+	// ClientDocuments is true if a client may be described by a metadata document, NamesIssuer if the authorization
+	// response has the parameter iss.
 	ClientDocuments bool `json:"documents,omitempty"`
 	NamesIssuer     bool `json:"names_issuer,omitempty"`
-	// IssuerGuessed says that nobody named the issuer: it is where the token endpoint is.
+	// IssuerGuessed is true if the issuer was not named: it is then the origin of the token endpoint.
 	IssuerGuessed bool `json:"vague,omitempty"`
-	// ClientID is the one that an older server names itself.
+	// ClientID is a client ID that an older server publishes itself.
 	ClientID string `json:"client_id,omitempty"`
 }
 
-// maxMetadata is the most that is read of a document.
+// maxMetadata is the maximum size of a metadata document or of a response, in bytes.
 const maxMetadata = 1 << 20
 
-// discoverAuthServer finds out where to sign in, from what the server said when it refused.
+// discoverAuthServer finds the authorization server, using the hints in the server's refusal.
 func (c *Credential) discoverAuthServer(ctx context.Context, demand AuthChallenge) (authServer, error) {
 	if c.server.AuthorizationURL != "" && c.server.TokenURL != "" || c.server.URL == "" && c.server.Issuer == "" &&
 		c.server.TokenURL != "" {
@@ -66,7 +69,7 @@ func (c *Credential) discoverAuthServer(ctx context.Context, demand AuthChalleng
 	return c.withRowOverrides(s), s.validate()
 }
 
-// discoverFromResource finds the authorization server by what the server says of itself.
+// discoverFromResource finds the authorization server from the server's resource metadata.
 func (c *Credential) discoverFromResource(ctx context.Context, demand AuthChallenge) (authServer, error) {
 	meta, err := c.fetchResourceMetadata(ctx, demand)
 	if err != nil {
@@ -89,8 +92,8 @@ func (c *Credential) discoverFromResource(ctx context.Context, demand AuthChalle
 	return *s, nil
 }
 
-// discoverFromIssuer reads the metadata of an issuer that somebody named; one without any is taken to have the
-// endpoints that 2025-03-26 gave them.
+// discoverFromIssuer reads the metadata of a named issuer. An issuer without metadata is assumed to have the default
+// endpoints of 2025-03-26.
 func (c *Credential) discoverFromIssuer(ctx context.Context, issuer string) (authServer, error) {
 	if err := safehttp.CheckURL(issuer); err != nil {
 		return authServer{}, fmt.Errorf("the authorization server's address %w", err)
@@ -105,30 +108,30 @@ func (c *Credential) discoverFromIssuer(ctx context.Context, issuer string) (aut
 	return *s, nil
 }
 
-// conventionalEndpoints has the endpoints of 2025-03-26 for a server without metadata.
+// conventionalEndpoints returns the default endpoints of 2025-03-26 for a server without metadata.
 func conventionalEndpoints(issuer string) authServer {
 	base := strings.TrimSuffix(issuer, "/")
 	return authServer{Issuer: issuer, Authorization: base + "/authorize", Token: base + "/token",
 		Registration: base + "/register"}
 }
 
-// fetchIssuerMetadata reads an issuer's metadata in the places and the order of the specification. Nil means that it
-// has none.
+// fetchIssuerMetadata reads an issuer's metadata from the locations of the specification, in its order. It returns nil
+// if there are none.
 func (c *Credential) fetchIssuerMetadata(ctx context.Context, issuer string) (*authServer, error) {
-	for _, place := range metadataURLs(issuer) {
+	for _, location := range metadataURLs(issuer) {
 		var meta authServerMetadata
-		found, err := c.fetchJSON(ctx, place, &meta)
+		found, err := c.fetchJSON(ctx, location, &meta)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("the authorization server's metadata: %w", err)
+			return nil, fmt.Errorf("read the authorization server's metadata: %w", err)
 		case !found:
 			continue
 		case strings.TrimSuffix(meta.Issuer, "/") != strings.TrimSuffix(issuer, "/"):
 			return nil, fmt.Errorf(
-				"the authorization server's metadata are those of another issuer, %s: if that is right, name it as \"issuer\" in the row's \"auth\"", printable(hostOf(meta.Issuer)))
+				"the authorization server's metadata name another issuer, %s: if that is right, set \"issuer\" to it in the row's \"auth\"", printable(hostOf(meta.Issuer)))
 		case !slices.Contains(meta.CodeChallengeMethodsSupported, "S256"):
 			return nil, errors.New(
-				"the authorization server does not support PKCE with S256, without which nobody should sign in")
+				"the authorization server does not support PKCE with S256, without which a sign-in is not safe")
 		}
 		s := meta.authServer()
 		return &s, nil
@@ -136,8 +139,8 @@ func (c *Credential) fetchIssuerMetadata(ctx context.Context, issuer string) (*a
 	return nil, nil
 }
 
-// authServerMetadata are those of an authorization server: what the SDK has members for, and the endpoint of RFC 8628,
-// 4.
+// authServerMetadata are the metadata of an authorization server: the members that the SDK knows, and the device
+// authorization endpoint of RFC 8628, section 4.
 type authServerMetadata struct {
 	oauthex.AuthServerMeta
 	Device string `json:"device_authorization_endpoint"`
@@ -154,17 +157,17 @@ func (meta authServerMetadata) authServer() authServer {
 	}
 }
 
-// metadataURLs gives the places of an issuer's metadata, in order (2025-11-25, authorization server metadata
-// discovery).
+// metadataURLs returns the URLs at which an issuer may publish metadata, in order (2025-11-25, authorization server
+// metadata discovery).
 func metadataURLs(issuer string) []string {
 	u, err := url.Parse(issuer)
 	if err != nil {
 		return nil
 	}
 	at := func(path string) string {
-		place := *u
-		place.Path, place.RawPath, place.RawQuery, place.Fragment = path, "", "", ""
-		return place.String()
+		location := *u
+		location.Path, location.RawPath, location.RawQuery, location.Fragment = path, "", "", ""
+		return location.String()
 	}
 	const oauth, oidc = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 	path := strings.Trim(u.Path, "/")
@@ -174,26 +177,26 @@ func metadataURLs(issuer string) []string {
 	return []string{at(oauth + "/" + path), at(oidc + "/" + path), at("/" + path + oidc)}
 }
 
-// fetchResourceMetadata reads what the server says of itself (RFC 9728): where its challenge says, else at its path,
-// else at the root. Nil means that it says nothing.
+// fetchResourceMetadata reads the server's protected resource metadata (RFC 9728): from the URL in its challenge, else
+// from the well-known URLs for its path and for its root. It returns nil if there are none.
 func (c *Credential) fetchResourceMetadata(ctx context.Context, demand AuthChallenge) (
 	*oauthex.ProtectedResourceMetadata, error) {
-	for _, place := range c.resourceMetadataURLs(demand) {
-		if err := safehttp.CheckURL(place); err != nil {
-			return nil, fmt.Errorf("the address of the resource's metadata %w", err)
+	for _, location := range c.resourceMetadataURLs(demand) {
+		if err := safehttp.CheckURL(location); err != nil {
+			return nil, fmt.Errorf("the address of the resource metadata %w", err)
 		}
 		var meta oauthex.ProtectedResourceMetadata
-		found, err := c.fetchJSON(ctx, place, &meta)
+		found, err := c.fetchJSON(ctx, location, &meta)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("the resource's metadata: %w", err)
+			return nil, fmt.Errorf("read the resource metadata: %w", err)
 		case !found:
 			continue
 		case !coversAddress(meta.Resource, c.server.URL):
-			return nil, fmt.Errorf("the resource's metadata is that of another resource, %s",
+			return nil, fmt.Errorf("the resource metadata describe another resource, %s",
 				printable(hostOf(meta.Resource)))
 		case len(meta.AuthorizationServers) == 0:
-			return nil, errors.New("the resource's metadata names no authorization server")
+			return nil, errors.New("the resource metadata do not name an authorization server")
 		}
 		return &meta, nil
 	}
@@ -208,16 +211,16 @@ func (c *Credential) resourceMetadataURLs(demand AuthChallenge) []string {
 	if err != nil {
 		return nil
 	}
-	place := url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/.well-known/oauth-protected-resource"}
-	root := place.String()
+	location := url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/.well-known/oauth-protected-resource"}
+	root := location.String()
 	if path := strings.Trim(u.Path, "/"); path != "" {
 		return []string{root + "/" + path, root}
 	}
 	return []string{root}
 }
 
-// coversAddress says whether metadata of a resource are those of an address: the same origin, and a path at or above
-// it. RFC 9728 wants the very same text; servers differ in slashes and name their root.
+// coversAddress reports whether metadata of a resource apply to an address: the origin is the same, and the path is at
+// or below the resource's. RFC 9728 requires the same text, but servers differ in trailing slashes or name their root.
 func coversAddress(resource, address string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(address)
@@ -228,9 +231,9 @@ func coversAddress(resource, address string) bool {
 	return strings.HasPrefix(path, above)
 }
 
-// fetchJSON reads a JSON document. It says false for one that is not there.
-func (c *Credential) fetchJSON(ctx context.Context, place string, into any) (found bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
+// fetchJSON reads a JSON document. It returns false if there is none at the location.
+func (c *Credential) fetchJSON(ctx context.Context, location string, into any) (found bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
 	if err != nil {
 		return false, withoutURL(err)
 	}
@@ -254,12 +257,12 @@ func (c *Credential) fetchJSON(ctx context.Context, place string, into any) (fou
 	case len(data) > maxMetadata:
 		return false, fmt.Errorf("more than %d bytes", maxMetadata)
 	case json.Unmarshal(data, into) != nil:
-		return false, errors.New("it is no JSON of the right form")
+		return false, errors.New("not JSON of the expected form")
 	}
 	return true, nil
 }
 
-// configuredAuthServer is a site of which the row says all.
+// configuredAuthServer returns the authorization server if the row names all of its endpoints.
 func (c *Credential) configuredAuthServer() authServer {
 	s := c.withRowOverrides(authServer{Issuer: c.server.Issuer, Resource: c.resourceIndicator()})
 	if s.Issuer == "" {
@@ -268,14 +271,14 @@ func (c *Credential) configuredAuthServer() authServer {
 	return s
 }
 
-// withRowOverrides puts in what the row knows better.
+// withRowOverrides returns s with the members that the row sets.
 func (c *Credential) withRowOverrides(s authServer) authServer {
-	for into, said := range map[*string]string{
+	for into, value := range map[*string]string{
 		&s.Authorization: c.server.AuthorizationURL, &s.Token: c.server.TokenURL, &s.Device: c.server.DeviceURL,
 		&s.Registration: c.server.RegistrationURL, &s.Resource: c.server.Resource,
 	} {
-		if said != "" {
-			*into = said
+		if value != "" {
+			*into = value
 		}
 	}
 	if c.server.Resource == noResourceParam {
@@ -284,16 +287,16 @@ func (c *Credential) withRowOverrides(s authServer) authServer {
 	return s
 }
 
-// noResourceParam is what a row says of the resource where the authorization server does not know that parameter.
+// noResourceParam is the value of a row's resource if the authorization server does not know that parameter.
 const noResourceParam = "none"
 
-// resourceIndicator is the server's address as a resource indicator (RFC 8707): without a fragment.
+// resourceIndicator returns the server's address as a resource indicator (RFC 8707), that is, without the fragment.
 func (c *Credential) resourceIndicator() string {
 	address, _, _ := strings.Cut(c.server.URL, "#")
 	return address
 }
 
-// validate says whether the endpoints are such as may be called, and shown to people.
+// validate reports as an error an endpoint that must not be requested or shown to people.
 func (s authServer) validate() error {
 	for _, endpoint := range []struct{ name, address string }{
 		{"authorization", s.Authorization}, {"token", s.Token}, {"device", s.Device}, {"registration", s.Registration},
@@ -307,7 +310,7 @@ func (s authServer) validate() error {
 		}
 	}
 	if s.Token == "" {
-		return errors.New("the authorization server names no token endpoint")
+		return errors.New("the authorization server does not name a token endpoint")
 	}
 	return nil
 }

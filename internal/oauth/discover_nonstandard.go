@@ -12,9 +12,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// discoverNonstandard looks where servers say how to sign in that say nothing of themselves as a resource: in the body
-// of the refusal, in its challenge, behind a hint, at the root as 2025-03-26 has it, and at places of their own. Nil
-// means nowhere.
+// discoverNonstandard finds the endpoints of servers without resource metadata. It tries the body of the refusal, its
+// challenge, the Mcp-Auth-Server header, the root as in 2025-03-26, and paths of older servers. It returns nil if it
+// finds none.
 func (c *Credential) discoverNonstandard(ctx context.Context, demand AuthChallenge, root string) (*authServer, error) {
 	if s := endpointsInChallenge(demand); s != nil {
 		return c.withMetadata(ctx, s), nil
@@ -38,7 +38,7 @@ func (c *Credential) discoverNonstandard(ctx context.Context, demand AuthChallen
 	return &s, nil
 }
 
-// endpointsInChallenge gives the endpoints that the refusal itself names; nil where it names none.
+// endpointsInChallenge returns the endpoints that the refusal itself names, or nil.
 func endpointsInChallenge(demand AuthChallenge) *authServer {
 	if s := endpointsInBody(demand.Body); s != nil {
 		return s
@@ -46,8 +46,8 @@ func endpointsInChallenge(demand AuthChallenge) *authServer {
 	return endpointsInHeaders(demand.Challenges)
 }
 
-// withMetadata adds to endpoints that a refusal names what the authorization server says of itself, where it speaks of
-// the same. One that says nothing may register clients where 2025-03-26 has it.
+// withMetadata adds the authorization server's metadata to endpoints that a refusal names, if they name the same token
+// endpoint. Without metadata, the default registration endpoint of 2025-03-26 is used.
 func (c *Credential) withMetadata(ctx context.Context, s *authServer) *authServer {
 	if s.ClientID != "" || c.server.ClientID != "" || s.Registration != "" {
 		return s
@@ -64,12 +64,12 @@ func (c *Credential) withMetadata(ctx context.Context, s *authServer) *authServe
 	return s
 }
 
-// asksForOAuth says whether a refusal can be about OAuth: it asks for a bearer's token, or does not say for what.
+// asksForOAuth reports whether a refusal can be about OAuth: it has a bearer challenge, or no challenge at all.
 func asksForOAuth(demand AuthChallenge) bool {
 	return len(demand.Challenges) == 0 || bearerParams(demand.Challenges) != nil
 }
 
-// discoverAtOldPaths tries the places that servers had metadata at before the specification said where.
+// discoverAtOldPaths tries the paths at which servers published endpoints before the specification named any.
 func (c *Credential) discoverAtOldPaths(ctx context.Context, root string) *authServer {
 	for _, path := range []string{"/oauth/metadata", "/.mcp/auth", "/authorize"} {
 		var body json.RawMessage
@@ -82,7 +82,7 @@ func (c *Credential) discoverAtOldPaths(ctx context.Context, root string) *authS
 	return nil
 }
 
-// The names by which older servers call what is now in the metadata.
+// Names that older servers use for the members of the metadata.
 var (
 	authorizationNames = []string{"authorization_url", "authorizationUrl", "authorization_endpoint",
 		"authorizationEndpoint", "authorization_uri", "authorizationUri"}
@@ -92,7 +92,7 @@ var (
 	registrationNames = []string{"registration_endpoint", "registrationEndpoint", "registration_url"}
 )
 
-// endpointsInBody reads endpoints from a JSON object: under oauth, authorization or auth, else from its top.
+// endpointsInBody reads endpoints from a JSON object: from its member oauth, authorization or auth, else from its top.
 func endpointsInBody(body []byte) *authServer {
 	start := bytes.IndexByte(body, '{')
 	if start < 0 {
@@ -165,7 +165,8 @@ func endpointsInHeaders(headers []string) *authServer {
 	return nil
 }
 
-// completedEndpoints is a site that has both endpoints, with what its authorization address says beside; else nil.
+// completedEndpoints returns s completed with the query parameters of its authorization endpoint. It returns nil if the
+// authorization or the token endpoint is missing.
 func completedEndpoints(s authServer) *authServer {
 	u, err := url.Parse(s.Authorization)
 	if err != nil || s.Authorization == "" || s.Token == "" {
@@ -184,8 +185,8 @@ func completedEndpoints(s authServer) *authServer {
 	return &s
 }
 
-// bearerParams gives the parameters of the bearer challenge among headers, nil where there is none. One header that
-// cannot be read does not hide the others.
+// bearerParams returns the parameters of the bearer challenge in headers, or nil. Headers that cannot be read are
+// skipped.
 func bearerParams(headers []string) map[string]string {
 	var found map[string]string
 	for _, header := range headers {

@@ -169,9 +169,9 @@ func testMetadataRefused(t *testing.T) {
 		{"another path's resource", prm("resource", "{resource}/other"), "another resource"},
 		{"a path that only begins the same", prm("resource", "{origin}/m"), "another resource"},
 		{"no resource", prm("resource", nil), "another resource"},
-		{"no authorization server", prm("authorization_servers", []string{}), "no authorization server"},
+		{"no authorization server", prm("authorization_servers", []string{}), "do not name an authorization server"},
 		{"a script for an authorization server", prm("authorization_servers", []string{"javascript:alert(1)"}),
-			"no proper URL"},
+			"not a valid URL"},
 		{"http elsewhere for an authorization server", prm("authorization_servers", []string{"http://as.example"}),
 			"https"},
 		{"an array", oauthtest.Knobs{Faults: map[oauthtest.Endpoint]oauthtest.Fault{oauthtest.ServerMetadata: {Status: 200, Type: "application/json", Body: "[]"}}}, "JSON"},
@@ -387,7 +387,7 @@ func testKeptForAnother(t *testing.T) {
 	} {
 		c := y.desk.Credential(s, nil)
 		token, err := c.Token(t.Context())
-		if token != "" || err == nil || !strings.Contains(err.Error(), "that of another server") {
+		if token != "" || err == nil || !strings.Contains(err.Error(), "belongs to another server") {
 			t.Errorf("%s: token %v, %v", name, token != "", err)
 		}
 		if _, err := c.Begin(t.Context()); err == nil {

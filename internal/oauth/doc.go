@@ -1,13 +1,18 @@
-// Package oauth signs in at MCP servers that want OAuth, and keeps what came of it.
+// Package oauth signs in at MCP servers that require OAuth, and keeps the tokens.
 //
-// It promises that a person is asked only where nobody else can help: a token is renewed before it expires, by one
-// process of all that use it, and what a server refuses is tried again with what another process has got meanwhile. It
-// promises that no browser opens here: a sign-in that is needed is an address, for whoever shows it. What is kept is
-// in the vault it is given, under one name a credential, and is handed to that server alone that it was made for. No
-// token, code, verifier or client's secret is in an error or a log line.
+// It promises that a person is asked only where Drawbridge cannot get a token alone. A token is renewed before it
+// expires, by one of all the processes that use it. A process whose token is refused first uses the token that another
+// process has obtained meanwhile. No browser is opened here: a sign-in that a person must complete is an address, which
+// the caller shows. Credentials are stored in the given vault, one name per credential, and are sent only to the server
+// that they were issued for. Errors and log lines contain no token, code, verifier or client secret.
 //
-// The rules are those of the MCP authorization specification (2025-11-25 and 2026-07-28): metadata of the protected
-// resource, metadata of the authorization server whose issuer must be the one that was asked for, PKCE with S256,
-// resource indicators, a client that is known, described by a document or registered, and an issuer in the answer that
-// is compared. Older servers say less; what they say in other places is looked for after that (odd.go).
+// The rules are those of the MCP authorization specification (2025-11-25 and 2026-07-28): protected resource metadata;
+// authorization server metadata whose issuer equals the requested one; PKCE with S256; resource indicators; a client
+// that is preconfigured, described by a document or registered; and a comparison of the issuer in the authorization
+// response. Older servers publish less; what they publish in other places is tried after that
+// (discover_nonstandard.go).
+//
+// A client with a private key in place of a secret proves itself with a signed assertion for one issuer
+// (client_assertion.go). An assertion has an ID of its own and is valid for a minute; no error contains any part of the
+// key.
 package oauth

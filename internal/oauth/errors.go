@@ -16,31 +16,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// ErrNotSignedIn is wrapped where there is nothing to sign out of.
-var ErrNotSignedIn = errors.New("nobody is signed in")
+// ErrNotSignedIn is wrapped by errors of SignOut if there is nothing to sign out of.
+var ErrNotSignedIn = errors.New("not signed in")
 
-// A SignInRequiredError says that a person has to sign in before the server answers.
+// A SignInRequiredError is the error of a request that needs a person to sign in first.
 type SignInRequiredError struct {
 	Server drawbridge.ServerID
-	// URL is where to; empty where a sign-in could not be prepared, of which Err says why.
+	// URL is the address to sign in at. It is empty if no sign-in could be prepared; Err is then the cause.
 	URL string
-	// Scopes are those that the server wants beyond what it has granted; empty where it granted nothing.
+	// Scopes are the scopes that the server requires in addition to those granted. They are empty if the server refused
+	// the token, or had none.
 	Scopes []string
-	// Err says why what is kept does not do; it may be nil.
+	// Err is why the stored token cannot be used; it may be nil.
 	Err error
-	// usedToken tells the token that did not do from others.
+	// usedToken is the hash of the token that was refused.
 	usedToken tokenHash
 }
 
-// A tokenHash tells a token from others, and does not give it away.
+// A tokenHash identifies a token without revealing it.
 type tokenHash [sha256.Size]byte
 
 func hashToken(token string) tokenHash { return sha256.Sum256([]byte(token)) }
 
-// Error names what is needed, without the address: that is for those who show it.
+// Error describes the missing sign-in, without the address: that is only for those who show it.
 func (n *SignInRequiredError) Error() string {
 	if n.URL == "" && len(n.Scopes) == 0 && n.Err != nil {
-		return "the server wants to know who asks, and no way to sign in was found: " + n.Err.Error()
+		return "the server requires authentication, and no way to sign in was found: " + n.Err.Error()
 	}
 	text := "sign-in needed"
 	if len(n.Scopes) > 0 {
@@ -52,27 +53,26 @@ func (n *SignInRequiredError) Error() string {
 	return text
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (n *SignInRequiredError) Unwrap() error { return n.Err }
 
-// FaultCode is AuthFailure.
+// FaultCode returns AuthFailure.
 func (n *SignInRequiredError) FaultCode() drawbridge.FaultCode { return drawbridge.AuthFailure }
 
-// The steps that may go wrong for now.
+// The steps of a temporaryError.
 const (
 	stepRenew   = "renew the sign-in"
 	stepPrepare = "prepare the sign-in"
 )
 
-// IsTemporary says whether an error is about a renewal, or the preparing of a sign-in, that went wrong for now: to ask
-// the server in another way would not help.
+// IsTemporary reports whether err is a renewal, or the preparation of a sign-in, that failed for now. Asking the server
+// with another transport or protocol would not help.
 func IsTemporary(err error) bool {
 	_, later := errors.AsType[temporaryError](err)
 	return later
 }
 
-// A temporaryError is something that went wrong for now: the credential may still be good, or a sign-in be prepared
-// later.
+// A temporaryError is a failure that may pass: the credential may still be valid, and a sign-in may be prepared later.
 type temporaryError struct {
 	step string
 	err  error
@@ -82,18 +82,18 @@ func (l temporaryError) Error() string { return l.step + ": " + l.err.Error() + 
 
 func (l temporaryError) advice() string {
 	if l.step == stepRenew {
-		return "; it is tried again, and where that does not help, sign in again"
+		return "; it is retried: if it goes on failing, sign in again"
 	}
-	return "; it is tried again"
+	return "; it is retried"
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (l temporaryError) Unwrap() error { return l.err }
 
-// FaultCode is Transient.
+// FaultCode returns Transient.
 func (l temporaryError) FaultCode() drawbridge.FaultCode { return drawbridge.Transient }
 
-// A oauthError is what an authorization server answers in the place of a token.
+// An oauthError is the error response of an authorization server.
 type oauthError struct {
 	status            int
 	code, description string
@@ -110,7 +110,7 @@ func (r *oauthError) Error() string {
 	return text
 }
 
-// isPermanent says whether the same request would be refused again: the grant is of no use any more.
+// isPermanent reports whether the same request would be refused again, so that the grant is of no further use.
 func (r *oauthError) isPermanent() bool {
 	switch r.code {
 	case "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
@@ -121,7 +121,7 @@ func (r *oauthError) isPermanent() bool {
 		r.code != "slow_down"
 }
 
-// withoutURL is an error without the address that net/http repeats: there may be a secret in it.
+// withoutURL returns err without the URL that net/http adds: it may contain a secret.
 func withoutURL(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		return outer.Err
@@ -129,18 +129,18 @@ func withoutURL(err error) error {
 	return err
 }
 
-// isNetworkError says whether an error is of the network's.
+// isNetworkError reports whether err comes from the network.
 func isNetworkError(err error) bool {
 	_, ok := errors.AsType[net.Error](err)
 	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// An unavailableError is one of an authorization server that is not there for now.
+// An unavailableError is the error of an authorization server that cannot be reached for now.
 type unavailableError struct{ error }
 
 func (a unavailableError) Unwrap() error { return a.error }
 
-// asUnavailable makes an unavailableError of one that says so.
+// asUnavailable wraps a network error in an unavailableError, and returns other errors as they are.
 func asUnavailable(err error) error {
 	if errors.Is(err, safehttp.ErrNotPublic) || !isNetworkError(err) {
 		return err
@@ -148,19 +148,19 @@ func asUnavailable(err error) error {
 	return unavailableError{err}
 }
 
-// isUnavailableStatus says whether a status is one of a server that is not there for now.
+// isUnavailableStatus reports whether an HTTP status means that the server is unavailable for now.
 func isUnavailableStatus(status int) bool {
 	return status >= 500 && status != http.StatusNotImplemented || status == http.StatusTooManyRequests ||
 		status == http.StatusRequestTimeout
 }
 
-// printable returns a text of a server for people: short, and harmless to a terminal.
+// printable returns a text of a server for people: short, and without control characters.
 func printable(s string) string {
 	const most = 300
 	return safetext.Line(safetext.Truncate(s, most, safetext.Bytes, "…"))
 }
 
-// signInError is an error as a sentence for the person who signed in.
+// signInError returns err as a sentence for the person who signs in.
 func signInError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -171,7 +171,7 @@ func signInError(err error) error {
 	return userError(explainFailure(err))
 }
 
-// explainFailure says for people what became of a sign-in that went wrong.
+// explainFailure returns the message for people about a failed sign-in.
 func explainFailure(err error) string {
 	got, refused := errors.AsType[*oauthError](err)
 	switch {
@@ -191,10 +191,10 @@ func explainFailure(err error) string {
 	return "OAuth authentication failed: " + err.Error()
 }
 
-// A userError is an error that is written for people, as they know it from other programs.
+// A userError is a message for people, in words that they may know from other programs.
 type userError string
 
 func (s userError) Error() string { return string(s) }
 
-// userErrorf makes a sentence with what it is about; %w is as in fmt.Errorf.
+// userErrorf formats a message for people; %w is as in fmt.Errorf.
 func userErrorf(format string, args ...any) error { return fmt.Errorf(format, args...) }

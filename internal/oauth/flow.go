@@ -21,18 +21,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// A Flow is a sign-in that waits for a person: what drawbridge.PendingSignIn says.
+// A Flow is a sign-in that waits for a person; it implements drawbridge.PendingSignIn.
 type Flow struct {
 	url, code, issuer string
 
 	c          *Credential
 	pollDevice func(context.Context) error
-	// state is that of the sign-in that it waits for, end is its end in this process.
+	// state identifies the sign-in, ended is its end in this process.
 	state string
 	ended *flowEnd
 }
 
-// An flowEnd is how a sign-in that was begun here, at the time made, ended; err is set before done is closed.
+// A flowEnd is the end of a sign-in that was begun at the time started. err is set before done is closed.
 type flowEnd struct {
 	done    chan struct{}
 	started time.Time
@@ -41,13 +41,13 @@ type flowEnd struct {
 
 var _ drawbridge.PendingSignIn = (*Flow)(nil)
 
-// SignInAddress gives where the person signs in.
+// SignInAddress returns the address at which the person signs in, the code to enter there if any, and the issuer.
 func (f *Flow) SignInAddress() (url, code, issuer string) { return f.url, f.code, f.issuer }
 
 var _ drawbridge.SignInManager = (*Credential)(nil)
 
-// BeginSignIn begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand; or one
-// on another device.
+// BeginSignIn begins a sign-in whose response arrives with a browser on this machine or is pasted; or, if device is
+// true, a sign-in on another device.
 func (c *Credential) BeginSignIn(ctx context.Context, device bool) (drawbridge.PendingSignIn, error) {
 	if c.server.Grant != CodeGrant {
 		return nil, errUnattended
@@ -69,7 +69,7 @@ func (c *Credential) lockAndSave(r credentialRecord) error {
 	return c.saveRecord(r)
 }
 
-// newFlow is what a person sees of a pending sign-in. All who wait for it hear of its end.
+// newFlow returns a Flow for a pending sign-in. All flows of the same sign-in share its end.
 func (c *Credential) newFlow(p pendingSignIn) *Flow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Credential) newFlow(p pendingSignIn) *Flow {
 		state: p.State, ended: end}
 }
 
-// callbackPathFor is the path at which somebody comes back.
+// callbackPathFor returns the path of the redirect of a pending sign-in.
 func (c *Credential) callbackPathFor(p pendingSignIn) string {
 	if u, err := url.Parse(p.Redirect); err == nil && c.server.CallbackPath == "" {
 		return "/" + strings.TrimPrefix(u.Path, "/")
@@ -94,7 +94,7 @@ func (c *Credential) callbackPathFor(p pendingSignIn) string {
 	return "/" + strings.TrimPrefix(c.server.CallbackPath, "/")
 }
 
-// newPendingSignIn makes a sign-in: a state, a verifier and the address.
+// newPendingSignIn returns a sign-in with a new state, verifier and address.
 func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, redirects []string) pendingSignIn {
 	redirect := redirects[0]
 	if len(who.Redirects) > 0 {
@@ -109,7 +109,7 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 		options = append(options, oauth2.SetAuthURLParam("resource", s.Resource))
 	}
 	if slices.Contains(scopes, "offline_access") {
-		// else OpenID providers leave the refresh token out
+		// else OpenID providers omit the refresh token
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
 	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes,
@@ -118,8 +118,8 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 	return p
 }
 
-// chooseScopes chooses what to ask for: the rights that are wanted beyond others, those of the row, those that the
-// refusal names, those that the resource names, or none (2025-11-25, scope selection).
+// chooseScopes chooses the scopes to request: those wanted in addition, those of the row, those that the refusal names,
+// those that the resource names, or none (2025-11-25, scope selection).
 func (c *Credential) chooseScopes(s authServer, demand AuthChallenge, wanted []string) []string {
 	scopes := wanted
 	switch named := strings.Fields(bearerParams(demand.Challenges)["scope"]); {
@@ -131,21 +131,21 @@ func (c *Credential) chooseScopes(s authServer, demand AuthChallenge, wanted []s
 	default:
 		scopes = s.Scopes
 	}
-	// beside none it would stand in the place of the usual ones
+	// alone it would replace the default scopes
 	if s.OfflineScope && c.server.Scopes == "" && len(scopes) > 0 {
 		scopes = mergeScopes(scopes, []string{"offline_access"})
 	}
 	return slices.Clone(scopes)
 }
 
-// redirectURIs gives the addresses that people may be sent back to, the preferred one first, and sees to it that
-// somebody is there.
+// redirectURIs returns the redirect URIs to use, the preferred one first, and opens the listener for them.
 func (c *Credential) redirectURIs(r credentialRecord) ([]string, error) {
 	path := "/" + strings.TrimPrefix(cmp.Or(c.server.CallbackPath, "callback"), "/")
 	if c.server.RedirectURI != "" {
 		u, err := url.Parse(c.server.RedirectURI)
 		if err != nil || safehttp.CheckURL(c.server.RedirectURI) != nil {
-			return nil, errors.New("the row's redirect_uri is no address of this machine")
+			return nil, errors.New(
+				"the row's redirect_uri is not a valid address: use https, or http on the loopback interface")
 		}
 		port, _ := strconv.Atoi(cmp.Or(u.Port(), strconv.Itoa(c.server.CallbackPort)))
 		if safehttp.IsLoopback(u.Hostname()) && u.Scheme == "http" || c.server.CallbackPort != 0 {
@@ -158,7 +158,7 @@ func (c *Credential) redirectURIs(r credentialRecord) ([]string, error) {
 	want := c.server.CallbackPort
 	if want == 0 && len(r.Client.Redirects) > 0 {
 		if u, err := url.Parse(r.Client.Redirects[0]); err == nil {
-			want, _ = strconv.Atoi(u.Port()) // where the client is known to come back to
+			want, _ = strconv.Atoi(u.Port()) // the port that the client is registered with
 		}
 	}
 	port, err := c.manager.callbacks.listen(want, false)
@@ -172,7 +172,7 @@ func (c *Credential) redirectURIs(r credentialRecord) ([]string, error) {
 	return []string{"http://" + net.JoinHostPort(host, strconv.Itoa(port)) + path}, nil
 }
 
-// Wait waits until the person is back and signed in: here, or by way of another process that they gave the address to.
+// Wait waits until the person has signed in: in this process, or in another one that received the response.
 func (f *Flow) Wait(ctx context.Context) error {
 	if f.pollDevice != nil {
 		return signInError(f.pollDevice(ctx))
@@ -194,12 +194,12 @@ func (f *Flow) Wait(ctx context.Context) error {
 	}
 }
 
-// CompleteWithURL takes what a person brings back by hand: the address that the browser ended at.
+// CompleteWithURL completes the sign-in with the address that the browser ended at, pasted by the person.
 func (f *Flow) CompleteWithURL(ctx context.Context, text string) error {
 	return f.c.CompleteWithURL(ctx, text)
 }
 
-// CompleteWithURL ends a sign-in that was begun in this process or another with the address that the browser ended at.
+// CompleteWithURL completes a sign-in of this process or another with the address that the browser ended at.
 func (c *Credential) CompleteWithURL(ctx context.Context, text string) error {
 	values, err := parsePasted(text)
 	if err != nil {
@@ -208,7 +208,7 @@ func (c *Credential) CompleteWithURL(ctx context.Context, text string) error {
 	return signInError(c.finishSignIn(ctx, values))
 }
 
-// finishSignIn takes what came back, and has those who wait hear of it.
+// finishSignIn completes the sign-in of the state in values, and tells those who wait for it.
 func (c *Credential) finishSignIn(ctx context.Context, values url.Values) error {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -237,7 +237,7 @@ func (c *Credential) finishSignIn(ctx context.Context, values url.Values) error 
 	return err
 }
 
-// exchangeCode gives a code for tokens. A state is good once, whatever comes of it.
+// exchangeCode exchanges a code for tokens. The state is used up first, even if the exchange fails.
 func (c *Credential) exchangeCode(ctx context.Context, r credentialRecord, p pendingSignIn, values url.Values) error {
 	if err := c.lockAndSave(r); err != nil {
 		return err
@@ -256,21 +256,21 @@ func (c *Credential) exchangeCode(ctx context.Context, r credentialRecord, p pen
 	return c.storeGrant(r, p.AuthServer, p.Client, t, p.Scopes)
 }
 
-// checkResponse checks an answer before anything is done with it: whom it is from (RFC 9207: a plain comparison), and
-// what it says.
+// checkResponse checks an authorization response before it is used: its issuer (RFC 9207: a plain comparison), and its
+// error or code.
 func (p pendingSignIn) checkResponse(values url.Values) error {
 	iss := values.Get("iss")
 	switch {
 	case iss != "" && iss != p.AuthServer.Issuer && !(p.AuthServer.IssuerGuessed &&
 		safehttp.Origin(iss) == safehttp.Origin(p.AuthServer.Issuer)):
-		return userErrorf("Authorization failed: the answer is from another issuer, %s", printable(hostOf(iss)))
+		return userErrorf("Authorization failed: the response is from another issuer, %s", printable(hostOf(iss)))
 	case iss == "" && p.AuthServer.NamesIssuer:
-		return userError("Authorization failed: the answer does not say which issuer it is from")
+		return userError("Authorization failed: the response does not name its issuer")
 	case values.Has("error"):
 		refused := &oauthError{code: values.Get("error"), description: values.Get("error_description")}
 		if p.AuthServer.Resource != "" && (refused.code == "invalid_request" || refused.code == "invalid_target") {
 			return userErrorf(
-				`Authorization failed: %w; where the authorization server does not know the parameter "resource", say "resource": "none" in the row's "auth"`, refused)
+				`Authorization failed: %w; if the authorization server does not know the parameter "resource", set "resource": "none" in the row's "auth"`, refused)
 		}
 		return userErrorf("Authorization failed: %w", refused)
 	case values.Get("code") == "":
@@ -279,8 +279,8 @@ func (p pendingSignIn) checkResponse(values url.Values) error {
 	return nil
 }
 
-// storeGrant keeps what a person, or the client for itself, was granted. Nothing is left of what was granted before:
-// it may be of another person, and of another issuer. What the server does not say of scopes is as was asked for.
+// storeGrant stores a new grant. Nothing of an earlier grant is kept: it may belong to another person or another
+// issuer. If the response has no scopes, those asked for count as granted.
 func (c *Credential) storeGrant(r credentialRecord, s authServer, who clientIdentity, t tokenResponse,
 	asked []string) error {
 	r.Refresh = ""
@@ -290,7 +290,7 @@ func (c *Credential) storeGrant(r credentialRecord, s authServer, who clientIden
 	return c.storeToken(r, s, who, t, asked)
 }
 
-// storeToken keeps a token. A refresh token that comes with none stays good.
+// storeToken stores a token. The refresh token stays the same if t has none.
 func (c *Credential) storeToken(r credentialRecord, s authServer, who clientIdentity, t tokenResponse,
 	asked []string) error {
 	if err := t.checkBearer(); err != nil {
@@ -314,7 +314,7 @@ func (c *Credential) storeToken(r credentialRecord, s authServer, who clientIden
 	return c.lockAndSave(r)
 }
 
-// currentChallenge gives the server's last refusal; where it was not asked yet, it is.
+// currentChallenge returns the server's last challenge. If there is none yet, it sends the server a request to get one.
 func (c *Credential) currentChallenge(ctx context.Context) (AuthChallenge, error) {
 	c.mu.Lock()
 	demand := c.lastChallenge
@@ -336,9 +336,9 @@ func (c *Credential) currentChallenge(ctx context.Context) (AuthChallenge, error
 	}
 	defer resp.Body.Close()
 	var body []byte
-	// else it may be a stream without end
+	// any other response may be an endless stream
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxChallengeBody)) // what there is, is good enough
+		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxChallengeBody)) // a part is enough
 	}
 	return parseChallenge(resp.StatusCode, resp.Header, body), nil
 }

@@ -25,7 +25,7 @@ func testIssuerInAnswer(t *testing.T) {
 		"the right one, unasked":  {oauthtest.Authorization{IssUnadvertised: true}, ""},
 		"none, and none promised": {oauthtest.Authorization{Iss: "-", IssUnadvertised: true}, ""},
 		"none, and one promised": {oauthtest.Authorization{Iss: "-"},
-			"does not say which issuer it is from"},
+			"the response does not name its issuer"},
 		"another": {oauthtest.Authorization{Iss: "https://evil.example"},
 			"from another issuer, https://evil.example"},
 		"another, unasked": {oauthtest.Authorization{Iss: "https://evil.example",
@@ -35,7 +35,7 @@ func testIssuerInAnswer(t *testing.T) {
 		"an error of another": {oauthtest.Authorization{Iss: "https://evil.example",
 			Error: "access_denied"}, "from another issuer"},
 		"an error without one, but promised": {oauthtest.Authorization{Iss: "-", Error: "access_denied"},
-			"does not say which issuer"},
+			"the response does not name its issuer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := meet(t, authorization(tt.a), nil)
@@ -124,7 +124,7 @@ func testAudience(t *testing.T) {
 	y := meet(t, tokens(oauthtest.Tokens{Audience: "https://elsewhere.example/mcp", NoRefresh: true}), nil)
 	y.signIn()
 	wants(t, y.needed(),
-		"the server refuses each token that it is given: see whether its row's \"auth\" asks for the right resource")
+		"the server refuses each token that it is given: check that its row's \"auth\" has the right resource")
 }
 
 // testResourceIndicator has servers of tokens that want to hear what the token is for, do not care, and do not want to.
@@ -338,7 +338,7 @@ func testSignOut(t *testing.T) {
 			k.Faults = map[oauthtest.Endpoint]oauthtest.Fault{oauthtest.Revoke: {Drop: true}}
 		}, "revoke the refresh token: "},
 		"no such path": {func(k *oauthtest.Knobs) { k.Discovery.Set = map[string]any{"revocation_endpoint": nil} },
-			"no way to revoke"},
+			"cannot revoke tokens"},
 	} {
 		y := meet(t, oauthtest.Options{}, nil)
 		y.p.ChangeKnobs(tt.turn)

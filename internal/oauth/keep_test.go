@@ -42,7 +42,7 @@ func TestVaultIsFull(t *testing.T) {
 		}
 		if left == 1 {
 			y.in()
-			if !strings.Contains(y.log.String(), "could not be kept") {
+			if !strings.Contains(y.log.String(), "could not be stored") {
 				t.Error("nobody was told")
 			}
 			continue

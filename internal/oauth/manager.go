@@ -13,29 +13,27 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// ManagerOptions are what a Desk can do without.
+// ManagerOptions are the optional settings of a Manager.
 type ManagerOptions struct {
-	// Vault keeps credentials; nil is memory that ends with the desk.
+	// Vault stores the credentials; nil means in memory, until Close.
 	Vault Vault
-	// Client carries the requests to authorization servers; nil is one that is guarded as safehttp.NewClient says.
+	// Client sends the requests to authorization servers; nil means a client of safehttp.NewClient.
 	Client *http.Client
-	// Version is ours, as authorization servers are told it.
+	// Version is Drawbridge's version, which authorization servers receive at registration.
 	Version string
-	// Logger is told what went wrong and nobody else hears of; nil is silence.
+	// Logger receives failures that are not returned to a caller; nil discards them.
 	Logger *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// A Manager is where sign-ins are begun and credentials kept, for all servers of a process. Its methods may be called
-// from several goroutines.
+// A Manager holds the credentials for all servers of a process, and receives the browsers of their sign-ins. Its
+// methods may be called from several goroutines.
 type Manager struct {
 	o         ManagerOptions
 	callbacks *callbackServer
 
-	// ctx ends some time after Close has begun.
-	ctx    context.Context
-	cancel context.CancelFunc
+	running *cancelGroup // ends at most closeGrace after Close has begun
 
 	mu          sync.Mutex
 	credentials map[Server]*Credential
@@ -43,7 +41,7 @@ type Manager struct {
 	work        sync.WaitGroup // grows under mu, and not after closed
 }
 
-// NewManager makes a desk. Nothing is opened before a sign-in is begun.
+// NewManager returns a manager, which opens no port before a sign-in begins. Close it when it is no longer used.
 func NewManager(o ManagerOptions) *Manager {
 	if o.Vault == nil {
 		o.Vault = newMemoryVault()
@@ -56,32 +54,32 @@ func NewManager(o ManagerOptions) *Manager {
 	}
 	o.Version = cmp.Or(o.Version, "dev")
 	d := &Manager{o: o, credentials: map[Server]*Credential{}}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.callbacks = &callbackServer{ctx: d.ctx, waiting: map[string]callbackWaiter{}}
+	d.running = newCancelGroup()
+	d.callbacks = &callbackServer{running: d.running, waiting: map[string]callbackWaiter{}}
 	return d
 }
 
-// String says what it is, without what is kept.
-func (d *Manager) String() string { return "a desk of sign-ins" }
+// String returns a fixed text, without any credential.
+func (d *Manager) String() string { return "sign-in manager" }
 
-// Format is String, whatever the verb.
+// Format writes String, whatever the verb.
 func (d *Manager) Format(f fmt.State, _ rune) { fmt.Fprint(f, d.String()) }
 
-// closeGrace is how long a renewal that is on its way may go on when the desk closes.
+// closeGrace is how long renewals that are running may go on when the manager closes.
 const closeGrace = 3 * time.Second
 
-// Close ends the waiting for people, and returns when nothing of the desk is left.
+// Close stops the listeners and waits for the work that is running, which is cancelled after closeGrace.
 func (d *Manager) Close() {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
-	defer time.AfterFunc(closeGrace, d.cancel).Stop()
+	defer time.AfterFunc(closeGrace, d.running.end).Stop()
 	d.callbacks.close()
 	d.work.Wait()
-	d.cancel()
+	d.running.end()
 }
 
-// runDetached does some work that is not to end with the one who wanted it, and gives its error, or ctx's.
+// runDetached runs work that must not end with ctx, and returns its error, or ctx's error if ctx ends first.
 func (d *Manager) runDetached(ctx context.Context, work func(context.Context) error) error {
 	d.mu.Lock()
 	if d.closed {
@@ -92,7 +90,7 @@ func (d *Manager) runDetached(ctx context.Context, work func(context.Context) er
 	d.work.Go(func() {
 		calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*safehttp.RequestTimeout)
 		defer cancel()
-		defer context.AfterFunc(d.ctx, cancel)()
+		defer d.running.add(cancel)()
 		done <- work(calm)
 	})
 	d.mu.Unlock()
@@ -104,8 +102,8 @@ func (d *Manager) runDetached(ctx context.Context, work func(context.Context) er
 	}
 }
 
-// Credential gives the credential of a server: the same one for all who ask for it. Find finds what the row of the
-// server refers to for its client; nil where that stands in s.
+// Credential returns the credential for a server; all callers get the same one. find resolves the references in the
+// auth of the server's row; it is nil if s holds all values.
 func (d *Manager) Credential(s Server, find func(context.Context) (config.Auth, error)) *Credential {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,4 +124,42 @@ func (d *Manager) Credential(s Server, find func(context.Context) (config.Auth, 
 		d.credentials[s] = c
 	}
 	return c
+}
+
+// A cancelGroup cancels the work of a manager that is running when the group ends.
+type cancelGroup struct {
+	mu      sync.Mutex
+	ended   bool
+	next    int
+	cancels map[int]context.CancelFunc
+}
+
+func newCancelGroup() *cancelGroup { return &cancelGroup{cancels: map[int]context.CancelFunc{}} }
+
+// add has the end of the group call cancel until remove is called. If the group has ended, it calls cancel at once.
+func (g *cancelGroup) add(cancel context.CancelFunc) (remove func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended {
+		cancel()
+		return func() {}
+	}
+	key := g.next
+	g.next++
+	g.cancels[key] = cancel
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.cancels, key)
+	}
+}
+
+// end cancels the work in the group, and all that is added later.
+func (g *cancelGroup) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
+	for _, cancel := range g.cancels {
+		cancel()
+	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A memoryVault is a Vault that ends with its desk.
+// A memoryVault is a Vault in memory.
 type memoryVault struct {
 	mu     sync.Mutex
-	values map[string]func() []byte // where no printer finds them
+	values map[string]func() []byte // functions, so that printing the vault shows no value
 	stamps map[string]int
 	held   map[string]chan struct{}
 }

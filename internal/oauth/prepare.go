@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// beginSignIn begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand. One
-// that is still open is taken up again, where it is the same.
+// beginSignIn begins a sign-in whose response arrives with a browser on this machine or is pasted. An open sign-in with
+// the same parameters is used again.
 func (c *Credential) beginSignIn(ctx context.Context) (*Flow, error) {
 	r, demand, unlock, err := c.lockAndLoad(ctx)
 	if err != nil {
@@ -21,13 +21,13 @@ func (c *Credential) beginSignIn(ctx context.Context) (*Flow, error) {
 	f, err := c.prepareSignIn(ctx, r, demand, c.grantedAndMissingScopes(r))
 	if err == nil {
 		c.mu.Lock()
-		c.lastPrepared = preparedSignIn{} // calls that heard that there is no way hear of this one
+		c.lastPrepared = preparedSignIn{} // calls that remembered a failure use this sign-in
 		c.mu.Unlock()
 	}
 	return f, err
 }
 
-// lockAndLoad begins what a person wants done: it takes the lock, and gives what is kept and what the server wants.
+// lockAndLoad locks the credential, and returns its record and the server's challenge.
 func (c *Credential) lockAndLoad(ctx context.Context) (r credentialRecord, demand AuthChallenge,
 	unlock func(), err error) {
 	if unlock, err = c.lockCredential(ctx); err != nil {
@@ -43,8 +43,8 @@ func (c *Credential) lockAndLoad(ctx context.Context) (r credentialRecord, deman
 	return r, demand, unlock, nil
 }
 
-// grantedAndMissingScopes gives what was granted with what the server wanted beyond it; nil where it wanted nothing
-// more.
+// grantedAndMissingScopes returns the granted scopes and those that the server required in addition, or nil if it
+// required none.
 func (c *Credential) grantedAndMissingScopes(r credentialRecord) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,22 +54,22 @@ func (c *Credential) grantedAndMissingScopes(r credentialRecord) []string {
 	return mergeScopes(r.Scopes, c.missingScopes)
 }
 
-// prepareSignIn prepares a sign-in; scopes are the rights to ask for, nil those that the server names. It needs the
-// lock.
+// prepareSignIn prepares a sign-in. scopes are the scopes to request, nil means those that the server names. The caller
+// holds the lock.
 func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, demand AuthChallenge,
 	scopes []string) (*Flow, error) {
 	redirects, err := c.redirectURIs(r)
 	if err != nil {
 		return nil, err
 	}
-	s := r.AuthServer // who grants more is who granted something
+	s := r.AuthServer // more scopes are granted by the server that granted the first
 	if len(scopes) == 0 || s.Authorization == "" {
 		if s, err = c.discoverAuthServer(ctx, demand); err != nil {
 			return nil, err
 		}
 	}
 	if s.Authorization == "" {
-		return nil, errors.New("the authorization server names no authorization endpoint")
+		return nil, errors.New("the authorization server does not name an authorization endpoint")
 	}
 	scopes = c.chooseScopes(s, demand, scopes)
 	r.dropExpiredPending(c.manager.o.Now())
@@ -98,8 +98,8 @@ func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, dema
 	return c.newFlow(p), nil
 }
 
-// endExpiredFlows has those hear of it who wait for a sign-in that nobody comes back from any more: its time is over,
-// others took its place, or another process has ended it.
+// endExpiredFlows ends the flows whose sign-in is not pending any more: it expired, newer ones replaced it, or another
+// process completed it.
 func (c *Credential) endExpiredFlows(r credentialRecord) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,8 +116,8 @@ func (c *Credential) endExpiredFlows(r credentialRecord) {
 	}
 }
 
-// A preparedSignIn is what came of the last attempt to prepare a sign-in for a demand: an address, or why there is
-// none. Calls that are refused alike hear of it, and nobody is asked again.
+// A preparedSignIn is the outcome of the last attempt to prepare a sign-in: its state, or the error. Later calls with
+// the same challenge reuse it, without any request.
 type preparedSignIn struct {
 	challengeKey string
 	state        string
@@ -126,12 +126,12 @@ type preparedSignIn struct {
 }
 
 const (
-	// unavailablePause is how long an authorization server that is away is left alone, notFoundPause how long one is
-	// not looked for where there was none.
+	// unavailablePause is how long an error is reused if the authorization server was unavailable, notFoundPause if
+	// none was found.
 	unavailablePause, notFoundPause = 5 * time.Second, 5 * time.Minute
 )
 
-// prepareSignInOnce is beginFor for calls, of which many may hear the same.
+// prepareSignInOnce is prepareSignIn for calls: many of them may share one outcome.
 func (c *Credential) prepareSignInOnce(ctx context.Context, demand AuthChallenge, scopes []string) (*Flow, error) {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *Credential) prepareSignInOnce(ctx context.Context, demand AuthChallenge
 	return f, err
 }
 
-// cacheKey is what of a demand decides where to sign in, and for what.
+// cacheKey returns a text of the parts of a challenge that decide where to sign in, and for which scopes.
 func (d AuthChallenge) cacheKey(scopes []string) string {
 	params := bearerParams(d.Challenges)
 	return fmt.Sprintf("%d %q %q %q %v %+v %q", d.Status, params["resource_metadata"], params["scope"],

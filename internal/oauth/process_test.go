@@ -149,7 +149,7 @@ func TestKilledBeforeItKept(t *testing.T) {
 			y.again(nil)
 			if name == "rotates" {
 				n := y.needed()
-				wants(t, n, "an earlier renewal of the sign-in was cut off")
+				wants(t, n, "an earlier renewal of the sign-in was interrupted")
 				if !n.HasURL() {
 					t.Errorf("%+v", n)
 				}

@@ -11,32 +11,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A credentialRecord is all that is kept of one credential, under one name of the vault.
+// A credentialRecord is the stored state of one credential, under one name of the vault.
 type credentialRecord struct {
-	// ServerKey is the server's address, or what a stdio server is known by: a token is given to no other.
+	// ServerKey identifies the server (see Server.identityKey); the token is sent to no other.
 	ServerKey string `json:"for"`
-	// AuthServer is where the tokens are from.
+	// AuthServer is the authorization server that issued the tokens.
 	AuthServer authServer `json:"site,omitzero"`
-	// Client is who we are there, ClientAt the issuer that knows us: another issuer is never told of it.
+	// Client is our identity there, ClientIssuer the issuer that knows it. It is not sent to another issuer.
 	Client       clientIdentity `json:"client,omitzero"`
 	ClientIssuer string         `json:"client_at,omitempty"`
 
 	Access  string    `json:"access,omitempty"`
 	Refresh string    `json:"refresh,omitempty"`
 	Issued  time.Time `json:"issued,omitzero"`
-	// Expires is zero where the server does not say: then the token is good until it is refused.
+	// Expires is zero if the server does not name a time: the token is then used until it is refused.
 	Expires time.Time `json:"expires,omitzero"`
 	Scopes  []string  `json:"scopes,omitempty"`
-	// RenewalStarted is when a renewal was begun that has not ended: where its process was killed, the refresh token
-	// may be spent.
+	// RenewalStarted is when a renewal began that has not ended. If its process was killed, the refresh token may have
+	// been used up.
 	RenewalStarted time.Time `json:"renewing,omitzero"`
-	// Pending are sign-ins that somebody may still come back from.
+	// Pending are the sign-ins that may still be completed.
 	Pending []pendingSignIn `json:"pending,omitempty"`
-	// SignedOutReason says why nobody is signed in any more.
+	// SignedOutReason is why the last sign-in ended.
 	SignedOutReason string `json:"trouble,omitempty"`
 }
 
-// A pendingSignIn sign-in waits for a person to come back with a code.
+// A pendingSignIn is a sign-in that waits for the person's authorization code.
 type pendingSignIn struct {
 	State      string         `json:"state"`
 	Verifier   string         `json:"verifier"`
@@ -49,12 +49,12 @@ type pendingSignIn struct {
 }
 
 const (
-	// pendingTimeout is how long one may take to come back, maxPending how many sign-ins of a credential may be open.
+	// pendingTimeout is how long a sign-in stays open, maxPending is how many of a credential may be open.
 	pendingTimeout = time.Hour
 	maxPending     = 4
 )
 
-// dropExpiredPending drops sign-ins that nobody comes back from any more.
+// dropExpiredPending drops the sign-ins that have expired, and the oldest ones above maxPending.
 func (r *credentialRecord) dropExpiredPending(now time.Time) {
 	r.Pending = slices.DeleteFunc(r.Pending, func(p pendingSignIn) bool { return now.Sub(p.Created) > pendingTimeout })
 	if over := len(r.Pending) - maxPending; over > 0 {
@@ -62,7 +62,7 @@ func (r *credentialRecord) dropExpiredPending(now time.Time) {
 	}
 }
 
-// takePending gives the sign-in of a state and removes it: a state is good once.
+// takePending returns the sign-in of a state and removes it: a state can be used once.
 func (r *credentialRecord) takePending(state string) (pendingSignIn, bool) {
 	for i, p := range r.Pending {
 		if p.State == state && state != "" {
@@ -73,20 +73,20 @@ func (r *credentialRecord) takePending(state string) (pendingSignIn, bool) {
 	return pendingSignIn{}, false
 }
 
-// hasPending says whether somebody may still come back under a state.
+// hasPending reports whether the sign-in of a state is open.
 func (r *credentialRecord) hasPending(state string) bool {
 	return slices.ContainsFunc(r.Pending, func(p pendingSignIn) bool { return p.State == state })
 }
 
-// rememberClient notes a client that was registered, for the next sign-in. While there are tokens the one that they
-// were granted to stays: they are good with no other, and what one issuer knows it by is not for another.
+// rememberClient records a registered client for the next sign-in. While there are tokens, the client they were issued
+// to is kept: they are valid with no other. A client ID of one issuer is not sent to another.
 func (r *credentialRecord) rememberClient(who clientIdentity, s authServer) {
 	if who.Registered && r.Access == "" && r.Refresh == "" {
 		r.Client, r.ClientIssuer = who, s.Issuer
 	}
 }
 
-// renewalDueIn is how long the token is good for, before it should be renewed; positive for one whose end is unknown.
+// renewalDueIn returns the time until the token should be renewed; positive if its expiry is unknown.
 func (r *credentialRecord) renewalDueIn(now time.Time) time.Duration {
 	if r.Expires.IsZero() {
 		return time.Hour
@@ -98,14 +98,15 @@ func (r *credentialRecord) renewalDueIn(now time.Time) time.Duration {
 	return r.Expires.Sub(now) - margin
 }
 
-// dropTokens drops the tokens and keeps why.
+// dropTokens drops the tokens and records why.
 func (r *credentialRecord) dropTokens(why string) {
 	r.Access, r.Refresh, r.Scopes = "", "", nil
 	r.Issued, r.Expires, r.RenewalStarted = time.Time{}, time.Time{}, time.Time{}
 	r.SignedOutReason = why
 }
 
-// loadRecord gives what is kept, as of now: by whichever process. A record of another server is nobody's. It needs mu.
+// loadRecord returns the record as it is now, including changes of other processes. A record of another server is an
+// error. The caller holds mu.
 func (c *Credential) loadRecord() (credentialRecord, error) {
 	stamp := c.vault.Stamp(c.name)
 	if c.loaded && stamp == c.stamp {
@@ -125,27 +126,28 @@ func (c *Credential) loadRecord() (credentialRecord, error) {
 		return credentialRecord{}, fmt.Errorf("read the credential %s: it is damaged; sign out and in again", c.name)
 	}
 	if r.ServerKey != fresh.ServerKey {
-		return credentialRecord{}, fmt.Errorf("the credential %s is that of another server, %s", c.name,
+		return credentialRecord{}, fmt.Errorf("the credential %s belongs to another server, %s", c.name,
 			hostOf(r.ServerKey))
 	}
 	c.hiddenRecord, c.stamp, c.loaded = hideFromPrinters(r), stamp, true
 	return c.hiddenRecord(), nil
 }
 
-// An vaultError is a vault that does not take what is to be kept.
+// A vaultError is a failure to store the credential.
 type vaultError struct{ err error }
 
 func (u vaultError) Error() string { return "keep the credential: " + u.err.Error() }
 func (u vaultError) Unwrap() error { return u.err }
 
-// saveRecord keeps a record: for this process at least. It needs mu, and the vault's lock where others may do the same.
+// saveRecord stores a record. If that fails, this process still uses it. The caller holds mu, and the vault's lock if
+// others may write.
 func (c *Credential) saveRecord(r credentialRecord) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return vaultError{err}
 	}
 	if err := c.vault.Put(c.name, data); err != nil {
-		if c.loaded { // a full disk loses nothing while we live
+		if c.loaded { // with a full disk the record lasts until the process ends
 			c.hiddenRecord = hideFromPrinters(r)
 		}
 		return vaultError{err}
@@ -156,7 +158,7 @@ func (c *Credential) saveRecord(r credentialRecord) error {
 	return nil
 }
 
-// hideFromPrinters keeps a record where no printer finds it, however it comes upon what holds it.
+// hideFromPrinters returns a function that returns the record, so that printing its holder shows no secret.
 func hideFromPrinters(r credentialRecord) func() credentialRecord {
 	r = r.clone()
 	return func() credentialRecord { return r.clone() }
@@ -167,7 +169,7 @@ func (r credentialRecord) clone() credentialRecord {
 	return r
 }
 
-// hostOf is what of an address may be told.
+// hostOf returns the part of an address that may be shown: scheme and host.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -188,7 +188,7 @@ func testRefreshAnswerLost(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			y.later(time.Minute)
-			wants(t, y.needed(), "was cut off")
+			wants(t, y.needed(), "was interrupted")
 		})
 	}
 }
@@ -289,14 +289,14 @@ func testOtherKindOfToken(t *testing.T) {
 			t.Errorf("%+v: %v, signed in: %v", tt.k, err, y.c.signed())
 		}
 		if !tt.good {
-			wants(t, err, "of a kind that we do not speak")
+			wants(t, err, "tokens of an unsupported type")
 		}
 	}
 	y := meet(t, oauthtest.Options{}, nil)
 	y.signIn()
 	y.p.ExpireAccess()
 	y.p.ChangeKnobs(func(k *oauthtest.Knobs) { k.Tokens.Type = "DPoP" })
-	wants(t, y.needed(), "of a kind that we do not speak")
+	wants(t, y.needed(), "tokens of an unsupported type")
 }
 
 // TestSlow has a token endpoint that takes its time.

@@ -15,25 +15,26 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// A clientIdentity is who we are to an authorization server.
+// A clientIdentity identifies and authenticates us to an authorization server.
 type clientIdentity struct {
 	ID     string `json:"id,omitempty"`
 	Secret string `json:"secret,omitempty"`
-	// Key is the private key that it signs with in the place of a secret, in PEM. It is never kept.
+	// Key is the private key that signs client assertions in place of a secret, in PEM. It is never stored.
 	Key string `json:"-"`
-	// Method is how the client proves itself, as its registration says; empty means as the server's metadata allow.
+	// Method is the method of client authentication in the registration; empty means one that the server's metadata
+	// allow.
 	Method string `json:"method,omitempty"`
-	// Redirects are where people may be sent back to, for a client that was registered.
+	// Redirects are the redirect URIs of a registered client.
 	Redirects []string `json:"redirects,omitempty"`
-	// Expires is when the secret does; zero means never.
+	// Expires is when the secret expires; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
-	// Registered says that we did it, and may do it again.
+	// Registered is true if Drawbridge registered the client, and may do so again.
 	Registered bool `json:"registered,omitempty"`
 }
 
-// clientFor says who we are at a site, in the order of the specification: the client that the row names, a document
-// that describes us, one registered before, one registered now. Redirects are where people may be sent back to, the
-// preferred one first; a server may want another of them. None means that nobody is sent back.
+// clientFor returns the client to use at an authorization server, in the order of the specification: the one that the
+// row names, our metadata document, one registered before, one registered now. redirects are the redirect URIs, the
+// preferred one first; none means that the sign-in needs no redirect.
 func (c *Credential) clientFor(ctx context.Context, s authServer, r credentialRecord,
 	redirects []string) (clientIdentity, error) {
 	begun := slices.IndexFunc(r.Pending, func(p pendingSignIn) bool {
@@ -52,15 +53,15 @@ func (c *Credential) clientFor(ctx context.Context, s authServer, r credentialRe
 		return clientIdentity{ID: s.ClientID, Method: "none"}, nil
 	case s.Registration == "":
 		return clientIdentity{},
-			userError(`OAuth provider requires client_id: it registers no clients, so name one in the row's "auth"`)
+			userError(`OAuth provider requires client_id: it does not register clients, so name one in the row's "auth"`)
 	}
 	if len(redirects) == 0 {
-		redirects = []string{"http://127.0.0.1/callback"} // a client must name one
+		redirects = []string{"http://127.0.0.1/callback"} // registration requires one
 	}
 	return c.registerClient(ctx, s, redirects)
 }
 
-// isClientUsable says whether a client that was registered can be used again for one of these redirects.
+// isClientUsable reports whether a registered client can be used again with the preferred one of these redirects.
 func (c *Credential) isClientUsable(known clientIdentity, redirects []string) bool {
 	if known.ID == "" || !known.Registered || !known.Expires.IsZero() &&
 		c.manager.o.Now().Add(time.Minute).After(known.Expires) {
@@ -69,8 +70,8 @@ func (c *Credential) isClientUsable(known clientIdentity, redirects []string) bo
 	return len(redirects) == 0 || slices.Contains(known.Redirects, redirects[0])
 }
 
-// registerClient makes us known to an authorization server (RFC 7591). Where it does not take an address of the
-// loopback interface, it may take the name of it.
+// registerClient registers us as a client (RFC 7591). If the loopback address is refused as redirect, it is tried with
+// the name localhost.
 func (c *Credential) registerClient(ctx context.Context, s authServer, redirects []string) (clientIdentity, error) {
 	known, err := c.registerWith(ctx, s, redirects)
 	refused, ok := errors.AsType[*oauthError](err)
@@ -83,8 +84,8 @@ func (c *Credential) registerClient(ctx context.Context, s authServer, redirects
 	return known, err
 }
 
-// registerWith registers with these redirects. The answer is read by hand: some of what servers repeat in it is of
-// other types than the specification says, and none of that matters here.
+// registerWith registers with these redirects. It reads only the members it needs: some servers return others with
+// wrong types.
 func (c *Credential) registerWith(ctx context.Context, s authServer, redirects []string) (clientIdentity, error) {
 	method, err := s.registrationAuthMethod()
 	if err != nil {
@@ -115,33 +116,33 @@ func (c *Credential) registerWith(ctx context.Context, s authServer, redirects [
 	if err != nil {
 		return clientIdentity{}, asUnavailable(withoutURL(err))
 	}
-	said := parseResponse("", data)
+	fields := parseResponse("", data)
 	switch {
 	case isUnavailableStatus(resp.StatusCode):
 		return clientIdentity{}, unavailableError{fmt.Errorf("status %d", resp.StatusCode)}
 	case resp.StatusCode == http.StatusBadRequest:
-		return clientIdentity{}, &oauthError{status: resp.StatusCode, code: said.text("error"),
-			description: said.text("error_description")}
+		return clientIdentity{}, &oauthError{status: resp.StatusCode, code: fields.text("error"),
+			description: fields.text("error_description")}
 	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK:
 		return clientIdentity{},
 			userError(fmt.Sprintf(
 				`OAuth provider requires client_id: it does not register us (status %d), so name a client in the row's "auth"`, resp.StatusCode))
-	case said.text("client_id") == "":
-		return clientIdentity{}, errors.New("the authorization server's answer was no registration")
+	case fields.text("client_id") == "":
+		return clientIdentity{}, errors.New("the authorization server's response has no client_id")
 	}
-	known := clientIdentity{ID: said.text("client_id"), Secret: said.text("client_secret"),
-		Method: said.text("token_endpoint_auth_method"), Redirects: redirects, Registered: true}
+	known := clientIdentity{ID: fields.text("client_id"), Secret: fields.text("client_secret"),
+		Method: fields.text("token_endpoint_auth_method"), Redirects: redirects, Registered: true}
 	if known.Method == "" && known.Secret == "" {
 		known.Method = method
 	}
-	if ends := said.seconds("client_secret_expires_at"); ends > 0 {
+	if ends := fields.seconds("client_secret_expires_at"); ends > 0 {
 		known.Expires = time.Unix(int64(ends/time.Second), 0)
 	}
 	return known, nil
 }
 
-// registrationAuthMethod chooses how a client that is registered is to prove itself: not at all, if it may. A program
-// on a person's machine keeps no secret from them.
+// registrationAuthMethod chooses the method of client authentication to register with: none, if possible. A program on
+// a person's machine cannot keep a secret from them.
 func (s authServer) registrationAuthMethod() (string, error) {
 	for _, method := range []string{authMethodNone, authMethodBasic, authMethodPost} {
 		if len(s.AuthMethods) == 0 || slices.Contains(s.AuthMethods, method) {
@@ -149,7 +150,7 @@ func (s authServer) registrationAuthMethod() (string, error) {
 		}
 	}
 	return "", userError(
-		`OAuth provider requires client_id: it registers no clients that prove themselves as we can, so name one in the row's "auth"`)
+		`OAuth provider requires client_id: it does not support a method of client authentication that Drawbridge can register with, so name a client in the row's "auth"`)
 }
 
 func (c *Credential) grantTypes(s authServer) []string {
@@ -162,7 +163,7 @@ func (c *Credential) grantTypes(s authServer) []string {
 
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-// withLocalhostName has the name of the loopback interface in the place of its address; nil where nothing changes.
+// withLocalhostName returns the redirects with localhost in place of 127.0.0.1, or nil if none changes.
 func withLocalhostName(redirects []string) []string {
 	var named []string
 	for _, r := range redirects {
@@ -173,15 +174,15 @@ func withLocalhostName(redirects []string) []string {
 	return named
 }
 
-// How a client proves itself at the token endpoint (RFC 7591, 2).
+// Methods of client authentication at the token endpoint (RFC 7591, 2).
 const (
 	authMethodNone  = "none"
 	authMethodBasic = "client_secret_basic"
 	authMethodPost  = "client_secret_post"
 )
 
-// authMethod says how a client proves itself: not at all where it has nothing to do so with, or is registered as one
-// that does not; as its registration says; else as the server likes it.
+// authMethod returns the method of client authentication: none without a secret or if registered so; else the
+// registered one; else one that the server supports.
 func (known clientIdentity) authMethod(s authServer) string {
 	switch {
 	case known.Secret == "" || known.Method == authMethodNone:

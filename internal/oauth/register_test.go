@@ -116,7 +116,7 @@ func registrationRefused(t *testing.T) {
 	} {
 		t.Run("an answer that is none: "+name, func(t *testing.T) {
 			y := meet(t, oauthtest.Options{Knobs: oauthtest.Knobs{Faults: map[oauthtest.Endpoint]oauthtest.Fault{oauthtest.Register: {Status: 201, Type: "application/json", Body: body}}}}, nil)
-			wants(t, y.needed(), "register as a client: the authorization server's answer was no registration")
+			wants(t, y.needed(), "register as a client: the authorization server's response has no client_id")
 		})
 	}
 	t.Run("an answer of other types", func(t *testing.T) {

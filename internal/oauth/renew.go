@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// parseChallenge reads a refusal.
+// parseChallenge returns the challenge in a refusal.
 func parseChallenge(status int, header http.Header, body []byte) AuthChallenge {
 	return AuthChallenge{
 		Status: status, Challenges: header.Values("Www-Authenticate"), AuthServerHint: header.Get("Mcp-Auth-Server"),
@@ -18,13 +18,13 @@ func parseChallenge(status int, header http.Header, body []byte) AuthChallenge {
 	}
 }
 
-// maxChallengeBody is how much of the body of a refusal is looked at.
+// maxChallengeBody is how much of the body of a refusal is kept, in bytes.
 const maxChallengeBody = 16 << 10
 
-// renewToken sees to it that there is another token than the one used. One of all that want it does the work, in
-// whichever process; the others find what it got. What is begun goes on when its caller leaves: the old refresh token
-// may be spent by then. The error is a *SignInRequiredError where only a person can help, and a temporaryError where
-// it may go well another time.
+// renewToken obtains a token that differs from the one used. Of all goroutines and processes that want one, a single
+// one does the work, and the others read its result. Once begun, the work goes on when its caller leaves, since the old
+// refresh token may have been used up. The error is a *SignInRequiredError if only a person can help, and a
+// temporaryError if a retry may succeed.
 func (c *Credential) renewToken(ctx context.Context, used string, refused bool) error {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -63,11 +63,11 @@ func (c *Credential) renewToken(ctx context.Context, used string, refused bool) 
 	return err
 }
 
-// errEveryTokenRefused says that renewing is of no use: what is got is refused.
+// errEveryTokenRefused is the error if the server refuses even new tokens, so that renewing is useless.
 var errEveryTokenRefused = errors.New(
-	"the server refuses each token that it is given: see whether its row's \"auth\" asks for the right resource and scopes, or sign in as somebody else")
+	"the server refuses each token that it is given: check that its row's \"auth\" has the right resource and scopes, or sign in with another account")
 
-// lostAccessReason says why a token that cannot be renewed is not taken any more, where that is not for its age.
+// lostAccessReason returns why a token that cannot be renewed was refused, or nil if it may have expired.
 func (c *Credential) lostAccessReason(r credentialRecord, now time.Time) error {
 	if r.Access != "" && now.Sub(r.Issued) < time.Minute && (r.Expires.IsZero() || now.Before(r.Expires)) {
 		return errEveryTokenRefused
@@ -75,11 +75,11 @@ func (c *Credential) lostAccessReason(r credentialRecord, now time.Time) error {
 	return nil
 }
 
-// maxRenewals is how often within a minute a token that was refused is renewed: a server that takes none refuses for
-// ever.
+// maxRenewals is how often within a minute a refused token is renewed. Otherwise a server that refuses every token
+// would cause an endless loop.
 const maxRenewals = 3
 
-// hasTooManyRenewals says whether refusals have brought about too many renewals.
+// hasTooManyRenewals reports whether refusals have caused too many renewals within a minute.
 func (c *Credential) hasTooManyRenewals(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +94,7 @@ func (c *Credential) countRenewal(now time.Time) {
 	c.recentRenewals = append(c.recentRenewals, now)
 }
 
-// A renewalPause is a renewal that went wrong for now: until its end those who want one hear of it, and nobody is
-// asked.
+// A renewalPause is a renewal that failed for now. Until it ends, renewals return its error without a request.
 type renewalPause struct {
 	err   error
 	until time.Time
@@ -110,7 +109,7 @@ func (c *Credential) renewalPausedError(now time.Time) error {
 	return nil
 }
 
-// pauseRenewal has the next renewal wait: long where the token is good meanwhile.
+// pauseRenewal delays the next renewal, for longer if the token is still valid.
 func (c *Credential) pauseRenewal(r credentialRecord, err error) error {
 	const short, long = 2 * time.Second, 30 * time.Second
 	now, pause := c.manager.o.Now(), short
@@ -120,11 +119,11 @@ func (c *Credential) pauseRenewal(r credentialRecord, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pause = renewalPause{temporaryError{stepRenew, err}, now.Add(pause)}
-	c.log.Warn("a sign-in was not renewed", "error", err)
+	c.log.Warn("the sign-in was not renewed", "error", err)
 	return c.pause.err
 }
 
-// refreshToken asks for another token. It needs the lock.
+// refreshToken requests a new token. The caller holds the lock.
 func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error {
 	switch {
 	case c.server.ExchangesCallerToken:
@@ -133,7 +132,7 @@ func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error
 		return c.signInUnattended(ctx, r)
 	}
 	if now, err := c.configuredClient(ctx); err == nil && now.ID != "" && now.ID == r.Client.ID {
-		r.Client.Secret = now.Secret // the row knows of a change
+		r.Client.Secret = now.Secret // the row may have a newer secret
 	}
 	cut := !r.RenewalStarted.IsZero()
 	r.RenewalStarted = c.manager.o.Now()
@@ -146,28 +145,28 @@ func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error
 		err = c.storeToken(r, r.AuthServer, r.Client, t, r.Scopes)
 	}
 	if _, unkept := errors.AsType[vaultError](err); unkept {
-		c.log.Error("a renewed sign-in could not be kept: it is lost when this process ends", "error", err)
+		c.log.Error("the renewed sign-in could not be stored: it is lost when this process ends", "error", err)
 		return nil
 	}
-	refused, said := errors.AsType[*oauthError](err)
+	refusal, refused := errors.AsType[*oauthError](err)
 	_, unfit := errors.AsType[tokenTypeError](err)
 	_, notAsked := errors.AsType[notSentError](err)
 	switch {
 	case err == nil:
 		return nil
-	case said && refused.isPermanent():
-		if refused.code == "invalid_client" || refused.code == "unauthorized_client" {
-			r.Client, r.ClientIssuer = clientIdentity{}, "" // it is registered anew
+	case refused && refusal.isPermanent():
+		if refusal.code == "invalid_client" || refusal.code == "unauthorized_client" {
+			r.Client, r.ClientIssuer = clientIdentity{}, "" // the next sign-in registers again
 		}
-		why := userErrorf("MCP OAuth refresh failed: %d %w", refused.status, refused)
+		why := userErrorf("MCP OAuth refresh failed: %d %w", refusal.status, refusal)
 		if cut {
-			why = fmt.Errorf("an earlier renewal of the sign-in was cut off, and what it got is lost: %w", refused)
+			why = fmt.Errorf("an earlier renewal of the sign-in was interrupted, and its token is lost: %w", refusal)
 		}
 		return c.endSignIn(r, why)
 	case unfit:
 		return c.endSignIn(r, err)
-	case !cut && (notAsked || said && refused.code != ""):
-		r.RenewalStarted = time.Time{} // the old token is surely not spent
+	case !cut && (notAsked || refused && refusal.code != ""):
+		r.RenewalStarted = time.Time{} // the refresh token was certainly not used up
 		if err := c.lockAndSave(r); err != nil {
 			return err
 		}
@@ -175,7 +174,7 @@ func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error
 	return c.pauseRenewal(r, err)
 }
 
-// endSignIn keeps that nobody is signed in any more, and says so.
+// endSignIn stores that the sign-in has ended, and returns that a new one is required.
 func (c *Credential) endSignIn(r credentialRecord, why error) error {
 	needed := &SignInRequiredError{Server: c.server.ID, Err: why, usedToken: hashToken("")}
 	if r.Access == "" && r.Refresh == "" {

@@ -10,9 +10,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// ServerFromConfig is a row as something to sign in at, for a principal, of whom owner is the one that sits here. It
-// says false where the row has what to say to the server itself, or says that there is nothing to sign in at: a stdio
-// server wants a token only where its row says so.
+// ServerFromConfig returns the Server for a row and a principal; owner is the principal who runs this Drawbridge. It
+// returns false if the row needs no sign-in: it has its own credentials, or rules signing in out. A stdio server needs
+// one only if its row has an issuer or a token URL.
 func ServerFromConfig(row config.Server, principal, owner string) (Server, bool) {
 	auth := config.Auth{}
 	if row.Auth != nil {
@@ -55,7 +55,7 @@ func ServerFromConfig(row config.Server, principal, owner string) (Server, bool)
 	return s, true
 }
 
-// configuredClient gives the client that the row names; an empty id where it names none.
+// configuredClient returns the client that the row names, or one without an ID.
 func (c *Credential) configuredClient(ctx context.Context) (clientIdentity, error) {
 	known := clientIdentity{ID: c.server.ClientID, Secret: c.server.ClientSecret.Reveal()}
 	if known.ID == "" || c.resolveAuth == nil {
@@ -66,7 +66,7 @@ func (c *Credential) configuredClient(ctx context.Context) (clientIdentity, erro
 		return clientIdentity{}, err
 	}
 	if auth.ClientID == "" {
-		return clientIdentity{}, errors.New("find the client_id in \"auth\": it is empty")
+		return clientIdentity{}, errors.New("resolve the client_id in \"auth\": it is empty")
 	}
 	return clientIdentity{ID: auth.ClientID, Secret: auth.ClientSecret, Key: auth.PrivateKey}, nil
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// SignOut signs out: the tokens are revoked where the authorization server can do that (RFC 7009), and all that is
-// kept is removed. Why says why they may still be good elsewhere, nil where they are not. The error is ErrNotSignedIn
-// where there is nothing, or the vault's.
+// SignOut revokes the tokens if the authorization server supports that (RFC 7009), and removes the stored credential.
+// why is the reason for which the tokens may still be valid, nil if they are not. err is ErrNotSignedIn if nothing is
+// stored, or an error of the vault.
 func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -39,11 +39,11 @@ func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	return why, nil
 }
 
-// revokeTokens ends the refresh token and the access token, whichever there are. The second is tried where the first
-// went wrong.
+// revokeTokens revokes the refresh token and the access token, as far as there are any. It tries the second even if the
+// first fails.
 func (c *Credential) revokeTokens(ctx context.Context, r credentialRecord) error {
 	if r.AuthServer.Revocation == "" {
-		return errors.New("the authorization server has no way to revoke tokens")
+		return errors.New("the authorization server cannot revoke tokens")
 	}
 	var errs []error
 	for _, t := range []struct{ kind, token string }{{"refresh_token", r.Refresh}, {"access_token", r.Access}} {

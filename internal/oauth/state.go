@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Status says how the credential stands, without asking anybody.
+// Status returns the state of the credential, without any request.
 func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
 	s := drawbridge.CredentialStatus{Server: c.server.ID, Name: c.name}
 	r, err := c.currentRecord()
@@ -26,7 +26,7 @@ func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
 	return s, nil
 }
 
-// HasNewerToken says whether there is a token now that is another than the one that did not do.
+// HasNewerToken reports whether there is a token that differs from the refused one.
 func (c *Credential) HasNewerToken(needed *SignInRequiredError) bool {
 	r, err := c.currentRecord()
 	return err == nil && r.hasTokenNewerThan(needed)
@@ -36,11 +36,11 @@ func (r *credentialRecord) hasTokenNewerThan(needed *SignInRequiredError) bool {
 	return r.Access != "" && hashToken(r.Access) != needed.usedToken
 }
 
-// vaultPollInterval is how often the vault is looked at for what other processes did.
+// vaultPollInterval is how often the vault is polled for changes of other processes.
 const vaultPollInterval = time.Second
 
-// WaitForNewToken waits until there is another token than the one that did not do: because somebody signed in here, or
-// in another process. The error is the context's.
+// WaitForNewToken waits until there is a token that differs from the refused one, obtained by this process or another.
+// The error is the context's.
 func (c *Credential) WaitForNewToken(ctx context.Context, needed *SignInRequiredError) error {
 	tick := time.NewTicker(vaultPollInterval)
 	defer tick.Stop()

@@ -19,20 +19,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A tokenResponse is what an authorization server grants. The package oauth2 has a type for it, and reads it too
-// strictly: it drops a whole answer for an expires_in of 3600.0, and the life of a token that comes as a form.
+// A tokenResponse is the grant of an authorization server. The package oauth2 has a type for it, but reads it too
+// strictly: it rejects a whole response for an expires_in of 3600.0, and ignores the lifetime in form-encoded
+// responses.
 type tokenResponse struct {
 	access, refresh, tokenType string
-	// lifetime is how long it is good for; 0 where the server does not say, or nothing that can be so.
+	// lifetime is how long the token is valid; 0 if the server names no plausible time.
 	lifetime time.Duration
-	// scopes are nil where the server does not say what it granted.
+	// scopes are nil if the server does not name the granted scopes.
 	scopes []string
 }
 
-// errNoToken says that an authorization server answered well, and gave nothing.
-var errNoToken = errors.New("the authorization server's answer holds no token")
+// errNoToken is the error for a successful response without a token.
+var errNoToken = errors.New("the authorization server's response has no valid access token")
 
-// requestToken asks a token endpoint for a token.
+// requestToken requests a token at the token endpoint.
 func (c *Credential) requestToken(ctx context.Context, s authServer, who clientIdentity,
 	values url.Values) (tokenResponse, error) {
 	if s.Resource != "" {
@@ -50,16 +51,17 @@ func (c *Credential) requestToken(ctx context.Context, s authServer, who clientI
 	return members.tokenResponse()
 }
 
-// postAsClient puts a form to an endpoint of an authorization server, as a client that proves itself. The error is a
-// *refusal where the server said no, or gave a status that does.
+// postAsClient posts a form to an endpoint of an authorization server, with client authentication. The error is an
+// *oauthError if the response has a status or a body that is an error.
 func (c *Credential) postAsClient(ctx context.Context, address string, s authServer, who clientIdentity,
 	values url.Values) (responseFields, error) {
 	method := who.authMethod(s)
 	members, err := c.postForm(ctx, address, who, method, values)
-	said, refused := errors.AsType[*oauthError](err)
-	if refused && (said.status == http.StatusUnauthorized || said.code == "invalid_client") &&
+	refusal, refused := errors.AsType[*oauthError](err)
+	if refused && (refusal.status == http.StatusUnauthorized || refusal.code == "invalid_client") &&
 		method == authMethodBasic && who.Method == "" && len(s.AuthMethods) == 0 {
-		return c.postForm(ctx, address, who, authMethodPost, values) // nobody said which way it is
+		// neither registration nor metadata name the method
+		return c.postForm(ctx, address, who, authMethodPost, values)
 	}
 	return members, err
 }
@@ -102,7 +104,7 @@ func (c *Credential) postForm(ctx context.Context, address string, who clientIde
 	return members, nil
 }
 
-// An notSentError error is one of a request that did not arrive: what was to be spent with it is not spent.
+// A notSentError is the error of a request that was not sent: a code or token in it is not used up.
 type notSentError struct{ error }
 
 func (u notSentError) Unwrap() error { return u.error }
@@ -112,7 +114,8 @@ func isNotSent(err error) bool {
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// secretRedactor takes out of a text of the server's what is between us: some repeat what they do not like.
+// secretRedactor returns a function that removes our secrets from a text of the server: some servers repeat request
+// values in errors.
 func (c *Credential) secretRedactor(values url.Values, who clientIdentity) func(string) string {
 	const shortest = 4
 	secrets := []string{who.Secret}
@@ -126,7 +129,7 @@ func (c *Credential) secretRedactor(values url.Values, who clientIdentity) func(
 		"assertion", "client_assertion"} {
 		secrets = append(secrets, values.Get(name))
 	}
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // the first that fits is taken
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // the longest match is replaced
 	pairs := []string{}
 	for _, text := range secrets {
 		if len(text) >= shortest {
@@ -136,10 +139,10 @@ func (c *Credential) secretRedactor(values url.Values, who clientIdentity) func(
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// An responseFields has the members of what an authorization server said, as JSON or as a form.
+// A responseFields holds the members of a response of an authorization server, sent as JSON or as a form.
 type responseFields map[string]json.RawMessage
 
-// parseResponse reads an answer; one that is neither has no members.
+// parseResponse reads a response; one of another type has no members.
 func parseResponse(contentType string, body []byte) responseFields {
 	body = bytes.TrimSpace(body)
 	if bytes.HasPrefix(body, []byte("{")) {
@@ -166,7 +169,7 @@ func parseResponse(contentType string, body []byte) responseFields {
 	return members
 }
 
-// text gives a member that is a string; else "".
+// text returns the value of a string member, else "".
 func (a responseFields) text(name string) string {
 	var text string
 	if json.Unmarshal(a[name], &text) != nil {
@@ -175,7 +178,8 @@ func (a responseFields) text(name string) string {
 	return text
 }
 
-// seconds gives a member that is a number of seconds, or a text of one; 0 for none, and for what cannot be meant.
+// seconds returns the value of a member that is a number of seconds, or a string of one; 0 if it is missing or
+// implausible.
 func (a responseFields) seconds(name string) time.Duration {
 	const most = 100 * 365 * 24 * 3600
 	n, err := strconv.ParseFloat(strings.Trim(string(a[name]), `" `), 64)
@@ -197,15 +201,15 @@ func (a responseFields) tokenResponse() (tokenResponse, error) {
 	return t, nil
 }
 
-// A tokenTypeError is a token that is to be sent otherwise than as a bearer's.
+// A tokenTypeError is the type of a token that is not a bearer token.
 type tokenTypeError string
 
 func (k tokenTypeError) Error() string {
-	return "the authorization server gives tokens of a kind that we do not speak: " +
+	return "the authorization server issues tokens of an unsupported type: " +
 		strconv.Quote(printable(string(k)))
 }
 
-// checkBearer says whether the token is one that we can send.
+// checkBearer returns an error if the token is not a bearer token.
 func (t tokenResponse) checkBearer() error {
 	if t.tokenType != "" && !strings.EqualFold(t.tokenType, "bearer") {
 		return tokenTypeError(t.tokenType)

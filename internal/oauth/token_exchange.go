@@ -9,28 +9,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// The words of a token exchange (RFC 8693, 2.1).
+// Parameter values of a token exchange (RFC 8693, 2.1).
 const (
 	tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
 	accessTokenType    = "urn:ietf:params:oauth:token-type:access_token"
 )
 
-// SetCallerToken gives the token by which the caller has proved who they are. It goes to the authorization server that
-// is asked for a token in exchange, and nowhere else.
+// SetCallerToken sets the access token of the caller. It is sent only to the authorization server, in exchange for
+// another token.
 func (c *Credential) SetCallerToken(proof drawbridge.Secret) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.callerToken = proof
 }
 
-// exchangeCallerToken gets a token for the caller in exchange for their own. What it allows is for their issuer to
-// say: no more is asked for than the row or the server wants.
+// exchangeCallerToken obtains a token in exchange for the caller's. It requests no more scopes than the row or the
+// server names; the issuer decides what to grant.
 func (c *Credential) exchangeCallerToken(ctx context.Context, r credentialRecord) error {
 	c.mu.Lock()
 	proof := c.callerToken
 	c.mu.Unlock()
 	if proof.IsZero() {
-		return c.discoveryError(r, errors.New("the caller has no token of an issuer that could be exchanged"))
+		return c.discoveryError(r, errors.New("the caller has no access token that could be exchanged"))
 	}
 	demand, err := c.currentChallenge(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Credential) exchangeCallerToken(ctx context.Context, r credentialRecord
 	case err != nil:
 		return c.discoveryError(r, err)
 	case !slices.Contains(s.Grants, tokenExchangeGrant):
-		return c.discoveryError(r, errors.New("its authorization server exchanges no tokens"))
+		return c.discoveryError(r, errors.New("its authorization server does not support token exchange"))
 	}
 	who, err := c.clientFor(ctx, s, r, []string{"http://127.0.0.1/callback"})
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *Credential) exchangeCallerToken(ctx context.Context, r credentialRecord
 	})
 }
 
-// dropCredential drops the credential of a caller who is vouched for and gone.
+// dropCredential drops the credential of a caller with an access token who has left.
 func (d *Manager) dropCredential(s Server) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

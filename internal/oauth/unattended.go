@@ -14,7 +14,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// signInUnattended gets a token without a person: for the client itself, or on the word of another.
+// signInUnattended obtains a token without a person: for the client itself, or with an assertion of an identity
+// provider.
 func (c *Credential) signInUnattended(ctx context.Context, r credentialRecord) error {
 	demand, err := c.currentChallenge(ctx)
 	if err != nil {
@@ -37,13 +38,13 @@ func (c *Credential) signInUnattended(ctx context.Context, r credentialRecord) e
 	return c.obtainToken(ctx, r, s, who, scopes, values)
 }
 
-// scopesWithoutRefresh are the rights to ask for where no refresh token is wanted.
+// scopesWithoutRefresh returns the scopes to request if no refresh token is wanted.
 func (c *Credential) scopesWithoutRefresh(s authServer, demand AuthChallenge) []string {
 	return slices.DeleteFunc(c.chooseScopes(s, demand, nil), func(s string) bool { return s == "offline_access" })
 }
 
-// obtainToken asks for a token without a person. A refresh token is not kept: the way here is always open, and one
-// would outlive what was proved on it.
+// obtainToken requests a token without a person. A refresh token in the response is dropped: a new token can always be
+// requested, and a refresh token would outlive the proof it was issued for.
 func (c *Credential) obtainToken(ctx context.Context, r credentialRecord, s authServer, who clientIdentity,
 	scopes []string, values url.Values) error {
 	if len(scopes) > 0 {
@@ -57,7 +58,7 @@ func (c *Credential) obtainToken(ctx context.Context, r credentialRecord, s auth
 	return c.grantError(r, err)
 }
 
-// discoveryError is for a token that nobody could be asked for: for now, where who is to be asked is away.
+// discoveryError returns the error for a failed discovery: temporary if the authorization server is unavailable.
 func (c *Credential) discoveryError(r credentialRecord, err error) error {
 	if _, later := errors.AsType[unavailableError](err); later {
 		return c.pauseRenewal(r, err)
@@ -65,33 +66,33 @@ func (c *Credential) discoveryError(r credentialRecord, err error) error {
 	return &SignInRequiredError{Server: c.server.ID, Err: err, usedToken: hashToken(r.Access)}
 }
 
-// grantError is what came of asking for a token without a person: nil for nil, and where it would be refused again,
-// for good.
+// grantError returns the error for a failed grant: permanent if the same request would be refused again, else
+// temporary. It returns nil for nil.
 func (c *Credential) grantError(r credentialRecord, err error) error {
-	refused, said := errors.AsType[*oauthError](err)
+	refusal, refused := errors.AsType[*oauthError](err)
 	_, unfit := errors.AsType[tokenTypeError](err)
 	switch {
 	case err == nil:
 		return nil
-	case unfit, said && refused.isPermanent():
+	case unfit, refused && refusal.isPermanent():
 		return &SignInRequiredError{Server: c.server.ID, Err: err, usedToken: hashToken(r.Access)}
 	}
 	return c.pauseRenewal(r, err)
 }
 
-// errUnattended is what a person hears who wants to sign in all the same.
-const errUnattended = userError("No person signs in here: by the \"auth\" of its row the server lets the client in.")
+// errUnattended is the error for a person who tries to sign in at a server whose row has another grant.
+const errUnattended = userError(
+	"This server needs no sign-in by a person: the \"auth\" of its row obtains tokens without one.")
 
-// jwtBearerGrant is the grant for somebody whom a signed text speaks for (RFC 7523, 2.1).
+// jwtBearerGrant is the grant for a signed assertion (RFC 7523, 2.1).
 const jwtBearerGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-// assertionParams gives what to ask the authorization server of a site with on the word of another. For a workload
-// that is the row's token of identity itself (workload identity federation, SEP-1933). For an enterprise its identity
-// provider says, to that server alone, who the person is that it gave the token (enterprise-managed authorization,
-// SEP-990).
+// assertionParams returns the token request with an assertion. For a workload, the assertion is the row's identity
+// token itself (workload identity federation, SEP-1933). For an enterprise, its identity provider issues one in
+// exchange for the identity token, for this authorization server only (enterprise-managed authorization, SEP-990).
 func (c *Credential) assertionParams(ctx context.Context, s authServer, scopes []string) (url.Values, error) {
 	if c.resolveAuth == nil {
-		return nil, errors.New("the row has no token of identity")
+		return nil, errors.New("the row has no identity token")
 	}
 	auth, err := c.resolveAuth(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func (c *Credential) assertionParams(ctx context.Context, s authServer, scopes [
 	if auth.IDPClientSecret != "" {
 		ours.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: auth.IDPClientSecret}
 	}
-	word, err := oauthex.ExchangeToken(ctx, endpoint, &oauthex.TokenExchangeRequest{
+	assertion, err := oauthex.ExchangeToken(ctx, endpoint, &oauthex.TokenExchangeRequest{
 		RequestedTokenType: oauthex.TokenTypeIDJAG, SubjectTokenType: oauthex.TokenTypeIDToken,
 		SubjectToken: auth.IDToken,
 		Audience:     s.Issuer, Resource: s.Resource, Scope: scopes,
@@ -117,40 +118,40 @@ func (c *Credential) assertionParams(ctx context.Context, s authServer, scopes [
 		hide := c.secretRedactor(url.Values{"assertion": {auth.IDToken}}, clientIdentity{Secret: auth.IDPClientSecret})
 		return nil, fmt.Errorf("the identity provider: %w", convertSDKError(err, hide))
 	}
-	return url.Values{"grant_type": {jwtBearerGrant}, "assertion": {word.AccessToken}}, nil
+	return url.Values{"grant_type": {jwtBearerGrant}, "assertion": {assertion.AccessToken}}, nil
 }
 
-// convertSDKError makes what the SDK says of a refusal into ours, without the body, which may hold a token, and
-// without what hide hides.
+// convertSDKError returns an error of the SDK as one of ours, without the response body, which may hold a token, and
+// with hide applied.
 func convertSDKError(err error, hide func(string) string) error {
-	said, ok := errors.AsType[*oauth2.RetrieveError](err)
+	refusal, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
 		return withoutURL(err)
 	}
-	r := &oauthError{code: hide(said.ErrorCode), description: hide(said.ErrorDescription)}
-	if said.Response != nil {
-		r.status = said.Response.StatusCode
+	r := &oauthError{code: hide(refusal.ErrorCode), description: hide(refusal.ErrorDescription)}
+	if refusal.Response != nil {
+		r.status = refusal.Response.StatusCode
 	}
 	return r
 }
 
-// findTokenEndpoint finds that of an issuer that no browser is sent to: it need not know PKCE.
+// findTokenEndpoint finds the token endpoint of an issuer for requests without a browser, so PKCE is not required.
 func (c *Credential) findTokenEndpoint(ctx context.Context, issuer string) (string, error) {
 	if err := safehttp.CheckURL(issuer); err != nil {
 		return "", fmt.Errorf("has an address that %w", err)
 	}
-	for _, place := range metadataURLs(issuer) {
+	for _, location := range metadataURLs(issuer) {
 		var meta oauthex.AuthServerMeta
-		found, err := c.fetchJSON(ctx, place, &meta)
+		found, err := c.fetchJSON(ctx, location, &meta)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("has metadata that cannot be had: %w", err)
+			return "", fmt.Errorf("has metadata that cannot be read: %w", err)
 		case !found:
 			continue
 		case strings.TrimSuffix(meta.Issuer, "/") != strings.TrimSuffix(issuer, "/"):
 			return "", fmt.Errorf("has metadata of another issuer, %s", printable(hostOf(meta.Issuer)))
 		case safehttp.CheckURL(meta.TokenEndpoint) != nil:
-			return "", errors.New("names no proper token endpoint")
+			return "", errors.New("does not name a valid token endpoint")
 		}
 		return meta.TokenEndpoint, nil
 	}

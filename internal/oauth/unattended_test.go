@@ -186,7 +186,7 @@ func TestWhyNotWithoutAPerson(t *testing.T) {
 		want string
 	}{
 		"no key": {
-			config.Auth{Type: "client_credentials", PrivateKey: "s3cret"}, "", "the private key is no PEM",
+			config.Auth{Type: "client_credentials", PrivateKey: "s3cret"}, "", "the private key is not in PEM format",
 		},
 		"a broken key": {
 			config.Auth{Type: "client_credentials",

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A pendingConsent request to sign in waits for somebody to press a button.
+// A pendingConsent is a sign-in request that waits for a person to press a button.
 type pendingConsent struct {
 	client   Client
 	question url.Values
@@ -62,7 +62,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	p.redirectWithCode(w, r, k, pendingConsent{c, q, scope})
 }
 
-// requestProblem says what is wrong with a request to sign in of a known client.
+// requestProblem returns what is wrong with a sign-in request of a known client, or nil.
 func (p *Provider) requestProblem(k Knobs, c Client, q url.Values) *refusal {
 	method := q.Get("code_challenge_method")
 	if method == "" && q.Get("code_challenge") != "" {
@@ -92,7 +92,7 @@ func (p *Provider) checkResourceParam(k Knobs, q url.Values) *refusal {
 		return nil
 	case "reject":
 		if q.Has("resource") {
-			return refuse("invalid_request", "there is no parameter resource")
+			return refuse("invalid_request", "the parameter resource is missing")
 		}
 		return nil
 	}
@@ -100,7 +100,7 @@ func (p *Provider) checkResourceParam(k Knobs, q url.Values) *refusal {
 	case resource == "":
 		return refuse("invalid_target", "resource is missing")
 	case len(q["resource"]) > 1 || !p.issuesFor(resource):
-		return refuse("invalid_target", "there is no such resource")
+		return refuse("invalid_target", "unknown resource")
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (k Knobs) grantable(asked string) []string {
 	return slices.DeleteFunc(strings.Fields(asked), func(s string) bool { return !slices.Contains(k.scopes(), s) })
 }
 
-// redirectWithCode gives the browser a code to take along.
+// redirectWithCode redirects the browser with a code.
 func (p *Provider) redirectWithCode(w http.ResponseWriter, r *http.Request, k Knobs, asked pendingConsent) {
 	q := asked.question
 	life := k.Authorization.CodeLife

@@ -19,8 +19,8 @@ func (p *Provider) AllowSignIn(ctx context.Context, authorizationURL string) err
 	return browser{p.HTTP()}.visit(ctx, authorizationURL)
 }
 
-// SignInRedirect is Visit up to the redirect URI: it gives what the browser would open last, such as
-// http://127.0.0.1:4321/callback?code=…, and does not open it. "" is that the way ended at a page.
+// SignInRedirect is Visit up to the redirect URI: it returns the URL that the browser would open last, such as
+// http://127.0.0.1:4321/callback?code=…, without opening it. It returns "" if the way ended at a page.
 func (p *Provider) SignInRedirect(ctx context.Context, authorizationURL string) (string, error) {
 	return browser{p.HTTP()}.follow(ctx, authorizationURL)
 }
@@ -62,7 +62,7 @@ func (b browser) follow(ctx context.Context, authorizationURL string) (string, e
 	return "", errors.New("visit: too many pages")
 }
 
-// isRedirectTo says whether a URL is a redirect URI with something added to its query.
+// isRedirectTo reports whether a URL is a redirect URI with parameters added to its query.
 func isRedirectTo(at, end string) bool {
 	return end != "" && (at == end || strings.HasPrefix(at, end+"?") || strings.HasPrefix(at, end+"&"))
 }

@@ -31,7 +31,7 @@ func (p *Provider) client(k Knobs, id string) (Client, *refusal) {
 	case ok:
 		return c, nil
 	case !k.Registration.Documents || !strings.HasPrefix(id, "http"):
-		return Client{}, &refusal{"invalid_client", "there is no such client", http.StatusUnauthorized}
+		return Client{}, &refusal{"invalid_client", "unknown client", http.StatusUnauthorized}
 	}
 	return p.documented(id)
 }
@@ -111,7 +111,7 @@ func (p *Provider) register(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusCreated, all)
 }
 
-// unfit says what is wrong with the metadata of a client.
+// unfit returns what is wrong with the metadata of a client, or nil.
 func (reg Registration) unfit(asked registration) *refusal {
 	needs := asked.Grants == nil || slices.Contains(asked.Grants, "authorization_code")
 	if needs && len(asked.Redirects) == 0 {
@@ -138,7 +138,7 @@ func (p *Provider) Register(c Client) {
 	p.clients[c.ID] = c
 }
 
-// ForgetClients has the provider know none but those of its Options, as when it was set up anew.
+// ForgetClients makes the provider forget all clients but those of its Options.
 func (p *Provider) ForgetClients() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,8 +153,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// fits says whether a redirect URI is one of the client's: the same to the byte, but for the port of a loopback
-// address.
+// fits reports whether a redirect URI is one of the client's: identical, except for the port of a loopback address.
 func (c Client) fits(k Knobs, asked string) bool {
 	return slices.ContainsFunc(c.Redirects, func(known string) bool {
 		return asked == known || !k.Authorization.ExactPort && k.portless(asked) == k.portless(known)
@@ -179,7 +178,7 @@ func (k Knobs) portless(text string) string {
 	return head + "://" + host + rest[i:]
 }
 
-// authenticate says which client a request comes from, once it has proved it.
+// authenticate returns the client that sent a request, once it has proved its identity.
 func (p *Provider) authenticate(k Knobs, r *http.Request) (Client, *refusal) {
 	id, secret, basic := r.BasicAuth()
 	used := "client_secret_basic"
@@ -219,7 +218,7 @@ func unescape(text string) string {
 	return text
 }
 
-// may says whether the client may use a grant.
+// may reports whether the client may use a grant.
 func (c Client) may(grant string) bool {
 	return c.Grants == nil || slices.Contains(c.Grants, grant)
 }

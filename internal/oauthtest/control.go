@@ -63,7 +63,7 @@ func (p *Provider) turnKnobs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// with gives the knobs with a JSON object laid over them. A duration may be written as "2s".
+// with returns the knobs with the members of a JSON object replaced. A duration may be written as "2s".
 func (k Knobs) with(text []byte) (Knobs, error) {
 	old, err := json.Marshal(k)
 	if err != nil {

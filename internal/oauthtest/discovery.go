@@ -160,7 +160,7 @@ func (k Knobs) scopes() []string {
 	return []string{k.serverScope(), k.secretScope(), "openid", "offline_access"}
 }
 
-// challenge says that a good token is wanted, in the form of the moment.
+// challenge demands a valid token, in the form that the knobs set.
 func (p *Provider) challenge(w http.ResponseWriter, k Knobs, problem string) {
 	c := k.Challenge
 	status := c.Status
@@ -185,7 +185,7 @@ func (p *Provider) challenge(w http.ResponseWriter, k Knobs, problem string) {
 	writeJSON(w, status, body)
 }
 
-// standardChallenge is the challenge of RFC 9728, with what RFC 6750 says of errors.
+// standardChallenge is the challenge of RFC 9728, with the errors of RFC 6750.
 func (p *Provider) standardChallenge(k Knobs, problem, scope string) string {
 	var all []string
 	add := func(name, value string) {

@@ -168,7 +168,7 @@ func TestCommand(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		var out, problem bytes.Buffer
-		if code := oauthtest.Main(args, &out, &problem); code != 0 {
+		if code := oauthtest.Main(t.Context(), args, &out, &problem); code != 0 {
 			t.Fatalf("idp %s: exit code %d: %s", strings.Join(args, " "), code, problem.String())
 		}
 		return strings.TrimSpace(out.String())
@@ -205,7 +205,8 @@ func TestCommand(t *testing.T) {
 	if diff := cmp.Diff(oauthtest.Counts{Authorizations: 1}, counts); diff != "" {
 		t.Error(diff)
 	}
-	if code := oauthtest.Main([]string{"turn", issuer, `{"Typo":1}`}, os.Stdout, new(bytes.Buffer)); code != 1 {
+	if code := oauthtest.Main(t.Context(), []string{"turn", issuer, `{"Typo":1}`}, os.Stdout,
+		new(bytes.Buffer)); code != 1 {
 		t.Errorf("a knob that is none: exit code %d", code)
 	}
 	if err := server.Process.Signal(os.Interrupt); err != nil {

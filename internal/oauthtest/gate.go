@@ -43,7 +43,7 @@ func (p *Provider) Hold(e Endpoint, at GateMoment) *Gate {
 	return g
 }
 
-// gate gives the closed gate that a request meets at this moment, or nil.
+// gate returns the closed gate that applies to a request now, or nil.
 func (p *Provider) gate(all []Endpoint, at GateMoment) *Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()

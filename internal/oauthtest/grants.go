@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A device that somebody is to approve.
+// A device waits for the approval of a person.
 type device struct {
 	client   string
 	user     string // the code that the person types
@@ -71,13 +71,13 @@ func (p *Provider) devicePage(w http.ResponseWriter, r *http.Request) {
 		renderTemplate(w, http.StatusOK, devicePage(), map[string]any{"Action": p.URL(DevicePage),
 			"Code": r.URL.Query().Get("user_code")})
 	case !p.decide(r.PostForm.Get("user_code"), r.PostForm.Get("decision") == "allow"):
-		writePage(w, http.StatusBadRequest, "Cannot connect", "There is no such code.")
+		writePage(w, http.StatusBadRequest, "Cannot connect", "Unknown code.")
 	default:
 		writePage(w, http.StatusOK, "Done", "You can close this page.")
 	}
 }
 
-// Approve lets the device with a user code in, as a person would. It is false where there is no such code.
+// Approve approves the device with a user code, as a person would. It returns false for an unknown code.
 func (p *Provider) Approve(userCode string) bool { return p.decide(userCode, true) }
 
 // Deny is what a person does who does not know the device.
@@ -101,7 +101,7 @@ func (p *Provider) byDevice(k Knobs, c Client, q url.Values) (tokenIssue, *refus
 	defer p.mu.Unlock()
 	d := p.devices[q.Get("device_code")]
 	if d == nil || d.client != c.ID || d.used {
-		return tokenIssue{}, refuse("invalid_grant", "there is no such device code")
+		return tokenIssue{}, refuse("invalid_grant", "unknown device code")
 	}
 	d.asked++
 	switch {
@@ -112,7 +112,7 @@ func (p *Provider) byDevice(k Knobs, c Client, q url.Values) (tokenIssue, *refus
 	case d.asked <= k.Device.SlowDowns:
 		return tokenIssue{}, refuse("slow_down", "ask less often")
 	case d.asked <= k.Device.SlowDowns+k.Device.Pendings || !d.allowed && !k.Device.Auto:
-		return tokenIssue{}, refuse("authorization_pending", "nobody has approved it yet")
+		return tokenIssue{}, refuse("authorization_pending", "it is not approved yet")
 	}
 	d.used = true
 	p.counts.Devices++
@@ -132,7 +132,7 @@ func (p *Provider) byCredentials(k Knobs, c Client, q url.Values) (tokenIssue, *
 		scope: scope}, nil
 }
 
-// byExchange gives a token for another audience, of the same subject and with no more scopes (RFC 8693).
+// byExchange issues a token for another audience, with the same subject and no more scopes (RFC 8693).
 func (p *Provider) byExchange(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *Provider) byExchange(k Knobs, c Client, q url.Values) (tokenIssue, *ref
 	case subject == nil || !subject.live(k.clock()):
 		return tokenIssue{}, refuse("invalid_grant", "the subject token is not good")
 	case !p.issuesFor(target):
-		return tokenIssue{}, refuse("invalid_target", "there is no such resource")
+		return tokenIssue{}, refuse("invalid_target", "unknown resource")
 	}
 	actor := c.ID
 	if text := q.Get("actor_token"); text != "" {
@@ -224,7 +224,7 @@ func (p *Provider) ExpireAccess() {
 	}
 }
 
-// RevokeAll ends everything that was granted: nobody is signed in any more.
+// RevokeAll revokes every grant.
 func (p *Provider) RevokeAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,11 +237,11 @@ func (p *Provider) RevokeAll() {
 type Session struct {
 	Client, Subject, Resource string
 	Scope                     []string
-	// Ended says that it is over: revoked, or ended because a spent token came back.
+	// Ended is true if the session was revoked, or ended because a used refresh token was sent again.
 	Ended bool
 }
 
-// Sessions gives all that was granted, the oldest first.
+// Sessions returns all grants, the oldest first.
 func (p *Provider) Sessions() []Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +259,7 @@ type Grant struct {
 	Scope                     []string
 }
 
-// Issue gives an access token that the provider knows, without anybody signing in.
+// Issue returns an access token that the provider knows, without a sign-in.
 func (p *Provider) Issue(g Grant) (string, error) {
 	k := p.currentKnobs()
 	if g.Scope == nil {

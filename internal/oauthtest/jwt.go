@@ -35,7 +35,7 @@ func (k *keyring) rotate() {
 	k.rsa, k.ec = nil, nil
 }
 
-// rsaKey gives the RSA key and its id.
+// rsaKey returns the RSA key and its ID.
 func (k *keyring) rsaKey() (key *rsa.PrivateKey, id string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,7 +45,7 @@ func (k *keyring) rsaKey() (key *rsa.PrivateKey, id string, err error) {
 	return k.rsa, fmt.Sprintf("rsa-%d", k.turns), err
 }
 
-// ecKey gives the EC key and its id.
+// ecKey returns the EC key and its ID.
 func (k *keyring) ecKey() (key *ecdsa.PrivateKey, id string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,7 +151,7 @@ func (k *keyring) sign(alg string, over map[string]any, payload []byte) (string,
 	return signed + "." + encode(b), err
 }
 
-// signer gives what signs with an algorithm, and the id of its key.
+// signer returns the function that signs with an algorithm, and the ID of its key.
 func (k *keyring) signer(alg string) (id string, sign func(string) ([]byte, error), err error) {
 	switch alg {
 	case "ES256":
@@ -172,7 +172,7 @@ func (k *keyring) signer(alg string) (id string, sign func(string) ([]byte, erro
 	return "", nil, fmt.Errorf("sign token: no algorithm %q", alg)
 }
 
-// signEC gives the two numbers of a signature, each in 32 bytes.
+// signEC returns the two numbers of a signature, each in 32 bytes.
 func signEC(key *ecdsa.PrivateKey, text string) ([]byte, error) {
 	digest := sha256.Sum256([]byte(text))
 	r, s, err := ecdsa.Sign(rand.Reader, key, digest[:])

@@ -29,13 +29,13 @@ const usage = `usage: idp serve [-options JSON] [-knobs JSON] [-dir DIR]
 BASE is the URL of the issuer or of the MCP server. @FILE is the first URL in a file.
 `
 
-var errUsage = errors.New("there is no such command, or it takes other arguments")
+var errUsage = errors.New("unknown command or wrong arguments")
 
-// Main is a provider as a command, and the commands that a script asks it with; it returns the exit code. "serve"
-// prints the URL of its MCP server, writes the files resource, issuer (one URL each) and mcp.json (a configuration
-// with the server "protected") to DIR, and ends when it is interrupted.
-func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+// Main runs the provider as a command, or a command with which a script controls one; it returns the exit code. "serve"
+// prints the URL of its MCP server, writes the files resource, issuer (one URL each) and mcp.json (a configuration with
+// the server "protected") to DIR, and ends when ctx ends or it is interrupted.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
@@ -149,7 +149,8 @@ func waitFor(ctx context.Context, path string) error {
 	}
 }
 
-// urlOf gives the URL that an argument is, or the first one to sign in with, else the first, in the file that it names.
+// urlOf returns the URL in an argument. For the name of a file it returns the first URL to sign in with there, else the
+// first one.
 func urlOf(arg string) (string, error) {
 	path, ok := strings.CutPrefix(arg, "@")
 	if !ok {
@@ -206,6 +207,6 @@ const Variable = "MCPTEST_IDP"
 // command, with its own arguments, and ends with it.
 func Run() {
 	if os.Getenv(Variable) != "" {
-		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
+		os.Exit(Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 }

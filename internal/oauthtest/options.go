@@ -40,7 +40,7 @@ type Client struct {
 	Name string
 	// Grants are the grant types it may use; nil is all.
 	Grants []string
-	// SecretExpires is when the Secret is no longer good; zero is never.
+	// SecretExpires is when the Secret expires; zero means never.
 	SecretExpires time.Time
 }
 
@@ -172,11 +172,11 @@ type Challenge struct {
 
 // Registration is how clients become known.
 type Registration struct {
-	// Absent is no dynamic registration.
+	// Absent turns dynamic registration off.
 	Absent bool
-	// InitialToken is what registration must be authorized with; "" is nothing.
+	// InitialToken is the token that registration requires; "" means none.
 	InitialToken string
-	// Secret gives every client a secret, good for SecretLife (0 is for ever).
+	// Secret issues a secret to every client, valid for SecretLife (0 means for ever).
 	Secret     bool
 	SecretLife time.Duration
 	// RejectRedirects are texts that no redirect URI may contain.
@@ -226,12 +226,12 @@ type Tokens struct {
 	// ExpiresIn is the form of expires_in: "" is a number, else ExpiresAbsent, ExpiresText, ExpiresFloat, or the JSON
 	// value itself.
 	ExpiresIn string
-	// Rotation: "" gives a new refresh token at each refresh and revokes all when a spent one comes back; "same" gives
-	// the same again; "omit" gives none, and the old one stays good.
+	// Rotation: "" issues a new refresh token at each refresh and revokes all when a used one is sent again; "same"
+	// issues the same again; "omit" issues none, and the old one stays valid.
 	Rotation string
 	// Grace is how long a spent refresh token is still taken.
 	Grace time.Duration
-	// NoRefresh gives no refresh tokens; Offline only where offline_access was asked for.
+	// NoRefresh issues no refresh tokens; Offline issues them only if offline_access was requested.
 	NoRefresh, Offline bool
 	// RefreshLife is how long a refresh token is good; 0 is for ever.
 	RefreshLife time.Duration

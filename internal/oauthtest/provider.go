@@ -147,8 +147,8 @@ func (p *Provider) Close() {
 // HTTP is a client that trusts the provider's certificate. It keeps no cookies.
 func (p *Provider) HTTP() *http.Client { return p.issuer.Client() }
 
-// ChangeKnobs changes the knobs: what is asked from then on is answered by the new ones. Faults begin to count anew.
-// The function may change all it is given.
+// ChangeKnobs changes the knobs for all requests from now on, and resets the counters of faults. The function may
+// change everything it receives.
 func (p *Provider) ChangeKnobs(change func(*Knobs)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +161,7 @@ func (p *Provider) ChangeKnobs(change func(*Knobs)) {
 	p.faults = map[Endpoint]int{}
 }
 
-// currentKnobs gives the knobs of the moment.
+// currentKnobs returns the current knobs.
 func (p *Provider) currentKnobs() Knobs {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,13 +228,12 @@ func (p *Provider) resourceOrigin() string {
 	return strings.TrimSuffix(p.ResourceURL, p.options.resourcePath())
 }
 
-// issuesFor says whether tokens are issued for a resource: the MCP server, as its URL or its origin, or one of the
-// Options.
+// issuesFor reports whether tokens are issued for a resource: the MCP server, by URL or origin, or one of the Options.
 func (p *Provider) issuesFor(resource string) bool {
 	return p.serves(resource) || slices.Contains(p.options.Resources, resource)
 }
 
-// serves says whether a token for a resource is one for the MCP server.
+// serves reports whether a token for a resource is valid for the MCP server.
 func (p *Provider) serves(resource string) bool {
 	return resource == p.ResourceURL || resource == p.resourceOrigin()
 }

@@ -39,7 +39,7 @@ type Counts struct {
 	Challenges, Calls int
 }
 
-// Counts gives what was counted so far.
+// Counts returns the counters so far.
 func (p *Provider) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *Provider) Registrations() int { return p.Counts().Registrations }
 // Authorizations is how many requests to sign in were granted.
 func (p *Provider) Authorizations() int { return p.Counts().Authorizations }
 
-// Requests gives the requests to some endpoints, in the order they came; to all where none is named.
+// Requests returns the requests to some endpoints, in order of arrival; to all if none is named.
 func (p *Provider) Requests(of ...Endpoint) []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 // Unwrap lets a ResponseController flush.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush is for what asks the writer itself.
+// Flush implements http.Flusher for callers that use the writer itself.
 func (w *statusWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // endpointNames are those of an endpoint in this request, the narrowest first.
@@ -136,7 +136,7 @@ func endpointNames(e Endpoint, r *http.Request) []Endpoint {
 	return []Endpoint{e}
 }
 
-// serveWithFaults serves a request with what faults and gates there are for it.
+// serveWithFaults serves a request with the faults and gates that apply to it.
 func (p *Provider) serveWithFaults(w http.ResponseWriter, r *http.Request, e Endpoint, h http.HandlerFunc) {
 	all := endpointNames(e, r)
 	fault, faulty := p.fault(all)
@@ -183,7 +183,7 @@ func (p *Provider) replace(w http.ResponseWriter, r *http.Request, f Fault, own 
 	}
 }
 
-// fault gives the fault that happens to a request now.
+// fault returns the fault that happens to a request now.
 func (p *Provider) fault(all []Endpoint) (Fault, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

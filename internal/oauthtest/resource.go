@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The headers in which the MCP server's tools hear who calls. They are set here and never taken from a client.
+// The headers that tell the MCP server's tools about the caller. They are set here and never taken from a client.
 const (
 	headerSubject = "Idp-Subject"
 	headerScope   = "Idp-Scope"
@@ -93,7 +93,7 @@ func (p *Provider) serveMCP(w http.ResponseWriter, r *http.Request) {
 	p.mcpServer.modern.ServeHTTP(w, r)
 }
 
-// calledTool gives the method of a message, and the tool that it calls.
+// calledTool returns the method of a message, and the tool that it calls.
 func calledTool(body []byte) (method, tool string) {
 	m, err := protocol.ParseMessage(body)
 	if err != nil || m.Method != protocol.MethodToolsCall {
@@ -136,7 +136,7 @@ func (p *Provider) admit(w http.ResponseWriter, r *http.Request, k Knobs, tool s
 	return true
 }
 
-// Calls gives the messages that came to the MCP server, of one method; of all where it is "".
+// Calls returns the messages that the MCP server received of one method, or of all methods if it is "".
 func (p *Provider) Calls(method string) []json.RawMessage {
 	var all []json.RawMessage
 	for _, r := range p.Requests(MCP) {

@@ -35,7 +35,7 @@ type accessTokenState struct {
 	gone            bool
 }
 
-// live says whether the token is good at a moment.
+// live reports whether the token is valid at a moment.
 func (a *accessTokenState) live(now time.Time) bool {
 	return !a.gone && !a.family.ended && now.Before(a.expires)
 }
@@ -115,7 +115,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	case grantExchange:
 		i, e = p.byExchange(k, c, r.PostForm)
 	default:
-		e = refuse("unsupported_grant_type", "there is no such grant")
+		e = refuse("unsupported_grant_type", "unsupported grant")
 	}
 	if e != nil {
 		p.refuse(w, k, e)
@@ -155,7 +155,7 @@ func (p *Provider) byCode(k Knobs, c Client, q url.Values) (tokenIssue, *refusal
 	known := p.codes[q.Get("code")]
 	switch {
 	case known == nil || known.family.client != c.ID:
-		return tokenIssue{}, refuse("invalid_grant", "there is no such code")
+		return tokenIssue{}, refuse("invalid_grant", "unknown code")
 	case known.used:
 		p.counts.Replays++
 		p.end(known.family)
@@ -292,7 +292,7 @@ func (p *Provider) makeAccess(k Knobs, i tokenIssue) (string, error) {
 	return text, nil
 }
 
-// makeRefresh gives the refresh token of an answer, or "".
+// makeRefresh returns the refresh token of a response, or "".
 func (p *Provider) makeRefresh(k Knobs, c Client, i tokenIssue) string {
 	t := k.Tokens
 	switch {

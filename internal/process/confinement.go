@@ -6,9 +6,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 )
 
-// confineCommand gives the whole argv of the program at path. For one with a cage it is that of our own executable,
-// which confines itself and then becomes the program; path and the environment are those of that. Where nothing of the
-// cage can be had, and it is not required, the program is started as it is.
+// confineCommand returns the argv for the program at path. For a confined program it is the argv of our own executable,
+// which confines itself and then becomes the program; path and the environment are changed to match. If the system
+// offers no confinement and none is required, the program starts unconfined.
 func (p *Process) confineCommand(path *string, spec *Spec) (argv []string, err error) {
 	argv = append([]string{spec.Command}, spec.Args...)
 	if spec.Confinement == nil {
@@ -39,16 +39,16 @@ func (p *Process) confineCommand(path *string, spec *Spec) (argv []string, err e
 	return argv, nil
 }
 
-// availableConfinement is what the system offers, as far as this program can be run again to make use of it.
+// availableConfinement returns the confinement that the system supports, if this program can be run again to set it up.
 func availableConfinement() confine.Support {
 	reach := confine.DetectSupport()
 	if reach.MissingReason == "" && !canReap() {
-		reach.MissingReason = "the program that Drawbridge is part of does not call bridge.Reap, first thing in main"
+		reach.MissingReason = "the program that Drawbridge is part of does not call gateway.RunReaperProcess first in main"
 	}
 	return reach
 }
 
-// cleanUp takes away what was the program's for the time it ran.
+// cleanUp removes the temporary directory of a confined program.
 func (p *Process) cleanUp() {
 	if p.profile != nil {
 		p.profile.RemoveTemp()

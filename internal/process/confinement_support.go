@@ -4,7 +4,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 )
 
-// UnmetConfinement says what this machine lacks for a cage that is required; nil where it lacks nothing, or nothing is
+// UnmetConfinement returns what this machine lacks for a required confinement, or nil if it lacks nothing or none is
 // required.
 func UnmetConfinement(c *confine.Profile) error {
 	if c == nil {

@@ -421,12 +421,12 @@ func TestWhatCannotBeConfinedIsNotStarted(t *testing.T) {
 		code   drawbridge.FaultCode
 	}{
 		"what is not there": {func(s *process.Spec) { s.Confinement.Read = []string{"/none/of/this"} },
-			"confine: /none/of/this is not there", ""},
+			"confine: /none/of/this does not exist", ""},
 		"no home": {func(s *process.Spec) { s.Confinement.Home = "" }, "HOME is not set",
 			drawbridge.PolicyBlocked},
 		"a home that is a file": {func(s *process.Spec) {
 			s.Confinement.Home = filepath.Join(s.Confinement.UserHome, "single")
-		}, "confine: make a home: ", ""},
+		}, "confine: create the home: ", ""},
 		"no program": {func(s *process.Spec) {
 			s.Command = filepath.Join(s.Confinement.UserHome, "work", "garbage")
 			if err := os.WriteFile(s.Command, []byte("\x00 no program"), 0o700); err != nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// A DirError is for a program that is not started since the directory that it is to start in cannot be had.
+// A DirError is the error of a program that was not started because its directory cannot be used.
 type DirError struct {
 	Dir string
 	Why string
@@ -16,18 +16,19 @@ type DirError struct {
 // Error names the directory.
 func (e *DirError) Error() string { return fmt.Sprintf("its directory %s %s", e.Dir, e.Why) }
 
-// StartAdvice says what a person can do about a program that was not started; empty where that is not known.
+// StartAdvice returns what a person can do about a program that was not started, or "" if that is unknown.
 func StartAdvice(err error) string {
 	if _, ok := errors.AsType[*DirError](err); ok {
 		return `make it, or name another as "cwd"`
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return "install it, or give its full path"
+		return "install it, or configure its full path"
 	}
 	return ""
 }
 
-// checkDir says why a program cannot start in a directory: the system would name the program, and not what is missing.
+// checkDir returns why a program cannot start in a directory. The system's own error would name the program and not the
+// directory.
 func checkDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -36,11 +37,11 @@ func checkDir(dir string) error {
 	var path *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &DirError{dir, "is not there"}
+		return &DirError{dir, "does not exist"}
 	case errors.As(err, &path):
-		return &DirError{dir, "cannot be looked at: " + path.Err.Error()}
+		return &DirError{dir, "cannot be read: " + path.Err.Error()}
 	case err == nil && !info.IsDir():
-		return &DirError{dir, "is no directory"}
+		return &DirError{dir, "is not a directory"}
 	}
 	return nil
 }

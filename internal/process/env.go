@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// ownVariablePrefix are the variables of Drawbridge itself: a token, the URL of a store. They are for no server.
+// ownVariablePrefix is the prefix of Drawbridge's own variables, such as a token or the URL of a store. No server
+// receives them.
 const ownVariablePrefix = "DRAWBRIDGE_"
 
-// MountedVariable is the variable that every server finds in its environment: a Drawbridge that does was started by
-// another, and would start itself again if it read the same configuration.
+// MountedVariable is set in the environment of every server. A Drawbridge that finds it was started by another one, and
+// would start itself again if it read the same configuration.
 const MountedVariable = ownVariablePrefix + "MOUNTED"
 
-// isSecretVariable are variables that are secrets, or lead to some, on most machines that have them. A server that is
-// to have one is given it by its row. ZEPH_ is another gateway's, whose users have its variables still.
+// isSecretVariable reports whether a variable is commonly a secret, or leads to one. A server receives such a variable
+// only if its row names it. ZEPH_ belongs to another gateway, whose users still have its variables set.
 func isSecretVariable(name string) bool {
 	switch name = strings.ToUpper(name); name {
 	case "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_CLIENT_SECRET", "GCP_SERVICE_ACCOUNT_KEY",
@@ -26,10 +27,10 @@ func isSecretVariable(name string) bool {
 	return strings.HasPrefix(name, ownVariablePrefix) || strings.HasPrefix(name, "ZEPH_")
 }
 
-// Environ makes the environment of a program out of ours and what its row adds: "name=value" each, the row's last. Of
-// ours the program gets what every program needs to find itself (PATH, HOME, the locale, the directories for
-// configuration and temporary files), or where inherit is set everything but known secrets; of the variables of
-// Drawbridge only Mounted.
+// Environ returns the environment of a program: "name=value" each, made of ours (parent) and the row's, which comes
+// last. Of ours, the program gets the variables that most programs need (PATH, HOME, the locale, the directories for
+// configuration and temporary files). With inherit it gets all but known secrets. Of Drawbridge's variables it gets
+// only MountedVariable.
 func Environ(parent, row []string, inherit bool) []string {
 	env := make([]string, 0, len(row)+16)
 	for _, v := range parent {
@@ -43,7 +44,7 @@ func Environ(parent, row []string, inherit bool) []string {
 	return append(env, row...)
 }
 
-// isBaseVariable says whether a variable is in the base environment.
+// isBaseVariable reports whether a variable is in the base environment.
 func isBaseVariable(name string) bool {
 	name = canonicalName(name)
 	return slices.Contains(baseNames, name) || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_")
@@ -56,7 +57,7 @@ func hasVariable(env []string, name string) bool {
 	})
 }
 
-// lookupVariable finds a variable; of a name that is there twice the last counts.
+// lookupVariable returns the value of a variable; the last one counts if the name is repeated.
 func lookupVariable(env []string, name string) string {
 	for _, v := range slices.Backward(env) {
 		if n, value, ok := strings.Cut(v, "="); ok && canonicalName(n) == name {

@@ -12,5 +12,5 @@ var baseNames = []string{
 	"ALLUSERSPROFILE", "PUBLIC", "OS", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "HOME", "LANG", "TERM", "TZ",
 }
 
-// canonicalName is the form in which names are compared: Windows takes no notice of case.
+// canonicalName returns the form in which names are compared: Windows ignores case.
 func canonicalName(name string) string { return strings.ToUpper(name) }

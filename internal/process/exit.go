@@ -1,6 +1,6 @@
 package process
 
-// An ExitError says that the server's process has ended.
+// An ExitError reports that the server's process has ended.
 type ExitError struct{ status error }
 
 func (e *ExitError) Error() string {
@@ -12,5 +12,5 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.status }
 
-// ExitStatus says for people how a process ended that is Done.
+// ExitStatus returns, for people, how a process ended. It is for processes that are Done.
 func (p *Process) ExitStatus() error { return &ExitError{p.Err()} }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// FindProgram gives the path of the program that command means to a child with this directory and environment.
+// FindProgram returns the path of the program that a child with this directory and environment would run for command.
 func FindProgram(command, dir string, env []string) (string, error) {
 	if strings.Contains(command, "/") {
 		path := command
@@ -31,7 +31,7 @@ func FindProgram(command, dir string, env []string) (string, error) {
 	for _, d := range filepath.SplitList(search) {
 		path := filepath.Join(d, command)
 		if !filepath.IsAbs(path) {
-			continue // a PATH that means another program in another directory is not followed
+			continue // relative entries of PATH are skipped: they depend on the directory
 		}
 		switch err := checkExecutable(path); {
 		case err == nil:
@@ -46,7 +46,7 @@ func FindProgram(command, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("start %s: command not found in PATH %q: %w", command, search, fs.ErrNotExist)
 }
 
-// checkExecutable says why the file cannot be run, or nil.
+// checkExecutable returns why the file cannot be run, or nil.
 func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// FindProgram gives the path of the program that command means to a child with this directory and environment. Endings
-// such as .cmd are tried as PATHEXT has them.
+// FindProgram returns the path of the program that a child with this directory and environment would run for command.
+// Extensions such as .cmd are tried in the order of PATHEXT.
 func FindProgram(command, dir string, env []string) (string, error) {
 	if command == "" {
 		return "", errors.New("start: the command is empty")

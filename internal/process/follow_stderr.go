@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// restartPollInterval is how soon a follower sees that another program has taken the place of one.
+// restartPollInterval is how often a follower checks whether a new program has replaced the ended one.
 const restartPollInterval = 200 * time.Millisecond
 
-// FollowStderr says each line that programs write to standard error, as it comes: of p, from the oldest line that is
-// kept on, and when it has ended, of the next one that current gives. Both p and what current gives are nil where
-// there is none at the moment. It returns nil when ctx ends, and when the last program has ended and over is closed,
-// which says that no other comes. An error is what each gave.
+// FollowStderr calls each with every line that programs write to standard error: first of p, from the oldest kept line
+// on, and after its end of the next program that current returns. Both p and the result of current may be nil while no
+// program runs. It returns nil when ctx ends, or when the last program has ended and over is closed, which means that
+// no other follows. An error of each is returned.
 func FollowStderr(ctx context.Context, p *Process, over <-chan struct{}, current func() *Process,
 	each func(line string) error) error {
 	for {
@@ -26,7 +26,7 @@ func FollowStderr(ctx context.Context, p *Process, over <-chan struct{}, current
 	}
 }
 
-// followStderr says what one program writes, to its end.
+// followStderr calls each with the lines of one program until its end.
 func (p *Process) followStderr(ctx context.Context, each func(line string) error) error {
 	for next, ended := 0, false; ; {
 		lines, then, more := p.StderrFrom(next)
@@ -44,12 +44,12 @@ func (p *Process) followStderr(ctx context.Context, each func(line string) error
 		case <-ctx.Done():
 			return nil
 		case <-p.Done():
-			ended = true // what it said last is still to be read
+			ended = true // its last lines are still to be read
 		}
 	}
 }
 
-// nextProcess waits for another program than p; nil where none comes any more.
+// nextProcess waits for another program than p; it returns nil if none follows.
 func nextProcess(ctx context.Context, over <-chan struct{}, current func() *Process, p *Process) *Process {
 	tick := time.NewTicker(restartPollInterval)
 	defer tick.Stop()

@@ -19,13 +19,13 @@ type lineTail struct {
 	mu   sync.Mutex
 	ring [maxTailLines]string
 	next int // counts all lines ever kept
-	// nextLine is closed with the next line, and made anew.
+	// nextLine is closed when the next line arrives, and then replaced.
 	nextLine chan struct{}
 }
 
 func newLineTail() *lineTail { return &lineTail{nextLine: make(chan struct{})} }
 
-// readFrom keeps what r says until it ends, and closes it; with a veil over each line.
+// readFrom stores the lines of r until it ends, and closes it. veil, if set, is applied to each line.
 func (t *lineTail) readFrom(r *os.File, veil func(string) string) {
 	defer r.Close()
 	src := bufio.NewReaderSize(r, maxLineBytes)
@@ -43,7 +43,7 @@ func (t *lineTail) readFrom(r *os.File, veil func(string) string) {
 			_, err = src.ReadSlice('\n')
 		}
 		if err != nil && !whole {
-			// Nobody may read on after this; the program is not to block on a full pipe meanwhile.
+			// The program must not block on a full pipe, so the rest is read and dropped.
 			_, _ = io.Copy(io.Discard, r)
 			return
 		}
@@ -64,8 +64,8 @@ func (t *lineTail) allLines() []string {
 	return lines
 }
 
-// linesFrom gives the lines from the one numbered first on, as far as they are kept, the number of the next one, and
-// what is closed when that comes.
+// linesFrom returns the lines from the one numbered first on, as far as they are kept; the number of the next one; and
+// a channel that is closed when that arrives.
 func (t *lineTail) linesFrom(first int) (lines []string, next int, more <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,39 +23,38 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 )
 
-// DefaultGrace is how long each step of a stop waits where nobody says otherwise.
+// DefaultGrace is how long each step of a stop waits if Spec has no Grace.
 const DefaultGrace = time.Second
 
-// drainTimeout is how long output that somebody still holds open is read after the program has ended.
+// drainTimeout is how long output that a descendant still holds open is read after the program has ended.
 const drainTimeout = 500 * time.Millisecond
 
-// killTimeout is how long what was killed may take to be gone: on a machine with much to do, the kill of a tree takes
-// a while.
+// killTimeout is how long killed processes may take to disappear: on a busy machine the kill of a tree takes a while.
 const killTimeout = 5 * time.Second
 
-// A Spec says what to start.
+// A Spec describes the program to start.
 type Spec struct {
-	// Command is a path, or a name that is looked up in the PATH of Env.
+	// Command is a path, or a name that is searched for in the PATH of Env.
 	Command string
 	Args    []string
-	// ResolveProgram gives the path of the very file to start, whatever Command means, or says why none may be; nil
-	// means what Command means.
+	// ResolveProgram, if set, returns the path of the file to start in place of Command, or the reason why it must not
+	// start.
 	ResolveProgram func() (path string, err error)
 	// Dir is the program's directory; empty means ours.
 	Dir string
 	// Env is the program's whole environment as "name=value"; see Environ.
 	Env []string
-	// Grace is how long the program has to end after its standard input was closed, and again after SIGTERM; 0 means
-	// DefaultGrace.
+	// Grace is how long the program may take to end after its standard input was closed, and again after SIGTERM; 0
+	// means DefaultGrace.
 	Grace time.Duration
-	// Confinement is what the program is kept to, as far as the system lets us; nil keeps it to nothing.
+	// Confinement restricts the program, as far as the system supports it; nil means no restriction.
 	Confinement *confine.Profile
-	// RedactLine is laid over each line of standard error that is kept; nil leaves it as it is.
+	// RedactLine is applied to each line of standard error before it is kept; nil keeps the line as it is.
 	RedactLine func(line string) string
 }
 
 // A Process is a running program with everything it started. Its methods may be called from several goroutines. Stop
-// must be called in the end, also for one that has ended by itself: it gives back what the Process holds.
+// must be called in the end, even if the program has ended by itself: it releases the resources of the Process.
 type Process struct {
 	pid           int
 	grace         time.Duration
@@ -63,7 +62,8 @@ type Process struct {
 	stderr        *lineTail
 	stderrEnd     *os.File
 	tree          *processTree
-	// confinement says what the program is kept from, cage is the one that it is in; both are empty for one without.
+	// confinement describes the restrictions that are in effect, cage is the profile; both are empty for an unconfined
+	// program.
 	confinement string
 	profile     *confine.Profile
 
@@ -72,8 +72,8 @@ type Process struct {
 	err  error // set before done is closed
 }
 
-// Start starts the program. The error says what is wrong with the command: it names the command, and the PATH it was
-// looked for in. ctx bounds the start alone.
+// Start starts the program. The error names the command, and the PATH in which it was searched for. ctx bounds the
+// start alone.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err := checkDir(spec.Dir); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
@@ -99,7 +99,7 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// findProgram gives the path of the program.
+// findProgram returns the path of the program.
 func (s Spec) findProgram() (path string, err error) {
 	if s.ResolveProgram != nil {
 		if path, err = s.ResolveProgram(); err == nil {
@@ -113,7 +113,7 @@ func (s Spec) findProgram() (path string, err error) {
 	return "", err
 }
 
-// start makes the pipes and launches the program with their far ends.
+// start creates the pipes and launches the program with their far ends.
 func (p *Process) start(ctx context.Context, path string, argv []string, spec Spec) (err error) {
 	var near, far [3]*os.File
 	defer func() {
@@ -141,44 +141,45 @@ func (p *Process) start(ctx context.Context, path string, argv []string, spec Sp
 	return err
 }
 
-// wait waits for the end of the program and of what it started.
+// wait waits until the program and everything it started have ended.
 func (p *Process) wait() {
 	p.err = p.tree.wait()
 	_ = p.stdin.Close()
-	// Where a descendant could escape it may hold these open for ever.
+	// A descendant that escaped may hold these open for ever.
 	p.cleanUp()
 	_ = p.stdout.SetReadDeadline(time.Now().Add(drainTimeout))
 	_ = p.stderrEnd.SetReadDeadline(time.Now().Add(drainTimeout))
 	close(p.done)
 }
 
-// Stdin is the program's standard input. It takes deadlines.
+// Stdin returns the program's standard input. It supports deadlines.
 func (p *Process) Stdin() *os.File { return p.stdin }
 
-// Stdout is the program's standard output. It ends soon after the program, and is closed by Stop.
+// Stdout returns the program's standard output. It ends soon after the program, and Stop closes it.
 func (p *Process) Stdout() *os.File { return p.stdout }
 
-// Stderr gives the last lines that the program wrote to standard error, oldest first: at most 200, each cut at 8 KiB.
+// Stderr returns the last lines that the program wrote to standard error, oldest first: at most 200, each cut at 8 KiB.
 func (p *Process) Stderr() []string { return p.stderr.allLines() }
 
-// StderrFrom gives the lines of standard error from the one numbered first on, counted from 0, as far as they are
-// kept; the number of the next one; and a channel that is closed when that comes.
+// StderrFrom returns the lines of standard error from the one numbered first on, counted from 0, as far as they are
+// kept; the number of the next one; and a channel that is closed when that arrives.
 func (p *Process) StderrFrom(first int) (lines []string, next int, more <-chan struct{}) {
 	return p.stderr.linesFrom(first)
 }
 
-// Confinement says in words what the program is kept from, such as "files, sockets, signals", or "nothing" and why; it
-// is empty for one without a cage.
+// Confinement describes the restrictions in effect, such as "files, sockets, signals", or "nothing" and why. It is
+// empty for an unconfined program.
 func (p *Process) Confinement() string { return p.confinement }
 
-// PID is the program's process id.
+// PID returns the program's process ID.
 func (p *Process) PID() int { return p.pid }
 
-// Done is closed when the program has ended and, as far as this system lets us know, everything it started.
+// Done returns a channel that is closed when the program has ended and, as far as this system reports it, everything
+// it started.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the program ended, for people: "exit status 1". It is nil for a program that ended with status 0, and
-// before Done is closed.
+// Err returns how the program ended: "exit status 1". It is nil for a program that ended with status 0, and before Done
+// is closed.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -188,12 +189,12 @@ func (p *Process) Err() error {
 	}
 }
 
-// errSurvivedKill is for a process that even SIGKILL does not end, such as one that waits for a dead network disk.
-var errSurvivedKill = errors.New("still there after it was killed")
+// errSurvivedKill is the error for a process that even SIGKILL does not end, such as one that waits for a dead network
+// disk.
+var errSurvivedKill = errors.New("still running after SIGKILL")
 
-// Stop ends the program and everything it started: it closes standard input, waits, sends SIGTERM, waits, sends
-// SIGKILL. When ctx ends the waiting is cut short and the killing comes at once. It returns when nothing is left; the
-// error is for something that stays.
+// Stop ends the program and everything it started: it closes standard input, waits, sends SIGTERM, waits, and sends
+// SIGKILL. When ctx ends, it skips the waits and kills at once. It returns an error if a process remains.
 func (p *Process) Stop(ctx context.Context) error {
 	_ = p.stdin.Close()
 	if !p.waitEnded(ctx, p.grace) {
@@ -210,7 +211,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	return nil
 }
 
-// waitEnded waits for the end, no longer than d and ctx.
+// waitEnded waits for the end, at most for d and until ctx ends.
 func (p *Process) waitEnded(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -305,9 +305,9 @@ func TestStartErrors(t *testing.T) {
 		{"no program", process.Spec{Command: "garbage", Env: env}, "start garbage: exec format error", nil},
 		{"a directory", process.Spec{Command: dir, Env: env}, "it is a directory", nil},
 		{"no such directory", process.Spec{Command: dir + "/garbage", Dir: dir + "/none", Env: env},
-			"garbage: its directory " + dir + "/none is not there", nil},
+			"garbage: its directory " + dir + "/none does not exist", nil},
 		{"a file for a directory", process.Spec{Command: dir + "/garbage", Dir: dir + "/plain", Env: env},
-			"its directory " + dir + "/plain is no directory", nil},
+			"its directory " + dir + "/plain is not a directory", nil},
 		{"empty", process.Spec{}, "the command is empty", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

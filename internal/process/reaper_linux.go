@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// selfPath leads to our executable, also when an update has put another in its place.
+// selfPath returns a path of our executable that stays valid when an update replaces the file.
 func selfPath() (string, error) {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
@@ -19,28 +19,28 @@ func selfPath() (string, error) {
 	return os.Executable()
 }
 
-// dieWithParent has the program killed when the thread that starts it ends.
+// dieWithParent lets the kernel kill the program when the thread that started it ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// becomeSubreaper makes this process the one that orphans of its descendants fall to.
+// becomeSubreaper makes this process the new parent of orphaned descendants.
 func becomeSubreaper() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = os.WriteFile("/proc/self/comm", []byte("drawbridge-reap"), 0) // else ps shows "exe"
 }
 
-// closeInheritedFDs has no descriptor passed on that this process was given by somebody who forgot it: a client's
-// files are no server's.
+// closeInheritedFDs marks all inherited descriptors close-on-exec: files of the client must not reach a server.
 func closeInheritedFDs() {
 	if unix.CloseRange(firstInheritedFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11
 		closeOnExec("/proc/self/fd")
 	}
 }
 
-// nothingLeft says whether nothing is left, when there are no children: as orphans fall to us, nothing is.
+// nothingLeft reports whether nothing is left, when no child is left. It is always true here, since orphans become
+// our children.
 func (r *reaper) nothingLeft() bool { return true }
 
-// remainingPIDs are our children. What they started falls to us when they end: signalling nobody else, no signal hits a
-// stranger that was given the number of a process long gone, since a child's number is ours until we wait for it.
+// remainingPIDs returns our children. Their descendants become our children when they end. Only children are signalled:
+// their PIDs cannot be reused before we wait for them, so no other process is hit.
 func (r *reaper) remainingPIDs() []int {
 	entries, _ := os.ReadDir("/proc")
 	self := []byte(strconv.Itoa(os.Getpid()))

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// reaperName is the name, argv[0], under which our executable is run as a reaper. The arguments behind it are the
-	// grace in milliseconds, the program's path, and its whole argv.
+	// reaperName is argv[0] of our executable when it runs as a reaper. The arguments after it are the grace in
+	// milliseconds, the program's path, and its whole argv.
 	reaperName = "drawbridge-reaper"
 
-	// The two descriptors that a reaper is given beside the standard ones.
+	// The two descriptors that a reaper receives in addition to the standard ones.
 	lifeFD, statusFD = 3, 4
 
-	// startedPrefix comes before the program's process id on the status pipe, on a line; the pipe then stays open for
-	// as long as the reaper lives. Anything else there is an error's text.
+	// startedPrefix comes before the program's process ID on a line of the status pipe, which then stays open as long
+	// as the reaper lives. Any other content is the text of an error.
 	startedPrefix = "started "
 )
 
-// reaperEnabled says that this program calls Reap, so that running it again as a reaper runs a reaper and not the
-// program. It is a fact about the process, written once; only the caller of Reap can know it.
+// reaperEnabled is true if this program calls RunIfReaper, so that running it again runs a reaper and not the program.
+// It is a fact about the process, written once; only the caller of RunIfReaper knows it.
 var reaperEnabled atomic.Bool
 
-// canReap says whether this program can be run again by this package.
+// canReap reports whether this package can run this program again.
 func canReap() bool { return reaperEnabled.Load() }
 
 // RunIfReaper must be called first thing in main, and in TestMain of tests that start servers. It returns at once,
@@ -51,8 +51,8 @@ func RunIfReaper() {
 	os.Exit(runReaper(os.Args[1], os.Args[2], os.Args[3:]))
 }
 
-// runReaper starts the program, waits for its end, or ours to come, and ends all that is left. It gives the program's
-// status, or 128 and the number of the signal that ended it.
+// runReaper starts the program, waits until it ends or the parent dies, and ends all that is left. It returns the
+// program's status, or 128 plus the number of the signal that ended it.
 func runReaper(grace, path string, argv []string) int {
 	runtime.LockOSThread() // the parent-death signal of the program is tied to this thread
 	signals := make(chan os.Signal, 16)
@@ -79,10 +79,10 @@ func runReaper(grace, path string, argv []string) int {
 	return r.waitAndSweep(signals, orders)
 }
 
-// firstInheritedFD is the first descriptor that is neither a standard stream nor one of a reaper's own.
+// firstInheritedFD is the first descriptor that is neither a standard stream nor one of the reaper's.
 const firstInheritedFD = statusFD + 1
 
-// closeOnExec marks every descriptor that a directory lists.
+// closeOnExec marks every descriptor that a directory lists close-on-exec.
 func closeOnExec(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -92,7 +92,7 @@ func closeOnExec(dir string) {
 	}
 }
 
-// startProgram starts the program. One that is to be confined is started when it is.
+// startProgram starts the program. For a confined program it returns once the confinement is in effect.
 func startProgram(path string, argv []string, attr *syscall.SysProcAttr) (pid int, err error) {
 	files := []uintptr{0, 1, 2}
 	if argv[0] != confine.ReexecName {
@@ -116,8 +116,7 @@ func startProgram(path string, argv []string, attr *syscall.SysProcAttr) (pid in
 	return pid, err
 }
 
-// redirectStreamsToNull replaces the standard streams, which are the program's alone from now on: their ends must be
-// seen.
+// redirectStreamsToNull replaces our standard streams: only the program may hold them, so that their ends are noticed.
 func redirectStreamsToNull() {
 	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	for fd := range 3 {
@@ -129,7 +128,7 @@ func redirectStreamsToNull() {
 	}
 }
 
-// readOrders passes on the orders that come down the life pipe; when the pipe ends, so do we.
+// readOrders passes on the orders from the life pipe; the end of the pipe is an order to terminate.
 func readOrders(orders chan<- byte) {
 	var order [1]byte
 	for {
@@ -149,14 +148,14 @@ func readOrders(orders chan<- byte) {
 type reaper struct {
 	leader int
 	grace  time.Duration
-	// status is what the leader ended with, once it has.
+	// status is the leader's exit status, once it has ended.
 	status int
 	ended  bool
-	// terminated are the processes that had SIGTERM.
+	// terminated are the processes that have received SIGTERM.
 	terminated map[int]bool
 }
 
-// The times between two rounds over what is left: short at first, since most programs end at once.
+// The intervals between two sweeps: short at first, since most programs end at once.
 const (
 	minSweepPause = 2 * time.Millisecond
 	maxSweepPause = 50 * time.Millisecond
@@ -188,7 +187,7 @@ func (r *reaper) waitAndSweep(signals <-chan os.Signal, orders <-chan byte) int 
 	return r.status
 }
 
-// reapChildren takes note of the dead. It says false when nothing is left.
+// reapChildren waits for the children that have ended. It returns false if nothing is left.
 func (r *reaper) reapChildren() bool {
 	for {
 		var status unix.WaitStatus
@@ -211,7 +210,7 @@ func (r *reaper) reapChildren() bool {
 	}
 }
 
-// signalRemaining signals what is left: SIGTERM once each, or SIGKILL.
+// signalRemaining sends SIGTERM to each remaining process once, or SIGKILL.
 func (r *reaper) signalRemaining(kill bool) {
 	for _, pid := range r.remainingPIDs() {
 		switch {
@@ -224,7 +223,7 @@ func (r *reaper) signalRemaining(kill bool) {
 	}
 }
 
-// signalProcess signals a process; the leader with its whole group.
+// signalProcess signals a process; for the leader, its whole group.
 func (r *reaper) signalProcess(pid int, sig unix.Signal) {
 	if pid == r.leader && unix.Kill(-pid, sig) == nil {
 		return

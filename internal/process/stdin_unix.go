@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// PolledStdin gives a pipe or socket that is read through the runtime's poller: a read that waits then takes no
-// thread, whose waking would cost more than a small call. A terminal, a file, and a socket that is the output too stay
-// as they are. The descriptor stays that of in, which has to be kept.
+// PolledStdin returns a pipe or socket that is read through the runtime's poller. A waiting read then blocks no thread;
+// waking one would cost more than a small call. A terminal, a file, and a socket that is also the output are returned
+// as they are. The result shares the descriptor of in, which must be kept.
 func PolledStdin(in, out *os.File) *os.File {
 	from, err := in.Stat()
 	if err != nil || from.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {

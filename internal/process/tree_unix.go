@@ -17,25 +17,25 @@ import (
 	"time"
 )
 
-// A processTree is a program and everything it started, seen from us.
+// A processTree is a program with everything it started, as its parent controls it.
 type processTree struct {
-	// lifePipe is our end of the pipe that tells the reaper we are alive, status that of the one whose end says that
-	// it is not any more; nil without a reaper.
+	// lifePipe is our end of the pipe that tells the reaper we are alive; status is our end of the pipe that ends with
+	// the reaper. Both are nil without a reaper.
 	lifePipe, statusPipe *os.File
 
-	mu    sync.Mutex // guards writes to life against its closing
+	mu    sync.Mutex // guards writes to lifePipe against its closing
 	group int        // the process group, without a reaper
 	// waitExit waits for the program's end. It is called once.
 	waitExit func() error
 }
 
-// Orders that go down the life pipe. The pipe's end is an order too: to terminate.
+// Orders that are sent through the life pipe. The end of the pipe is an order too: to terminate.
 const (
 	orderTerminate = 'T'
 	orderKill      = 'K'
 )
 
-// launchTree starts cmd, through a reaper where this program can be one, and gives the program's process id.
+// launchTree starts cmd, through a reaper if this program can be one, and returns the program's process ID.
 func launchTree(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*processTree, int, error) {
 	if !reaperEnabled.Load() {
 		return launchWithoutReaper(cmd)
@@ -58,7 +58,7 @@ func launchTree(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*proce
 	cmd.Args = append([]string{reaperName, strconv.FormatInt(grace.Milliseconds(), 10), cmd.Path}, cmd.Args...)
 	cmd.Path = self
 	cmd.ExtraFiles = []*os.File{lifeFar, statusFar}
-	// A group of its own, so that a Ctrl-C at our terminal is ours to pass on.
+	// A group of its own, so that we decide how to pass on a Ctrl-C at our terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		closeAll([]*os.File{life, status})
@@ -76,7 +76,7 @@ func launchTree(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*proce
 	return &processTree{lifePipe: life, statusPipe: status, waitExit: cmd.Wait}, pid, nil
 }
 
-// readStarted reads what the reaper says of the program's start: its process id, or why there is none.
+// readStarted reads the reaper's report about the start: the program's process ID or an error.
 func readStarted(ctx context.Context, status *os.File) (pid int, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = status.SetReadDeadline(time.Unix(1, 0)) })
 	said, err := readStatus(status)
@@ -95,7 +95,7 @@ func readStarted(ctx context.Context, status *os.File) (pid int, err error) {
 	return 0, errors.New(string(said))
 }
 
-// readStatus reads up to the end of what is said of a start that went well, or of everything.
+// readStatus reads the status pipe up to the end of the line about a successful start, or to its end.
 func readStatus(status io.Reader) (said []byte, err error) {
 	part := make([]byte, 512)
 	for !bytes.HasPrefix(said, []byte(startedPrefix)) || !bytes.HasSuffix(said, []byte("\n")) {
@@ -112,7 +112,7 @@ func readStatus(status io.Reader) (said []byte, err error) {
 }
 
 // launchWithoutReaper starts cmd without a reaper. The parent-death signal is sent when the thread ends that started
-// the program, so the thread stays until the program has ended.
+// the program, so that thread stays until the program has ended.
 func launchWithoutReaper(cmd *exec.Cmd) (*processTree, int, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
@@ -134,9 +134,9 @@ func launchWithoutReaper(cmd *exec.Cmd) (*processTree, int, error) {
 	return &processTree{group: cmd.Process.Pid, waitExit: func() error { return <-exit }}, cmd.Process.Pid, nil
 }
 
-// wait waits for the program's end and gives back the pipes. With a reaper, nothing of the program is left then; and
-// then its end is awaited on a pipe, through the runtime's poller: no thread waits for each server in a system call,
-// where the runtime may fail to see it (see package stdin) and stand still with all of us.
+// wait waits for the program's end and closes the pipes. With a reaper, nothing of the program is left then. The end is
+// awaited on a pipe through the runtime's poller. So no thread waits per server in a system call, which the runtime may
+// fail to notice (see PolledStdin) and which would then stall this process.
 func (t *processTree) wait() error {
 	if t.statusPipe != nil {
 		_, _ = io.Copy(io.Discard, t.statusPipe)
@@ -151,7 +151,7 @@ func (t *processTree) wait() error {
 	return describeSignalExit(err)
 }
 
-// describeSignalExit turns the status of a program that was killed, which a reaper gives as a shell does, into words.
+// describeSignalExit describes the status of a killed program, which a reaper reports as a shell does.
 func describeSignalExit(err error) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok || exit.ExitCode() <= 128 {

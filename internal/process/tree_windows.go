@@ -21,12 +21,12 @@ type processTree struct {
 // RunIfReaper does nothing on Windows, where the system ends a job with the process that holds it.
 func RunIfReaper() {}
 
-// canReap says that this program can be run again by this package; nothing here asks for that.
+// canReap reports whether this package can run this program again; nothing here needs that.
 func canReap() bool { return true }
 
 func selfPath() (string, error) { return os.Executable() }
 
-// launchTree starts cmd and puts it into a job. What the program starts in the instants before that is not in the job.
+// launchTree starts cmd and puts it into a job. Processes that it starts in the instants before are not in the job.
 func launchTree(_ context.Context, cmd *exec.Cmd, _ time.Duration) (*processTree, int, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, 0, err
@@ -45,7 +45,7 @@ func launchTree(_ context.Context, cmd *exec.Cmd, _ time.Duration) (*processTree
 	return t, cmd.Process.Pid, nil
 }
 
-// newJob makes a job whose processes end when its last handle is closed: by us, or by our death.
+// newJob creates a job whose processes end when its last handle is closed: by us, or by our death.
 func newJob() (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func (t *processTree) wait() error {
 	return err
 }
 
-// terminate kills too: there is no signal that asks.
+// terminate kills too: Windows has no signal that asks a process to end.
 func (t *processTree) terminate() { t.kill() }
 
 // kill ends everything in the tree.

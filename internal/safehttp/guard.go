@@ -1,8 +1,8 @@
-// Package safehttp calls where a server's word leads: its metadata, its authorization server. Whoever says where is
-// not believed that we may go there.
+// Package safehttp sends HTTP requests to addresses that a server names, such as its metadata or its authorization
+// server. A server is not trusted to choose where Drawbridge connects.
 //
-// It promises that such a call reaches nothing that is near us on the word of a server that is far, nor ever the
-// places where machines are told their secrets; that it crosses from one origin to another by no redirect, and that it
+// It promises that a public server cannot make such a request reach a private address. No request ever reaches the
+// metadata services of clouds, which hand out machine credentials. Redirects stay within an origin, and every request
 // ends.
 package safehttp
 
@@ -26,14 +26,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// RequestTimeout is how long one exchange may take.
+// RequestTimeout is how long one request with its response may take.
 const RequestTimeout = 20 * time.Second
 
 const maxRedirects = 5
 
-// NewClient gives a client for what a server at that address names: metadata, endpoints. It reaches addresses that are
-// not public only where the server itself is on one, or where they are those of the hosts that its row names: else a
-// server far away could have us call what is near. Redirects stay within an origin; everything is over in some seconds.
+// NewClient returns a client for addresses that the server at address names: metadata, endpoints. It reaches non-public
+// addresses only if the server itself is on one, or for hosts that the row names: else a remote server could make us
+// call a local one. Redirects stay within an origin; everything ends within seconds.
 func NewClient(address string, named ...string) *http.Client {
 	g := newGuard(address, named...)
 	transport := &http.Transport{
@@ -44,10 +44,10 @@ func NewClient(address string, named ...string) *http.Client {
 	return &http.Client{Transport: transport, Timeout: RequestTimeout, CheckRedirect: checkRedirect}
 }
 
-// ProxyAndDialer gives how the server at that address itself is reached: the proxy of a request, and a dialler. Where
-// its row is the person's own, or its host says that it is near, that may be anywhere but where machines are told
-// their secrets. Else it is public: whoever approved the row was shown a name, and what it leads to may be another's
-// choice, at each call anew. What they refuse is a *RefusedError.
+// ProxyAndDialer returns the proxy function and the dialler for requests to the server at address itself. If the row is
+// the person's own, or the host name is visibly local, any address is allowed but cloud metadata services. Otherwise it
+// must be public: the person approved a name, and its owner may point it elsewhere at any time. They return a
+// *RefusedError for a refused address.
 func ProxyAndDialer(address string, own bool) (proxy func(*http.Request) (*url.URL, error), dial func(context.Context,
 	string, string) (net.Conn, error)) {
 	g := newServerGuard(address, own)
@@ -60,9 +60,8 @@ func newServerGuard(address string, own bool) *dialGuard {
 	return g
 }
 
-// isLocalName says whether a host is on this machine or network by its name, or an address: one who was shown it
-// knows. What resolvers take for an address and people do not (2130706433, 0x7f.1, letters of another width) says
-// nothing.
+// isLocalName reports whether a host is visibly on this machine or network, by its name or as an address. Forms that
+// resolvers read as an address and people do not (2130706433, 0x7f.1, full-width digits) do not count.
 func isLocalName(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -81,23 +80,23 @@ func isLocalName(host string) bool {
 	return !strings.Contains(host, ".")
 }
 
-// A RefusedError is for a server that is not called where its name leads.
+// A RefusedError is the error for a server that is not called because of the address its name resolves to.
 type RefusedError struct{ why string }
 
 func (e *RefusedError) Error() string { return e.why }
 
-// FaultCode says that to try again is of no use.
+// FaultCode returns PolicyBlocked: a retry is useless.
 func (e *RefusedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
-// asRefused says of a server itself why it is not called; of what one names it was said.
+// asRefused turns the refusal of an address into a RefusedError if the server itself is called; else it returns err.
 func (g *dialGuard) asRefused(err error) error {
 	switch {
 	case !g.callsServerItself || !errors.Is(err, ErrNotPublic):
 		return err
 	case g.allowsLocal:
-		return &RefusedError{"no server is called at an address where machines are told their secrets, or that is nobody's"}
+		return &RefusedError{"refused: the address is unassigned, or one where machines get their credentials"}
 	}
-	return &RefusedError{"its name leads to an address that is not public, and the approval showed no such address " +
+	return &RefusedError{"its name resolves to an address that is not public, and the approval did not show one " +
 		"(a row of your own may lead there: drawbridge mcp add -s user)"}
 }
 
@@ -131,31 +130,31 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// A dialGuard judges the addresses that are dialled.
+// A dialGuard decides which addresses may be dialled.
 type dialGuard struct {
-	// host is that of the server, port the one at which it speaks TLS; empty where it does not. Roots are those that
-	// its certificate must lead to; nil is the system's.
+	// host is the server's host, port is its TLS port, or empty if it does not use TLS. roots are the trusted roots for
+	// its certificate; nil means the system's.
 	host, port string
 	roots      *x509.CertPool
-	// verifyHost says whether a server at an address is the one of that host.
+	// verifyHost reports whether the server at an address has a certificate for the host.
 	verifyHost func(context.Context, netip.Addr) bool
-	// namedHosts are the hosts that the row names, lookup resolves names, environment gives the proxy of a request.
+	// namedHosts are the hosts that the row names. lookup resolves names, environment returns the proxy of a request.
 	namedHosts   map[string]bool
 	lookupIPs    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	proxyFromEnv func(*http.Request) (*url.URL, error)
-	// resolver is that of what is dialled; nil is the system's.
+	// resolver resolves the names that are dialled; nil means the system's.
 	resolver *net.Resolver
-	// callsServerItself says that it is the server itself that is called, and not where its word leads; anywhere that
-	// it may be near.
+	// callsServerItself is true if the server itself is called, and not an address that it names; anywhere is true if
+	// it may be local.
 	callsServerItself, allowsLocal bool
 
 	mu      sync.Mutex
-	proxies map[string]bool // hosts, with their ports, that the environment names: they are the person's own
-	// whether the server itself is on an address that is not public; nil is not found out yet
+	proxies map[string]bool // proxies that the environment names, as host and port: the person chose them
+	// whether the server itself is on a non-public address; nil means unknown
 	serverIsLocal *bool
 }
 
-// proxyFor gives the proxy of a request, which dials in our place: so it is judged here where to.
+// proxyFor returns the proxy of a request. The proxy dials in our place, so the target is checked here.
 func (g *dialGuard) proxyFor(req *http.Request) (*url.URL, error) {
 	u, err := g.proxyFromEnv(req)
 	if u == nil || err != nil {
@@ -172,10 +171,11 @@ func (g *dialGuard) proxyFor(req *http.Request) (*url.URL, error) {
 	return u, nil
 }
 
-// lookupTimeout is how long a name is looked up that a proxy is told: behind some proxies there is nobody to ask.
+// lookupTimeout is how long the lookup of a name that a proxy will dial may take: behind some proxies there is no
+// resolver.
 const lookupTimeout = 2 * time.Second
 
-// checkHost judges the addresses of a host, as far as they are known here.
+// checkHost checks the addresses of a host, as far as they can be resolved here.
 func (g *dialGuard) checkHost(ctx context.Context, host string) error {
 	addrs := []netip.Addr{}
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -206,7 +206,7 @@ func (g *dialGuard) dial(ctx context.Context, network, address string) (net.Conn
 	return conn, nil
 }
 
-// newDialer looks a name up once, and judges each address of it in the instant before it is called.
+// newDialer returns a dialler that resolves a name once, and checks each address immediately before connecting.
 func (g *dialGuard) newDialer(host, address string) *net.Dialer {
 	dialer := &net.Dialer{Timeout: RequestTimeout / 2, ControlContext: g.controlFor(host), Resolver: g.resolver}
 	if g.isProxy(address) {
@@ -221,10 +221,10 @@ func (g *dialGuard) isProxy(address string) bool {
 	return g.proxies[address]
 }
 
-// controlFor gives what judges the addresses of a host. What the person named is theirs to name.
+// controlFor returns the function that checks the addresses of a host. Hosts that the person named are allowed.
 func (g *dialGuard) controlFor(host string) func(context.Context, string, string, syscall.RawConn) error {
 	switch a, err := netip.ParseAddr(host); {
-	case g.allowsLocal && err == nil && a.IsUnspecified(): // people write so of what is on this machine
+	case g.allowsLocal && err == nil && a.IsUnspecified(): // people write it for this machine
 		return func(context.Context, string, string, syscall.RawConn) error { return nil }
 	case g.allowsLocal || g.namedHosts[strings.ToLower(host)]:
 		return controlAllowingLocal
@@ -232,11 +232,11 @@ func (g *dialGuard) controlFor(host string) func(context.Context, string, string
 	return g.controlPublicOnly
 }
 
-// controlAllowingLocal lets everything be dialled that is somebody's, but not where machines keep their secrets.
+// controlAllowingLocal allows every valid address but the metadata services of clouds.
 func controlAllowingLocal(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: it is none", ErrNotPublic)
+		return fmt.Errorf("%w: it is not an IP address", ErrNotPublic)
 	}
 	if isForbidden(at.Addr()) {
 		return ErrNotPublic
@@ -255,12 +255,12 @@ func (g *dialGuard) controlPublicOnly(ctx context.Context, network, address stri
 	return ErrNotPublic
 }
 
-// ErrNotPublic is wrapped by the error for an address that is not called.
-var ErrNotPublic = errors.New("an address that is not public is not called on the word of a server that is")
+// ErrNotPublic is wrapped by the errors for refused addresses.
+var ErrNotPublic = errors.New("a public server named an address that is not public")
 
-// isServerLocal says whether the server itself is on an address that is not public. It is found out once. A name that
-// does not say so is not believed for what it leads to now, since that may be another address than the one the server
-// was called at: the server has to prove there that the name is its own.
+// isServerLocal reports whether the server itself is on a non-public address, and remembers the result. A public name
+// that resolves to a private address now may have resolved to another when the server was called. So the server must
+// prove by certificate that the name is its own.
 func (g *dialGuard) isServerLocal(ctx context.Context) bool {
 	g.mu.Lock()
 	known := g.serverIsLocal
@@ -277,7 +277,7 @@ func (g *dialGuard) isServerLocal(ctx context.Context) bool {
 		local = !slices.ContainsFunc(addrs, isPublic)
 		if local && !isLocalName(g.host) && !slices.ContainsFunc(addrs,
 			func(a netip.Addr) bool { return !isForbidden(a) && g.verifyHost(ctx, a) }) {
-			return false // it may be able to later
+			return false // a later attempt may succeed
 		}
 	}
 	g.mu.Lock()
@@ -286,10 +286,10 @@ func (g *dialGuard) isServerLocal(ctx context.Context) bool {
 	return local
 }
 
-// verifyTimeout is how long a server may take to prove that it is where its name leads.
+// verifyTimeout is how long the server's proof by certificate may take.
 const verifyTimeout = 5 * time.Second
 
-// verifyHostByTLS says whether a server at an address has a certificate for the guard's host.
+// verifyHostByTLS reports whether the server at an address has a certificate for the guard's host.
 func (g *dialGuard) verifyHostByTLS(ctx context.Context, a netip.Addr) bool {
 	if g.port == "" {
 		return false
@@ -305,8 +305,8 @@ func (g *dialGuard) verifyHostByTLS(ctx context.Context, a netip.Addr) bool {
 	return true
 }
 
-// specialPrefixes gives the ranges that netip has no word for (the registries of special-purpose addresses, 2025), and
-// those in which an address of another kind hides that is not to be reached this way.
+// specialPrefixes returns the special-purpose ranges that netip has no method for (the registries of special-purpose
+// addresses, 2025), and those that embed an address of another kind which must not be reached this way.
 func specialPrefixes() []netip.Prefix {
 	return parsePrefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
 		"198.18.0.0/15", "198.51.100.0/24",
@@ -314,15 +314,15 @@ func specialPrefixes() []netip.Prefix {
 		"100:0:0:1::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10")
 }
 
-// forbiddenPrefixes gives what nobody is to name: what is no one's address, and where clouds answer their machines'
-// questions.
+// forbiddenPrefixes returns the ranges that not even a person may name: unassigned addresses, and the metadata services
+// of clouds.
 func forbiddenPrefixes() []netip.Prefix {
 	return append(parsePrefixes("0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "fe80::/10", "ff00::/8"),
 		metadataPrefixes()...)
 }
 
-// metadataPrefixes gives where clouds answer their machines' questions: most of them, then Alibaba, Azure and Oracle;
-// and by addresses of the new kind Amazon, Google, Oracle and Scaleway.
+// metadataPrefixes returns the metadata services of clouds: the common IPv4 address, then Alibaba, Azure and Oracle;
+// with IPv6 Amazon, Google, Oracle and Scaleway.
 func metadataPrefixes() []netip.Prefix {
 	return parsePrefixes("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
 		"fd00:ec2::/32", "fd20:ce::/64", "fd00:c1::a9fe:0/112", "fd00:42::42/128")
@@ -355,9 +355,8 @@ func isInPrefixes(a netip.Addr, all []netip.Prefix) bool {
 	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// unmapAddr is an address without its zone, and that of the old kind where it is one in the form of the new one:
-// mapped, or translated by the well-known prefix of RFC 6052, by which networks of the new kind reach every old
-// address.
+// unmapAddr returns an address without its zone. It returns the IPv4 address for an IPv6 address that is mapped or
+// translated by the well-known prefix of RFC 6052, with which IPv6 networks reach every IPv4 address.
 func unmapAddr(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if known := netip.MustParsePrefix("64:ff9b::/96"); known.Contains(a) {
@@ -367,8 +366,8 @@ func unmapAddr(a netip.Addr) netip.Addr {
 	return a
 }
 
-// tunnelledIPv4 is the address of the old kind in one of the new kind that is tunnelled (RFC 3056), or compatible (RFC
-// 4291); else none.
+// tunnelledIPv4 returns the IPv4 address in an IPv6 address that is tunnelled (RFC 3056) or compatible (RFC 4291), else
+// the zero Addr.
 func tunnelledIPv4(a netip.Addr) netip.Addr {
 	a = unmapAddr(a)
 	switch b := a.As16(); {
@@ -381,9 +380,9 @@ func tunnelledIPv4(a netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// translatedIPv4s are the addresses of the old kind to which one of the new kind may lead where a network translates
-// or tunnels it: by RFC 6052 within the prefix for networks' own translators (RFC 8215), whichever length theirs has,
-// by RFC 7915, and by RFC 4380 the server and the client, whose address is inverted.
+// translatedIPv4s returns the IPv4 addresses that an IPv6 address may lead to where a network translates or tunnels it:
+// by RFC 6052 within the prefix for local translators (RFC 8215), for every prefix length; by RFC 7915; and by RFC 4380
+// those of the server and the client, which is inverted.
 func translatedIPv4s(a netip.Addr) (all []netip.Addr) {
 	b := a.As16()
 	last := [4]byte(b[12:])
@@ -403,7 +402,7 @@ func translatedIPv4s(a netip.Addr) (all []netip.Addr) {
 	return all
 }
 
-// IsLoopback says whether a host is this machine by its name.
+// IsLoopback reports whether a host is visibly this machine.
 func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

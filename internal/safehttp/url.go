@@ -9,21 +9,22 @@ import (
 	"strings"
 )
 
-// MaxURLBytes is how long an address may be that is shown and opened.
+// MaxURLBytes is the maximum length of an address that is shown and opened.
 const MaxURLBytes = 8 << 10
 
-// CheckURL refuses addresses that should not be fetched, nor opened: all but https, and http on this machine.
+// CheckURL returns an error for an address that must not be requested or opened: only https is allowed, and http on
+// this machine. The error continues a sentence that names the address.
 func CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case len(address) > MaxURLBytes:
 		return errors.New("is too long")
 	case err != nil || u.Host == "" || u.User != nil || strings.ContainsFunc(address, isInvalidURLRune):
-		return errors.New("is no proper URL")
+		return errors.New("is not a valid URL")
 	case u.Port() != "" && !isPort(u.Port()):
-		return errors.New("is no proper URL")
+		return errors.New("is not a valid URL")
 	case slices.Contains(unsafePorts(), u.Port()):
-		return errors.New("has a port at which no web server is")
+		return errors.New("has a port that is reserved for another protocol")
 	case u.Scheme == "https", u.Scheme == "http" && IsLoopback(u.Hostname()):
 		return nil
 	}
@@ -35,20 +36,20 @@ func isPort(text string) bool {
 	return err == nil
 }
 
-// unsafePorts are ports of services that take a request for one in their own tongue (of the list of "bad ports" of the
-// Fetch standard), and of stores.
+// unsafePorts are the ports of other protocols whose servers may read a request as their own (of the "bad ports" of the
+// Fetch standard), and of databases.
 func unsafePorts() []string {
 	return []string{"0", "7", "9", "19", "21", "22", "23", "25", "53", "69", "110", "111", "119", "135", "137", "139",
 		"143", "161", "389", "445", "465", "512", "513", "514",
 		"515", "587", "636", "993", "995", "2049", "3306", "5432", "6000", "6379", "6667", "11211", "27017"}
 }
 
-// isInvalidURLRune are characters that no address has as it stands.
+// isInvalidURLRune reports whether a character must not stand in an address unescaped.
 func isInvalidURLRune(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"`<>\\^{}|", r)
 }
 
-// Origin is the scheme and host of an address, in lower case, with a port that says something.
+// Origin returns the scheme and host of an address in lower case, with the port unless it is the default.
 func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

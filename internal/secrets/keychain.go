@@ -79,7 +79,7 @@ func checkSessionBus() error {
 			}
 		}
 	}
-	return errors.New("there is no session bus")
+	return errors.New("no session bus")
 }
 
 const (

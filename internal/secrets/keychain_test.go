@@ -127,9 +127,9 @@ func TestAKeychainThatLosesTheKey(t *testing.T) {
 	}{
 		"it is deleted": {func(kept map[string]string) { clear(kept) }, "the keychain has lost its key"},
 		"it is changed": {func(kept map[string]string) { set(kept, "hunter2") },
-			"what the keychain has is not its key"},
+			"the keychain has another key"},
 		"it is another's": {func(kept map[string]string) { set(kept, anotherKey()) },
-			"what the keychain has is not its key"},
+			"the keychain has another key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chain := &drawer{}
@@ -140,7 +140,7 @@ func TestAKeychainThatLosesTheKey(t *testing.T) {
 			tt.change(chain.kept)
 			v = again(t, v, VaultOptions{Keychain: chain})
 			_, err := v.Get("a")
-			if want := `read secret "a": there is no such secret any more: ` + tt.why; !errors.Is(err, ErrNotFound) ||
+			if want := `read secret "a": secret not found: ` + tt.why; !errors.Is(err, ErrNotFound) ||
 				err.Error() != want {
 				t.Errorf("error %v, want %s", err, want)
 			}
@@ -217,7 +217,7 @@ func TestWithoutABusNoneIsStarted(t *testing.T) {
 		"delete": func(k Keychain) error { return k.Delete("a") },
 	} {
 		if err := ask(systemKeychain{reachable: checkSessionBus}); err == nil ||
-			err.Error() != "there is no session bus" {
+			err.Error() != "no session bus" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -62,7 +62,7 @@ func (r *Resolver) resolve(ctx context.Context, kind ReferenceKind, text string,
 
 func (r *Resolver) keychainValue(name string) (string, error) {
 	if r.Keychain == nil {
-		return "", fmt.Errorf("there is no keychain to find %q in", name)
+		return "", fmt.Errorf("find %q in the keychain: no keychain is available", name)
 	}
 	value, err := r.Keychain.Get(name)
 	switch {
@@ -110,7 +110,7 @@ func openRegularFile(path string) (*os.File, error) {
 		return nil, fileError(path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fileError(path, errors.New("it is no regular file"))
+		return nil, fileError(path, errors.New("it is not a regular file"))
 	}
 	f, err := os.Open(path)
 	if err != nil {

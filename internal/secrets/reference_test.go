@@ -47,7 +47,7 @@ func TestReferences(t *testing.T) {
 		"an empty file":     {FileReference, "$DIR/empty", "", "the file $DIR/empty: it is empty"},
 		"a file of ends":    {FileReference, "$DIR/blank", "", "the file $DIR/blank: it is empty"},
 		"no file":           {FileReference, "$DIR/gone", "", "the file $DIR/gone is not there"},
-		"a directory":       {FileReference, "$DIR", "", "the file $DIR: it is no regular file"},
+		"a directory":       {FileReference, "$DIR", "", "the file $DIR: it is not a regular file"},
 		"a name":            {KeychainReference, "one", "s3cret\n", ""},
 		"no name":           {KeychainReference, "two", "", `find "two" in the keychain: nothing has that name`},
 		"nothing by a name": {KeychainReference, "none", "", `what the keychain has as "none" is empty`},
@@ -70,7 +70,7 @@ func TestReferences(t *testing.T) {
 		})
 	}
 	if _, err := (&Resolver{}).Value(t.Context(), KeychainReference, "one", nil); err == nil ||
-		err.Error() != `there is no keychain to find "one" in` {
+		err.Error() != `find "one" in the keychain: no keychain is available` {
 		t.Errorf("without a keychain: %v", err)
 	}
 }
@@ -80,7 +80,7 @@ func TestAPipeIsNotRead(t *testing.T) {
 	if _, err := os.Stat("/dev/null"); err != nil {
 		t.Skip("no devices here")
 	}
-	if err := CheckFile("/dev/null"); err == nil || err.Error() != "the file /dev/null: it is no regular file" {
+	if err := CheckFile("/dev/null"); err == nil || err.Error() != "the file /dev/null: it is not a regular file" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 const maxSecret = 64 << 10
 
 // ErrNotFound means that no secret has that name.
-var ErrNotFound = errors.New("there is no such secret")
+var ErrNotFound = errors.New("secret not found")
 
 // ErrKeychainUnavailable means that a secret exists and cannot be read now: the keychain with its key is turned off or
 // does not answer.
@@ -243,8 +243,8 @@ func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error
 	return unlock, nil
 }
 
-// Stamp returns a word that changes with each Put and Delete of the name by any process; "" if there is no value. It
-// only looks at the file's times.
+// Stamp returns a text that changes with each Put and Delete of the name by any process; "" if there is no value.
+// It is made of the file's times only.
 func (v *Vault) Stamp(name string) string {
 	if v.unavailable != nil {
 		return ""
@@ -302,7 +302,7 @@ func (v *Vault) DescribeProtection() string {
 	beside := "are sealed files in " + v.dir + " whose key lies beside them: who can read your files can read them"
 	switch {
 	case v.unavailable != nil:
-		return "there is no place for secrets: " + v.unavailable.Error()
+		return "no place to store secrets: " + v.unavailable.Error()
 	case v.keychain == nil:
 		return "the keychain is turned off: secrets " + beside
 	case v.KeyLocation() == InFile:

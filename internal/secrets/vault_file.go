@@ -92,9 +92,14 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockFile locks a lock file of the vault. Goroutines of one process queue first, so that only one of them locks the
-// file.
+// lockFile locks a lock file of the vault, and waits for it until ctx ends.
 func (v *Vault) lockFile(ctx context.Context, file string) (unlock func(), err error) {
+	return v.lockFileUntil(ctx.Done(), func() error { return context.Cause(ctx) }, file)
+}
+
+// lockFileUntil locks a lock file, and waits for it until done is closed; the error is then that of cause. Goroutines
+// of one process queue first, so that only one of them locks the file.
+func (v *Vault) lockFileUntil(done <-chan struct{}, cause func() error, file string) (unlock func(), err error) {
 	v.mu.Lock()
 	turn := v.lockTurns[file]
 	if turn == nil {
@@ -104,15 +109,12 @@ func (v *Vault) lockFile(ctx context.Context, file string) (unlock func(), err e
 	v.mu.Unlock()
 	select {
 	case turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	case <-done:
+		return nil, cause()
 	}
 	lock := flock.New(filepath.Join(v.dir, file), flock.SetPermissions(0o600))
-	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+	if err := tryLockUntil(done, cause, lock); err != nil {
 		<-turn
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
 		return nil, fmt.Errorf("lock %s: %w", lock.Path(), withoutPath(err))
 	}
 	return sync.OnceFunc(func() {
@@ -121,12 +123,35 @@ func (v *Vault) lockFile(ctx context.Context, file string) (unlock func(), err e
 	}), nil
 }
 
-// lockForWriting takes the lock of those who write, whose turns are short.
+// tryLockUntil tries to lock a file at intervals of lockRetry until done is closed.
+func tryLockUntil(done <-chan struct{}, cause func() error, lock *flock.Flock) error {
+	retry := time.NewTicker(lockRetry)
+	defer retry.Stop()
+	for {
+		select {
+		case <-done:
+			return cause()
+		default:
+		}
+		if locked, err := lock.TryLock(); locked || err != nil {
+			return err
+		}
+		select {
+		case <-done:
+			return cause()
+		case <-retry.C:
+		}
+	}
+}
+
+// errLockHeld is the error of a write that waited for writeWait.
+var errLockHeld = errors.New("another process has held the lock for too long")
+
+// lockForWriting takes the lock for writing, which every process holds for a short time only.
 func (v *Vault) lockForWriting() (unlock func(), err error) {
-	late := errors.New("another process has held the lock for too long")
-	ctx, cancel := context.WithTimeoutCause(context.Background(), writeWait, late)
-	defer cancel()
-	return v.lockFile(ctx, writeLockFile)
+	late := make(chan struct{})
+	defer time.AfterFunc(writeWait, func() { close(late) }).Stop()
+	return v.lockFileUntil(late, func() error { return errLockHeld }, writeLockFile)
 }
 
 // withoutPath returns an error without the path, which the caller has already added.

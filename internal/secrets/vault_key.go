@@ -27,10 +27,10 @@ func (v *Vault) keyForRecord(rec secretRecord) (*age.X25519Identity, error) {
 	}
 	key, err := v.fileKey(false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w any more: its key %s is gone", ErrNotFound, filepath.Join(v.dir, keyFile))
+		return nil, fmt.Errorf("%w: its key %s is gone", ErrNotFound, filepath.Join(v.dir, keyFile))
 	}
 	if err == nil && key.Recipient().String() != rec.Key {
-		err = fmt.Errorf("%w any more: %s is another key by now", ErrNotFound, filepath.Join(v.dir, keyFile))
+		err = fmt.Errorf("%w: %s is a different key now", ErrNotFound, filepath.Join(v.dir, keyFile))
 	}
 	return key, err
 }
@@ -48,14 +48,14 @@ func (v *Vault) keychainKeyFor(public string) (*age.X25519Identity, error) {
 	}
 	text, err := v.keychain.get(keychainAccount(public))
 	if errors.Is(err, ErrNotFound) {
-		return nil, fmt.Errorf("%w any more: the keychain has lost its key", ErrNotFound)
+		return nil, fmt.Errorf("%w: the keychain has lost its key", ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
 	key, err = age.ParseX25519Identity(strings.TrimSpace(text))
 	if err != nil || key.Recipient().String() != public {
-		return nil, fmt.Errorf("%w any more: what the keychain has is not its key", ErrNotFound)
+		return nil, fmt.Errorf("%w: the keychain has another key", ErrNotFound)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -148,7 +148,7 @@ func (v *Vault) fileKey(make bool) (*age.X25519Identity, error) {
 	}
 	key, err := age.ParseX25519Identity(strings.TrimSpace(text))
 	if err != nil {
-		return nil, damaged(path, errors.New("it is no key")) // the cause could repeat some of it
+		return nil, damaged(path, errors.New("it does not hold a key")) // the cause could repeat some of it
 	}
 	return key, nil
 }
@@ -160,7 +160,7 @@ func readPrivateFile(path string) (string, error) {
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular() || info.Size() > maxKey:
-		return "", damaged(path, errors.New("it is no file of ours"))
+		return "", damaged(path, errors.New("it was not written by Drawbridge"))
 	}
 	if _, err := privatefile.Protect(path, false); err != nil {
 		return "", err

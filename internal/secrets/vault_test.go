@@ -158,7 +158,7 @@ func keepsWhatItIsGiven(t *testing.T, v *Vault, o VaultOptions, place KeyLocatio
 	if all, err := v.List(); all != nil || err != nil {
 		t.Errorf("before anything is put: %v, %v", all, err)
 	}
-	if _, err := v.Get("a"); !errors.Is(err, ErrNotFound) || err.Error() != `read secret "a": there is no such secret` {
+	if _, err := v.Get("a"); !errors.Is(err, ErrNotFound) || err.Error() != `read secret "a": secret not found` {
 		t.Errorf("before anything is put: %v", err)
 	}
 	if err := v.Delete("a"); !errors.Is(err, ErrNotFound) {
@@ -437,12 +437,12 @@ func TestWithoutItsKeyAValueIsGone(t *testing.T) {
 	if err := v.Put("b", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	gone(key + " is another key by now")
+	gone(key + " is a different key now")
 	if err := os.WriteFile(key, append(held, "x"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = v.Get("a")
-	if want := key + " is damaged: it is no key"; err == nil || !strings.Contains(err.Error(), want) ||
+	if want := key + " is damaged: it does not hold a key"; err == nil || !strings.Contains(err.Error(), want) ||
 		strings.Contains(err.Error(), "AGE-SECRET") {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -469,7 +469,7 @@ func TestNoVault(t *testing.T) {
 		t.Error(err)
 	}
 	all, err := v.List()
-	if got, want := v.DescribeProtection(), "there is no place for secrets: there is no home directory"; all != nil ||
+	if got, want := v.DescribeProtection(), "no place to store secrets: there is no home directory"; all != nil ||
 		err != nil || got != want || v.Stamp("a") != "" {
 		t.Errorf("%v, %v, %q, %q", all, err, got, v.Stamp("a"))
 	}

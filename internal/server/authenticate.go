@@ -53,15 +53,15 @@ func (s *Server) authRequired(ctx context.Context) (bool, error) {
 // authenticate identifies the sender of a request by its Authorization header only: URLs end up in logs, and a proxy
 // may set other headers. It reports false if it has answered the request itself.
 func (d *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (*authenticatedRequest, bool) {
-	nobody := &authenticatedRequest{caller: d.s.o.Caller}
-	nobody.caller.Transport = drawbridge.HTTPTransport
+	anonymous := &authenticatedRequest{caller: d.s.o.Caller}
+	anonymous.caller.Transport = drawbridge.HTTPTransport
 	needed, err := d.s.authRequired(r.Context())
 	switch {
 	case err != nil:
 		d.respondAuthUnavailable(w, err)
 		return nil, false
 	case !needed && !d.exposed:
-		return nobody, true
+		return anonymous, true
 	}
 	headers := r.Header["Authorization"]
 	switch {
@@ -78,7 +78,7 @@ func (d *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (*aut
 	sum := sha256.Sum256([]byte(token))
 	switch {
 	case isBearer && len(d.s.o.Token) > 0 && subtle.ConstantTimeCompare(sum[:], d.s.token[:]) == 1:
-		return nobody, true
+		return anonymous, true
 	case !isBearer || d.s.o.Authenticator == nil || !bearer.IsToken(token):
 		d.challenge(w, bearer.InvalidToken, "")
 		return nil, false

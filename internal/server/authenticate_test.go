@@ -445,7 +445,8 @@ func TestListenersOfIssuers(t *testing.T) {
 	}
 	for _, url := range []string{"gate.example", "file:///x", "https://u@gate.example/mcp",
 		"https://gate.example/mcp?x", "https://gate.example/#", "http://gate.example/mcp"} {
-		if _, err := New(newFakeDeck(), Options{Resource: Resource{URL: url, Issuers: nameless.Issuers}}); err == nil {
+		if _, err := New(t.Context(), newFakeDeck(),
+			Options{Resource: Resource{URL: url, Issuers: nameless.Issuers}}); err == nil {
 			t.Errorf("the resource %s is one", url)
 		}
 	}

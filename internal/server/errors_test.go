@@ -97,7 +97,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no deck", nil, Options{}},
 		{"a negative limit", newFakeDeck(), Options{PageSize: -1}},
 	} {
-		if _, err := New(tt.d, tt.o); err == nil {
+		if _, err := New(t.Context(), tt.d, tt.o); err == nil {
 			t.Errorf("%s: no error", tt.name)
 		}
 	}

@@ -186,7 +186,7 @@ func newServer(t testing.TB, d Deck, o Options) *Server {
 	if o.Version == "" {
 		o.Version = "1"
 	}
-	s, err := New(d, o)
+	s, err := New(t.Context(), d, o)
 	if err != nil {
 		t.Fatal(err)
 	}

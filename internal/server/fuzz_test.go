@@ -57,7 +57,7 @@ func FuzzPost(f *testing.F) {
 		}
 		answer := w.Body.Bytes()
 		if w.Header().Get("Content-Type") == "application/json" && rawjson.Valid(answer) != nil {
-			t.Errorf("the answer is no JSON: %s", answer)
+			t.Errorf("the answer is not valid JSON: %s", answer)
 		}
 	})
 }

@@ -40,11 +40,11 @@ type ongoingRequests struct {
 // track records a request until leave is called. The returned request ends when its token does.
 func (s *ongoingRequests) track(v *authenticatedRequest, r *http.Request) (_ *http.Request, leave func()) {
 	if v.token.IsZero() {
-		v.life = context.Background()
+		v.life = context.WithoutCancel(r.Context())
 		return r, func() {}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	v.life, v.end = context.WithCancel(context.Background())
+	v.life, v.end = context.WithCancel(context.WithoutCancel(r.Context()))
 	context.AfterFunc(v.life, cancel)
 	s.mu.Lock()
 	defer s.mu.Unlock()

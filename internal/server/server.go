@@ -153,8 +153,9 @@ type Server struct {
 	once       sync.Once
 }
 
-// New returns a server on a deck. The error is for invalid options. Close it when it is no longer served.
-func New(d Deck, o Options) (*Server, error) {
+// New returns a server on a deck. The error is for invalid options. The server works until Close, even if ctx ends
+// earlier.
+func New(ctx context.Context, d Deck, o Options) (*Server, error) {
 	switch {
 	case d == nil:
 		return nil, errors.New("new server: no deck")
@@ -176,7 +177,7 @@ func New(d Deck, o Options) (*Server, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.postLimiter.max = orDefault(o.MaxInProgress, defaultMaxInProgress)
-	s.life, s.end = context.WithCancel(context.Background())
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.stopEvents = d.OnEvent(s.watchers.broadcast)
 	return s, nil
 }

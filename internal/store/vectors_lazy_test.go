@@ -31,7 +31,7 @@ func (k *kept) Get(name string) ([]byte, error) {
 	if v, ok := k.values[name]; ok {
 		return []byte(v), nil
 	}
-	return nil, errors.New("there is no such secret")
+	return nil, errors.New("secret not found")
 }
 
 func (k *kept) set(name, value string) {
@@ -111,7 +111,7 @@ func TestReferencesAreFoundWhenNeeded(t *testing.T) {
 	if secrets.asked != 0 {
 		t.Error("the keychain was asked before anything was kept")
 	}
-	refused(t, works(t.Context(), k), drawbridge.AuthFailure, `find "qdrant" in the keychain: there is no such secret`)
+	refused(t, works(t.Context(), k), drawbridge.AuthFailure, `find "qdrant" in the keychain: secret not found`)
 	secrets.set("qdrant", secret)
 	for range 2 {
 		if err := works(t.Context(), k); err != nil {

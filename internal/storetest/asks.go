@@ -41,7 +41,7 @@ type AskGrants interface {
 // farFuture is a time that no test waits for.
 const farFuture = time.Hour
 
-// isNearlyFarFuture says whether a time is long: the clock may go on between what begins it and what ends it.
+// isNearlyFarFuture reports whether a time is long: the clock may go on between what begins it and what ends it.
 func isNearlyFarFuture(d time.Duration) bool { return (d - farFuture).Abs() < time.Minute }
 
 var ignoreAskTimes = cmp.Options{
@@ -55,7 +55,7 @@ func newAsk(id, call string) store.PendingApproval {
 		Shown: []byte(`{"x":"é"}`)}
 }
 
-// waitingIDs gives the names of what waits.
+// waitingIDs returns the names of what waits.
 func waitingIDs(t *testing.T, s AskAnswers) (ids []string) {
 	t.Helper()
 	all, err := s.PendingApprovals(t.Context())

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// NewEnrolment gives an entry as it is before a journal has seen it.
+// NewEnrolment returns an entry as it is before a journal has seen it.
 func NewEnrolment(server drawbridge.ServerID, tool string) ledger.Entry {
 	card := ledger.EnrolledCard{
 		Server: server, Tool: tool, ConfigHash: "r0w",
@@ -27,7 +27,7 @@ func NewEnrolment(server drawbridge.ServerID, tool string) ledger.Entry {
 	return ledger.Entry{Op: ledger.OpEnrol, Key: card.Key(), Server: server, Card: &card}
 }
 
-// newEnrolments gives n of them.
+// newEnrolments returns n of them.
 func newEnrolments(server drawbridge.ServerID, n int) []ledger.Entry {
 	var entries []ledger.Entry
 	for i := range n {

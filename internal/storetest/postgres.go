@@ -16,7 +16,7 @@ import (
 // starts a server and prints one.
 const PostgresVariable = "DRAWBRIDGE_TEST_POSTGRES"
 
-// PostgresSchema gives the URL of an empty schema of the database for tests, which goes when the test ends. Where
+// PostgresSchema returns the URL of an empty schema of the database for tests, which goes when the test ends. Where
 // there is no such database it skips the test.
 func PostgresSchema(t testing.TB) string {
 	t.Helper()
@@ -29,22 +29,22 @@ func PostgresSchema(t testing.TB) string {
 		t.Fatal(PostgresVariable, "is no URL")
 	}
 	schema := "drawbridge_test_" + rand.Text()
-	executeSQL(t, base, `CREATE SCHEMA "`+schema+`"`)
-	t.Cleanup(func() { executeSQL(t, base, `DROP SCHEMA "`+schema+`" CASCADE`) })
+	executeSQL(t.Context(), t, base, `CREATE SCHEMA "`+schema+`"`)
+	t.Cleanup(func() { executeSQL(context.WithoutCancel(t.Context()), t, base, `DROP SCHEMA "`+schema+`" CASCADE`) })
 	query := location.Query()
 	query.Set("search_path", `"`+schema+`"`)
 	location.RawQuery = query.Encode()
 	return location.String()
 }
 
-func executeSQL(t testing.TB, location, statement string) {
+func executeSQL(ctx context.Context, t testing.TB, location, statement string) {
 	t.Helper()
 	db, err := sql.Open("pgx", location)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.ExecContext(context.Background(), statement); err != nil {
+	if _, err := db.ExecContext(ctx, statement); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -145,7 +145,7 @@ func (q *FakeQdrant) RemoveCollections() {
 	q.collections = map[string]*qdrantCollection{}
 }
 
-// Collections gives the names of the collections, in order.
+// Collections returns the names of the collections, in order.
 func (q *FakeQdrant) Collections() (names []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -175,7 +175,7 @@ func (q *FakeQdrant) countAndAuthorize(ctx context.Context, req any, info *grpc.
 	return handle(ctx, req)
 }
 
-// collection gives a collection; q.mu is locked.
+// collection returns a collection; q.mu is locked.
 func (q *FakeQdrant) collection(name string) (*qdrantCollection, error) {
 	if c := q.collections[name]; c != nil {
 		return c, nil

@@ -28,11 +28,11 @@ const (
 // A streamPosition is how far a stream was read, and when it may be opened again.
 type streamPosition struct {
 	lastEventID string        // the id of the last event that had one
-	retry       time.Duration // what the server asked for; negative where it did not
+	retry       time.Duration // the server's retry value; negative if it sent none
 }
 
-// reopenPause is the pause before the next attempt, after so many in a row that went wrong. What the server asks for
-// is the least.
+// reopenPause returns the pause before the next attempt, after so many failed ones in a row. It is never shorter than
+// the server's retry value.
 func (p streamPosition) reopenPause(fails int) time.Duration {
 	var d time.Duration
 	if fails > 0 || p.retry < 0 {
@@ -42,7 +42,7 @@ func (p streamPosition) reopenPause(fails int) time.Duration {
 	return max(d, p.retry, shortestReopenPause)
 }
 
-// readerPool are kept from one stream to the next: each is larger than all the rest of a small call.
+// A readerPool reuses read buffers: each is larger than all other memory of a small call.
 type readerPool struct{ pool sync.Pool }
 
 func (b *readerPool) get(r io.Reader) *bufio.Reader {
@@ -58,7 +58,7 @@ func (b *readerPool) put(buf *bufio.Reader) {
 	b.pool.Put(buf)
 }
 
-// A eventStream reads the events of one response.
+// An eventStream reads the events of one response.
 type eventStream struct {
 	h      *HTTPConn
 	resp   *http.Response
@@ -74,7 +74,7 @@ func (h *HTTPConn) newEventStream(resp *http.Response) *eventStream {
 	return s
 }
 
-// nextMessageEvent gives the next event that carries messages and keeps account of where it stands.
+// nextMessageEvent returns the next event that carries messages, and updates the position.
 func (s *eventStream) nextMessageEvent(at *streamPosition) (mcp.SSEEvent, error) {
 	for {
 		s.source.left = s.h.target.maxBody + bufferSize
@@ -94,7 +94,7 @@ func (s *eventStream) nextMessageEvent(at *streamPosition) (mcp.SSEEvent, error)
 	}
 }
 
-// isMessageEvent says whether an event carries messages. Those of other names are not for us.
+// isMessageEvent reports whether an event carries messages. Events with other names are ignored.
 func isMessageEvent(e mcp.SSEEvent) bool {
 	return len(e.Data) > 0 && (e.Name == "" || e.Name == "message")
 }
@@ -105,9 +105,9 @@ func (s *eventStream) close() {
 	s.h.buffers.put(s.buf)
 }
 
-// drainInBackground ends a stream behind its answer. Over HTTPConn/1 a connection is fit for use again when its body
-// was read to the end, which the server may not have written yet: a goroutine waits for it, no longer than
-// streamDrainTimeout, and then calls cancel. It says false where there is none.
+// drainInBackground ends a stream after its answer. An HTTP/1 connection can be reused once the body was read to its
+// end, which the server may not have written yet. A goroutine waits for that, at most for streamDrainTimeout, and then
+// calls cancel. It returns false if it starts none.
 func (s *eventStream) drainInBackground(cancel context.CancelFunc) bool {
 	s.h.buffers.put(s.buf)
 	body := s.resp.Body
@@ -124,13 +124,13 @@ func (s *eventStream) drainInBackground(cancel context.CancelFunc) bool {
 	return started
 }
 
-// A boundedReader reader gives at most left bytes: an event without end must not be read for ever.
+// A boundedReader reads at most left bytes: an endless event must not be read for ever.
 type boundedReader struct {
 	r    io.Reader
 	left int
 }
 
-// Read reads from the source. The error is mcp.ErrTooLong behind the bound.
+// Read reads from the source. It returns mcp.ErrTooLong after the limit.
 func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, mcp.ErrTooLong
@@ -140,7 +140,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// streamEndError gives the end of a stream a name.
+// streamEndError returns the error that describes the end of a stream.
 func streamEndError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errStreamCutOff

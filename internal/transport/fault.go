@@ -15,25 +15,25 @@ import (
 type ResponseError struct{ Object json.RawMessage }
 
 const (
-	// maxServerMessage is how many bytes of a server's message an error repeats: it is logged and kept, and the server
-	// says how often.
+	// maxServerMessage is how many bytes of a server's message an error repeats: it is logged and stored, as often as
+	// the server wants.
 	maxServerMessage = 1 << 10
 	// maxLoggedError is how many bytes of an error are logged and kept that may repeat several of them.
 	maxLoggedError = 16 << 10
 )
 
-// Error gives the code and the message of the object; of a very long one the beginning.
+// Error returns the code and the message of the object, shortened if it is very long.
 func (r *ResponseError) Error() string {
 	return fmt.Sprintf("the server answered with error %d: %s", mcp.ErrorCode(r.Object),
 		safetext.Truncate(rawjson.GetString(r.Object, "message"), maxServerMessage, safetext.Bytes, "…"))
 }
 
-// TruncatedError is what is logged and kept of an error.
+// TruncatedError returns the text of an error for logs and records.
 func TruncatedError(err error) string {
 	return safetext.Truncate(err.Error(), maxLoggedError, safetext.Bytes, "…")
 }
 
-// FaultCode sorts the error object by its code.
+// FaultCode returns the class of the error object by its code.
 func (r *ResponseError) FaultCode() drawbridge.FaultCode {
 	switch mcp.ErrorCode(r.Object) {
 	case mcp.CodeInvalidParams, mcp.CodeInvalidRequest, mcp.CodeParse, mcp.CodeMissingCapability,
@@ -45,8 +45,8 @@ func (r *ResponseError) FaultCode() drawbridge.FaultCode {
 	return drawbridge.ServerError
 }
 
-// ResultOrError takes what [Conn] Do gives apart: a response with an error object is a *ResponseError, a
-// malformed one a *MalformedResponseError.
+// ResultOrError converts the results of Conn.Call: a response with an error object becomes a *ResponseError,
+// a malformed one a *MalformedResponseError.
 func ResultOrError(response mcp.Message, err error) (json.RawMessage, error) {
 	switch {
 	case err != nil:
@@ -59,14 +59,14 @@ func ResultOrError(response mcp.Message, err error) (json.RawMessage, error) {
 	return response.Result, nil
 }
 
-// A CodedError is an error that knows what a caller can do about it.
+// A CodedError is an error that has a FaultCode.
 type CodedError interface {
 	error
 	FaultCode() drawbridge.FaultCode
 }
 
-// FaultCodeOf sorts the error of a request by what a caller can do about it: as the fault or the Coded error in it
-// says; a connection that came to nothing may come about the next time.
+// FaultCodeOf returns the class of a request's error: that of the fault or CodedError in it, if there is one. A failed
+// connection may succeed the next time.
 func FaultCodeOf(err error) drawbridge.FaultCode {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f.Code
@@ -80,7 +80,8 @@ func FaultCodeOf(err error) drawbridge.FaultCode {
 	return drawbridge.Transient
 }
 
-// WithoutNextStep gives a fault without what to do, for where that is said around it; any other error as it is.
+// WithoutNextStep returns a fault without its advice, for callers that add their own; any other error is returned as it
+// is.
 func WithoutNextStep(err error) error {
 	if f, ok := err.(*drawbridge.Fault); ok {
 		told := *f

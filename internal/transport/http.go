@@ -51,8 +51,8 @@ type HTTPOptions struct {
 	// HeaderParams returns the arguments of a tool that are also sent in headers. It may be nil.
 	HeaderParams func(tool string) []mcp.HeaderParam
 
-	// OnGap is called when the stream of what belongs to no request was opened again and could not be resumed: changes
-	// may have been missed. It may be nil, and is for HTTPConn alone.
+	// OnGap is called when the stream outside requests was reopened and could not be resumed: changes may have been
+	// missed. It may be nil, and applies to HTTPConn alone.
 	OnGap func()
 
 	// OnJunk receives data that is not a message. It may be nil.
@@ -118,8 +118,9 @@ type legacySession struct{ version, id string }
 // hasID reports whether the server keeps the session, which may be nil, and can lose it.
 func (s *legacySession) hasID() bool { return s != nil && s.id != "" }
 
-// NewHTTPConn makes an HTTPConn. Nothing is sent yet; what is wrong with the options shows with the first request.
-func NewHTTPConn(o HTTPOptions) *HTTPConn {
+// NewHTTPConn returns a connection that lasts until Close, even if ctx ends earlier. It sends nothing yet: invalid
+// options make the first request fail.
+func NewHTTPConn(ctx context.Context, o HTTPOptions) *HTTPConn {
 	h := &HTTPConn{o: o, log: o.Logger, pending: requestTable{handler: o.Handler}, finished: make(chan struct{}),
 		streamTried: make(chan struct{})}
 	if h.log == nil {
@@ -127,13 +128,13 @@ func NewHTTPConn(o HTTPOptions) *HTTPConn {
 	}
 	h.target, h.ownTransport, h.configErr = newHTTPTarget(o)
 	h.responder = newRequestResponder(h.sendReply, o.MaxServerRequests, h.log)
-	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.live, h.endLive = context.WithCancel(h.ctx)
 	return h
 }
 
 // Call sends a request as Conn specifies. The params get a progress token of the connection's own, except for
-// initialize. Beside ErrClosed and ErrLost the error can be a *HTTPStatusError, ErrSessionExpired or
+// initialize. Besides ErrClosed and ErrLost the error can be a *HTTPStatusError, ErrSessionExpired or
 // ErrRedirectRefused: the request was refused.
 func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error) {
 	if err := h.checkUsable(ctx); err != nil {
@@ -213,7 +214,7 @@ const cancelRetryDelay = 100 * time.Millisecond
 func (h *HTTPConn) sendCancelled(id []byte, reason string) {
 	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(rawjson.Quote(reason)) + `}`)
 	h.startWorker(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), goodbyeTimeout)
 		defer cancel()
 		note := mcp.Message{Method: mcp.NoteCancelled, Params: params}
 		err := h.postUnanswered(ctx, note)

@@ -19,9 +19,9 @@ var ErrRedirectRefused = errors.New("redirect not followed")
 // maxRedirects is how many redirects within one origin are followed.
 const maxRedirects = 5
 
-// NewHTTPTransport gives a transport that suits one server at that URL: it keeps a connection for each of many
-// callers, goes where safehttp.ProxyAndDialer lets it, by the environment's proxies, speaks HTTPConn/2 over TLS, and
-// has no limit on how long an answer takes, which is for contexts.
+// NewHTTPTransport returns a transport for one server at that URL. It keeps a connection for each of many callers,
+// connects only where safehttp.ProxyAndDialer permits, uses the environment's proxies, and speaks HTTP/2 over TLS. It
+// does not limit how long an answer takes; contexts do.
 func NewHTTPTransport(address string, own bool) *http.Transport {
 	proxy, dial := safehttp.ProxyAndDialer(address, own)
 	return &http.Transport{
@@ -32,15 +32,15 @@ func NewHTTPTransport(address string, own bool) *http.Transport {
 		IdleConnTimeout:        55 * time.Second, // less than the minute after which many a proxy hangs up
 		MaxResponseHeaderBytes: 1 << 20,
 		ForceAttemptHTTP2:      true, // a dialer of our own would turn it off
-		// A connection that died without a word would hold its calls up to their time-outs.
+		// A connection that died silently would hold its calls up to their timeouts.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-		// Compressors on the way hold events back, and what they unpack to has no bound.
+		// Compressing proxies delay events, and the size of decompressed data has no bound.
 		DisableCompression: true,
 	}
 }
 
-// httpClientFor gives the client to use, which follows no unwanted redirect, and the transport to clean up, if it is
-// ours.
+// httpClientFor returns the client to use, which follows no unwanted redirect, and its transport if we created it and
+// must clean it up.
 func httpClientFor(o HTTPOptions) (*http.Client, *http.Transport) {
 	var client http.Client
 	var own *http.Transport
@@ -67,7 +67,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// originOf is the scheme, host and port of a URL.
+// originOf returns the scheme, host and port of a URL.
 func originOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -88,14 +88,14 @@ func parseServerURL(raw string) (*url.URL, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, unsentError{errors.New("parse url: the scheme must be http or https")}
 	case u.Host == "":
-		return nil, unsentError{errors.New("parse url: there is no host")}
+		return nil, unsentError{errors.New("parse url: the host is missing")}
 	}
 	u.Fragment = ""
 	return u, nil
 }
 
-// baseHeader makes the header of a POST of what the owner of a server wants sent with every request, and the host,
-// which net/http takes from elsewhere. The error names a header that cannot be sent, and not its value.
+// baseHeader returns the header of a POST with the configured headers, and the host, which net/http takes separately.
+// The error names a header that cannot be sent, but not its value.
 func baseHeader(h http.Header) (header http.Header, host string, err error) {
 	header = make(http.Header, len(h)+8)
 	for name, values := range h {

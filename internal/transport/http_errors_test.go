@@ -187,7 +187,7 @@ func TestUnreachable(t *testing.T) {
 		{badCert.URL + "?key=secret", "certificate"},
 		{"ftp://x/?key=secret", "parse url: the scheme must be http or https"},
 		{"http://[x?key=secret", "parse url: "},
-		{"http:///mcp", "parse url: there is no host"},
+		{"http:///mcp", "parse url: the host is missing"},
 	} {
 		h := dial(t, transport.HTTPOptions{URL: tt.url})
 		got, err := do(t, h, "ping", `{}`, nil)

@@ -16,7 +16,7 @@ import (
 const maxResumes = 5
 
 var (
-	errNoAnswer     = errors.New("the body holds no answer")
+	errNoAnswer     = errors.New("the response body has no answer")
 	errStreamCutOff = errors.New("the stream ended before the answer")
 	errCannotResume = errors.New("the stream ended before the answer, and the session with it")
 )
@@ -27,7 +27,7 @@ type httpExchange struct {
 	request pendingRequest
 	method  string
 	modern  bool
-	// cancel ends the exchange; handed says that a goroutine will call it.
+	// cancel ends the exchange; handed is true if a goroutine will call it.
 	cancel          context.CancelFunc
 	cancelHandedOff bool
 
@@ -37,9 +37,9 @@ type httpExchange struct {
 	strayAnswer atomic.Pointer[mcp.Message]
 }
 
-// acceptStrayAnswer takes in an answer that came on the stream outside requests, and ends the exchange. The
-// specification has answers there only where a stream is resumed. But a server that cuts off an answer and waits for
-// the client to come back may take the first stream that opens for the one that resumes.
+// acceptStrayAnswer accepts an answer that arrived on the stream outside requests, and ends the exchange. The
+// specification permits that only when a stream is resumed. But a server that cuts off an answer may take the first
+// stream that opens for the resuming one.
 func (x *httpExchange) acceptStrayAnswer(m mcp.Message) {
 	if x.strayAnswer.CompareAndSwap(nil, &m) {
 		x.cancel()
@@ -72,7 +72,7 @@ func (x *httpExchange) roundTrip(ctx context.Context, m mcp.Message) (mcp.Messag
 	return x.answer, nil
 }
 
-// saveSession remembers the session that a legacy server begins in answer to initialize: its id as soon as that is
+// saveSession stores the session that a legacy server begins in answer to initialize, with its ID as soon as that is
 // known.
 func (x *httpExchange) saveSession(resp *http.Response) {
 	if x.method != mcp.MethodInitialize || x.modern {
@@ -83,7 +83,7 @@ func (x *httpExchange) saveSession(resp *http.Response) {
 	x.conn.session.Store(s)
 }
 
-// readJSONAnswer reads an answer that is a body of JSON.
+// readJSONAnswer reads an answer from a JSON body.
 func (x *httpExchange) readJSONAnswer(resp *http.Response) error {
 	body, err := readBody(resp, x.conn.target.maxBody)
 	if err != nil {
@@ -98,7 +98,7 @@ func (x *httpExchange) readJSONAnswer(resp *http.Response) error {
 	return nil
 }
 
-// dispatch takes in one message that came for the request.
+// dispatch handles one message that arrived for the request.
 func (x *httpExchange) dispatch(m mcp.Message) {
 	switch h := x.conn; {
 	case isResponse(m):
@@ -122,7 +122,7 @@ func (x *httpExchange) dispatch(m mcp.Message) {
 	}
 }
 
-// readRefusal makes what a response says that is no success: the answer, or an error.
+// readRefusal reads an unsuccessful response: it returns the answer in its body, or an error.
 func (x *httpExchange) readRefusal(resp *http.Response, s *legacySession) (mcp.Message, error) {
 	body := readErrorBody(resp)
 	if s.hasID() && isSessionExpired(resp.StatusCode, body, x.request.id) {
@@ -134,8 +134,8 @@ func (x *httpExchange) readRefusal(resp *http.Response, s *legacySession) (mcp.M
 	return mcp.Message{}, newHTTPStatusError(resp, body)
 }
 
-// isHTTPLevelStatus says whether a status means something to whoever speaks HTTPConn, whatever the body says beside
-// it: sign in, wait, try again.
+// isHTTPLevelStatus reports whether a status has a meaning of its own in HTTP, whatever the body says: sign in, wait,
+// retry.
 func isHTTPLevelStatus(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests,
@@ -145,8 +145,8 @@ func isHTTPLevelStatus(status int) bool {
 	return false
 }
 
-// parseErrorResponse finds a JSON-RPC error that answers request id in a body. Many a body looks like one: it has
-// "jsonrpc" or the id.
+// parseErrorResponse finds a JSON-RPC error that answers request id in a body. Bodies of other kinds resemble one, so
+// it must have "jsonrpc" or the ID.
 func parseErrorResponse(body []byte, id uint64) (mcp.Message, bool) {
 	m, err := mcp.ParseMessage(body)
 	if err != nil || !m.IsResponse() || rawjson.Get(m.Error, "code") == nil {
@@ -158,8 +158,8 @@ func parseErrorResponse(body []byte, id uint64) (mcp.Message, bool) {
 	return m, answersRequest(m, id)
 }
 
-// isSessionExpired says whether a refusal in a session means that the server does not know the session any more: a
-// status of 404, says the specification; the reference servers in TypeScript say 400 and tell it in the text.
+// isSessionExpired reports whether a refusal in a session means that the server does not know the session any more. The
+// specification has status 404 for it; the reference servers in TypeScript send 400 and a text.
 func isSessionExpired(status int, body []byte, id uint64) bool {
 	if status != http.StatusNotFound && status != http.StatusBadRequest {
 		return false
@@ -171,8 +171,8 @@ func isSessionExpired(status int, body []byte, id uint64) bool {
 	return ok && strings.Contains(strings.ToLower(rawjson.GetString(m.Error, "message")), "session")
 }
 
-// followStream reads an answer that is an event stream, and resumes it where it breaks off and the server made that
-// possible.
+// followStream reads an answer from an event stream, and resumes the stream if it breaks off and the server permits
+// that.
 func (x *httpExchange) followStream(ctx context.Context, resp *http.Response) error {
 	at := streamPosition{retry: -1}
 	for {
@@ -192,7 +192,7 @@ func (x *httpExchange) followStream(ctx context.Context, resp *http.Response) er
 	}
 }
 
-// readStream reads one stream up to the answer. The error says how it ended without one.
+// readStream reads one stream up to the answer. The error describes how it ended without one.
 func (x *httpExchange) readStream(resp *http.Response, at *streamPosition) error {
 	s := x.conn.newEventStream(resp)
 	for !x.answered {
@@ -222,8 +222,7 @@ func (x *httpExchange) resumeStream(ctx context.Context, at streamPosition) (*ht
 	}
 }
 
-// reopenStream asks for the stream behind the event with the id last. Where that goes wrong it says whether to try
-// again.
+// reopenStream requests the stream after the event with the ID last. If that fails, it reports whether to try again.
 func (x *httpExchange) reopenStream(ctx context.Context, last string) (resp *http.Response, again bool, err error) {
 	s := x.conn.session.Load()
 	resp, err = x.conn.target.get(ctx, x.conn.legacyHeader(s), last)
@@ -241,7 +240,7 @@ func (x *httpExchange) reopenStream(ctx context.Context, last string) (resp *htt
 	return nil, isRetryableStatus(resp.StatusCode), newHTTPStatusError(resp, body)
 }
 
-// isRetryableStatus says whether a server that answers with this status may think otherwise in a moment.
+// isRetryableStatus reports whether a retry may succeed after this status.
 func isRetryableStatus(status int) bool {
 	return status >= 500 && status != http.StatusNotImplemented || status == http.StatusTooManyRequests ||
 		status == http.StatusRequestTimeout

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// startListening begins to hear what the server says outside requests, once.
+// startListening starts to read the stream outside requests, once.
 func (h *HTTPConn) startListening() {
 	h.mu.Lock()
 	first := !h.listening
@@ -20,11 +20,11 @@ func (h *HTTPConn) startListening() {
 	}
 }
 
-// listenStreamWait bounds how long a request waits for the stream outside requests. Some servers answer there only
-// once they have something to say.
+// listenStreamWait bounds how long a request waits for the stream outside requests. Some servers send its header only
+// with the first event.
 const listenStreamWait = time.Second
 
-// mayRequestDuring says whether a server may want to ask something before it answers a request.
+// mayRequestDuring reports whether a server may send requests before it answers this method.
 func mayRequestDuring(method string) bool {
 	switch method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead:
@@ -33,9 +33,8 @@ func mayRequestDuring(method string) bool {
 	return false
 }
 
-// awaitListenStream waits for the answer to the first attempt to open the stream outside requests. Servers ask there
-// too in the course of a call, and the reference servers drop what they say while nobody listens: a session that is
-// opened for a call would have lost the question.
+// awaitListenStream waits for the response to the first attempt to open the stream outside requests. Servers may send
+// requests there during a call, and the reference servers drop them if the stream is not open.
 func (h *HTTPConn) awaitListenStream(ctx context.Context) {
 	h.mu.Lock()
 	listening := h.listening
@@ -57,10 +56,10 @@ func (h *HTTPConn) awaitListenStream(ctx context.Context) {
 	}
 }
 
-// markStreamTried notes that nobody need wait for the stream any more.
+// markStreamTried releases the requests that wait for the stream.
 func (h *HTTPConn) markStreamTried() { h.streamTriedOnce.Do(func() { close(h.streamTried) }) }
 
-// What comes of one attempt to open the stream.
+// The outcome of one attempt to open the stream.
 type listenOutcome int
 
 const (
@@ -81,8 +80,8 @@ func (h *HTTPConn) listenLoop() {
 		case h.live.Err() != nil:
 			return
 		case result == listenUnsupported, result == listenSessionGone && !opened:
-			// Servers without a stream should say 405; they say all sorts of things.
-			h.log.Debug("the server offers no stream outside requests")
+			// Servers without a stream should send 405, but send many other statuses.
+			h.log.Debug("the server does not offer a stream outside requests")
 			return
 		case result == listenSessionGone:
 			h.markEnded(ErrSessionExpired)
@@ -140,8 +139,8 @@ func (h *HTTPConn) listenOnce(at *streamPosition, again bool) listenOutcome {
 	}
 }
 
-// classifyNoStream says what a response means that is no stream. Where there was one before, credentials may only have
-// run out.
+// classifyNoStream returns the outcome for a response that is not a stream. If there was a stream before, the
+// credentials may just have expired.
 func (h *HTTPConn) classifyNoStream(resp *http.Response, s *legacySession, again bool) listenOutcome {
 	body := readErrorBody(resp)
 	credentials := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
@@ -154,7 +153,7 @@ func (h *HTTPConn) classifyNoStream(resp *http.Response, s *legacySession, again
 	return listenUnsupported
 }
 
-// dispatch takes in one message from outside requests.
+// dispatch handles one message from outside requests.
 func (h *HTTPConn) dispatch(m mcp.Message) {
 	switch {
 	case isResponse(m):

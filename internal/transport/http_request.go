@@ -16,8 +16,7 @@ const (
 	mediaTypeEvents = "text/event-stream"
 )
 
-// requestHeader gives the header of a message: what mirrors its body in the modern generation, the session in the
-// legacy one.
+// requestHeader returns the header of a message: modern messages are mirrored in it, legacy ones name their session.
 func (h *HTTPConn) requestHeader(m mcp.Message) http.Header {
 	version := mcp.ProtocolVersion(m.Params)
 	if !isModernRequest(m.Params) {
@@ -38,9 +37,9 @@ func (h *HTTPConn) requestHeader(m mcp.Message) http.Header {
 	return header
 }
 
-// isRepeatableMethod says whether a request may be sent twice: it reads, or sets what is set already. net/http then
-// sends it again where a connection that was kept turns out to be dead, which servers that close idle ones early make
-// a matter of luck. A subscription is not among them: whoever subscribed must learn that there was a gap.
+// isRepeatableMethod reports whether a request may be sent twice: it reads, or sets a value that is set already.
+// net/http then repeats it if a kept connection turns out to be dead, which happens by chance with servers that close
+// idle connections early. A subscription is not repeatable: the subscriber must learn that there was a gap.
 func isRepeatableMethod(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodToolsList, mcp.MethodPromptsList,
@@ -51,7 +50,7 @@ func isRepeatableMethod(method string) bool {
 	return false
 }
 
-// sessionOf gives the session that a message belongs to; nil for a modern one, and for one outside any session.
+// sessionOf returns the session that a message belongs to; nil for a modern one, and for one outside any session.
 func (h *HTTPConn) sessionOf(m mcp.Message) *legacySession {
 	if m.Method == mcp.MethodInitialize || isModernRequest(m.Params) {
 		return nil
@@ -59,7 +58,7 @@ func (h *HTTPConn) sessionOf(m mcp.Message) *legacySession {
 	return h.session.Load()
 }
 
-// legacyHeader gives the header of a message in a session, which may be nil.
+// legacyHeader returns the header of a message in a session, which may be nil.
 func (h *HTTPConn) legacyHeader(s *legacySession) http.Header {
 	header := h.target.header.Clone()
 	if s != nil && s.version != "" {
@@ -75,13 +74,13 @@ func (h *HTTPConn) legacyHeader(s *legacySession) http.Header {
 func (t *httpTarget) post(ctx context.Context, header http.Header, m mcp.Message) (*http.Response, error) {
 	const envelope, key = 64, "Idempotency-Key"
 	if _, set := header[key]; !set && isRepeatableMethod(m.Method) {
-		header[key] = nil // a word to net/http, which does not send it
+		header[key] = nil // a hint for net/http, which does not send it
 	}
 	size := envelope + len(m.ID) + len(m.Method) + len(m.Params) + len(m.Result) + len(m.Error)
 	return t.doAuthorized(ctx, http.MethodPost, header, m.Append(make([]byte, 0, size)))
 }
 
-// get opens an event stream, behind the event with the id last where that is not empty.
+// get opens an event stream, after the event with the ID last if that is not empty.
 func (t *httpTarget) get(ctx context.Context, header http.Header, last string) (*http.Response, error) {
 	header.Del("Content-Type")
 	header.Set("Accept", mediaTypeEvents)
@@ -91,8 +90,8 @@ func (t *httpTarget) get(ctx context.Context, header http.Header, last string) (
 	return t.doAuthorized(ctx, http.MethodGet, header, nil)
 }
 
-// doAuthorized carries out one exchange up to the header of the response, signed where there is a signer. The error is
-// one of classifyHTTPError's, or the signer's, which is about the one request.
+// doAuthorized sends a request and reads the header of the response, with an access token if there is a TokenSource.
+// The error is one of classifyHTTPError's, or the TokenSource's, which concerns this request only.
 func (t *httpTarget) doAuthorized(ctx context.Context, method string, header http.Header,
 	body []byte) (*http.Response, error) {
 	if t.tokens == nil {
@@ -102,7 +101,7 @@ func (t *httpTarget) doAuthorized(ctx context.Context, method string, header htt
 	if err != nil {
 		return nil, refusedMessageError{err} // not unsent: another connection would be no better
 	}
-	for first := method != http.MethodDelete; ; first = false { // nobody signs in to say farewell
+	for first := method != http.MethodDelete; ; first = false { // no sign-in for the end of a session
 		if token != "" {
 			header = header.Clone() // the first request may still be on its way
 			header.Set("Authorization", "Bearer "+token)
@@ -118,19 +117,19 @@ func (t *httpTarget) doAuthorized(ctx context.Context, method string, header htt
 	}
 }
 
-// replaceToken asks the signer for another token. With none, and no error, the response stands as it is.
+// replaceToken asks the TokenSource for another token. Without one, and without an error, the response stands.
 func (t *httpTarget) replaceToken(ctx context.Context, used string, resp *http.Response) (string, error) {
 	body := readErrorBody(resp)
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return t.tokens.ReplaceToken(ctx, used, resp.StatusCode, resp.Header, body)
 }
 
-// doOnce carries out one exchange.
+// doOnce sends one request.
 func (t *httpTarget) doOnce(ctx context.Context, method string, header http.Header,
 	body []byte) (*http.Response, error) {
 	req := (&http.Request{Method: method, URL: t.url, Host: t.host, Header: header}).WithContext(ctx)
 	if body != nil {
-		// A bytes.Reader is known to net/http, which then sends header and body in one packet.
+		// net/http knows a bytes.Reader, and sends header and body in one packet.
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
@@ -143,16 +142,16 @@ func (t *httpTarget) doOnce(ctx context.Context, method string, header http.Head
 
 func isSuccess(resp *http.Response) bool { return resp.StatusCode >= 200 && resp.StatusCode < 300 }
 
-// mediaType gives the media type of a response, without parameters, in lower case.
+// mediaType returns the media type of a response, without parameters, in lower case.
 func mediaType(resp *http.Response) string {
 	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// readBody reads a body whole, and closes it. The error is mcp.ErrTooLong for more than max bytes, else the reader's.
+// readBody reads a whole body and closes it. The error is mcp.ErrTooLong for more than max bytes, else the reader's.
 func readBody(resp *http.Response, max int) ([]byte, error) {
 	defer resp.Body.Close()
-	// The length is the server's word: memory comes with the bytes, but for small bodies.
+	// The length is not verified, so memory grows with the bytes that arrive, except for small bodies.
 	const most = 1 << 20
 	size := 1 << 10
 	if n := resp.ContentLength; n >= 0 {
@@ -176,14 +175,14 @@ func readBody(resp *http.Response, max int) ([]byte, error) {
 	}
 }
 
-// readErrorBody reads what is of interest in the body of a refusal, and closes it.
+// readErrorBody reads the beginning of an error's body, and closes it.
 func readErrorBody(resp *http.Response) []byte {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what there is, is good enough
 	_ = resp.Body.Close()
 	return body
 }
 
-// drainBody ends an exchange whose body says nothing. What is read to the end leaves the connection fit for use.
+// drainBody reads the rest of a body that is not needed, so that the connection can be reused.
 func drainBody(resp *http.Response) {
 	const most = 4 << 10
 	if resp.ContentLength != 0 && mediaType(resp) != mediaTypeEvents {

@@ -109,7 +109,7 @@ func dial(t testing.TB, o transport.HTTPOptions) *transport.HTTPConn {
 	if o.URL == "" {
 		o.URL = url
 	}
-	h := transport.NewHTTPConn(o)
+	h := transport.NewHTTPConn(t.Context(), o)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// eachMessage gives take every message in data, in order: nearly always one, but several on a line and batches are
-// seen too. It says whether data held nothing else.
+// eachMessage calls take with every message in data, in order: usually one, but lines with several and batches occur.
+// It reports whether data had nothing else.
 func eachMessage(data []byte, take func(mcp.Message)) (clean bool) {
 	if m, err := mcp.ParseMessage(data); err == nil {
 		return yieldIfValid(m, take)
@@ -37,7 +37,7 @@ func yieldIfValid(m mcp.Message, take func(mcp.Message)) bool {
 	return true
 }
 
-// readLoop is the goroutine that takes in what the server writes. It ends last.
+// readLoop reads the server's messages in a goroutine of its own, which ends last.
 func (s *StreamConn) readLoop() {
 	defer close(s.finished)
 	take := s.dispatch
@@ -73,8 +73,8 @@ func (s *StreamConn) reportJunk(line []byte) {
 	}
 }
 
-// failOversized reports a message over the bound. Where one call waits it was its answer, nearly surely, and to wait
-// on would be to wait for the time-out.
+// failOversized fails the only waiting call, if there is exactly one, since the message above the size limit was almost
+// certainly its answer. It would otherwise wait for its timeout.
 func (s *StreamConn) failOversized(err error) {
 	s.reportJunk(nil)
 	if c := s.pending.removeOnlyWaiting(); c != nil {
@@ -82,8 +82,8 @@ func (s *StreamConn) failOversized(err error) {
 	}
 }
 
-// failGarbled ends the call whose answer a line would have been, were it JSON throughout: it is not said again, and to
-// wait on would be to wait for the time-out.
+// failGarbled fails the call that an invalid line was meant to answer. The answer is not repeated, so the call would
+// wait for its timeout.
 func (s *StreamConn) failGarbled(line []byte) {
 	err := rawjson.Valid(line)
 	if err == nil || len(line) == 0 || line[0] != '{' || rawjson.Get(line, "method") != nil {
@@ -94,11 +94,11 @@ func (s *StreamConn) failGarbled(line []byte) {
 		return
 	}
 	if c := s.pending.remove(id); c != nil {
-		c.complete(mcp.Message{}, wrapCause(ErrLost, fmt.Errorf("the answer is no JSON: %w", err)))
+		c.complete(mcp.Message{}, wrapCause(ErrLost, fmt.Errorf("the answer is not valid JSON: %w", err)))
 	}
 }
 
-// dispatch takes in one message.
+// dispatch handles one message.
 func (s *StreamConn) dispatch(m mcp.Message) {
 	switch {
 	case isResponse(m):

@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// An sseTransport is what a StreamConn over HTTPConn+SSE runs on: one stream in, a POST for each message out.
+// An sseTransport carries a StreamConn over HTTP+SSE: one stream in, a POST for each message out.
 type sseTransport struct {
 	getTarget    httpTarget
 	postTarget   httpTarget // the same, at the address that the server named
@@ -24,10 +24,9 @@ type sseTransport struct {
 	events *mcp.SSEReader
 }
 
-// DialSSE connects to a server of the older HTTPConn+SSE transport (revision 2024-11-05): it opens the stream and
-// waits for the address that messages go to, which must be of the same origin. ctx bounds this, not the connection.
-// OnGap is not used, and Marks neither. The error can be a *HTTPStatusError, ErrRedirectRefused, or wraps ErrClosed or
-// ErrLost.
+// DialSSE connects to a server of the older HTTP+SSE transport (revision 2024-11-05). It opens the stream and waits for
+// the address for messages, which must have the same origin. ctx bounds this, not the connection. OnGap and
+// HeaderParams are not used. The error can be a *HTTPStatusError or ErrRedirectRefused, or wraps ErrClosed or ErrLost.
 func DialSSE(ctx context.Context, o HTTPOptions) (Conn, error) {
 	t, own, err := newHTTPTarget(o)
 	if err != nil {
@@ -38,7 +37,7 @@ func DialSSE(ctx context.Context, o HTTPOptions) (Conn, error) {
 	s.cancel = cancel
 	stop := context.AfterFunc(ctx, cancel)
 	if err = s.openStream(during); err == nil && stop() {
-		return NewStreamConn(StreamConnOptions{
+		return NewStreamConn(ctx, StreamConnOptions{
 			Send: s.postMessage, ParallelSend: true, Receive: s.nextMessage, Close: s.close,
 			Handler: o.Handler, OnJunk: o.OnJunk, MaxServerRequests: o.MaxServerRequests, Logger: o.Logger,
 		}), nil
@@ -50,7 +49,7 @@ func DialSSE(ctx context.Context, o HTTPOptions) (Conn, error) {
 	return nil, err
 }
 
-// openStream opens the stream and reads up to the address.
+// openStream opens the stream and reads up to the address for messages.
 func (s *sseTransport) openStream(ctx context.Context) error {
 	resp, err := s.getTarget.get(ctx, s.getTarget.header.Clone(), "")
 	if err != nil {
@@ -76,7 +75,7 @@ func (s *sseTransport) openStream(ctx context.Context) error {
 	}
 }
 
-// setPostURL takes the address that messages go to.
+// setPostURL sets the address for messages.
 func (s *sseTransport) setPostURL(address string) error {
 	ref, err := url.Parse(address)
 	if err != nil {
@@ -99,7 +98,7 @@ func (s *sseTransport) nextEvent() (mcp.SSEEvent, error) {
 	return s.events.Next()
 }
 
-// nextMessage gives what the next event with messages carries.
+// nextMessage returns the data of the next event with messages.
 func (s *sseTransport) nextMessage() ([]byte, error) {
 	for {
 		e, err := s.nextEvent()
@@ -112,7 +111,7 @@ func (s *sseTransport) nextMessage() ([]byte, error) {
 	}
 }
 
-// postMessage posts a message. Nearly all that goes wrong concerns the message alone: the connection is the stream.
+// postMessage posts a message. Most errors concern the message alone: the connection is the stream.
 func (s *sseTransport) postMessage(ctx context.Context, msg []byte) error {
 	resp, err := s.postTarget.doAuthorized(ctx, http.MethodPost, s.postTarget.header.Clone(), msg)
 	if err != nil {

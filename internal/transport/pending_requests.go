@@ -13,36 +13,36 @@ import (
 
 // A pendingRequest is a request that waits for its answer.
 type pendingRequest struct {
-	// id is the request's id, and its progress token. Add sets it.
+	// id is the request's ID and progress token. add sets it.
 	id uint64
-	// handler hears what belongs to the request; nil leaves it to the connection's Handler.
+	// handler receives the messages that belong to the request; nil leaves them to the connection's Handler.
 	handler Handler
-	// isSubscription says that the request is a subscription, which stays open on purpose.
+	// isSubscription is true for a subscription, which stays open on purpose.
 	isSubscription bool
-	// onStrayResponse takes an answer that came on a stream which is not the request's own; nil drops it. It must not
-	// block.
+	// onStrayResponse receives an answer that arrived on another stream than the request's own; nil drops it. It must
+	// not block.
 	onStrayResponse func(answer mcp.Message)
 
-	// The rest is the Stream's.
+	// The other fields belong to StreamConn.
 	sendState atomic.Int32
 	ready     chan struct{} // closed when reply and err are set
 	reply     mcp.Message
 	err       error
 }
 
-// requestTable are the requests of one connection that wait. They know whom the server speaks to when it says
-// something on its own. The zero value is empty; its methods may be called from several goroutines.
+// A requestTable holds the waiting requests of one connection. It finds the recipient of a server's messages. The zero
+// value is empty; its methods may be called from several goroutines.
 type requestTable struct {
-	// handler hears what belongs to no request; nil is nobody.
+	// handler receives the messages outside requests; it may be nil.
 	handler Handler
 
 	mu               sync.Mutex
 	lastID           uint64 // the id of the last request
 	waiting          map[uint64]*pendingRequest
-	nonSubscriptions int // those that are no subscriptions
+	nonSubscriptions int // requests that are not subscriptions
 }
 
-// add takes a call in and gives it an id.
+// add adds a call and sets its ID.
 func (c *requestTable) add(call *pendingRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *requestTable) add(call *pendingRequest) {
 	}
 }
 
-// remove gives the call with this id and forgets it; nil where there is none.
+// remove removes and returns the call with this ID, or nil.
 func (c *requestTable) remove(id uint64) *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,15 +72,15 @@ func (c *requestTable) remove(id uint64) *pendingRequest {
 	return call
 }
 
-// find gives the call with this id; nil where there is none.
+// find returns the call with this ID, or nil.
 func (c *requestTable) find(id uint64) *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waiting[id]
 }
 
-// deliverStrayResponse passes on a response that came on a stream which is not its request's own. It says false where
-// nobody takes it.
+// deliverStrayResponse passes on a response that arrived on another stream than its request's own. It returns false if
+// no request accepts it.
 func (c *requestTable) deliverStrayResponse(response mcp.Message) bool {
 	id, ok := parseRequestID(response.ID)
 	if !ok {
@@ -94,7 +94,7 @@ func (c *requestTable) deliverStrayResponse(response mcp.Message) bool {
 	return true
 }
 
-// onlyWaiting gives the one call that waits; nil where there are none or several. Subscriptions do not count.
+// onlyWaiting returns the call that waits if there is exactly one, else nil. Subscriptions do not count.
 func (c *requestTable) onlyWaiting() *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *requestTable) onlyWaiting() *pendingRequest {
 	return nil
 }
 
-// removeOnlyWaiting takes that one call.
+// removeOnlyWaiting removes and returns that call.
 func (c *requestTable) removeOnlyWaiting() *pendingRequest {
 	if call := c.onlyWaiting(); call != nil {
 		return c.remove(call.id)
@@ -116,11 +116,11 @@ func (c *requestTable) removeOnlyWaiting() *pendingRequest {
 	return nil
 }
 
-// sharedRequestHandler says who answers a request that came on a stream which all requests share: the only one that
-// waits has caused it, nearly surely. Nil is nobody.
+// sharedRequestHandler returns the handler for a request on a stream that all calls share: the only waiting call almost
+// certainly caused it. It may be nil.
 func (c *requestTable) sharedRequestHandler() Handler { return c.handlerOrDefault(c.onlyWaiting()) }
 
-// sharedNotificationHandler says who hears a notification that came on such a stream; nil is nobody.
+// sharedNotificationHandler returns the handler for a notification on such a stream; it may be nil.
 func (c *requestTable) sharedNotificationHandler(method string, params json.RawMessage) Handler {
 	named := rawjson.Get(params, "_meta", mcp.MetaSubscriptionID)
 	if method == mcp.NoteProgress {
@@ -133,14 +133,14 @@ func (c *requestTable) sharedNotificationHandler(method string, params json.RawM
 	}
 	switch {
 	case method == mcp.NoteProgress:
-		return nil // late: the request has ended, and the token means nothing to anybody else
+		return nil // late: the request has ended, and its token belongs to no other
 	case IsServerWideNotification(method):
 		return c.handler
 	}
 	return c.handlerOrDefault(c.onlyWaiting())
 }
 
-// notificationHandler says who hears a notification that came on a stream of the call's own; nil is nobody.
+// notificationHandler returns the handler for a notification on a call's own stream; it may be nil.
 func (c *requestTable) notificationHandler(call *pendingRequest, method string) Handler {
 	if IsServerWideNotification(method) && !call.isSubscription {
 		return c.handler
@@ -148,10 +148,10 @@ func (c *requestTable) notificationHandler(call *pendingRequest, method string) 
 	return c.handlerOrDefault(call)
 }
 
-// requestHandler says who answers a request that came on a stream of the call's own; nil is nobody.
+// requestHandler returns the handler for a request on a call's own stream; it may be nil.
 func (c *requestTable) requestHandler(call *pendingRequest) Handler { return c.handlerOrDefault(call) }
 
-// handlerOrDefault is who hears what belongs to a call, which may be nil.
+// handlerOrDefault returns the handler of a call, which may be nil, or else the connection's.
 func (c *requestTable) handlerOrDefault(call *pendingRequest) Handler {
 	if call == nil || call.handler == nil {
 		return c.handler
@@ -159,8 +159,8 @@ func (c *requestTable) handlerOrDefault(call *pendingRequest) Handler {
 	return call.handler
 }
 
-// IsServerWideNotification says whether a notification speaks of the server and not of a request, even where it comes
-// in the midst of one: its lists, a resource or a task have changed.
+// IsServerWideNotification reports whether a notification is about the server and not about a request, even if it
+// arrives during one: its lists, a resource or a task have changed.
 func IsServerWideNotification(method string) bool {
 	switch method {
 	case mcp.NoteToolsChanged, mcp.NotePromptsChanged, mcp.NoteResourcesChanged, mcp.NoteResourceUpdated,
@@ -170,15 +170,15 @@ func IsServerWideNotification(method string) bool {
 	return false
 }
 
-// answersRequest says whether a response answers the request with this id, however the server echoes it: 7, "7", 7.0.
+// answersRequest reports whether a response answers the request with this ID, however the server echoes it: 7, "7",
+// 7.0.
 func answersRequest(response mcp.Message, id uint64) bool {
 	got, ok := parseRequestID(response.ID)
 	return ok && got == id
 }
 
-// isParseFailure says whether a response tells that the server did not get as far as the id of what it answers.
-// JSON-RPC has these two codes for it. (With others it is, in the wild, an answer to a notification, which should have
-// none.)
+// isParseFailure reports whether a response means that the server could not read the ID of the request. JSON-RPC has
+// these two codes for it. (Others occur in answers to notifications, which should have none.)
 func isParseFailure(response mcp.Message) bool {
 	if response.Error == nil || response.ID != nil && string(response.ID) != "null" {
 		return false

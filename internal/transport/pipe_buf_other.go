@@ -2,5 +2,5 @@
 
 package transport
 
-// maxAtomicWrite is how many bytes a pipe takes as a whole at least: _POSIX_PIPE_BUF, which is what macOS has.
+// maxAtomicWrite is a size that a pipe accepts as a whole, in bytes: _POSIX_PIPE_BUF, the value of macOS.
 const maxAtomicWrite = 512

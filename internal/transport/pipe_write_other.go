@@ -4,5 +4,5 @@ package transport
 
 import "os"
 
-// NonblockingPipeWriter gives nil: no pipe here is known to have room.
+// NonblockingPipeWriter returns nil: this system does not tell whether a pipe has room.
 func NonblockingPipeWriter(*os.File) func(message []byte) bool { return nil }

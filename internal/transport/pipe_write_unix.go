@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NonblockingPipeWriter gives what writes a message to a pipe at once, and says whether it did: not a message that is
-// too large to go out whole (PIPE_BUF), nor one that the pipe has no room for now, nor one to a pipe that nobody
-// reads. It is nil for what is no pipe.
+// NonblockingPipeWriter returns a function that writes a message to a pipe without waiting, and reports whether it did.
+// It does not write a message above PIPE_BUF, which could go out in part, nor one for which the pipe has no room now,
+// nor to a pipe without a reader. It returns nil if f is not a pipe.
 func NonblockingPipeWriter(f *os.File) func(message []byte) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {

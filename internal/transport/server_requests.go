@@ -11,11 +11,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// defaultMaxServerRequests is how many requests of a server are answered at once where nobody says otherwise.
+// defaultMaxServerRequests is how many requests of a server are answered at once by default.
 const defaultMaxServerRequests = 64
 
-// requestResponder answers the requests of one server, each in a goroutine of its own: the reader must go on, and an
-// answer may take a person. Its methods may be called from several goroutines.
+// A requestResponder answers the requests of one server, each in a goroutine of its own: the reader must go on, and an
+// answer may need a person. Its methods may be called from several goroutines.
 type requestResponder struct {
 	send       func(ctx context.Context, reply mcp.Message)
 	maxRunning int
@@ -26,16 +26,16 @@ type requestResponder struct {
 	running int
 	work    sync.WaitGroup
 	cancels map[string]context.CancelFunc // by the server's id
-	// dropped counts the requests that were since it was last told, at that time.
+	// dropped counts the requests that were dropped since the last warning, which was at that time.
 	dropped    int
 	lastWarned time.Time
 }
 
-// dropWarningInterval is how often it is logged that requests are dropped: their server says how many there are.
+// dropWarningInterval is the minimum time between warnings about dropped requests, whose number the server controls.
 const dropWarningInterval = time.Minute
 
-// newRequestResponder makes Asks that answer through send, at most max requests at once (0 means
-// defaultMaxServerRequests). As many again are refused with an error, and what is over that is dropped. log may be nil.
+// newRequestResponder returns a responder that answers through send, at most max requests at once (0 means
+// defaultMaxServerRequests). As many again are refused with an error, and all others are dropped. log may be nil.
 func newRequestResponder(send func(ctx context.Context, reply mcp.Message), max int,
 	log *slog.Logger) *requestResponder {
 	if max <= 0 {
@@ -45,7 +45,7 @@ func newRequestResponder(send func(ctx context.Context, reply mcp.Message), max 
 		cancels: map[string]context.CancelFunc{}}
 }
 
-// respond has to answer a request, or refuses it where to is nil. ping it answers by itself. ctx ends with the
+// respond answers a request with the handler to, or refuses it if to is nil. It answers ping itself. ctx ends with the
 // connection.
 func (a *requestResponder) respond(ctx context.Context, to Handler, request mcp.Message) {
 	a.mu.Lock()
@@ -80,7 +80,7 @@ func (a *requestResponder) respond(ctx context.Context, to Handler, request mcp.
 	})
 }
 
-// countDropped takes note of a request that has no answer. The lock is held.
+// countDropped counts a request that gets no answer. The caller holds the lock.
 func (a *requestResponder) countDropped() {
 	a.dropped++
 	if now := time.Now(); now.Sub(a.lastWarned) >= dropWarningInterval {
@@ -89,7 +89,7 @@ func (a *requestResponder) countDropped() {
 	}
 }
 
-// cancelRequest takes the params of the server's notifications/cancelled: the request that they name ends.
+// cancelRequest ends the request that the params of a notifications/cancelled name.
 func (a *requestResponder) cancelRequest(params json.RawMessage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,7 +98,7 @@ func (a *requestResponder) cancelRequest(params json.RawMessage) {
 	}
 }
 
-// closeAndWait takes no more requests, and waits for those that are being answered.
+// closeAndWait accepts no more requests, and waits for those in progress.
 func (a *requestResponder) closeAndWait() {
 	a.mu.Lock()
 	a.closed = true
@@ -106,7 +106,7 @@ func (a *requestResponder) closeAndWait() {
 	a.work.Wait()
 }
 
-// answerRequest makes the response to a request.
+// answerRequest returns the response to a request.
 func answerRequest(ctx context.Context, to Handler, request mcp.Message) mcp.Message {
 	reply := mcp.Message{ID: request.ID}
 	if request.Method == mcp.MethodPing {
@@ -132,7 +132,7 @@ func (r refusingHandler) HandleRequest(context.Context, string, json.RawMessage)
 	return nil, r.object
 }
 
-// loggerOrDiscard gives a logger where there is none.
+// loggerOrDiscard returns log, or a logger that discards if log is nil.
 func loggerOrDiscard(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)

@@ -22,38 +22,38 @@ var ErrRefused = errors.New("message refused")
 const (
 	// sendQueueSize is how many messages wait for the writer before their senders do.
 	sendQueueSize = 16
-	// maxQueuedCancellations is how many cancellations wait for a server that does not read; later ones are forgotten.
+	// maxQueuedCancellations is how many cancellations wait for a server that does not read; later ones are dropped.
 	maxQueuedCancellations = 1024
 )
 
-// StreamConnOptions say what a Stream runs on. Send, Next and Close are needed.
+// StreamConnOptions configure a StreamConn. Send, Receive and Close are required.
 type StreamConnOptions struct {
 	// Send writes one message: one line of JSON with its newline, which belongs to Send from then on. It is called by
 	// one goroutine at a time, and its ctx ends with the connection. An error ends the connection, since half a
 	// message may be out, unless it wraps ErrRefused.
 	Send func(ctx context.Context, msg []byte) error
 
-	// TrySend writes a message as Send does, where that takes no waiting, and says whether it did: all of it, or
-	// nothing. It spares the message the way through the Stream's goroutine. It may be nil.
+	// TrySend writes a message as Send does if it need not wait, and reports whether it did: all of it, or nothing. The
+	// message then skips the writing goroutine. It may be nil.
 	TrySend func(msg []byte) bool
 
-	// ParallelSend says that Send may be called from several goroutines at once, and that it ends with its ctx, which
-	// is then that of the request too. Without it Send may block for as long as it likes: only a goroutine of the
-	// Stream waits.
+	// ParallelSend is true if Send may be called from several goroutines at once and returns when its ctx ends, which
+	// is then also that of the request. Otherwise Send may block as long as necessary: only a goroutine of the
+	// connection waits.
 	ParallelSend bool
 
-	// Receive returns what the server wrote next: a message, or a line that may hold some, which belongs to the Stream
-	// from then on. mcp.ErrTooLong is passed over; any other error ends the connection. (*mcp.LineReader).Next fits.
+	// Receive returns the server's next line, which holds a message or several, and belongs to the connection from then
+	// on. mcp.ErrTooLong is skipped; any other error ends the connection. (*mcp.LineReader).Next is suitable.
 	Receive func() ([]byte, error)
 
-	// Close ends what the stream runs on, so that Next and Send return. It is called once, by StreamConn.Close.
+	// Close closes the underlying stream, so that Receive and Send return. It is called once, by StreamConn.Close.
 	Close func(ctx context.Context) error
 
 	// Handler receives what belongs to no request. With nil, notifications are dropped and requests refused.
 	Handler Handler
 
-	// OnJunk is told of every line that held something else than messages; nil stands for one over the size bound. It
-	// is called from the reading goroutine. It may be nil.
+	// OnJunk is called from the reading goroutine with each line that held something else than messages, and with nil
+	// for one over the size limit. It may be nil.
 	OnJunk func(line []byte)
 
 	// MaxServerRequests is how many requests of the server are answered at once; 0 means defaultMaxServerRequests. As
@@ -66,18 +66,18 @@ type StreamConnOptions struct {
 
 // A StreamConn is a Conn on one stream of messages in each direction: the pipes of a process, or HTTP+SSE.
 //
-// It is lenient with what servers really write. What is no message is dropped and counted; several messages on a line,
-// batches, a missing "jsonrpc" and ids echoed as strings are understood; answers to nothing are passed over. An error
-// that says the server understood nothing, and has no id, answers the only request that waits, as does a message over
-// the size bound.
+// It tolerates the mistakes of real servers. Data that is not a message is dropped and counted. Several messages on a
+// line, batches, a missing "jsonrpc" and IDs echoed as strings are accepted; answers to unknown requests are skipped.
+// An error without an ID that reports an unreadable request fails the only waiting request, as does a message over the
+// size limit.
 //
-// A notification or request of the server is given to the request it belongs to: by its progress token, by the id of
-// its subscription, or because that request is the only one that waits (subscriptions do not count). What says that the
-// server itself has changed, and all the rest, goes to the Handler of the connection. A notification that is being
-// delivered when the context of its request ends may still be on its way when Do has returned.
+// A notification or request of the server is passed to the request it belongs to: by its progress token, by the ID of
+// its subscription, or because exactly one request waits (subscriptions do not count). Messages about the server
+// itself, and all others, go to the Handler of the connection. If the context of a request ends, a notification may
+// still be in delivery when Call has returned.
 //
-// Two goroutines serve a Stream, and one more each request of the server; a Do needs none. They end with Close, which
-// has to be called for a connection that has ended by itself too.
+// Two goroutines serve a StreamConn, and one more each request of the server; Call needs none. They end with Close,
+// which must be called even if the connection has ended by itself.
 type StreamConn struct {
 	o         StreamConnOptions
 	log       *slog.Logger
@@ -87,9 +87,10 @@ type StreamConn struct {
 	ctx         context.Context // ends with the connection
 	cancel      context.CancelFunc
 	sendQueue   chan outgoingMessage
-	cancelQueue chan []byte // cancellations and nudges, which nobody waits with
+	cancelQueue chan []byte // cancellations and wakeups, which no caller waits for
 	writer      sync.WaitGroup
-	// queued is how many messages the writer has not written yet. sending is held by who writes: the writer, or Try.
+	// queued is how many messages the writer has not written yet. sending is held by the one that writes: the writer,
+	// or TrySend.
 	queued atomic.Int64
 	sendMu sync.Mutex
 
@@ -106,14 +107,14 @@ type StreamConn struct {
 
 var _ Conn = (*StreamConn)(nil)
 
-// What has become of a call's message. The writer and the one who gives up race for a message that waits.
+// The state of a call's message. The writer and a caller that stops waiting race for a queued message.
 const (
 	sendWaiting int32 = iota
 	sendWritten
 	sendWithdrawn
 )
 
-// complete gives the call its end. Only who took the call may do so.
+// complete ends the call. Only the one that removed the call from the table may do so.
 func (c *pendingRequest) complete(reply mcp.Message, err error) {
 	c.reply, c.err = reply, err
 	close(c.ready)
@@ -121,13 +122,14 @@ func (c *pendingRequest) complete(reply mcp.Message, err error) {
 
 type outgoingMessage struct {
 	msg  []byte
-	call *pendingRequest // nil where the message is no request
+	call *pendingRequest // nil if the message is not a request
 }
 
-// NewStreamConn starts a Stream. It panics where Send, Next or Close is missing.
-func NewStreamConn(o StreamConnOptions) *StreamConn {
+// NewStreamConn starts a connection that lasts until Close, even if ctx ends earlier. It panics if Send, Receive or
+// Close is missing.
+func NewStreamConn(ctx context.Context, o StreamConnOptions) *StreamConn {
 	if o.Send == nil || o.Receive == nil || o.Close == nil {
-		panic("link: a Stream needs Send, Next and Close")
+		panic("transport: a StreamConn needs Send, Receive and Close")
 	}
 	s := &StreamConn{
 		o:           o,
@@ -138,14 +140,15 @@ func NewStreamConn(o StreamConnOptions) *StreamConn {
 		done:        make(chan struct{}),
 		finished:    make(chan struct{}),
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.responder = newRequestResponder(s.sendReply, o.MaxServerRequests, s.log)
 	s.writer.Go(s.writeLoop)
 	go s.readLoop()
 	return s
 }
 
-// Call sends a request as Conn has it. Its params get a progress token of the Stream's own, but for initialize.
+// Call sends a request as Conn specifies. The params get a progress token of the connection's own, except for
+// initialize.
 func (s *StreamConn) Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return mcp.Message{}, err
@@ -169,11 +172,11 @@ func (s *StreamConn) Call(ctx context.Context, method string, params json.RawMes
 	}
 }
 
-// abandonRequest ends a call that has no answer yet because of err, and tells the server where it has to know.
+// abandonRequest ends a call without an answer because of err, and tells the server if it must know.
 func (s *StreamConn) abandonRequest(ctx context.Context, c *pendingRequest, method string,
 	err error) (mcp.Message, error) {
 	if s.pending.remove(c.id) == nil {
-		// The answer came in the same moment: take it if the caller is still there.
+		// The answer arrived at the same moment: take it if the caller is still there.
 		if <-c.ready; ctx.Err() == nil {
 			return c.reply, c.err
 		}
@@ -189,14 +192,14 @@ func (s *StreamConn) abandonRequest(ctx context.Context, c *pendingRequest, meth
 	return mcp.Message{}, err
 }
 
-// isCancellable says whether a server may be told that nobody waits for a request. initialize is not to be cancelled,
-// by the specification; and a server that does not know server/discover is best not confused further.
+// isCancellable reports whether a server may be told that a request was cancelled. The specification forbids it for
+// initialize. A server that does not know server/discover might be confused by it.
 func isCancellable(method string) bool {
 	return method != mcp.MethodInitialize && method != mcp.MethodDiscover
 }
 
-// cancelReason is what a server is told of why nobody waits for a request whose context has ended: the caller's own
-// word, where it gave one.
+// cancelReason returns the reason that a server receives for a cancelled request: the cause of the context, if the
+// caller set one.
 func cancelReason(ctx context.Context) string {
 	cause := context.Cause(ctx)
 	if c, ok := errors.AsType[*drawbridge.Cancellation](cause); ok && c.Reason != "" {
@@ -208,7 +211,7 @@ func cancelReason(ctx context.Context) string {
 	return "cancelled"
 }
 
-// sendCancelled tells the server that nobody waits for request id. It does not block.
+// sendCancelled tells the server that request id is cancelled. It does not block.
 func (s *StreamConn) sendCancelled(id uint64, reason string) {
 	params := rawjson.AppendQuoted(append(strconv.AppendUint([]byte(`{"requestId":`), id, 10), `,"reason":`...), reason)
 	params = append(params, '}')
@@ -217,7 +220,7 @@ func (s *StreamConn) sendCancelled(id uint64, reason string) {
 	}
 }
 
-// enqueueUnawaited leaves a message that nobody waits with to the writer; false where there is no room for it.
+// enqueueUnawaited queues a message that no caller waits for; it returns false if the queue is full.
 func (s *StreamConn) enqueueUnawaited(msg []byte) bool {
 	s.queued.Add(1)
 	select {
@@ -229,13 +232,12 @@ func (s *StreamConn) enqueueUnawaited(msg []byte) bool {
 	}
 }
 
-// Notify sends a notification. It returns when the message was sent, or taken over by the writer.
+// Notify sends a notification. It returns when the message was sent or queued.
 func (s *StreamConn) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	return s.sendMessage(ctx, encodeLine(mcp.Message{Method: method, Params: params}), nil)
 }
 
-// sendMessage sends a message, or leaves it to the writer. The error is the context's, wraps ErrClosed, ErrLost or
-// ErrRefused.
+// sendMessage sends or queues a message. The error is the context's, or wraps ErrClosed, ErrLost or ErrRefused.
 func (s *StreamConn) sendMessage(ctx context.Context, msg []byte, c *pendingRequest) error {
 	select {
 	case <-s.done:
@@ -279,7 +281,7 @@ func (s *StreamConn) sendMessage(ctx context.Context, msg []byte, c *pendingRequ
 	return s.lostError()
 }
 
-// trySend sends a message without the writer, where it has nothing to write and Try does.
+// trySend sends a message with TrySend if the writer has nothing to write.
 func (s *StreamConn) trySend(msg []byte, c *pendingRequest) bool {
 	if s.o.TrySend == nil || !s.sendMu.TryLock() {
 		return false
@@ -301,8 +303,8 @@ func (s *StreamConn) sendReply(ctx context.Context, m mcp.Message) {
 	}
 }
 
-// writeLoop is the goroutine that sends what waits, cancellations first: what waits beside one may be the answer to a
-// question of the call that is cancelled.
+// writeLoop sends the queued messages in a goroutine of its own, cancellations first: a queued message may answer a
+// request of the server that belongs to a cancelled call.
 func (s *StreamConn) writeLoop() {
 	for {
 		var next outgoingMessage
@@ -321,7 +323,7 @@ func (s *StreamConn) writeLoop() {
 	}
 }
 
-// sendQueuedCancellations sends the cancellations that wait. It says false where the connection has ended.
+// sendQueuedCancellations sends the queued cancellations. It returns false if the connection has ended.
 func (s *StreamConn) sendQueuedCancellations() bool {
 	for {
 		select {
@@ -335,7 +337,7 @@ func (s *StreamConn) sendQueuedCancellations() bool {
 	}
 }
 
-// sendQueued sends one message that was left to the writer. It says false where the connection has ended.
+// sendQueued sends one queued message. It returns false if the connection has ended.
 func (s *StreamConn) sendQueued(next outgoingMessage) bool {
 	s.sendMu.Lock()
 	defer s.sendMu.Unlock()
@@ -388,18 +390,18 @@ func wrapCause(err, cause error) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// Done is closed when the connection has ended.
+// Done returns a channel that is closed when the connection has ended.
 func (s *StreamConn) Done() <-chan struct{} { return s.done }
 
-// Err says why the connection has ended; nil before that, and where Close ended it.
+// Err returns why the connection has ended; nil before that, and if Close ended it.
 func (s *StreamConn) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Close ends the connection: what waits for an answer ends, then what the stream runs on. It returns when every
-// goroutine has ended, or with the context's error.
+// Close ends the connection: first the waiting requests, then the underlying stream. It returns when every goroutine
+// has ended, or with the context's error.
 func (s *StreamConn) Close(ctx context.Context) error {
 	s.markEnded(nil)
 	s.closing.Do(func() { s.closeErr = s.o.Close(ctx) })

@@ -74,7 +74,7 @@ func TestStreamUnsent(t *testing.T) {
 func TestStreamCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s := transport.NewStreamConn(transport.StreamConnOptions{
+		s := transport.NewStreamConn(t.Context(), transport.StreamConnOptions{
 			Send:    func(context.Context, []byte) error { return nil },
 			Receive: func() ([]byte, error) { <-release; return nil, io.EOF },
 			Close:   func(context.Context) error { return nil },

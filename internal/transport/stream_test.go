@@ -44,7 +44,7 @@ func connect(t testing.TB, o transport.StreamConnOptions) (*transport.StreamConn
 		_ = r.Close()
 		return w.Close()
 	}
-	s := transport.NewStreamConn(o)
+	s := transport.NewStreamConn(t.Context(), o)
 	p := &peer{t, mcp.NewLineReader(toServer, 0), toServer, fromServer}
 	t.Cleanup(func() {
 		_ = p.r.Close()
@@ -412,7 +412,7 @@ func TestStreamParallel(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sent := make(chan []byte, 10)
 			closed := make(chan struct{})
-			s := transport.NewStreamConn(transport.StreamConnOptions{
+			s := transport.NewStreamConn(t.Context(), transport.StreamConnOptions{
 				ParallelSend: parallel,
 				Send: func(ctx context.Context, msg []byte) error {
 					m, _ := mcp.ParseMessage(msg)

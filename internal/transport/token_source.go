@@ -5,14 +5,13 @@ import (
 	"net/http"
 )
 
-// A TokenSource has the right to speak to a server, as a bearer's token.
+// A TokenSource supplies the access tokens for a server.
 type TokenSource interface {
-	// Token gives the token to send; empty for none. With an error nothing is sent.
+	// Token returns the token to send; empty for none. With an error nothing is sent.
 	Token(ctx context.Context) (string, error)
 
-	// ReplaceToken is told of a status 401 or 403 for the token used, which may be empty, and gives another one to try
-	// once more with. An empty one says that it cannot help: then the refusal stands. An error takes the refusal's
-	// place.
+	// ReplaceToken handles status 401 or 403 for the token used, which may be empty. It returns another token for one
+	// more try. With an empty one, the refusal stands. An error replaces the refusal.
 	ReplaceToken(ctx context.Context, used string, status int, header http.Header,
 		body []byte) (another string, err error)
 }

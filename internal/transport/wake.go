@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// WakeServer has a server on pipes read one more line, for which the request is the cheapest that its generation has.
-// Modern are the params that each request of the stateless generation has; nil is the other one. It does not block.
+// WakeServer makes a server on pipes read one more line, by the cheapest request of its generation. modern are the
+// params that each stateless request has; nil means a stateful server. It does not block.
 func WakeServer(c Conn, modern json.RawMessage) {
 	s, ok := c.(*StreamConn)
 	switch {
@@ -20,16 +20,16 @@ func WakeServer(c Conn, modern json.RawMessage) {
 	}
 }
 
-// SendWakeup sends a request whose answer nobody waits for, so that a server which has a line and does not get round
-// to it reads another one. It does not block. Before the last nudge was answered there is no other, since a server
-// that is busy would find all of them afterwards.
+// SendWakeup sends a request and drops its answer, so that a server that has not processed a line it read reads another
+// one. It does not block. It sends nothing while the last wakeup is unanswered, since a busy server would find all of
+// them afterwards.
 func (s *StreamConn) SendWakeup(method string, params json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended || s.lastWakeup != nil && s.pending.find(s.lastWakeup.id) != nil {
 		return
 	}
-	// as a subscription: what the server says is not because of it
+	// as a subscription: no message of the server is attributed to it
 	s.lastWakeup = &pendingRequest{isSubscription: true, ready: make(chan struct{})}
 	s.pending.add(s.lastWakeup)
 	// else it does not read at all

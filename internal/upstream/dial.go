@@ -66,7 +66,7 @@ func (s *session) dialStdio(ctx context.Context) error {
 		return &startError{err}
 	}
 	s.proc = p
-	s.conn = transport.NewStreamConn(transport.StreamConnOptions{
+	s.conn = transport.NewStreamConn(ctx, transport.StreamConnOptions{
 		Send: func(_ context.Context, msg []byte) error {
 			_, err := p.Stdin().Write(msg)
 			return err
@@ -111,7 +111,7 @@ func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) e
 		AllowLocalNetwork: s.server.config.Origin.Kind != config.OriginProject, Logger: s.server.log,
 	}
 	if !sse {
-		s.conn = transport.NewHTTPConn(o)
+		s.conn = transport.NewHTTPConn(ctx, o)
 		return nil
 	}
 	conn, err := transport.DialSSE(ctx, o)

@@ -133,7 +133,7 @@ func (f *fake) open() int {
 }
 
 // dial is a dialer.
-func (f *fake) dial(_ context.Context, s *session, _ bool) error {
+func (f *fake) dial(ctx context.Context, s *session, _ bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dials = append(f.dials, time.Now())
@@ -143,7 +143,7 @@ func (f *fake) dial(_ context.Context, s *session, _ bool) error {
 	c := &fakeConn{f: f, in: make(chan []byte, 100), out: make(chan []byte, 10_000), done: make(chan struct{})}
 	f.conns = append(f.conns, c)
 	go c.serve()
-	s.conn = transport.NewStreamConn(transport.StreamConnOptions{
+	s.conn = transport.NewStreamConn(ctx, transport.StreamConnOptions{
 		Send: func(_ context.Context, msg []byte) error {
 			select {
 			case c.in <- msg:

@@ -28,7 +28,7 @@ const (
 	echo    = `{"a":1}`
 	tooLate = "timeout: no answer and no progress within 300ms"
 	lost    = "connection lost before the answer"
-	garbled = lost + ": the answer is no JSON: json: "
+	garbled = lost + ": the answer is not valid JSON: json: "
 	unknown = "unknown tool bad__echo"
 	asked   = `the server sent "elicitation/create", which the client did not declare to support`
 )
@@ -97,7 +97,7 @@ func raids() []raid {
 		{name: "HS-24 sends calls to another origin", does: mcptest.Redirect, only: "HTTP",
 			call: "redirect not followed"},
 		{name: "HS-24 wants a sign-in again and again", does: mcptest.Challenge, only: "HTTP",
-			call: "the server wants to know who asks"},
+			call: "the server requires authentication"},
 		{name: "HS-24 wants to be left alone for 30 years", does: mcptest.Busy, only: "HTTP", call: "429"},
 		{name: "HS-24 a page in the place of an answer", does: mcptest.WebPage, only: "HTTP", call: lost},
 		{name: "HS-25 knows no session that it is called in", does: mcptest.Forget, only: "HTTP", parts: stateful(),

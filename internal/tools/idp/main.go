@@ -1,10 +1,11 @@
-// Command idp is the tests' identity provider, to try a sign-in by hand: go run ./internal/mcptest/cmd/idp serve.
+// Command idp is the tests' identity provider, to try a sign-in by hand: go run ./internal/tools/idp serve.
 package main
 
 import (
+	"context"
 	"os"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/oauthtest"
 )
 
-func main() { os.Exit(oauthtest.Main(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(oauthtest.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
