@@ -264,7 +264,7 @@ func TestNoes(t *testing.T) {
 		done := w.approve(t.Context(), r)
 		w.answer(t, w.waiting(t, 1)[0].ID, store.AnswerAllowed, nil, 0)
 		wantFault(t, <-done, drawbridge.PolicyBlocked,
-			"tools/call fs__rm: the card or its configuration changed while a person was asked (call again, and they are asked about what it is now)")
+			"tools/call fs__rm: the card or its configuration changed while a person was asked (call again to have the present version approved)")
 	})
 	t.Run("more than a person reads", func(t *testing.T) {
 		w := newWorld(t)
@@ -273,7 +273,7 @@ func TestNoes(t *testing.T) {
 			"tools/call fs__rm: its arguments have 262166 bytes, more than a person can be asked to read (let it be done in smaller steps)")
 	})
 	t.Run("the store is taken away before, and while a person is asked", func(t *testing.T) {
-		const no = "tools/call fs__rm: it needs a person's approval, and the store where they are asked does not answer (run drawbridge doctor)"
+		const no = "tools/call fs__rm: it needs a person's approval, and the store does not answer (run drawbridge doctor)"
 		w := newWorld(t)
 		done := w.approve(t.Context(), request(`{}`))
 		w.waiting(t, 1)

@@ -231,9 +231,9 @@ func TestWithoutTheStoreNothingIsCalled(t *testing.T) {
 		store guards.AccountStore
 		want  drawbridge.Verdict
 	}{
-		"no store": {nil, blocked(cannot, "the log of the gateway says why")},
-		"damaged":  {damaged, blocked(cannot, "the log of the gateway says why")},
-		"gone":     {gone, blocked(cannot, "the log of the gateway says why")},
+		"no store": {nil, blocked(cannot, "see the log of the gateway")},
+		"damaged":  {damaged, blocked(cannot, "see the log of the gateway")},
+		"gone":     {gone, blocked(cannot, "see the log of the gateway")},
 		"busy":     {busy, later},
 	} {
 		t.Run(name, func(t *testing.T) {

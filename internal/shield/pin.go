@@ -208,7 +208,7 @@ func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(bef
 			out.Shown = append(out.Shown, l.Definition)
 		case is.Pending.Rejected:
 			out.Pinned[l.Tool] = is.Definition
-			out.LeftOut[l.Tool] = "a person rejected what its server says of it now"
+			out.LeftOut[l.Tool] = "a person rejected its present definition"
 		default:
 			out.Held = append(out.Held, l.Tool)
 			out.Pinned[l.Tool] = is.Definition

@@ -123,7 +123,7 @@ func TestSettle(t *testing.T) {
 		{"changed back", offered(old, other, false), nil, []shield.ListedTool{old}, shield.PinOutcome{Shown: raws(old),
 			Changed: one(pinned(old))}},
 		{"rejected", offered(old, other, true), nil, []shield.ListedTool{other}, shield.PinOutcome{
-			LeftOut: map[string]string{"put": "a person rejected what its server says of it now"}}},
+			LeftOut: map[string]string{"put": "a person rejected its present definition"}}},
 		{"rejected, and back", offered(old, other, true), nil, []shield.ListedTool{old},
 			shield.PinOutcome{Shown: raws(old), Changed: one(pinned(old))}},
 		{"rejected, and a third", offered(old, other, true), nil, []shield.ListedTool{third}, shield.PinOutcome{

@@ -241,11 +241,11 @@ func TestALockfileThatCannotBeReadShowsNothing(t *testing.T) {
 	}{
 		{"not there", nil, false, ""},
 		{"named, and not there", nil, true,
-			"read the lockfile: stat PATH: no such file or directory (drawbridge lock write makes it)"},
+			"read the lockfile: stat PATH: no such file or directory (drawbridge lock write creates it)"},
 		{"broken", text("{\"drawbridge.lock\":1}\nx\n"), false,
-			"read the lockfile: PATH:2: no line of a lockfile: invalid character 'x' looking for beginning of value (mend it; no server is shown before that)"},
+			"read the lockfile: PATH:2: no line of a lockfile: invalid character 'x' looking for beginning of value (correct the file; until then no server is shown)"},
 		{"empty", text(""), false,
-			`read the lockfile: PATH:1: it does not begin as a lockfile does: {"drawbridge.lock":1} (mend it; no server is shown before that)`},
+			`read the lockfile: PATH:1: it does not begin as a lockfile does: {"drawbridge.lock":1} (correct the file; until then no server is shown)`},
 	} {
 		_ = os.Remove(path)
 		if tt.text != nil {
