@@ -243,9 +243,9 @@ func TestALockfileThatCannotBeReadShowsNothing(t *testing.T) {
 		{"named, and not there", nil, true,
 			"read the lockfile: stat PATH: no such file or directory (drawbridge lock write creates it)"},
 		{"broken", text("{\"drawbridge.lock\":1}\nx\n"), false,
-			"read the lockfile: PATH:2: no line of a lockfile: invalid character 'x' looking for beginning of value (correct the file; until then no server is shown)"},
+			"read the lockfile: PATH:2: not a line of a lockfile: invalid character 'x' looking for beginning of value (correct the file; until then no server is shown)"},
 		{"empty", text(""), false,
-			`read the lockfile: PATH:1: it does not begin as a lockfile does: {"drawbridge.lock":1} (correct the file; until then no server is shown)`},
+			`read the lockfile: PATH:1: a lockfile begins with {"drawbridge.lock":1} (correct the file; until then no server is shown)`},
 	} {
 		_ = os.Remove(path)
 		if tt.text != nil {

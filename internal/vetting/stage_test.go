@@ -101,12 +101,12 @@ func TestEachKindIsSanitised(t *testing.T) {
 	}
 	want(t, notes, []string{
 		`tool "sub" blanked: /description sets aside what the model was told (override), and 1 more`,
-		`tool "mul\u200b" stripped: /name had characters that show nothing (hidden-invisible), and 1 more`,
-		`prompt "p" stripped: /description had characters that turn the order of others (hidden-bidi)`,
-		`resource "x://\u200b1" stripped: /uri had characters that show nothing (hidden-invisible)`,
+		`tool "mul\u200b" stripped: /name had invisible characters (hidden-invisible), and 1 more`,
+		`prompt "p" stripped: /description had characters that change the direction of text (hidden-bidi)`,
+		`resource "x://\u200b1" stripped: /uri had invisible characters (hidden-invisible)`,
 		`resource "x://2" renamed: /name sets aside what the model was told (override), and 1 more`,
-		`template "x://{a}" stripped: /title had characters that show nothing (hidden-invisible)`,
-		`server "info" stripped: /name had characters that show nothing (hidden-invisible)`,
+		`template "x://{a}" stripped: /title had invisible characters (hidden-invisible)`,
+		`server "info" stripped: /name had invisible characters (hidden-invisible)`,
 		`server "capabilities" blanked: /experimental/x/about sets aside what the model was told (override), and 1 more`,
 		`server "instructions" blanked: it asks for what the system told the model (system-prompt), and 1 more`,
 	})
