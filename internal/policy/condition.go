@@ -158,9 +158,9 @@ func looseReadings(v any) (all []any) {
 	return all
 }
 
-// isMetByValue reports whether a value meets the condition as it is. Parsers that round numbers beyond 2^53 may read
-// different numbers as equal. With loose set, such numbers are equal, so that rules that do not allow match more.
-// Without it they differ, so that an allowing rule matches less.
+// isMetByValue reports whether a value meets the condition as it is. Numbers beyond 2^53 that parsers may round to the
+// same value are equal only where that makes an allowing rule match less, or any other rule match more. loose is set
+// for the others.
 func (c argCondition) isMetByValue(v any, loose bool) bool {
 	if c.is != nil && !matchesAnyValue(c.is, v, loose) || c.not != nil && matchesAnyValue(c.not, v, !loose) {
 		return false

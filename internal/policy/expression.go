@@ -54,7 +54,7 @@ type celExpression struct {
 	program  interpreter.InterpretableV2
 	cost     *cost.Tracker
 	mentions mentions
-	// fast is nil if there is no fast form; maxBytes bounds the bytes that it may look at.
+	// fast is nil if it has no fast form; maxBytes bounds the bytes that it may look at.
 	fast     *fastExpr
 	maxBytes int
 }
