@@ -35,8 +35,8 @@ type Deck struct {
 	shipped     []*item
 	searcher    *toolsearch.Finder
 	guards      *guardChain
-	approver    Approver                                                                // nil is nobody
-	callLog     *audit.CallLog                                                          // nil leaves none
+	approver    Approver                                                                // nil refuses calls that need approval
+	callLog     *audit.CallLog                                                          // nil records nothing
 	filterSkill func(context.Context, Server, json.RawMessage) (json.RawMessage, error) // nil shows all
 	sealer      tokenSealer
 	now         func() time.Time

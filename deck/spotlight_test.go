@@ -142,7 +142,7 @@ func TestHeldResults(t *testing.T) {
 	got, err := ask("h__text")
 	wantFault(t, err, drawbridge.PolicyBlocked,
 		"tools/call h__text: the call was made, and its answer is held back: it met r1 "+
-			"(do not call this again: the answer could not be kept, and the log of the gateway says why)")
+			"(do not call this again: the result could not be stored; see the log of the gateway)")
 	if got != "" || strings.Contains(err.Error(), "no room") {
 		t.Errorf("what could not be kept: %s, %v", got, err)
 	}

@@ -179,14 +179,14 @@ func TestFindToolsAnswers(t *testing.T) {
 	}
 	for _, query := range []string{"quantum chromodynamics", "", "!?"} {
 		if names, text = found(t, d, ada, query); len(names) == 0 || !strings.HasPrefix(text,
-			"No tool has these words.") {
+			"No tool matches these words.") {
 			t.Errorf("%q is answered %v, %q", query, names, text)
 		}
 	}
 	names, _ = found(t, d, ada, "")
 	wantList(t, names, "a__read_file", "a__write_file", "b__send_mail")
 	if names, text = found(t, open(t, &fake{}, searching()), ada, "x"); len(names) > 0 ||
-		text != "There are no tools to be found." {
+		text != "No tools were found." {
 		t.Errorf("an empty deck answers %v %q", names, text)
 	}
 	for _, arguments := range []string{`{"query":["a"]}`, `{"query":"a","limit":"many"}`} {

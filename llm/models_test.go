@@ -167,7 +167,7 @@ func TestEmbedderDown(t *testing.T) {
 		"busy":     {modelsFails(429), "too many requests"},
 		"broken":   {modelsFails(500), "(500"},
 		"no entry": {modelsFails(401), "the key is refused (401, x)"},
-		"no model": {modelsFails(404), "there is no such model"},
+		"no model": {modelsFails(404), "the model or the address does not exist"},
 		"nonsense": {func(w http.ResponseWriter, _ *http.Request, _ []string) { fmt.Fprint(w, "hello "+modelsKey) },
 			"the answer is not understood"},
 		"too few": {func(w http.ResponseWriter, r *http.Request, texts []string) { embeds(26)(w, r, texts[1:]) },

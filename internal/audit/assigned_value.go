@@ -172,7 +172,7 @@ func (p *secretScanner) bareValueEnd(i int) int {
 }
 
 // yamlBlockExtent returns the extent of a value on its own lines, as in YAML: lines after "name: |" that are indented
-// deeper than the name, or lines after "name:" that are not members. ok is false if there is no such value.
+// deeper than the name, or lines after "name:" that are not members. ok is false without such a value.
 func (p *secretScanner) yamlBlockExtent(start, i int) (from, to int, ok bool) {
 	head := i
 	if i < len(p.s) && (p.s[i] == '|' || p.s[i] == '>') {

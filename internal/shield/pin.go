@@ -106,7 +106,7 @@ type Pin struct {
 	// Origin is PinnedFirstSeen or one of the other origins. At is when it was pinned.
 	Origin string
 	At     time.Time
-	// Pending is the server's changed definition; nil if there is no change for a person to see.
+	// Pending is the changed definition of the server; nil if a person has nothing to decide.
 	Pending *PendingChange
 }
 
@@ -216,7 +216,7 @@ func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(bef
 	return out
 }
 
-// withdrawnChanges returns the pins of tools that are no longer listed and had a pending change, without that change.
+// withdrawnChanges returns the pins of tools that are not listed any more and had a pending change, without that change.
 // The pins stay, so that a tool cannot return with another definition.
 func withdrawnChanges(pins map[string]Pin, seen map[string]bool) (changed []Pin) {
 	for _, p := range pins {
