@@ -243,7 +243,7 @@ func TestOnlyWhatIsSentIsCounted(t *testing.T) {
 		says    error
 		params  string
 		held    string
-		want    till // but for room
+		want    till // except for room
 		asked   int
 		sent    bool
 		refused drawbridge.FaultCode

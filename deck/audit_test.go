@@ -29,7 +29,7 @@ func (p *pages) Record(r audit.Record) error {
 	return nil
 }
 
-// taken gives what was recorded, without what is another each time: IDs are numbered as they come.
+// taken returns what was recorded, without what is another each time: IDs are numbered as they come.
 func (p *pages) taken() []audit.Record {
 	ids := map[string]string{"": ""}
 	out := make([]audit.Record, len(p.all))

@@ -35,7 +35,8 @@ type Deck struct {
 	shipped     []*item
 	searcher    *toolsearch.Finder
 	guards      *guardChain
-	approver    Approver                                                                // nil refuses calls that need approval
+	// nil refuses calls that need approval
+	approver    Approver
 	callLog     *audit.CallLog                                                          // nil records nothing
 	filterSkill func(context.Context, Server, json.RawMessage) (json.RawMessage, error) // nil shows all
 	sealer      tokenSealer

@@ -207,7 +207,7 @@ func evil(text string) (string, []string) {
 }
 
 // TestTheResultOfARowThatLeft has a server's row taken out while a call of it is decided on: what the row said of its
-// results nobody knows any more, so they are fenced, and held back where they meet a rule.
+// results no one knows any more, so they are fenced, and held back where they meet a rule.
 func TestTheResultOfARowThatLeft(t *testing.T) {
 	answer := `{"content":[{"type":"text","text":"evil"}]}`
 	up := &fake{answer: func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {

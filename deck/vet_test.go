@@ -164,7 +164,7 @@ func TestACallIsCountedAsTheServerHearsIt(t *testing.T) {
 	wantList(t, counted.params, `{"name":"a__mild","arguments":{"evil":1}}`)
 }
 
-func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
+func TestUnvettedItemsAreNotShown(t *testing.T) {
 	d := openVetted(t, func(v VettedListing) (VettedListing, error) {
 		v.Tools[0].Definition, v.Tools[0].OmitReason, v.Tools[0].Code = nil, "it is not expected", "unexpected"
 		v.Tools[1].Definition = nil
@@ -252,7 +252,7 @@ func TestWhatIsHeldIsListedAndNotCalled(t *testing.T) {
 		"tools/call a__one: its definition changed (ask somebody)")
 	wantList(t, up.told())
 	if err := call(t, d, ada, "a__two"); err != nil || asked != 1 {
-		t.Errorf("%v, and a person was asked %d times, want once: nobody can allow what is held", err, asked)
+		t.Errorf("%v, and a person was asked %d times, want once: no one can allow what is held", err, asked)
 	}
 }
 

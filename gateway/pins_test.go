@@ -119,7 +119,7 @@ func TestAChangedToolIsHeldUntilAPersonAccepts(t *testing.T) {
 	}
 }
 
-// listen gives what callers heard since.
+// listen returns what callers heard since.
 func listen(t testing.TB, g *Gateway) (heard func() []deck.EventKind) {
 	var mu sync.Mutex
 	var kinds []deck.EventKind

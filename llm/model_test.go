@@ -197,7 +197,8 @@ func TestEmbedInBatches(t *testing.T) {
 	}
 }
 
-// TestNoVectorsAreBetterThanWrongOnes gives answers that are not what was asked for: none of them is taken in part.
+// TestNoVectorsAreBetterThanWrongOnes has a provider send answers that are not what was asked for: none of them is
+// taken in part.
 func TestNoVectorsAreBetterThanWrongOnes(t *testing.T) {
 	for name, answer := range map[string]string{
 		"one too few":         `{"data":[{"embedding":[1,2]}]}`,
@@ -313,7 +314,7 @@ func TestNoWaitBeyondTheDeadline(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoServerThere(t *testing.T) {
 	p := serve(t, says(""))
 	p.Close()
 	e := embedder(t, llm.EmbeddingOptions{Endpoint: llm.Endpoint{BaseURL: p.URL, FindKey: keyed}, Model: "m"})

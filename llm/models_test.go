@@ -156,7 +156,8 @@ func finds(t *testing.T, x *index.Index) {
 }
 
 // TestEmbedderDown, and slow, of a wrong dimension, changed, and whatever else a provider may do: words find the
-// tools, within the deadline, nobody who asks is told of an error, and the status says what is wrong without a secret.
+// tools, within the deadline, no one who asks is told of an error, and the status describes what is wrong without a
+// secret.
 func TestEmbedderDown(t *testing.T) {
 	flip := new(atomic.Int64)
 	for name, tt := range map[string]struct {
@@ -242,7 +243,7 @@ func TestEmbedderGoesAway(t *testing.T) {
 	finds(t, x)
 }
 
-// TestKeys finds the key where it is kept, and says what is missing without it.
+// TestKeys finds the key where it is kept, and describes what is missing without it.
 func TestKeys(t *testing.T) {
 	p := modelsServe(t)
 	path := filepath.Join(t.TempDir(), "key")

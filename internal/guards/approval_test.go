@@ -65,13 +65,13 @@ func request(arguments string) deck.ApprovalRequest {
 	}
 }
 
-// says asks for approval, and gives the error that comes of it.
+// says asks for approval, and returns the error that comes of it.
 func (w world) says(ctx context.Context, r deck.ApprovalRequest) error {
 	_, err := w.desk.Approve(ctx, r)
 	return err
 }
 
-// approve asks for approval, and gives what comes of it.
+// approve asks for approval, and returns what comes of it.
 func (w world) approve(ctx context.Context, r deck.ApprovalRequest) <-chan error {
 	done := make(chan error, 1)
 	var asking sync.WaitGroup
@@ -79,7 +79,7 @@ func (w world) approve(ctx context.Context, r deck.ApprovalRequest) <-chan error
 	return done
 }
 
-// waiting waits until so many calls wait, and gives them.
+// waiting waits until so many calls wait, and returns them.
 func (w world) waiting(t *testing.T, n int) []store.PendingApproval {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -389,7 +389,7 @@ func (h heard) Request(context.Context, string, json.RawMessage) (json.RawMessag
 	panic("the caller is asked")
 }
 
-func TestTheCallerHearsThatSomebodyIsAsked(t *testing.T) {
+func TestTheCallerHearsThatAPersonIsAsked(t *testing.T) {
 	w := newWorld(t)
 	said := make(heard, 9)
 	r := request(`{"secret":"x"}`)

@@ -181,7 +181,7 @@ func TestTR4NoTextReachesOurFiles(t *testing.T) {
 	}
 }
 
-// TestTR4WhoAndWhere: the person may, our own cards may, nobody else; a server behind a URL starts no relative path
+// TestTR4WhoAndWhere: the person may, our own cards may, no one else; a server behind a URL starts no relative path
 // here; and what cannot be followed, or known, is refused.
 func TestTR4WhoAndWhere(t *testing.T) {
 	home, project, k := house(t)

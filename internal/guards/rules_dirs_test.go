@@ -80,7 +80,7 @@ func TestARelativePathIsJudgedWhereItLeads(t *testing.T) {
 	}
 }
 
-// TestAProjectsRowSaysNothingOfAPersonsServer: one of the same name that nobody approved changes neither trust nor
+// TestAProjectsRowSaysNothingOfAPersonsServer: one of the same name that no one approved changes neither trust nor
 // directories.
 func TestAProjectsRowSaysNothingOfAPersonsServer(t *testing.T) {
 	own := config.Server{ID: "fs", Cwd: "/home/ada", Trust: "sandboxed", Phase: drawbridge.Idle}

@@ -144,7 +144,7 @@ func TestTenThousandFormsAreDeclined(t *testing.T) {
 		})
 		if got, err := d.AskUser(ctx, ElicitationRules{}, "bob", bobs, mcp.MethodElicitation, nil); err != nil ||
 			string(got) != `{"action":"accept"}` {
-			t.Errorf("somebody else: %s, %v", got, err)
+			t.Errorf("someone else: %s, %v", got, err)
 		}
 		cancel()
 		for range defaultFormCapacity {

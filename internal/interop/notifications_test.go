@@ -84,7 +84,7 @@ func TestProgressNeverGoesBack(t *testing.T) {
 		line := lineTo(t, func(ctx context.Context, call drawbridge.Call) (string, error) {
 			progress(t, call.Peer, 0, 1000) // more than may wait: the server does
 			work.Go(func() {
-				<-time.After(time.Hour / 2) // when nobody listens
+				<-time.After(time.Hour / 2) // when no one listens
 				progress(t, call.Peer, 1000, 1100)
 			})
 			_, err := call.Peer.Request(ctx, mcp.MethodRootsList, nil)
@@ -129,8 +129,8 @@ func TestWhatARequestDidNotTakeTheNextOneHears(t *testing.T) {
 	})
 }
 
-// TestARequestThatDoesNotHearHoldsNobodyForLong has one block for good: its end ends the call and frees the server.
-func TestARequestThatDoesNotHearHoldsNobodyForLong(t *testing.T) {
+// TestASlowRequestDoesNotHoldOthersForLong has one block for good: its end ends the call and frees the server.
+func TestASlowRequestDoesNotHoldOthersForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		freed := make(chan error, 1)
 		line := lineTo(t, func(ctx context.Context, call drawbridge.Call) (string, error) {

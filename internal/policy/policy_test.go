@@ -46,7 +46,7 @@ func call(server, tool, arguments string) Request {
 	}
 }
 
-// cleaned is a call of a tool whose own name has a character that nobody sees.
+// cleaned is a call of a tool whose own name has a character that no one sees.
 func cleaned(server, tool string) Request {
 	q := call(server, tool, `{}`)
 	q.Spec.Tool += "\u200b"

@@ -365,10 +365,10 @@ func TestPaceGivesBack(t *testing.T) {
 			t.Errorf("%d: taken is %v", i, ok)
 		}
 	}
-	p.GiveBack("a", after(time.Second)) // nobody took that
+	p.GiveBack("a", after(time.Second)) // no one took that
 	p.GiveBack("b", noon)
 	if _, ok := p.Take("a", 2, noon); ok {
-		t.Error("what nobody took was given back")
+		t.Error("what no one took was given back")
 	}
 	p.GiveBack("a", noon)
 	if _, ok := p.Take("a", 2, noon); !ok {

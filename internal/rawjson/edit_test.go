@@ -129,7 +129,7 @@ func FuzzApply(f *testing.F) {
 		}
 		checkEdited(t, before, out, path[0])
 		if got := rawjson.Get(out, path...); !bytes.Equal(got, trimBlanks(value)) {
-			t.Errorf("Put(%q, %q) in %q: Get gives %q", value, path, obj, got)
+			t.Errorf("Put(%q, %q) in %q: Get returns %q", value, path, obj, got)
 		}
 		out = rawjson.Apply(out, rawjson.Drop(path...))
 		checkEdited(t, before, out, path[0])

@@ -216,8 +216,8 @@ func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(bef
 	return out
 }
 
-// withdrawnChanges returns the pins of tools that are not listed any more and had a pending change, without that change.
-// The pins stay, so that a tool cannot return with another definition.
+// withdrawnChanges returns the pins of tools that are not listed any more and had a pending change, without that
+// change. The pins stay, so that a tool cannot return with another definition.
 func withdrawnChanges(pins map[string]Pin, seen map[string]bool) (changed []Pin) {
 	for _, p := range pins {
 		if !seen[p.Tool] && p.Pending != nil {

@@ -135,7 +135,7 @@ func TestLockfileMistakes(t *testing.T) {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
 		if got != nil {
-			t.Errorf("%s: it gives tools all the same", tt.name)
+			t.Errorf("%s: it returns tools all the same", tt.name)
 		}
 	}
 }

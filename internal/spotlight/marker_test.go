@@ -90,8 +90,8 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestFlagged has each text looked at: a fence's line says what it met, a prompt's text is only shown as it may be
-// read.
+// TestFlagged has each text looked at: a fence's line names the rules that it met, a prompt's text is only shown as it
+// may be read.
 func TestFlagged(t *testing.T) {
 	look := func(text string) (string, []string) {
 		var rules []string
@@ -177,11 +177,11 @@ func TestWanted(t *testing.T) {
 // The lines around a text of the fence N.
 const firstLine, lastLine = "[TOOL_OUTPUT::N::BEGIN server=s tool=t]\n", "\n[TOOL_OUTPUT::N::END]"
 
-// forged is what a reader takes for a line of a fence, whoever reads it: without what cannot be seen, in any case.
+// forged is what a reader takes for a line of a fence, anyone who reads it: without what cannot be seen, in any case.
 var forged = regexp.MustCompile(`(?i)\[tool_output::`)
 
-// sound says what is wrong with a fenced text, or "". The text between the two lines opens nothing, and neither does a
-// beginning of the whole.
+// sound describes what is wrong with a fenced text, or "". The text between the two lines opens nothing, and neither
+// does a beginning of the whole.
 func sound(fenced string) string {
 	inner, begun := strings.CutPrefix(fenced, firstLine)
 	inner, ended := strings.CutSuffix(inner, lastLine)

@@ -181,7 +181,8 @@ func (a *trustAccount) clampToNow(r trust.ScoreRules, now time.Time) {
 func (a *trustAccount) addEvent(r trust.ScoreRules, e trust.Event) bool {
 	before := len(a.Events)
 	if len(e.Marks) == 0 && (before == 0 || !e.At.Before(a.Events[before-1].At)) {
-		a.Events = append(a.Events, e) // the event is new and the last one: the score need not be computed from the start
+		// the event is new and the last one: the score need not be computed from the start
+		a.Events = append(a.Events, e)
 		a.state = r.Apply(a.state, e)
 	} else if a.EventHistory = a.WithEvents(e); len(a.Events) > before {
 		a.state = r.Fold(a.Events)

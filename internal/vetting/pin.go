@@ -160,7 +160,8 @@ func (k *PinChecker) lastState(ctx context.Context, at *startupStates, place sto
 		return at.states[place], nil
 	}
 	at.states = nil
-	if !at.readAt.IsZero() { // only the first read fetches all servers: the store may hold many that are not configured now
+	// only the first read fetches all servers: the store may hold many that are not configured now
+	if !at.readAt.IsZero() {
 		return k.store.PinState(ctx, place)
 	}
 	lists, err := k.store.PinStates(ctx)

@@ -62,7 +62,7 @@ func (c *counted) count(n *int) error {
 	return c.fail
 }
 
-// taken gives the counts since the last time.
+// taken returns the counts since the last time.
 func (c *counted) taken() string {
 	text := fmt.Sprintf("%d lists, %d places, %d reads, %d writes", c.lists, c.places, c.reads, c.writes)
 	c.lists, c.places, c.reads, c.writes = 0, 0, 0, 0
@@ -292,6 +292,6 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := vetting.EditLockfile(path, func([]shield.LockedTool) []shield.LockedTool { return nil }); err == nil {
-		t.Error("a file that is no lockfile was written over")
+		t.Error("a file that is not a lockfile was written over")
 	}
 }

@@ -56,7 +56,7 @@ func vet(t testing.TB, c Chain, m deck.Server, l drawbridge.Listing) deck.Vetted
 	return v
 }
 
-// shown gives the definitions that are shown, and the codes of the others.
+// shown returns the definitions that are shown, and the codes of the others.
 func shown(list []deck.VettedItem) (out []string) {
 	for _, s := range list {
 		if s.Definition == nil {
@@ -256,7 +256,7 @@ func TestWhatIsRememberedIsNotLookedAt(t *testing.T) {
 	got := vet(t, Chain{next}, deck.Server{}, reordered)
 	want(t, got.Tools, []deck.VettedItem{v.Tools[1], v.Tools[0]})
 
-	// A record of another listing, of other caps, or that is damaged, is no record.
+	// A record of another listing, of other caps, or that is damaged, is not a record.
 	for name, record := range map[string][]byte{"another": []byte(strings.Replace(string(record), `"digest":"`,
 		`"digest":"0`, 1)), "damaged": record[:len(record)/2], "no object": []byte("7")} {
 		s := NewSanitiser()
@@ -357,7 +357,7 @@ func TestALockedListStaysAsItWasFirst(t *testing.T) {
 	if !strings.Contains(log.String(), "tool list refresh rejected for 's': list is locked after initial connect") {
 		t.Error(log.String())
 	}
-	// What the ledger remembers is no first list.
+	// What the ledger remembers is not a first list.
 	remembered := listed(`{"name":"z"}`)
 	remembered.ListedAt, remembered.ConfigHash = time.Time{}, "other"
 	vet(t, c, m, remembered)
@@ -418,7 +418,7 @@ func TestSkillsAreSanitised(t *testing.T) {
 	}
 }
 
-// FuzzRecord opens any record on a listing: it never shows what nobody has looked at as something else than it is.
+// FuzzRecord opens any record on a listing: it never shows what no one has looked at as something else than it is.
 func FuzzRecord(f *testing.F) {
 	l := listed(`{"name":"a"}`)
 	s := NewSanitiser()
