@@ -40,7 +40,7 @@ func (r LoadedConfig) NewServer(g *Gateway, token string, origins []string) (*se
 		return nil, err
 	}
 	s := r.set.Settings
-	door, err := server.New(g.deck, server.Options{
+	srv, err := server.New(g.deck, server.Options{
 		Logger: g.log, Version: g.config.Version, Caller: g.owner, Token: []byte(token), Origins: origins,
 		Authenticator: check, Resource: resource,
 		ClientScopes: parseScopes(s.Clients), SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody,
@@ -51,27 +51,27 @@ func (r LoadedConfig) NewServer(g *Gateway, token string, origins []string) (*se
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.extraServers = append(g.extraServers, door)
-	return door, nil
+	g.extraServers = append(g.extraServers, srv)
+	return srv, nil
 }
 
 // CloseServer closes a server that NewServer made, before the gateway ends.
-func (g *Gateway) CloseServer(door *server.Server) error {
+func (g *Gateway) CloseServer(srv *server.Server) error {
 	g.mu.Lock()
 	g.extraServers = slices.DeleteFunc(slices.Clone(g.extraServers),
-		func(one *server.Server) bool { return one == door })
+		func(one *server.Server) bool { return one == srv })
 	g.mu.Unlock()
-	return door.Close()
+	return srv.Close()
 }
 
 // RecheckCallers makes every server check at once whether its authenticated callers are still valid, not only at the
 // next periodic check. It is for use after a client was removed.
 func (g *Gateway) RecheckCallers(ctx context.Context) {
 	g.mu.Lock()
-	doors := g.extraServers
+	servers := g.extraServers
 	g.mu.Unlock()
-	for _, door := range doors {
-		door.RecheckCallers(ctx)
+	for _, srv := range servers {
+		srv.RecheckCallers(ctx)
 	}
 }
 

@@ -71,11 +71,11 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	book, err := openTrustAccounts(ctx, c, s, db)
+	accounts, err := openTrustAccounts(ctx, c, s, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	keeper, err := newPinChecker(c, s, db)
+	pins, err := newPinChecker(c, s, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -84,8 +84,9 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &Shared{
-		db: db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db), trustAccounts: book, audit: a,
-		pinChecker: keeper,
+		db: db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
+		trustAccounts: accounts, audit: a,
+		pinChecker: pins,
 		vetted:     &vettedCache{sanitiser: sanitiser, stored: map[string][]byte{}},
 	}, nil
 }

@@ -267,9 +267,8 @@ func safeInteger(value json.RawMessage) (int64, bool) {
 	return int64(f), true
 }
 
-// TargetName returns what Mcp-Name must carry for a request, before it is encoded: the name of a called tool or prompt,
-// the URI of a resource that is read, the id of a task. It says false for other methods, and where the member is
-// missing.
+// TargetName returns the value of Mcp-Name for a request, before it is encoded: the name of a called tool or prompt,
+// the URI of a resource that is read, the id of a task. It returns false for other methods, and without that member.
 func TargetName(method string, params json.RawMessage) (string, bool) {
 	member := ""
 	switch method {

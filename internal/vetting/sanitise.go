@@ -135,27 +135,27 @@ func (s *Sanitiser) takeRestored(row string) []byte {
 }
 
 // Apply implements [Stage].
-func (s *Sanitiser) Apply(ctx context.Context, sight *Inspection) error {
-	all, places, err := itemsToShow(sight)
+func (s *Sanitiser) Apply(ctx context.Context, in *Inspection) error {
+	all, places, err := itemsToShow(in)
 	if err != nil {
 		return err
 	}
-	shelf := s.rowResultOf(sight.Server)
-	shelf.mu.Lock()
-	defer shelf.mu.Unlock()
-	b := shelf.result
-	if b == nil || b.Rules != rulesID(sight.Server) {
-		b = parseListingResult(s.takeRestored(sight.Server.ConfigHash), all)
+	row := s.rowResultOf(in.Server)
+	row.mu.Lock()
+	defer row.mu.Unlock()
+	b := row.result
+	if b == nil || b.Rules != rulesID(in.Server) {
+		b = parseListingResult(s.takeRestored(in.Server.ConfigHash), all)
 	}
 	if b == nil || !b.covers(all) {
-		if b, err = s.sanitiseItems(ctx, sight, b, all); err != nil {
+		if b, err = s.sanitiseItems(ctx, in, b, all); err != nil {
 			return err
 		}
 	}
-	if !sight.Listing.ListedAt.IsZero() {
-		shelf.result = b
+	if !in.Listing.ListedAt.IsZero() {
+		row.result = b
 	}
-	b.applyTo(sight, all, places)
+	b.applyTo(in, all, places)
 	return nil
 }
 
@@ -185,9 +185,9 @@ func itemsToShow(s *Inspection) (all [partCount][]json.RawMessage, places [partC
 }
 
 // sanitiseItems checks all items that are not in an earlier result of the same rules.
-func (s *Sanitiser) sanitiseItems(ctx context.Context, sight *Inspection, before *listingResult,
+func (s *Sanitiser) sanitiseItems(ctx context.Context, in *Inspection, before *listingResult,
 	all [partCount][]json.RawMessage) (*listingResult, error) {
-	b := &listingResult{Rules: rulesID(sight.Server), Digest: itemsDigest(all)}
+	b := &listingResult{Rules: rulesID(in.Server), Digest: itemsDigest(all)}
 	if before != nil && before.Rules != b.Rules {
 		before = nil
 	}
@@ -199,7 +199,7 @@ func (s *Sanitiser) sanitiseItems(ctx context.Context, sight *Inspection, before
 			l, ok := before.find(part, at, raw)
 			if !ok {
 				var err error
-				if l, err = s.sanitiseItem(sight.Server, part, at, raw); err != nil {
+				if l, err = s.sanitiseItem(in.Server, part, at, raw); err != nil {
 					return nil, err
 				}
 			}
@@ -213,9 +213,9 @@ func (s *Sanitiser) sanitiseItems(ctx context.Context, sight *Inspection, before
 	if err != nil {
 		return nil, fmt.Errorf("encode the result of the listing: %w", err)
 	}
-	if !sight.Listing.ListedAt.IsZero() {
+	if !in.Listing.ListedAt.IsZero() {
 		s.mu.Lock()
-		s.setSnapshot(sight.Server.ConfigHash, &rowSnapshot{text, true})
+		s.setSnapshot(in.Server.ConfigHash, &rowSnapshot{text, true})
 		s.mu.Unlock()
 	}
 	return b.withItems(all), nil
