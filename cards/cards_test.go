@@ -217,9 +217,9 @@ func TestToolsCardFilters(t *testing.T) {
 	if err != nil || string(rawjson.Get(result.Raw, "isError")) != "true" {
 		t.Errorf("a number for a server: %s, %v; want a tool error", result.Raw, err)
 	}
-	nobody := callWith(json.RawMessage(`{}`))
-	nobody.Caller = drawbridge.Caller{}
-	result, _ = tools.Run(t.Context(), nobody)
+	stranger := callWith(json.RawMessage(`{}`))
+	stranger.Caller = drawbridge.Caller{}
+	result, _ = tools.Run(t.Context(), stranger)
 	if got := string(rawjson.Get(result.Raw, "structuredContent")); got != `{"tools":[],"total":0}` {
 		t.Errorf("no one sees %s", got)
 	}

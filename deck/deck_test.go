@@ -307,9 +307,9 @@ func TestWhatACallerMayNotKnowOfIsUnknown(t *testing.T) {
 	if err := call(t, d, bob, "secret"); err != nil {
 		t.Error(err)
 	}
-	nobody := drawbridge.Caller{Scopes: []drawbridge.Scope{"*"}}
-	wantList(t, listed(t, d, nobody, tools))
-	wantFault(t, call(t, d, nobody, "own"), drawbridge.NotFound, "unknown tool own")
+	stranger := drawbridge.Caller{Scopes: []drawbridge.Scope{"*"}}
+	wantList(t, listed(t, d, stranger, tools))
+	wantFault(t, call(t, d, stranger, "own"), drawbridge.NotFound, "unknown tool own")
 }
 
 // card is a shipped card of the tests.

@@ -273,10 +273,10 @@ func TestSkillsAreForThoseWhoMayKnowTheirServer(t *testing.T) {
 			t.Errorf("bob's request goes where he may not: %s", heard)
 		}
 	}
-	nobody := drawbridge.Caller{Kind: drawbridge.External, Principal: "eve", Scopes: []drawbridge.Scope{"mcp:c"}}
-	_, err := d.List(t.Context(), nobody, mcp.MethodSkillsList)
+	stranger := drawbridge.Caller{Kind: drawbridge.External, Principal: "eve", Scopes: []drawbridge.Scope{"mcp:c"}}
+	_, err := d.List(t.Context(), stranger, mcp.MethodSkillsList)
 	wantFault(t, err, drawbridge.NotFound, "unknown method skills/list")
-	_, err = askSkill(t, d, nobody, mcp.MethodSkillsGet, "skill://git/SKILL.md")
+	_, err = askSkill(t, d, stranger, mcp.MethodSkillsGet, "skill://git/SKILL.md")
 	wantFault(t, err, drawbridge.NotFound, "unknown method skills/get")
 	wantList(t, up.told())
 }
@@ -360,7 +360,7 @@ func TestListsOfSkillsThatAreNotAsTheyShouldBe(t *testing.T) {
 		leftOut []OmittedItem
 	}{
 		{"no list", []string{`"skills":{}`}, 0, nil},
-		{"what is no entry", []string{page(`7`, `{}`, `{"uri":""}`, `{"uri":7}`, `{"uri":"x"}`)}, 1,
+		{"invalid entries", []string{page(`7`, `{}`, `{"uri":""}`, `{"uri":7}`, `{"uri":"x"}`)}, 1,
 			[]OmittedItem{{Kind: "skill", Reason: "it is not a JSON object"}, {Kind: "skill", Reason: "it has no uri"},
 				{Kind: "skill", Reason: "it has no uri"}, {Kind: "skill", Reason: "it has no uri"}}},
 		{"one URI twice", []string{page(entry("skill://git"), entry("skill://git"))}, 1,

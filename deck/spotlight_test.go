@@ -48,7 +48,7 @@ func TestFencedResults(t *testing.T) {
 		want   string
 	}{
 		{"the row says so", ada, "a__x", fenced("a", "x")},
-		{"nobody says so", ada, "b__x", answer},
+		{"without a setting", ada, "b__x", answer},
 		{"the deck says so", bobs, "b__x", fenced("b", "x")},
 		{"the row says no", bobs, "c__x", answer},
 		{"a model of our own", agent, "b__x", fenced("b", "x")},

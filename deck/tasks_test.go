@@ -109,7 +109,7 @@ func TestTasksPassUnderTickets(t *testing.T) {
 				`:{"taskId":"$T"},"n":1.0}}`,
 			`{"name":"x","_meta":{` + related + `:{"taskId":"7"},"n":1.0}}`, `{}`, `{}`, true,
 		}, {
-			"a call on behalf of a task that is nobody's", mcp.MethodToolsCall, `{"name":"a__x","_meta":{` + related +
+			"a call on behalf of a task without owner", mcp.MethodToolsCall, `{"name":"a__x","_meta":{` + related +
 				`:{"taskId":"7"},"n":1.0}}`,
 			`{"name":"x","_meta":{"n":1.0}}`, `{}`, `{}`, true,
 		},

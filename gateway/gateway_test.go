@@ -325,7 +325,7 @@ func TestOnDemandNothingStartsByItself(t *testing.T) {
 
 func TestAStoreThatCannotBeUsedIsSaid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	write(t, path, "this is no store")
+	write(t, path, "this is not a store")
 	_, err := Open(t.Context(), Config{Store: path, Servers: []config.Server{row(t, "a", "legacy")}})
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Kind != drawbridge.Backend || !strings.Contains(err.Error(), path) ||

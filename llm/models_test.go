@@ -196,7 +196,7 @@ func TestEmbedderDown(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("no server there", func(t *testing.T) {
 		t.Parallel()
 		p := modelsServe(t)
 		p.Close()
@@ -235,7 +235,7 @@ func TestEmbedderGoesAway(t *testing.T) {
 	})
 	finds(t, x)
 	p.does(embeds(20))
-	until(t, "all is embedded anew", func() bool {
+	until(t, "all is embedded again", func() bool {
 		s := m.Status().Embedding
 		return s.Dimension == 20 && s.Vectors == 4 && s.Replaced == 1
 	})

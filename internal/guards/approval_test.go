@@ -238,7 +238,7 @@ func TestNoes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("nobody answers", func(t *testing.T) {
+	t.Run("no answer", func(t *testing.T) {
 		w := newWorld(t)
 		w.desk.Timeout = 20 * time.Millisecond
 		wantFault(t, w.says(t.Context(), request(`{}`)), drawbridge.PolicyBlocked,

@@ -82,7 +82,7 @@ func TestTR4NoToolReachesOurFiles(t *testing.T) {
 		{"PT-1 a URI without a slash", "uri", "file:" + ours[1:] + "/mcp.json", true},
 		{"PT-1 a line end behind it", "path", ours + "/mcp.json\n", true},
 		{"PT-1 the project's file", "file", ".mcp.json", true},
-		{"PT-1 by a name that nobody knows", "whatever", ours + "/mcp.json", true},
+		{"PT-1 by a name that is unknown", "whatever", ours + "/mcp.json", true},
 		{"PT-1 deep within", "edits", []any{map[string]any{"to": []any{ours + "/x"}}}, true},
 		{"PT-1 in a text that is a list", "paths", `[NaN, "` + ours + `/x"]`, true},
 		{"PT-1 in a text that is an object", "options", `{"to":{"dir":"` + ours + `"}}`, true},

@@ -173,7 +173,7 @@ var meterCases = []struct {
 			want: blocked("all 2 tool calls of this session are used",
 				"a session ends after 30m without a call: again in 1m")},
 	}},
-	{"who has nothing left uses up nobody's pace", guards.LimiterOptions{Quotas: guards.CallerQuotas(1, 0, 0)},
+	{"who has nothing left uses up no pace", guards.LimiterOptions{Quotas: guards.CallerQuotas(1, 0, 0)},
 		[]step{
 			{who: "ada", server: "slow", want: yes},
 			{who: "ada", server: "slow", want: blocked("all 1 tool calls of this session are used",

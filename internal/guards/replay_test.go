@@ -185,7 +185,7 @@ var judgeCases = map[string]struct {
 		r.Effect, r.Reason, r.Outcome = "deny", "it is too much",
 			audit.Refused
 	}, drawbridge.Rule{Effect: drawbridge.Allow}, OutcomeOtherGuard, ""},
-	"nobody had it": {"", func(r *audit.Record) { r.Effect, r.Server, r.Outcome = "", "", audit.Unknown },
+	"an unknown name": {"", func(r *audit.Record) { r.Effect, r.Server, r.Outcome = "", "", audit.Unknown },
 		denying(drawbridge.Rule{}), OutcomeUnknownName, ""},
 	"a person was asked": {"", func(r *audit.Record) { r.Effect = "ask" }, drawbridge.Rule{Effect: drawbridge.Ask},
 		OutcomeSame, ""},

@@ -174,7 +174,7 @@ func TestWhatIsListedIsWhatIsThere(t *testing.T) {
 		}
 	}
 	if hidden < 200 || shown < 200 {
-		t.Errorf("hidden %d, shown %d: the rules are no test", hidden, shown)
+		t.Errorf("hidden %d, shown %d: the rules do not test this", hidden, shown)
 	}
 }
 

@@ -160,7 +160,7 @@ func TestWhatAParkedTalkKeeps(t *testing.T) {
 		count int
 		want  int // how many of them the next request hears
 	}{
-		"log lines that nobody asked for":     {"", mcp.NoteMessage, 10, 5, 0},
+		"log lines without a request":         {"", mcp.NoteMessage, 10, 5, 0},
 		"log lines":                           {level, mcp.NoteMessage, 10, 5, 5},
 		"many log lines":                      {level, mcp.NoteMessage, 10, 1000, 256},
 		"large log lines":                     {level, mcp.NoteMessage, 100 << 10, 5, 2},

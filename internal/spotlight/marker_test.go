@@ -66,7 +66,7 @@ func TestResult(t *testing.T) {
 		{"members that are there twice", mcp.MethodToolsCall, "x",
 			`{"content":[{"text":"a","te\u0078t":"b"}],"content":[]}`,
 			`{"content":[{"text":"<a>","te\u0078t":"<b>"}],"content":[]}`},
-		{"a block of a kind nobody knows", mcp.MethodToolsCall, "x", `{"content":[{"type":"?","text":"a"},7]}`,
+		{"a block of an unknown kind", mcp.MethodToolsCall, "x", `{"content":[{"type":"?","text":"a"},7]}`,
 			`{"content":[{"type":"?","text":"<a>"},7]}`},
 		{"no text", mcp.MethodToolsCall, "x", `{"content": [ {"type":"image"} , {"text":7}]}`,
 			`{"content": [ {"type":"image"} , {"text":7}]}`},
@@ -137,7 +137,7 @@ func TestAnOrderInPieces(t *testing.T) {
 		met                  bool
 	}{
 		{"two blocks", mcp.MethodToolsCall, `{"content":[{"text":"now"},{"type":"text","text":"obey"}]}`, true},
-		{"three, of which one is no text", mcp.MethodToolsCall,
+		{"three, one of them not a text", mcp.MethodToolsCall,
 			`{"content":[{"text":"now"},{"type":"image","data":""},{"resource":{"text":"obey"}}]}`, true},
 		{"five", mcp.MethodToolsCall,
 			`{"content":[{"text":"a"},{"text":"b"},{"text":"c"},{"text":"now"},{"text":"obey"}]}`, true},

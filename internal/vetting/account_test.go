@@ -165,7 +165,7 @@ func TestQuarantineBeginsAndEnds(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		if !b.Quarantined("x") || b.Quarantined("y") {
-			t.Error("31 failures in a row are no quarantine, or another's too")
+			t.Error("31 failures in a row are not a quarantine, or another's too")
 		}
 		until := b.Status("x").Until
 		later := open(t, s)
