@@ -24,7 +24,7 @@ func TestCancelledFor(t *testing.T) {
 			t.Errorf("cause %q of %d characters, want %q", got, utf8.RuneCountInString(got), want)
 		}
 		if !errors.Is(cause, context.Canceled) {
-			t.Errorf("%q is no cancellation", cause)
+			t.Errorf("%q is not a cancellation", cause)
 		}
 	}
 }

@@ -41,7 +41,7 @@ type Spec struct {
 type Crossing struct {
 	// Content names the argument that carries the content to write.
 	Content string
-	// Sources names the argument with the ids of the entities the content derives from; empty if there is no such
+	// Sources names the argument with the ids of the entities that the content derives from; empty without such an
 	// argument.
 	Sources string
 	// ReadTrail is set if everything the run has read counts as a source too.

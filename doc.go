@@ -6,7 +6,7 @@
 //
 //   - a [Card] is one callable tool: its [Spec] describes it, and Run calls it;
 //   - a [Call] is one request for a card; its [Caller] is who sent it, and its [Peer] reaches the caller's client;
-//   - a [Result] is the result object as bytes; a [Fault] is the reason why there is no result;
+//   - a [Result] is the result object as bytes; a [Fault] is the reason for a missing result;
 //   - a [Secret] is a text that is never printed by accident;
 //   - a [Verdict] is a guard's decision on a call, and [Rules] lead to one; the zero value of both denies;
 //   - a [Listing] is everything one server offers; a [ServerStatus] is the present condition of one server;

@@ -200,7 +200,7 @@ func (g *guide) shell(line string) {
 	}
 }
 
-// of gives the words after each use of a program.
+// of returns the words after each use of a program.
 func (g *guide) of(program string) [][]string {
 	var uses [][]string
 	for _, words := range g.commands {
@@ -223,7 +223,7 @@ func (g *guide) makeTargets() []string {
 	return targets
 }
 
-// paths gives the quotes that name something of ours, by how they begin or, for a file at the root, by how they end;
+// paths returns the quotes that name something of ours, by how they begin or, for a file at the root, by how they end;
 // and what commands of Go are pointed at.
 func (g *guide) paths(root []string) []string {
 	var paths []string
@@ -285,7 +285,7 @@ func commands() *cobra.Command {
 	return root
 }
 
-// unknownWord gives the first subcommand or flag of words that cmd does not have, or "".
+// unknownWord returns the first subcommand or flag of words that cmd does not have, or "".
 func unknownWord(cmd *cobra.Command, words []string) string {
 	value := false
 	for _, word := range words {

@@ -18,7 +18,7 @@ type namedTest struct{ dir, test, row string }
 
 var testName = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*(/[A-Z]+-\d+)?$`)
 
-// testsIn gives the tests that a Markdown text names. One without a directory has none.
+// testsIn returns the tests that a Markdown text names. One without a directory has none.
 func testsIn(text string) []namedTest {
 	var all []namedTest
 	for line := range strings.Lines(text) {
@@ -86,7 +86,7 @@ func TestSecurityNamesItsRows(t *testing.T) {
 	}
 }
 
-// testCode gives the text of all tests in a directory.
+// testCode returns the text of all tests in a directory.
 func testCode(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

@@ -51,7 +51,7 @@ func Example() {
 	// {"content":[{"type":"text","text":"hello"}]} <nil>
 }
 
-// A person answers what servers ask in the midst of a call.
+// A person answers requests of servers during a call.
 type person struct{ name string }
 
 func (p person) Notify(_ context.Context, method string, params json.RawMessage) error { return nil }
@@ -61,8 +61,8 @@ func (p person) Request(_ context.Context, method string, params json.RawMessage
 	return json.RawMessage(`{"action":"accept","content":{"name":"` + p.name + `"}}`), nil
 }
 
-// A part of a program that can be asked is a client of its own, as the specification wants one: it says what it
-// answers, and answers it, whichever generation of the protocol the server speaks.
+// A part of a program that answers requests of servers is a client of its own, as in the specification: it declares
+// its capabilities, and answers such requests in every era of the protocol.
 func Example_client() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -16,7 +16,7 @@ import (
 func TestSecretShowsNothing(t *testing.T) {
 	const text = "hunter2-canary"
 	secret := drawbridge.NewSecret(text)
-	caller := drawbridge.Caller{Principal: "somebody", AccessToken: secret}
+	caller := drawbridge.Caller{Principal: "ada", AccessToken: secret}
 	type wrapped struct{ Inner any }
 	type hidden struct{ inner drawbridge.Caller }
 	for _, v := range []any{secret, &secret, []drawbridge.Secret{secret}, caller, &caller, wrapped{caller},

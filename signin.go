@@ -20,7 +20,7 @@ type CredentialStatus struct {
 	Scopes []string `json:"scopes,omitempty"`
 	// URL is the address where a sign-in that has begun continues; empty if none has.
 	URL string `json:"url,omitempty"`
-	// Problem is the reason why the principal is no longer signed in.
+	// Problem is the reason why a sign-in has ended.
 	Problem string `json:"trouble,omitempty"`
 }
 

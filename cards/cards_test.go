@@ -72,10 +72,10 @@ func TestCatalogue(t *testing.T) {
 					t.Fatal(err)
 				}
 				if rawjson.Get(result.Raw, "isError") != nil || rawjson.GetString(first(result.Raw), "text") == "" {
-					t.Errorf("example %s gives %s", args, result.Raw)
+					t.Errorf("example %s returns %s", args, result.Raw)
 				}
 				if err := check(output, rawjson.Get(result.Raw, "structuredContent")); err != nil {
-					t.Errorf("example %s gives %s: %s", args, result.Raw, err)
+					t.Errorf("example %s returns %s: %s", args, result.Raw, err)
 				}
 			}
 			if examples == 0 {
@@ -217,11 +217,11 @@ func TestToolsCardFilters(t *testing.T) {
 	if err != nil || string(rawjson.Get(result.Raw, "isError")) != "true" {
 		t.Errorf("a number for a server: %s, %v; want a tool error", result.Raw, err)
 	}
-	nobody := callWith(json.RawMessage(`{}`))
-	nobody.Caller = drawbridge.Caller{}
-	result, _ = tools.Run(t.Context(), nobody)
+	stranger := callWith(json.RawMessage(`{}`))
+	stranger.Caller = drawbridge.Caller{}
+	result, _ = tools.Run(t.Context(), stranger)
 	if got := string(rawjson.Get(result.Raw, "structuredContent")); got != `{"tools":[],"total":0}` {
-		t.Errorf("nobody sees %s", got)
+		t.Errorf("no one sees %s", got)
 	}
 }
 

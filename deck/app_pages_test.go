@@ -24,7 +24,7 @@ func app(server string, tools map[string]string, uris ...string) drawbridge.List
 	return l
 }
 
-// definitions gives the tools as the caller sees them.
+// definitions returns the tools as the caller sees them.
 func definitions(t *testing.T, d *Deck) (out []string) {
 	t.Helper()
 	list, err := d.List(t.Context(), ada, mcp.MethodToolsList)

@@ -243,7 +243,7 @@ func TestOnlyWhatIsSentIsCounted(t *testing.T) {
 		says    error
 		params  string
 		held    string
-		want    till // but for room
+		want    till // except for room
 		asked   int
 		sent    bool
 		refused drawbridge.FaultCode
@@ -258,8 +258,8 @@ func TestOnlyWhatIsSentIsCounted(t *testing.T) {
 			asked: 1, sent: true},
 		"a person says no": {guards: []Guard{asks}, room: 1, says: errors.New("no"), want: till{looked: 1},
 			asked: 1, refused: drawbridge.PolicyBlocked},
-		"there is no room":        {refused: drawbridge.RateLimited},
-		"nobody is asked in vain": {guards: []Guard{asks}, want: till{looked: 1}, refused: drawbridge.RateLimited},
+		"no room":                    {refused: drawbridge.RateLimited},
+		"no person is asked in vain": {guards: []Guard{asks}, want: till{looked: 1}, refused: drawbridge.RateLimited},
 	} {
 		for _, first := range []bool{true, false} {
 			counter, asked, up := &till{room: tt.room}, 0, &fake{}

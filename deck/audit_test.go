@@ -29,7 +29,7 @@ func (p *pages) Record(r audit.Record) error {
 	return nil
 }
 
-// taken gives what was recorded, without what is another each time: IDs are numbered as they come.
+// taken returns what was recorded, without what is another each time: IDs are numbered as they come.
 func (p *pages) taken() []audit.Record {
 	ids := map[string]string{"": ""}
 	out := make([]audit.Record, len(p.all))
@@ -273,9 +273,9 @@ func holding(v VettedListing) (VettedListing, error) {
 	return VettedListing{
 		Tools: []VettedItem{{Original: v.Tools[0].Original, Definition: v.Tools[0].Original,
 			HeldReason: "it has changed",
-			NextStep:   "accept it"}, {Original: v.Tools[1].Original, OmitReason: "nobody expects it",
+			NextStep:   "accept it"}, {Original: v.Tools[1].Original, OmitReason: "it is not expected",
 			Code: "unexpected"}},
-		Notes: []VettingNote{{Kind: "tool", Name: "x", Action: "blanked", Why: "it gives orders"}},
+		Notes: []VettingNote{{Kind: "tool", Name: "x", Action: "blanked", Why: "it orders the model"}},
 	}, nil
 }
 
@@ -288,9 +288,10 @@ func TestWhatTheShieldDoesIsOnRecord(t *testing.T) {
 	}
 	wantFault(t, call(t, d, ada, "a__x"), drawbridge.PolicyBlocked, "tools/call a__x: it has changed (accept it)")
 	want := []audit.Record{
-		{ID: "1", Kind: audit.Shield, Server: "a", Card: "x", Tool: "x", Rule: "blanked", Reason: "it gives orders"},
+		{ID: "1", Kind: audit.Shield, Server: "a", Card: "x", Tool: "x", Rule: "blanked",
+			Reason: "it orders the model"},
 		{ID: "2", Kind: audit.Shield, Server: "a", Card: "y", Tool: "y", Rule: "unexpected",
-			Reason: "nobody expects it"},
+			Reason: "it is not expected"},
 		{
 			ID: "3", Kind: audit.Call, Caller: audit.Caller{Kind: "external", Principal: "ada"},
 			Method: mcp.MethodToolsCall, Card: "a__x", Server: "a", Tool: "x",

@@ -107,7 +107,7 @@ func BenchmarkList(b *testing.B) {
 }
 
 // BenchmarkVeryManyNotes is what it takes to look again at a server about which there is very much to say, all of it
-// new: to grow as that does, since nobody else can change the deck meanwhile.
+// new: to grow as that does, since no one else can change the deck meanwhile.
 func BenchmarkVeryManyNotes(b *testing.B) {
 	for _, many := range []int{4000, 40_000} {
 		b.Run(fmt.Sprint(many), func(b *testing.B) {

@@ -87,13 +87,14 @@ func NewUpstreamCard(up Upstream, server drawbridge.ServerID, name drawbridge.Ca
 // An AuditRecorder keeps records of calls. Package audit describes their content.
 type AuditRecorder = audit.Recorder
 
-// A HeldResult is a result that is withheld from its caller, a ResultHolder keeps it for a person, and a ResultGuard
-// decides on it.
-type (
-	HeldResult   = spotlight.HeldResult
-	ResultHolder = spotlight.ResultHolder
-	ResultGuard  = spotlight.ResultGuard
-)
+// A HeldResult is a result that is withheld from its caller.
+type HeldResult = spotlight.HeldResult
+
+// A ResultHolder stores held results, so that a person can read them.
+type ResultHolder = spotlight.ResultHolder
+
+// A ResultGuard decides whether a result is passed on, marked, or held.
+type ResultGuard = spotlight.ResultGuard
 
 // A RememberedListing is the last listing that an earlier process received of a server, and the part that may be shown.
 type RememberedListing struct {
@@ -103,14 +104,17 @@ type RememberedListing struct {
 	Err error
 }
 
-// A Discovery configures how callers find tools, and a ListMode which tools are listed. A ModelTurn is a request to our
-// own model, and ToolDefinitions are the tools that the model is shown.
-type (
-	Discovery       = toolsearch.Options
-	ListMode        = toolsearch.Mode
-	ModelTurn       = toolsearch.Turn
-	ToolDefinitions = toolsearch.Definitions
-)
+// A Discovery configures how callers find tools.
+type Discovery = toolsearch.Options
+
+// A ListMode is a choice of the tools that are listed.
+type ListMode = toolsearch.Mode
+
+// A ModelTurn is a request to our own model.
+type ModelTurn = toolsearch.Turn
+
+// ToolDefinitions are the tools that a model is shown in one turn.
+type ToolDefinitions = toolsearch.Definitions
 
 // Options are the optional parts of a deck. The zero value works.
 type Options struct {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	mu     sync.Mutex
 	heard  []string
-	refuse error // what Watch gives, once
+	refuse error // what Watch returns, once
 	answer func(id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error)
 }
 
@@ -35,7 +35,7 @@ func (f *fake) hear(format string, args ...any) {
 	f.heard = append(f.heard, fmt.Sprintf(format, args...))
 }
 
-// told gives what was heard since it was last asked.
+// told returns what was heard since it was last asked.
 func (f *fake) told() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +188,7 @@ func enrol(t testing.TB, d *Deck, l drawbridge.Listing) {
 	}
 }
 
-// listed gives the names that the caller sees by a list method.
+// listed returns the names that the caller sees by a list method.
 func listed(t testing.TB, d *Deck, caller drawbridge.Caller, k itemKind) []string {
 	t.Helper()
 	list, err := d.List(t.Context(), caller, k.list)
@@ -307,9 +307,9 @@ func TestWhatACallerMayNotKnowOfIsUnknown(t *testing.T) {
 	if err := call(t, d, bob, "secret"); err != nil {
 		t.Error(err)
 	}
-	nobody := drawbridge.Caller{Scopes: []drawbridge.Scope{"*"}}
-	wantList(t, listed(t, d, nobody, tools))
-	wantFault(t, call(t, d, nobody, "own"), drawbridge.NotFound, "unknown tool own")
+	stranger := drawbridge.Caller{Scopes: []drawbridge.Scope{"*"}}
+	wantList(t, listed(t, d, stranger, tools))
+	wantFault(t, call(t, d, stranger, "own"), drawbridge.NotFound, "unknown tool own")
 }
 
 // card is a shipped card of the tests.

@@ -35,8 +35,9 @@ type Deck struct {
 	shipped     []*item
 	searcher    *toolsearch.Finder
 	guards      *guardChain
-	approver    Approver                                                                // nil is nobody
-	callLog     *audit.CallLog                                                          // nil leaves none
+	// nil refuses calls that need approval
+	approver    Approver
+	callLog     *audit.CallLog                                                          // nil records nothing
 	filterSkill func(context.Context, Server, json.RawMessage) (json.RawMessage, error) // nil shows all
 	sealer      tokenSealer
 	now         func() time.Time

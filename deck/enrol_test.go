@@ -36,7 +36,7 @@ func TestEnrolRecordsTheDifferencesAsOneBatch(t *testing.T) {
 	wantList(t, listed(t, d, ada, tools), "a__new", "a__keep", "a__change")
 }
 
-func TestAListingThatSaysTheSameRecordsNothingAndTellsNobody(t *testing.T) {
+func TestAnEqualListingRecordsNothingAndNotifiesNoCaller(t *testing.T) {
 	journal := &memory{}
 	l := listing("a", "x")
 	l.Prompts, l.Resources = objects("name", "p"), objects("uri", "r://1")
@@ -417,7 +417,7 @@ func TestReadersSeeWholeDecks(t *testing.T) {
 	wg.Wait()
 }
 
-// A foldingMemory is a journal that knows what its log comes to, and gives no log.
+// A foldingMemory is a journal that knows what its log comes to, and returns no log.
 type foldingMemory struct{ *memory }
 
 func (m foldingMemory) FoldStream(context.Context, string) (ledger.Snapshot, error) {

@@ -51,7 +51,7 @@ func TestExtensionsAreToldToThoseWhoCanUseThem(t *testing.T) {
 		{"not of servers that the caller may not know", bob, []drawbridge.Listing{
 			extended("a", `{"extensions":{"io.modelcontextprotocol/ui":{}}}`), extended("b", `{}`),
 		}, `{}`},
-		{"an unknown one to nobody who does not declare it", declaring(ada, `{"extensions":{"com.acme/y":{}}}`),
+		{"an unknown one to no client that does not declare it", declaring(ada, `{"extensions":{"com.acme/y":{}}}`),
 			[]drawbridge.Listing{
 				extended("a", acme),
 			}, `{}`},
@@ -62,7 +62,7 @@ func TestExtensionsAreToldToThoseWhoCanUseThem(t *testing.T) {
 			declaring(ada, `{"experimental":{"com.acme/x":{}},"extensions":{"old":{}}}`), []drawbridge.Listing{
 				extended("a", acme2),
 			}, `{"extensions":{"com.acme/x":{"n":2}},"experimental":{"old":{}}}`},
-		{"nothing that is no object", declaring(ada, `{"extensions":{"com.acme/x":null,"com.acme/y":{}}}`),
+		{"only objects", declaring(ada, `{"extensions":{"com.acme/x":null,"com.acme/y":{}}}`),
 			[]drawbridge.Listing{
 				extended("a", `{"extensions":{"com.acme/x":{},"com.acme/y":7,"io.modelcontextprotocol/ui":true}}`),
 			}, `{}`},

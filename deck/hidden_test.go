@@ -72,7 +72,7 @@ func TestAHiddenNameTakesTheStepsOfNone(t *testing.T) {
 		BeforeList: func(context.Context) { c.step("wait") }}, all...)
 	partly := ada
 	partly.Scopes = []drawbridge.Scope{"mcp:a"}
-	// ask gives the answer to a question about a name, and the steps to it, both without the name.
+	// ask returns the answer to a question about a name, and the steps to it, both without the name.
 	ask := func(caller drawbridge.Caller, method, params, name string) string {
 		t.Helper()
 		c.steps = nil

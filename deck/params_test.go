@@ -58,7 +58,7 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
-// same says whether two values are the same, but for blanks. What is null is not there.
+// same reports whether two values are the same, except for blanks. What is null is not there.
 func same(a, b json.RawMessage) bool {
 	return bytes.Equal(plain(a), plain(b))
 }
@@ -71,7 +71,7 @@ func plain(raw json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// membersOf gives the members of an object as another parser finds them, all that have a name.
+// membersOf returns the members of an object as another parser finds them, all that have a name.
 func membersOf(t *testing.T, raw []byte) map[string][]json.RawMessage {
 	t.Helper()
 	value, err := hujson.Parse(raw)

@@ -49,7 +49,7 @@ func TestALinkLeadsToWhoGaveIt(t *testing.T) {
 			got, err := d.Do(t.Context(), drawbridge.Call{Caller: stateless("ada"), Method: tt.method,
 				Params: tt.params})
 			if err != nil || string(got.Raw) != tt.result {
-				t.Fatalf("the answer is %s, %v, want it as the server gave it", got.Raw, err)
+				t.Fatalf("the answer is %s, %v, want it as the server sent it", got.Raw, err)
 			}
 			up.told()
 			if err := read(t, d, "out:1"); err != nil {
@@ -64,7 +64,7 @@ func TestALinkLeadsToWhoGaveIt(t *testing.T) {
 	}
 }
 
-// TestALinkIsForThePrincipalWhoGotIt: nobody else can tell that it was given, nor can one who may not know of its
+// TestALinkIsForThePrincipalWhoGotIt: no one else can tell that it was given, nor can one who may not know of its
 // server.
 func TestALinkIsForThePrincipalWhoGotIt(t *testing.T) {
 	d, _ := linkers(t, Options{}, `{"content":[{"type":"resource_link","uri":"out:1"}]}`)
@@ -87,7 +87,8 @@ func TestALinkIsForThePrincipalWhoGotIt(t *testing.T) {
 	wantFault(t, read(t, d, "out:1"), drawbridge.NotFound, "unknown resource out:1")
 }
 
-// TestALinkYieldsToWhatIsKnown: what a server lists, has a template for or is named by is its own, whoever links to it.
+// TestALinkYieldsToWhatIsKnown: what a server lists, has a template for or is named by is its own, anyone who links to
+// it.
 func TestALinkYieldsToWhatIsKnown(t *testing.T) {
 	const result = `{"content":[{"type":"resource_link","uri":"listed:b"},{"type":"resource_link","uri":"made:1"},` +
 		`{"type":"resource_link","uri":"drawbridge+b:x"},{"type":"resource_link","uri":"out:1"}]}`
@@ -96,11 +97,11 @@ func TestALinkYieldsToWhatIsKnown(t *testing.T) {
 		t.Helper()
 		got, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: objects("name", name)[0]})
 		if err != nil || string(got.Raw) != want {
-			t.Errorf("%s gives %s, %v\nwant %s", name, got.Raw, err, want)
+			t.Errorf("%s returns %s, %v\nwant %s", name, got.Raw, err, want)
 		}
 	}
 	call("a__look", result)
-	// The first who links to what nobody lists has it; another's gets its server, and so can be read too.
+	// The first who links to what no one lists has it; another's gets its server, and so can be read too.
 	call("b__look", `{"content":[{"type":"resource_link","uri":"listed:b"},{"type":"resource_link","uri":"drawbridge+b:made:1"},`+
 		`{"type":"resource_link","uri":"drawbridge+b:x"},{"type":"resource_link","uri":"drawbridge+b:out:1"}]}`)
 	up.told()

@@ -148,7 +148,7 @@ func TestARequestStateGoesOutSealedAndComesBackOpen(t *testing.T) {
 		t.Errorf("result %s, want %s", first.Raw, want)
 	}
 	if rawjson.GetString(first.Raw, "requestState") == "server's own" {
-		t.Error("the state goes out as the server gave it")
+		t.Error("the state goes out as the server sent it")
 	}
 	up.told()
 
@@ -162,7 +162,7 @@ func TestARequestStateGoesOutSealedAndComesBackOpen(t *testing.T) {
 	for _, d := range []*Deck{d, other} {
 		last, err := retry(d, ada, "mcp_a_x", state)
 		if err != nil || string(last.Raw) != `{"content":[],"requestState":null}` {
-			t.Errorf("the retry gives %s, %v", last.Raw, err)
+			t.Errorf("the retry returns %s, %v", last.Raw, err)
 		}
 	}
 	sent := `a tools/call {"arguments":{ "n":1},"inputResponses":{"q":{}},"name":"x","requestState":"server's own"}`

@@ -83,7 +83,7 @@ func TestKeysOfRequestStatesChangeWithTime(t *testing.T) {
 }
 
 // FuzzOpenState checks that nothing opens but what was sealed: any envelope either fails, or is the one (line breaks
-// are no part of Base64).
+// are not part of Base64).
 func FuzzOpenState(f *testing.F) {
 	s := newTokenSealer([][]byte{[]byte("key")}, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	r := stateBinding{Principal: "ada", Server: "s", Method: "tools/call", Own: "t"}

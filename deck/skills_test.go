@@ -90,7 +90,7 @@ func skillsOf(t *testing.T, d *Deck, caller drawbridge.Caller) List {
 	return list
 }
 
-// texts gives the items of a list as text.
+// texts returns the items of a list as text.
 func texts(items []json.RawMessage) (out []string) {
 	for _, item := range items {
 		out = append(out, string(item))
@@ -193,7 +193,7 @@ func TestSkillsOfSeveralServersAreOneList(t *testing.T) {
 	}
 }
 
-// do sends a request and gives the result as text.
+// do sends a request and returns the result as text.
 func askSkill(t *testing.T, d *Deck, caller drawbridge.Caller, method, uri string) (string, error) {
 	t.Helper()
 	result, err := d.Do(t.Context(), drawbridge.Call{Caller: caller, Method: method, Params: objects("uri", uri)[0]})
@@ -273,10 +273,10 @@ func TestSkillsAreForThoseWhoMayKnowTheirServer(t *testing.T) {
 			t.Errorf("bob's request goes where he may not: %s", heard)
 		}
 	}
-	nobody := drawbridge.Caller{Kind: drawbridge.External, Principal: "eve", Scopes: []drawbridge.Scope{"mcp:c"}}
-	_, err := d.List(t.Context(), nobody, mcp.MethodSkillsList)
+	stranger := drawbridge.Caller{Kind: drawbridge.External, Principal: "eve", Scopes: []drawbridge.Scope{"mcp:c"}}
+	_, err := d.List(t.Context(), stranger, mcp.MethodSkillsList)
 	wantFault(t, err, drawbridge.NotFound, "unknown method skills/list")
-	_, err = askSkill(t, d, nobody, mcp.MethodSkillsGet, "skill://git/SKILL.md")
+	_, err = askSkill(t, d, stranger, mcp.MethodSkillsGet, "skill://git/SKILL.md")
 	wantFault(t, err, drawbridge.NotFound, "unknown method skills/get")
 	wantList(t, up.told())
 }
@@ -298,15 +298,15 @@ func TestWhatAServerSaidOfItsSkillsIsKept(t *testing.T) {
 		t.Errorf("after 59 seconds: %s are left, version %d after %d", again.CacheHint.TTL,
 			again.Version, first.Version)
 	}
-	wantList(t, up.told()) // nobody is asked for as long as both allow
+	wantList(t, up.told()) // no one is asked for as long as both allow
 	other := ada
 	other.Principal = "eve"
 	skillsOf(t, d, other)
-	wantList(t, up.told(), "a skills/list ", "b skills/list ") // but for another principal
+	wantList(t, up.told(), "a skills/list ", "b skills/list ") // except for another principal
 
 	now = now.Add(time.Second)
 	if list := skillsOf(t, d, ada); list.Version != first.Version {
-		t.Error("the same skills, asked for anew, are another version")
+		t.Error("the same skills, asked for again, are another version")
 	}
 	wantList(t, up.told(), "a skills/list ")
 
@@ -360,7 +360,7 @@ func TestListsOfSkillsThatAreNotAsTheyShouldBe(t *testing.T) {
 		leftOut []OmittedItem
 	}{
 		{"no list", []string{`"skills":{}`}, 0, nil},
-		{"what is no entry", []string{page(`7`, `{}`, `{"uri":""}`, `{"uri":7}`, `{"uri":"x"}`)}, 1,
+		{"invalid entries", []string{page(`7`, `{}`, `{"uri":""}`, `{"uri":7}`, `{"uri":"x"}`)}, 1,
 			[]OmittedItem{{Kind: "skill", Reason: "it is not a JSON object"}, {Kind: "skill", Reason: "it has no uri"},
 				{Kind: "skill", Reason: "it has no uri"}, {Kind: "skill", Reason: "it has no uri"}}},
 		{"one URI twice", []string{page(entry("skill://git"), entry("skill://git"))}, 1,
@@ -387,7 +387,7 @@ func TestListsOfSkillsThatAreNotAsTheyShouldBe(t *testing.T) {
 	d := open(t, up, Options{}, teaching("a"))
 	skillsOf(t, d, ada)
 	if heard := up.told(); len(heard) != 2 {
-		t.Errorf("a server that gives one cursor over and over is asked %d times", len(heard))
+		t.Errorf("a server that returns one cursor over and over is asked %d times", len(heard))
 	}
 
 	up.answer = func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {

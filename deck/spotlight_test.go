@@ -48,7 +48,7 @@ func TestFencedResults(t *testing.T) {
 		want   string
 	}{
 		{"the row says so", ada, "a__x", fenced("a", "x")},
-		{"nobody says so", ada, "b__x", answer},
+		{"without a setting", ada, "b__x", answer},
 		{"the deck says so", bobs, "b__x", fenced("b", "x")},
 		{"the row says no", bobs, "c__x", answer},
 		{"a model of our own", agent, "b__x", fenced("b", "x")},
@@ -142,7 +142,7 @@ func TestHeldResults(t *testing.T) {
 	got, err := ask("h__text")
 	wantFault(t, err, drawbridge.PolicyBlocked,
 		"tools/call h__text: the call was made, and its answer is held back: it met r1 "+
-			"(do not call this again: the answer could not be kept, and the log of the gateway says why)")
+			"(do not call this again: the result could not be stored; see the log of the gateway)")
 	if got != "" || strings.Contains(err.Error(), "no room") {
 		t.Errorf("what could not be kept: %s, %v", got, err)
 	}
@@ -207,7 +207,7 @@ func evil(text string) (string, []string) {
 }
 
 // TestTheResultOfARowThatLeft has a server's row taken out while a call of it is decided on: what the row said of its
-// results nobody knows any more, so they are fenced, and held back where they meet a rule.
+// results no one knows any more, so they are fenced, and held back where they meet a rule.
 func TestTheResultOfARowThatLeft(t *testing.T) {
 	answer := `{"content":[{"type":"text","text":"evil"}]}`
 	up := &fake{answer: func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {

@@ -67,7 +67,7 @@ func TestASubscriptionThatComesAfterItsSession(t *testing.T) {
 	d := open(t, up, Options{}, library("a", []string{"r://1", "r://2"}, nil))
 	gone, other := ada, ada
 	gone.Session, other.Session = "gone", "other"
-	for range 20 { // whoever waits for a turn and its end at once may get either
+	for range 20 { // anyone who waits for a turn and its end at once may get either
 		if err := d.Subscribe(t.Context(), other, "r://1"); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestNoticesAreForThoseTheyConcern(t *testing.T) {
 	stranger := bob
 	stranger.Session = "1"
 	if !e.VisibleTo(mine) || e.VisibleTo(other) || e.VisibleTo(stranger) {
-		t.Error("a notice of one session concerns that session of a caller with the scope, and nobody else")
+		t.Error("a notice of one session concerns that session of a caller with the scope, and no one else")
 	}
 	if all := (Event{Kind: ToolsChanged}); !all.VisibleTo(stranger) {
 		t.Error("a change of the deck concerns everyone")

@@ -27,7 +27,7 @@ func openApart(t *testing.T, up *fake, listings ...drawbridge.Listing) *Deck {
 	return d
 }
 
-// tasksOf walks the pages of tasks/list and gives the ids, page by page.
+// tasksOf walks the pages of tasks/list and returns the ids, page by page.
 func tasksOf(t *testing.T, d *Deck, caller drawbridge.Caller) (pages [][]string) {
 	t.Helper()
 	params := json.RawMessage(`{"x":1}`)
@@ -114,7 +114,7 @@ func TestASharedServersTasksAreShownToWhoHasThem(t *testing.T) {
 	events := listen(t, d)
 	status := drawbridge.ServerNotification{Server: "a", Method: mcp.NoteTaskStatus,
 		Params: json.RawMessage(`{"taskId":"1", "n":1.0}`)}
-	d.HandleNotification(status) // nobody has it yet
+	d.HandleNotification(status) // no one has it yet
 	if _, err := ask(t, d, stateful("ada"), mcp.MethodToolsCall, `{"name":"a__x","task":{}}`, "-"); err != nil {
 		t.Fatal(err)
 	}

@@ -43,12 +43,12 @@ func stateful(principal string) drawbridge.Caller {
 
 var masters = [][]byte{[]byte("master")}
 
-// ticketOf is the ticket that a deck with these master keys gives out.
+// ticketOf is the ticket that a deck with these master keys issues.
 func ticketOf(principal string, kind idKind, server drawbridge.ServerID, own string) string {
 	return newTokenSealer(masters, nil).sealID(principal, sealedID{Kind: kind, Server: server, Own: own})
 }
 
-// ask sends params in which $T stands for a ticket, and gives the result with $T for it, so that all else shows as
+// ask sends params in which $T stands for a ticket, and returns the result with $T for it, so that all else shows as
 // bytes.
 func ask(t *testing.T, d *Deck, caller drawbridge.Caller, method, params, ticket string) (string, error) {
 	t.Helper()
@@ -109,7 +109,7 @@ func TestTasksPassUnderTickets(t *testing.T) {
 				`:{"taskId":"$T"},"n":1.0}}`,
 			`{"name":"x","_meta":{` + related + `:{"taskId":"7"},"n":1.0}}`, `{}`, `{}`, true,
 		}, {
-			"a call on behalf of a task that is nobody's", mcp.MethodToolsCall, `{"name":"a__x","_meta":{` + related +
+			"a call on behalf of a task without owner", mcp.MethodToolsCall, `{"name":"a__x","_meta":{` + related +
 				`:{"taskId":"7"},"n":1.0}}`,
 			`{"name":"x","_meta":{"n":1.0}}`, `{}`, `{}`, true,
 		},
@@ -132,8 +132,8 @@ func TestTasksPassUnderTickets(t *testing.T) {
 	}
 }
 
-// TestATaskOfAnotherIsNoTask: whoever asks for what is not theirs hears the same, and the server hears nothing.
-func TestATaskOfAnotherIsNoTask(t *testing.T) {
+// TestATaskOfAnotherIsUnknown: anyone who asks for what is not theirs hears the same, and the server hears nothing.
+func TestATaskOfAnotherIsUnknown(t *testing.T) {
 	up := &fake{}
 	d := open(t, up, Options{SealKeys: masters}, modernJobs("a"), modernJobs("b"), legacyJobs("c"))
 	narrow := stateless("ada")
@@ -169,7 +169,7 @@ func TestATaskOfAnotherIsNoTask(t *testing.T) {
 	if _, err := ask(t, d, stateless("ada"), mcp.MethodTasksGet, `{"taskId":"$T"}`, mine); err != nil {
 		t.Errorf("its own principal: %v", err)
 	}
-	// A deck that was started anew with a new key, and has the old one still.
+	// A deck that was started again with a new key, and has the old one still.
 	again := open(t, up, Options{SealKeys: [][]byte{[]byte("new"), masters[0]}}, modernJobs("a"))
 	up.answer = func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
 		return drawbridge.Result{Raw: json.RawMessage(`{"taskId":"7"}`)}, nil
@@ -313,7 +313,7 @@ func (p *heardPeer) Request(_ context.Context, method string, params json.RawMes
 	return json.RawMessage(p.answer), nil
 }
 
-// TestWhatAServerSaysOfATaskInACall: under the ticket, both ways, and not to somebody who is not known to have the
+// TestWhatAServerSaysOfATaskInACall: under the ticket, both ways, and not to someone who is not known to have the
 // task.
 func TestWhatAServerSaysOfATaskInACall(t *testing.T) {
 	about := func(id string) json.RawMessage {

@@ -30,7 +30,7 @@ func through(t testing.TB, d *Deck, caller drawbridge.Caller, arguments string) 
 		Params: json.RawMessage(`{"name":"call_tool","arguments":` + arguments + `}`)})
 }
 
-// found has the caller ask find_tools, and gives the names of what it finds, and its text.
+// found has the caller ask find_tools, and returns the names of what it finds, and its text.
 func found(t testing.TB, d *Deck, caller drawbridge.Caller, query string) (names []string, text string) {
 	t.Helper()
 	params := rawjson.Apply(nil, rawjson.Put(rawjson.Quote("find_tools"), "name"), rawjson.Put(rawjson.Quote(query),
@@ -179,14 +179,14 @@ func TestFindToolsAnswers(t *testing.T) {
 	}
 	for _, query := range []string{"quantum chromodynamics", "", "!?"} {
 		if names, text = found(t, d, ada, query); len(names) == 0 || !strings.HasPrefix(text,
-			"No tool has these words.") {
+			"No tool matches these words.") {
 			t.Errorf("%q is answered %v, %q", query, names, text)
 		}
 	}
 	names, _ = found(t, d, ada, "")
 	wantList(t, names, "a__read_file", "a__write_file", "b__send_mail")
 	if names, text = found(t, open(t, &fake{}, searching()), ada, "x"); len(names) > 0 ||
-		text != "There are no tools to be found." {
+		text != "No tools were found." {
 		t.Errorf("an empty deck answers %v %q", names, text)
 	}
 	for _, arguments := range []string{`{"query":["a"]}`, `{"query":"a","limit":"many"}`} {
@@ -414,7 +414,7 @@ func TestNoViewShowsWhatIsAnothers(t *testing.T) {
 		seeAtOnce(t, d, w)
 	}
 	if hidden < 200 {
-		t.Errorf("%d cards were hidden: that is no test", hidden)
+		t.Errorf("%d cards were hidden: that is not a test", hidden)
 	}
 }
 
@@ -424,7 +424,7 @@ func seeAtOnce(t *testing.T, d *Deck, w *world) {
 	questions := w.questions()
 	want := make([][]string, len(w.callers))
 	for i, caller := range w.callers {
-		// what is new to them is read by whoever asks first, and others go on with what was
+		// what is new to them is read by anyone who asks first, and others go on with what was
 		want[i] = sees(t, d, caller, questions)
 	}
 	for i, caller := range w.callers {

@@ -47,7 +47,7 @@ func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result
 	return result, err
 }
 
-// LastListing gives what a server listed last, as it came; false where nobody knows.
+// LastListing returns the last listing of a server, as the server sent it; false if the server never listed.
 func (d *Deck) LastListing(id drawbridge.ServerID) (drawbridge.Listing, bool) {
 	m := d.view.Load().server(id)
 	if m == nil || m.rawListing == nil {

@@ -164,7 +164,7 @@ func TestACallIsCountedAsTheServerHearsIt(t *testing.T) {
 	wantList(t, counted.params, `{"name":"a__mild","arguments":{"evil":1}}`)
 }
 
-func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
+func TestUnvettedItemsAreNotShown(t *testing.T) {
 	d := openVetted(t, func(v VettedListing) (VettedListing, error) {
 		v.Tools[0].Definition, v.Tools[0].OmitReason, v.Tools[0].Code = nil, "it is not expected", "unexpected"
 		v.Tools[1].Definition = nil
@@ -241,7 +241,7 @@ func TestWhatIsHeldIsListedAndNotCalled(t *testing.T) {
 	up := &fake{}
 	asked := 0
 	d := openVetted(t, func(v VettedListing) (VettedListing, error) {
-		v.Tools[0].HeldReason, v.Tools[0].NextStep = "its definition changed", "ask somebody"
+		v.Tools[0].HeldReason, v.Tools[0].NextStep = "its definition changed", "ask a person"
 		return v, nil
 	}, up, Options{
 		Guards:   []Guard{always(drawbridge.Verdict{Effect: drawbridge.Ask})},
@@ -249,10 +249,10 @@ func TestWhatIsHeldIsListedAndNotCalled(t *testing.T) {
 	}, listing("a", "one", "two"))
 	wantList(t, listed(t, d, ada, tools), "a__one", "a__two")
 	wantFault(t, call(t, d, ada, "a__one"), drawbridge.PolicyBlocked,
-		"tools/call a__one: its definition changed (ask somebody)")
+		"tools/call a__one: its definition changed (ask a person)")
 	wantList(t, up.told())
 	if err := call(t, d, ada, "a__two"); err != nil || asked != 1 {
-		t.Errorf("%v, and a person was asked %d times, want once: nobody can allow what is held", err, asked)
+		t.Errorf("%v, and a person was asked %d times, want once: no one can allow what is held", err, asked)
 	}
 }
 

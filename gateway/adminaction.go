@@ -13,21 +13,22 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// An AdminAction is something that a person does to what guards go by. No secret is in it.
+// An AdminAction is something that a person does to the configuration, approvals or records that guards depend on. It
+// holds no secret.
 type AdminAction struct {
-	// Command is what they typed, without its arguments: "shield accept".
+	// Command is the command as typed, without its arguments: "shield accept".
 	Command string
-	// Server is the one that it concerns, On what of it or what else it is about, Detail what more there is to say.
+	// Server is the server that the action concerns, Subject is the tool or other item, and Detail is further text.
 	// Each may be empty.
 	Server          drawbridge.ServerID
 	Subject, Detail string
 }
 
-// A AdminRecorder does what people ask for on record: an entry before it is done, and one that says what came of it.
-// What cannot be recorded is not done. A nil Clerk only does it.
+// An AdminRecorder runs an action between two audit records: one before it, and one with its outcome. If the first
+// record cannot be written, the action is not run. A nil AdminRecorder runs the action without records.
 type AdminRecorder func(act AdminAction, do func() error) error
 
-// Run does it.
+// Run runs do and records it as act.
 func (k AdminRecorder) Run(act AdminAction, do func() error) error {
 	if k == nil {
 		return do()
@@ -35,12 +36,13 @@ func (k AdminRecorder) Run(act AdminAction, do func() error) error {
 	return k(act, do)
 }
 
-// CurrentUser names who runs this process, as the operating system knows them: the principal of their calls and acts.
+// CurrentUser returns the user of the operating system that runs this process. It is the principal of the owner's calls
+// and actions.
 func CurrentUser() string { return processOwner().Principal }
 
-// AdminRecorder gives the one who writes into the audit of a gateway with that configuration, whether one runs or not:
-// the entries lie beside the store, and whoever reads the audit next takes them in. Where the audit is off, or the
-// store forgets, nothing is written.
+// AdminRecorder returns a recorder that writes to the audit of a gateway with that configuration, whether one runs or
+// not. The records lie in the spool beside the store until the next reader of the audit collects them. If the audit is
+// off, or the store is [MemoryStore], nothing is written.
 func (c Config) AdminRecorder() AdminRecorder {
 	return func(act AdminAction, do func() error) error {
 		j, err := c.spoolRecorder()
@@ -69,7 +71,7 @@ func (c Config) AdminRecorder() AdminRecorder {
 	}
 }
 
-// spoolRecorder gives what takes records where no store is open; nil where none are kept.
+// spoolRecorder returns a recorder that needs no open store, or nil if the audit is off or the store is in memory.
 func (c Config) spoolRecorder() (*store.SpoolRecorder, error) {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -86,8 +88,8 @@ func (c Config) spoolRecorder() (*store.SpoolRecorder, error) {
 		s.Audit.Sync == "always"), nil
 }
 
-// recordRulesChange has on record that other rules count from now on, which a person wrote into a file. Where that
-// fails no call is recorded either, and none is sent.
+// recordRulesChange records that the rules of the configuration changed. If that fails, the audit refuses the records
+// of calls too, so no call is sent.
 func (g *Gateway) recordRulesChange(rules *drawbridge.Rules) {
 	if g.shared.audit == nil {
 		return
@@ -96,13 +98,13 @@ func (g *Gateway) recordRulesChange(rules *drawbridge.Rules) {
 	if rules != nil {
 		text, err := json.Marshal(rules)
 		if err != nil {
-			text = nil // they are known by their number alone
+			text = nil // the record then has only their number
 		}
 		why = fmt.Sprintf("%d rules, sha256:%x", len(rules.Rules), sha256.Sum256(text))
 	}
 	r := audit.Record{ID: ulid.Make().String(), Kind: audit.AdminAction, At: time.Now(), Transport: "files",
 		Method: "rules changed", Reason: why, Outcome: audit.OK}
 	if err := g.shared.audit.Record(r); err != nil {
-		g.log.Error("that the rules changed is not on record", "err", err)
+		g.log.Error("record the change of rules", "err", err)
 	}
 }

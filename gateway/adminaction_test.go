@@ -102,11 +102,11 @@ func TestAnActThatCannotBeRecordedIsNotDone(t *testing.T) {
 		}
 	}
 	if c := (gateway.AdminRecorder)(nil); c.Run(gateway.AdminAction{}, func() error { return nil }) != nil {
-		t.Error("nobody keeps a record, and nothing is done")
+		t.Error("no one keeps a record, and nothing is done")
 	}
 }
 
-// auditOf gives the record as the store has it.
+// auditOf returns the record as the store has it.
 func auditOf(t *testing.T, db *store.DB) (all []audit.Record) {
 	t.Helper()
 	for r, err := range db.AuditRecords(t.Context(), time.Time{}) {

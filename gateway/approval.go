@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ApprovalDetails describe a call that waits for approval, as a person sees it: the member Shown of
+// ApprovalDetails describes a call that waits for approval, as a person sees it. It is the member Shown of
 // store.PendingApproval and store.Grant.
 type ApprovalDetails = guards.ApprovalDetails
 
@@ -19,7 +19,7 @@ func (g *Gateway) approvalQueue() *guards.ApprovalQueue {
 }
 
 // spotlightFilter returns a function that reports whether a caller gets results marked as foreign text, by the
-// settings. The row of a server goes before them.
+// settings. The setting in the row of a server takes precedence.
 func (g *Gateway) spotlightFilter() func(drawbridge.Caller) bool {
 	s := g.set.Settings
 	always := s.SpotlightHTTP != nil && *s.SpotlightHTTP

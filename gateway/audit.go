@@ -26,17 +26,17 @@ import (
 )
 
 const (
-	// defaultAuditRetention is how long records of calls are kept, defaultAuditRecords how many.
+	// defaultAuditRetention is how long records of calls are kept, and defaultAuditRecords how many.
 	defaultAuditRetention = 90 * 24 * time.Hour
 	defaultAuditRecords   = 1_000_000
-	// auditDrainTimeout is how long the end waits for the store to take the audit in; what it does not take is there
+	// auditDrainTimeout bounds how long Close waits for the store to collect the audit records. The rest is collected
 	// at the next start.
 	auditDrainTimeout = 5 * time.Second
 	// signingKeyName is the signing key's name in the vault.
 	signingKeyName = "audit/signing-key"
 )
 
-// openAudit makes the audit of calls: nil where the settings turn it off, and on a store that forgets everything.
+// openAudit opens the audit of calls. It returns nil if the settings turn it off, and for a store in memory.
 func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (*store.AuditWriter, error) {
 	if s.Audit.Enabled != nil && !*s.Audit.Enabled {
 		return nil, nil
@@ -51,9 +51,9 @@ func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) 
 		KeepRecords: uint64(s.Audit.MaxRecords),
 		Key:         signingKeyLoader(vault, s.Audit.KeyFile, true),
 	}
-	if s.Audit.KeyFile != "" { // the vault's is not asked for before it is needed
+	if s.Audit.KeyFile != "" { // the key in the vault is read only when needed
 		if _, err := o.Key(); err != nil {
-			c.Logger.Warn("calls are on record, but nothing signs them as long as audit.key_file has no key", "err",
+			c.Logger.Warn("calls are recorded, but the record is not signed: audit.key_file holds no key", "err",
 				err)
 		}
 	}
@@ -66,9 +66,9 @@ func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) 
 	return db.NewAuditWriter(dir, o), nil
 }
 
-// auditSpoolDir says which directory the audit's spool is: beside the file of the store that StoreLocation names from
-// the same arguments. For a database it is one of its own beside the usual file, and for a store that forgets there is
-// none.
+// auditSpoolDir returns the directory of the audit's spool: beside the file of the store that StoreLocation returns for
+// the same arguments. For a database it is a directory of its own beside the default file. For a store in memory it is
+// empty.
 func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	location, err := StoreLocation(flag, s, lookup)
 	switch {
@@ -86,8 +86,8 @@ func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, 
 	return filepath.Join(filepath.Dir(usual), "postgres-"+hex.EncodeToString(sum[:4])+"-audit"), nil
 }
 
-// signingKeyLoader gives what finds the key that signs the audit: in the file where one is named, else in the vault,
-// which keeps one from the first time it is asked if make is set. The key is looked for once.
+// signingKeyLoader returns a function that loads the key that signs the audit: from the file if one is named, else from
+// the vault. If make is set and the vault has no key, the first call makes one. A loaded key is kept.
 func signingKeyLoader(vault *secrets.Vault, file string, make bool) func() (ed25519.PrivateKey, error) {
 	var mu sync.Mutex
 	var found ed25519.PrivateKey
@@ -107,7 +107,7 @@ func signingKeyLoader(vault *secrets.Vault, file string, make bool) func() (ed25
 	}
 }
 
-// keyInVault gives the vault's key. Of processes that make one at the same time all get the first one's.
+// keyInVault returns the key in the vault. Processes that make one at the same time all get the same key.
 func keyInVault(vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
 	seed, err := vault.Get(signingKeyName)
 	if errors.Is(err, secrets.ErrNotFound) && make {
@@ -131,17 +131,17 @@ func keyInVault(vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
 	case err != nil:
 		return nil, err
 	case len(seed) != ed25519.SeedSize:
-		return nil, fmt.Errorf("the secret %q is no signing key", signingKeyName)
+		return nil, fmt.Errorf("the secret %q is not an Ed25519 key", signingKeyName)
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// keyInFile reads a key in PKCS #8, as "openssl genpkey -algorithm ed25519" writes it. An error shows nothing of the
-// file.
+// keyInFile reads a key in PKCS #8, as "openssl genpkey -algorithm ed25519" writes it. The error never holds the
+// content of the file.
 func keyInFile(path string) (ed25519.PrivateKey, error) {
 	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() { // a pipe would have us wait for ever
-		err = errors.New("it is no regular file")
+	if err == nil && !info.Mode().IsRegular() { // opening a pipe would block for ever
+		err = errors.New("it is not a regular file")
 	}
 	var text []byte
 	if err == nil {
@@ -163,7 +163,7 @@ func keyInFile(path string) (ed25519.PrivateKey, error) {
 	}
 }
 
-// auditRecorder is the audit as the deck wants it: nil where there is none.
+// auditRecorder returns the audit as the deck wants it, or nil if there is none.
 func (g *Shared) auditRecorder() deck.AuditRecorder {
 	if g.audit == nil {
 		return nil
@@ -171,8 +171,8 @@ func (g *Shared) auditRecorder() deck.AuditRecorder {
 	return g.audit
 }
 
-// registerSecrets has the values of rows that are secrets by their names, and the token of the door, stay out of the
-// audit.
+// registerSecrets tells the audit which values to redact: values of rows whose names mark a secret, and the token of
+// the HTTP endpoint.
 func (g *Gateway) registerSecrets() {
 	known := g.shared.vault.Known()
 	known.Note(g.config.Token)
@@ -186,7 +186,7 @@ func (g *Gateway) registerSecrets() {
 	}
 }
 
-// closeAudit has the store take in what waits.
+// closeAudit waits until the store has collected the audit records, up to auditDrainTimeout.
 func (g *Shared) closeAudit() error {
 	if g.audit == nil {
 		return nil
@@ -196,8 +196,8 @@ func (g *Shared) closeAudit() error {
 	return g.audit.Close(ctx)
 }
 
-// RecoverAudit has the store take in the record of calls of processes that died, as a gateway with that configuration
-// does at its start: who reads the audit then reads all of it.
+// RecoverAudit collects the audit records of processes that died into the store, as a gateway with that configuration
+// does when it starts. A reader of the audit then sees all of it.
 func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -212,8 +212,8 @@ func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 			s.Audit.Arguments)}}).RecoverOrphans(ctx)
 }
 
-// AuditPublicKey gives the public key that a gateway with that configuration signs the audit with; nil where there is
-// none yet.
+// AuditPublicKey returns the public key with which a gateway with that configuration signs the audit, or nil if it has
+// no key yet.
 func AuditPublicKey(c Config) (ed25519.PublicKey, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)

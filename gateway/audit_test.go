@@ -72,7 +72,7 @@ func TestSigningKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := signingKeyLoader(vault, "", false)(); !errors.Is(err, secrets.ErrNotFound) {
-		t.Errorf("a key that nobody has made: %v", err)
+		t.Errorf("a key that no one has made: %v", err)
 	}
 	first, err := signingKeyLoader(vault, "", true)()
 	if err != nil {
@@ -140,7 +140,7 @@ func TestAKeyFileWithoutAKeyIsTold(t *testing.T) {
 		}
 	}
 	if _, err := signingKeyLoader(vault, "", false)(); !errors.Is(err, secrets.ErrNotFound) {
-		t.Errorf("the vault has a key that nobody needed yet: %v", err)
+		t.Errorf("the vault has a key that no one needed yet: %v", err)
 	}
 }
 

@@ -45,18 +45,18 @@ type client struct {
 	mu    sync.Mutex
 	heard []mcp.Message // notifications
 	asked []mcp.Message // questions
-	bell  chan struct{} // closed and made anew with each of them
+	bell  chan struct{} // closed and made again with each of them
 }
 
 // A line is how a client reaches a door.
 type line interface {
-	// exchange sends a request and gives its response. What comes on the way goes to hear.
+	// exchange sends a request and returns its response. What comes on the way goes to hear.
 	exchange(ctx context.Context, m mcp.Message, marks []mcp.HeaderParam, hear func(mcp.Message)) (mcp.Message, error)
 	// send sends what has no response: a notification, or an answer.
 	send(ctx context.Context, m mcp.Message) error
-	// batch sends bytes as they are, and gives so many responses to them.
+	// batch sends bytes as they are, and returns so many responses to them.
 	batch(ctx context.Context, body []byte, responses int) ([]mcp.Message, error)
-	// cancels says that the end of a request's context cancels it.
+	// cancels reports that the end of a request's context cancels it.
 	cancels() bool
 	// hangUp ends the connection at once.
 	hangUp()
@@ -74,7 +74,7 @@ const (
 	rootsAnswer    = `{"roots":[{"uri":"file:///work","name":"\u00e9"}]}`
 )
 
-// kindOf gives the kind of question, as the talker names them.
+// kindOf returns the kind of question, as the talker names them.
 func kindOf(method string, params json.RawMessage) string {
 	switch {
 	case method == mcp.MethodRootsList:
@@ -128,7 +128,7 @@ func newClient(t testing.TB, era drawbridge.ProtocolEra, protocol, caps string,
 	return c
 }
 
-// do sends a request and gives its response, whatever that is.
+// do sends a request and returns its response, whatever that is.
 func (c *client) do(method, params string) mcp.Message {
 	c.t.Helper()
 	p := c.start(method, params)
@@ -159,7 +159,7 @@ func toolParams(name, arguments string) string {
 	return `{"name":"up__` + name + `","arguments":` + arguments + `}`
 }
 
-// retry gives the params of the next request: those of the last one, with the answers to what its result asks.
+// retry returns the params of the next request: those of the last one, with the answers to what its result asks.
 func (c *client) retry(params string, result json.RawMessage) string {
 	out := rawjson.Apply(json.RawMessage(params), rawjson.Drop("inputResponses"), rawjson.Drop("requestState"))
 	if state := rawjson.Get(result, "requestState"); state != nil {
@@ -175,7 +175,7 @@ func (c *client) retry(params string, result json.RawMessage) string {
 	return string(out)
 }
 
-// questionsIn gives the questions of an input_required result by their keys.
+// questionsIn returns the questions of an input_required result by their keys.
 func questionsIn(result json.RawMessage) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	for m := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
@@ -211,7 +211,7 @@ func (c *client) start(method, params string) *pending {
 	return p
 }
 
-// dressed gives params with what a stateless request says of its client.
+// dressed returns params with what a stateless request says of its client.
 func (c *client) dressed(params string) json.RawMessage {
 	raw := json.RawMessage(params)
 	if c.era != drawbridge.Modern {
@@ -225,7 +225,7 @@ func (c *client) dressed(params string) json.RawMessage {
 	return raw
 }
 
-// wait gives the response.
+// wait returns the response.
 func (p *pending) wait() mcp.Message {
 	p.c.t.Helper()
 	<-p.done
@@ -257,7 +257,7 @@ func (c *client) note(method, params string) {
 	}
 }
 
-// hear takes what the door says that is no response: it is kept, and answered if it is a question.
+// hear takes a message that is not a response: it is kept, and answered if it is a question.
 func (c *client) hear(m mcp.Message) {
 	if !m.IsRequest() {
 		c.mu.Lock()
@@ -298,14 +298,14 @@ func (c *client) ring() {
 	c.bell = make(chan struct{})
 }
 
-// notes gives the notifications of a method that were heard so far.
+// notes returns the notifications of a method that were heard so far.
 func (c *client) notes(method string) []mcp.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.heard), func(m mcp.Message) bool { return m.Method != method })
 }
 
-// kinds gives the kinds of the questions that were asked so far.
+// kinds returns the kinds of the questions that were asked so far.
 func (c *client) kinds() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -355,7 +355,7 @@ func (c *client) listen(filter string) *pending {
 	return p
 }
 
-// textOf gives the text of the first block of a result.
+// textOf returns the text of the first block of a result.
 func textOf(m mcp.Message) string {
 	for block := range rawjson.Elements(rawjson.Get(m.Result, "content")) {
 		return rawjson.GetString(block, "text")
@@ -363,7 +363,7 @@ func textOf(m mcp.Message) string {
 	return ""
 }
 
-// refusalOf gives the error of a response: its code and its message; empty for a result.
+// refusalOf returns the error of a response: its code and its message; empty for a result.
 func refusalOf(m mcp.Message) string {
 	if m.Error == nil {
 		return ""

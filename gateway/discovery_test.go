@@ -26,7 +26,7 @@ func byCallTool(params string) string {
 	return string(rawjson.Apply(raw, rawjson.Put(rawjson.Quote("call_tool"), "name"), rawjson.Put(inner, "arguments")))
 }
 
-// toolsIn gives the names of the tools in a member of a result.
+// toolsIn returns the names of the tools in a member of a result.
 func toolsIn(result json.RawMessage, path ...string) (names []string) {
 	for tool := range rawjson.Elements(rawjson.Get(result, path...)) {
 		names = append(names, rawjson.GetString(tool, "name"))

@@ -72,7 +72,7 @@ func (s *extensionServer) answer(m mcp.Message) (result, errorObject json.RawMes
 	return nil, mcp.NewErrorObject(mcp.CodeMethodNotFound, "no "+about, nil)
 }
 
-// last gives the last request that the server heard.
+// last returns the last request that the server heard.
 func (s *extensionServer) last() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func everyPair(t *testing.T, capabilities string, a, b *extensionServer, test fu
 	}
 }
 
-// declared gives what the gateway declares by this name, as the client was told it.
+// declared returns what the gateway declares by this name, as the client was told it.
 func (c *client) declared(name string) string {
 	told := c.told
 	if told == nil {
@@ -121,7 +121,7 @@ func (c *client) declared(name string) string {
 	return string(rawjson.Get(told, "capabilities", name))
 }
 
-// says sends a request and gives the result without what belongs to its hop, or the error object.
+// says sends a request and returns the result without what belongs to its hop, or the error object.
 func (c *client) says(method, params string) string {
 	c.t.Helper()
 	answer := c.do(method, params)

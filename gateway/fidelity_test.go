@@ -50,7 +50,7 @@ var fidelityRows = []fidelityRow{
 		`{"k\u0065y":"\u00e9"}`},
 	{"the order of members", `{"structuredContent":{"z":1,"a":2,"m":{"y":1,"b":2}},"content":[]}`,
 		`{"z":1,"a":{"y":1,"b":2}}`},
-	{"members of _meta that belong to nobody's hop",
+	{"members of _meta that belong to no hop",
 		`{"content":[],"_meta":{"com.example/n":12345678901234567890,"traceparent":"00-x"}}`, `{}`},
 	{"an error of the tool's own", `{"content":[{"type":"text","text":"no"}],"isError":true,"code":0}`, `{}`},
 }

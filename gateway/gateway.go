@@ -275,7 +275,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	return err
 }
 
-// cardBackend gives the control cards access to the gateway.
+// A cardBackend is the gateway as the control cards use it.
 type cardBackend struct{ g *Gateway }
 
 var (

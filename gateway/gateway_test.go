@@ -94,7 +94,7 @@ func loaded(t testing.TB, g *Gateway) map[drawbridge.ServerID]error {
 	return faults
 }
 
-// names gives what the owner sees of the servers' tools.
+// names returns what the owner sees of the servers' tools.
 func names(t testing.TB, g *Gateway) []string {
 	t.Helper()
 	list, err := g.Deck().List(t.Context(), g.Owner(), mcp.MethodToolsList)
@@ -110,7 +110,7 @@ func names(t testing.TB, g *Gateway) []string {
 	return out
 }
 
-// say calls a card and gives the text of its answer.
+// say calls a card and returns the text of its answer.
 func say(t testing.TB, g *Gateway, name, arguments string) (string, error) {
 	t.Helper()
 	params := fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, arguments)
@@ -190,7 +190,7 @@ func TestTheFirstListIsRemembered(t *testing.T) {
 	}
 	run(t, again)
 	if got, err := say(t, again, "raw__a", `{}`); got != "done" || err != nil {
-		t.Errorf("the call gives %q, %v", got, err)
+		t.Errorf("the call returns %q, %v", got, err)
 	}
 	entries, err := again.shared.db.Replay(t.Context(), configStream(c, config.Configuration{}))
 	if err != nil || len(entries) != 2 {
@@ -325,7 +325,7 @@ func TestOnDemandNothingStartsByItself(t *testing.T) {
 
 func TestAStoreThatCannotBeUsedIsSaid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	write(t, path, "this is no store")
+	write(t, path, "this is not a store")
 	_, err := Open(t.Context(), Config{Store: path, Servers: []config.Server{row(t, "a", "legacy")}})
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Kind != drawbridge.Backend || !strings.Contains(err.Error(), path) ||

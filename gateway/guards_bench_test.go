@@ -18,7 +18,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 )
 
-// settled are settings of a benchmark, and whether results are fenced: guards off, those that nobody turned off, all
+// settled are settings of a benchmark, and whether results are fenced: guards off, those that no one turned off, all
 // of them.
 var settled = []struct {
 	name, text string
@@ -44,7 +44,7 @@ func manyRules() string {
 	return b.String()
 }
 
-// BenchmarkGuards is what a small call takes within us but for the server, in a loop, and where all that processors
+// BenchmarkGuards is what a small call takes within us except for the server, in a loop, and where all that processors
 // remember is gone before each call ("cold", the median): as it is for a gateway that is called now and then, beside
 // other programs.
 func BenchmarkGuards(b *testing.B) {

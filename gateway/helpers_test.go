@@ -21,7 +21,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
-// serveConfig opens a gateway on a configuration, runs it until the test ends, and gives the URL of its HTTP door.
+// serveConfig opens a gateway on a configuration, runs it until the test ends, and returns the URL of its HTTP door.
 func serveConfig(t testing.TB, mcpJSON string) string {
 	t.Helper()
 	return runGateway(t, mcpJSON, "").url
@@ -106,7 +106,7 @@ type rig struct {
 	killed map[string]bool
 }
 
-// A plan says what a rig is made of, beside a talker.
+// A plan describes what a rig is made of, beside a talker.
 type plan struct {
 	server   drawbridge.ProtocolEra
 	upstream string
@@ -160,7 +160,7 @@ func (r *rig) clientOf(t testing.TB, era drawbridge.ProtocolEra, protocol, door,
 	})
 }
 
-// records gives what the talker has written down.
+// records returns what the talker has written down.
 func (r *rig) records() []mcptest.TalkerEvent {
 	r.t.Helper()
 	all, err := mcptest.ReadTalkerEvents(r.record)
@@ -195,7 +195,7 @@ func (r *rig) awaitEvent(t testing.TB, from int, event, name string) {
 	})
 }
 
-// open gives the turns that the living talkers have begun and not ended.
+// open returns the turns that the living talkers have begun and not ended.
 func (r *rig) open() map[string]bool {
 	open := map[string]bool{}
 	for _, one := range r.records() {
@@ -211,7 +211,7 @@ func (r *rig) open() map[string]bool {
 	return open
 }
 
-// pids gives the processes of all talkers that were started so far.
+// pids returns the processes of all talkers that were started so far.
 func (r *rig) pids() []int {
 	var pids []int
 	for _, one := range r.records() {

@@ -18,8 +18,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// NewServer makes a further surface on the same deck, with a bearer token and web origins of its own; an empty token
-// means that of the settings. It ends with the gateway, or when it is shut.
+// NewServer adds another MCP server to the same deck, with its own bearer token and web origins. An empty token means
+// the token in the settings. The server ends with the gateway, or when CloseServer closes it.
 func (g *Gateway) NewServer(ctx context.Context, token string, origins []string) (*server.Server, error) {
 	g.mu.Lock()
 	r := LoadedConfig{shared: g.shared, config: g.config, set: g.set}
@@ -27,10 +27,10 @@ func (g *Gateway) NewServer(ctx context.Context, token string, origins []string)
 	return r.NewServer(ctx, g, token, origins)
 }
 
-// NewServer makes a further surface on a gateway that this configuration comes to, with what the configuration says of
-// doors now: the gateway may have been opened by an earlier one. Its callers prove who they are by the token, by the
-// token of a client that has one of its own, or by the access token of an issuer. The error is a *drawbridge.Fault
-// InvalidInput for settings that nobody can mean.
+// NewServer adds another MCP server to a gateway that has the same [LoadedConfig.Fingerprint] as r. The server gets its
+// HTTP settings from r, not from the configuration that the gateway was opened with. Callers authenticate by the token,
+// by the token of a client, or by the access token of an issuer. The error is a *drawbridge.Fault with the code
+// InvalidInput for settings that contradict each other or cannot be used.
 func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 	origins []string) (*server.Server, error) {
 	if token == "" {
@@ -41,7 +41,7 @@ func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 		return nil, err
 	}
 	s := r.set.Settings
-	door, err := server.New(ctx, g.deck, server.Options{
+	srv, err := server.New(ctx, g.deck, server.Options{
 		Logger: g.log, Version: g.config.Version, Caller: g.owner, Token: []byte(token), Origins: origins,
 		Authenticator: check, Resource: resource,
 		ClientScopes: parseScopes(s.Clients), SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody,
@@ -52,31 +52,32 @@ func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.extraServers = append(g.extraServers, door)
-	return door, nil
+	g.extraServers = append(g.extraServers, srv)
+	return srv, nil
 }
 
-// CloseServer closes a further surface that Door made, before the gateway ends.
-func (g *Gateway) CloseServer(door *server.Server) error {
+// CloseServer closes a server that NewServer made, before the gateway ends.
+func (g *Gateway) CloseServer(srv *server.Server) error {
 	g.mu.Lock()
 	g.extraServers = slices.DeleteFunc(slices.Clone(g.extraServers),
-		func(one *server.Server) bool { return one == door })
+		func(one *server.Server) bool { return one == srv })
 	g.mu.Unlock()
-	return door.Close()
+	return srv.Close()
 }
 
-// RecheckCallers has every door look now at who is still who they proved to be, not in half a minute: a client was
-// removed.
+// RecheckCallers makes every server check at once whether its authenticated callers are still valid, not only at the
+// next periodic check. It is for use after a client was removed.
 func (g *Gateway) RecheckCallers(ctx context.Context) {
 	g.mu.Lock()
-	doors := g.extraServers
+	servers := g.extraServers
 	g.mu.Unlock()
-	for _, door := range doors {
-		door.RecheckCallers(ctx)
+	for _, srv := range servers {
+		srv.RecheckCallers(ctx)
 	}
 }
 
-// newAuthenticator makes what proves callers, and says how OAuth clients know the door.
+// newAuthenticator returns the authenticator of HTTP callers, and the resource by which OAuth clients know the
+// endpoint.
 func (r LoadedConfig) newAuthenticator() (server.Authenticator, server.Resource, error) {
 	p, o := &tokenAuthenticator{db: r.shared.db, hadClients: &r.shared.hadClients, log: r.config.Logger,
 		lastUsedDay: map[string]time.Time{}}, r.config.OAuth
@@ -113,7 +114,7 @@ func issuerOptions(o config.OAuthSettings) (server.IssuerOptions, error) {
 	return options, err
 }
 
-// parseScopes makes scopes of the words of a table of the settings; nil of an empty one.
+// parseScopes converts a table of the settings to scopes; an empty table becomes nil.
 func parseScopes(table map[string][]string) map[string][]drawbridge.Scope {
 	if len(table) == 0 {
 		return nil
@@ -128,10 +129,10 @@ func parseScopes(table map[string][]string) map[string][]drawbridge.Scope {
 	return out
 }
 
-// clientTokenPrefix begins the tokens of clients that have one of their own. No issuer is asked about one that does.
+// clientTokenPrefix is the prefix of the tokens of clients. No issuer is asked about a token with this prefix.
 const clientTokenPrefix = "dbr_"
 
-// NewClientToken makes a token of 256 random bits for a client, and what the store keeps of it.
+// NewClientToken makes a token of 256 random bits for a client, and the hash that the store keeps.
 func NewClientToken() (token drawbridge.Secret, hash [sha256.Size]byte) {
 	var bits [32]byte
 	rand.Read(bits[:]) // never fails: see its documentation
@@ -139,30 +140,30 @@ func NewClientToken() (token drawbridge.Secret, hash [sha256.Size]byte) {
 	return drawbridge.NewSecret(text), sha256.Sum256([]byte(text))
 }
 
-// A tokenAuthenticator proves callers by the tokens of clients, and by those of issuers.
+// A tokenAuthenticator authenticates callers by the tokens of clients, and by those of issuers.
 type tokenAuthenticator struct {
 	db      *store.DB
-	issuers *server.Issuers // nil where there are none
+	issuers *server.Issuers // nil without issuers
 	log     *slog.Logger
 
-	// hadClients says whether there were clients: the ground's, whose next door asks as this one does.
+	// hadClients is set when the store was seen to have clients. All servers on one Shared use the same one.
 	hadClients *atomic.Bool
 
 	mu sync.Mutex
-	// countedAt is when it was looked that there were no clients.
+	// countedAt is the time of the last look at the store for clients.
 	countedAt time.Time
-	// lastUsedDay has on which day a client came last, so that it is written once.
+	// lastUsedDay is the day on which each client was last seen, so that it is written once a day.
 	lastUsedDay map[string]time.Time
 }
 
 var _ server.Authenticator = (*tokenAuthenticator)(nil)
 
-// clientCountTTL is how long it is believed how many clients there are.
+// clientCountTTL is how long an answer of the store about clients is trusted.
 const clientCountTTL = time.Second
 
-// Required says that callers must prove who they are as soon as there is an issuer, or one client with a token of its
-// own: a token that gives somebody a part means nothing where nobody needs one. It stays so when the last client is
-// removed: who had a part is not to have everything for that.
+// Required reports whether callers must authenticate: as soon as there is an issuer, or one client with its own token.
+// Otherwise a caller without a token would have more rights than a client with limited scopes. The answer stays true
+// when the last client is removed, so that a removed client does not gain rights.
 func (p *tokenAuthenticator) Required(ctx context.Context) (bool, error) {
 	if p.issuers != nil || p.hadClients.Load() {
 		return true, nil
@@ -183,7 +184,7 @@ func (p *tokenAuthenticator) Required(ctx context.Context) (bool, error) {
 	return found, nil
 }
 
-// Authenticate says whose a token is.
+// Authenticate returns the caller that a token belongs to.
 func (p *tokenAuthenticator) Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error) {
 	switch {
 	case strings.HasPrefix(token, clientTokenPrefix):
@@ -206,12 +207,12 @@ func (p *tokenAuthenticator) authenticateClient(ctx context.Context, token strin
 		return drawbridge.Caller{}, authFailure("the token has expired")
 	}
 	if err := p.recordClientUse(ctx, c.Name, now); err != nil {
-		p.log.Warn("the day of a client is not noted", "client", c.Name, "err", err)
+		p.log.Warn("record the last use of a client token", "client", c.Name, "err", err)
 	}
 	return drawbridge.Caller{Kind: drawbridge.External, Principal: "client:" + c.Name, Scopes: c.Scopes}, nil
 }
 
-// recordClientUse notes the day on which a client came.
+// recordClientUse stores the day on which a client was last seen.
 func (p *tokenAuthenticator) recordClientUse(ctx context.Context, name string, now time.Time) error {
 	today := now.UTC().Truncate(24 * time.Hour)
 	p.mu.Lock()
@@ -224,7 +225,7 @@ func (p *tokenAuthenticator) recordClientUse(ctx context.Context, name string, n
 	return p.db.MarkClientUsed(ctx, name, today)
 }
 
-// authFailure is the fault of a token that proves nobody. The reason is shown to the caller.
+// authFailure returns the fault of a token that belongs to no caller. The reason is shown to the caller.
 func authFailure(reason string) error {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.AuthFailure, Step: reason}
 }

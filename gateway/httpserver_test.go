@@ -54,7 +54,7 @@ func knock(t *testing.T, g *Gateway) knocker {
 	return knocker{t, "http://" + l.Addr().String() + "/mcp"}
 }
 
-// do sends a stateless request with a token, and gives status and answer.
+// do sends a stateless request with a token, and returns status and answer.
 func (k knocker) do(token, method, params string) (int, string) {
 	k.t.Helper()
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + tasksDeclared + `}`
@@ -94,7 +94,7 @@ func (k knocker) do(token, method, params string) (int, string) {
 	return resp.StatusCode, string(answer)
 }
 
-// client gives a client a token.
+// client makes a token for a client.
 func client(t *testing.T, g *Gateway, name string, expires time.Time, scopes ...drawbridge.Scope) (token string) {
 	t.Helper()
 	secret, hash := NewClientToken()
@@ -261,7 +261,7 @@ func TestClientTokensStayHere(t *testing.T) {
 	}
 }
 
-// TestWrongDoors has settings of doors that nobody can mean.
+// TestWrongDoors has settings of doors that no one can mean.
 func TestWrongDoors(t *testing.T) {
 	for name, o := range map[string]config.OAuthSettings{
 		"read the client secret file missing": {Issuers: []string{"https://a.example"},
@@ -313,7 +313,7 @@ func TestShut(t *testing.T) {
 	}
 }
 
-// TestTheNextDoorAsksToo: a serve that attaches anew gets another door, which is no more open than the one before.
+// TestTheNextDoorAsksToo: a serve that attaches again gets another door, which is no more open than the one before.
 func TestTheNextDoorAsksToo(t *testing.T) {
 	g := openOnly(t, Config{Servers: []config.Server{{ID: "x", Command: "x"}}, OnDemand: true})
 	db := g.shared.db

@@ -19,7 +19,7 @@ import (
 const (
 	// defaultGrace is how long the first list waits for servers that were never tried before.
 	defaultGrace = 250 * time.Millisecond
-	// startAtLatest is when remembered servers start although nobody asked for a list.
+	// startAtLatest is when remembered servers start even if no list was requested.
 	startAtLatest = time.Second
 	// unknownNameWait is how long a name waits for the server that it says, anyServerWait for all that could have a
 	// bare name or a URI.
@@ -39,7 +39,8 @@ type lazyStarter struct {
 	naming   deck.NamingStyle
 	grace    time.Duration
 	rows     []config.Server
-	// hides says whether the rules hide a server from a caller, ended is told how each call of a server ended.
+	// hides reports whether the rules hide a server from a caller; onCallEnd is called when a call of a server has
+	// ended.
 	hides     func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
 	onCallEnd func(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error)
 	// neverTried are the servers that the first list waits for.
@@ -87,7 +88,7 @@ func newLazyStarter(rows []config.Server, mounts map[string]store.MountRecord, c
 	return s
 }
 
-// startableRows gives the rows that the fleet may mount as soon as it runs.
+// startableRows returns the rows that the fleet may mount as soon as it runs.
 func (s *lazyStarter) startableRows() (rows []config.Server) {
 	for _, row := range s.rows {
 		if _, held := s.heldRows[row.ID]; !held {
@@ -125,10 +126,10 @@ func (s *lazyStarter) awaitFirstAttempts(ctx context.Context, ids []drawbridge.S
 	}
 }
 
-// waitForUnknownName has a call of a name that is nobody's wait for the first attempt of a server that was never
-// listed: the one that the name says, or any, since each could have it, where names are bare or there is none, as for
-// a URI. Any other name is in no list either, and waits as a list does. Where servers start on demand there is no
-// attempt to wait for.
+// waitForUnknownName makes a call of an unknown name wait for the first attempt of a server that was never listed. With
+// qualified names that is the server whose id the name begins with. With bare names or a URI it is any such server,
+// since each could have it. Any other name waits as a list does. Where servers start on demand there is nothing to wait
+// for.
 func (s *lazyStarter) waitForUnknownName(ctx context.Context, caller drawbridge.Caller, name string) {
 	if s.onDemand {
 		return
@@ -149,7 +150,7 @@ func (s *lazyStarter) waitForUnknownName(ctx context.Context, caller drawbridge.
 	s.awaitFirstAttempts(ctx, ids)
 }
 
-// serverByPrefix gives the server that the name begins with; of several the one with most of it.
+// serverByPrefix returns the server whose id the name begins with; of several, the one with the longest id.
 func serverByPrefix(name string, ids []drawbridge.ServerID) (said drawbridge.ServerID, ok bool) {
 	longest := 0
 	for _, id := range ids {
@@ -185,7 +186,7 @@ func (s *lazyStarter) run(ctx context.Context, log *slog.Logger, then func(conte
 	}
 	for _, row := range s.rows {
 		if err := s.releaseRow(row.ID); err != nil {
-			log.Warn("a server could not be started", "server", row.ID, "err", err)
+			log.Warn("start a remembered server", "server", row.ID, "err", err)
 		}
 	}
 	then(ctx)
@@ -218,14 +219,14 @@ func (s *lazyStarter) noteAddedServer(id drawbridge.ServerID) {
 	s.unlisted = append(s.unlisted, id)
 }
 
-// neverListed gives the servers that had no listing when they were configured, in a slice of the caller's own.
+// neverListed returns the servers that had no listing when they were configured, in a new slice.
 func (s *lazyStarter) neverListed() []drawbridge.ServerID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.unlisted)
 }
 
-// forget drops a row, and says whether it was still held.
+// forget drops a row, and reports whether it was still held.
 func (s *lazyStarter) forget(id drawbridge.ServerID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

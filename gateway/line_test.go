@@ -153,7 +153,7 @@ func (l *httpLine) resume(ctx context.Context, id json.RawMessage, hear func(mcp
 	return l.follow(resp, id, hear)
 }
 
-// messagesOf gives the messages of a response, whether it is one, several, or a stream.
+// messagesOf returns the messages of a response, whether it is one, several, or a stream.
 // seen, which may be nil, is told the id of each event.
 func messagesOf(resp *http.Response, seen func(id string)) func(yield func(mcp.Message, error) bool) {
 	return func(yield func(mcp.Message, error) bool) {
@@ -339,7 +339,7 @@ func (l *pipeLine) take(text []byte) {
 	}
 	select {
 	case answer <- m:
-	default: // nobody waits for it
+	default: // no one waits for it
 	}
 }
 

@@ -20,12 +20,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// MemoryStore is the Store of a gateway that remembers nothing.
+// MemoryStore is the Store of a gateway that keeps everything in memory.
 const MemoryStore = ":memory:"
 
-// StoreLocation says where the store is: what flag says, else the settings, else drawbridge/drawbridge.db under
-// $XDG_STATE_HOME or ~/.local/state. Lookup finds variables of the environment; nil is os.LookupEnv. The error is a
-// *drawbridge.Fault InvalidInput where there is no home directory, and for a place that store.CheckLocation refuses.
+// StoreLocation returns the location of the store: flag, else the store in the settings, else drawbridge/drawbridge.db
+// under $XDG_STATE_HOME or ~/.local/state. Lookup finds variables of the environment; nil means os.LookupEnv. The error
+// is a *drawbridge.Fault with the code InvalidInput if the home directory is unknown, or store.CheckLocation refuses
+// the location.
 func StoreLocation(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	if lookup == nil {
 		lookup = os.LookupEnv
@@ -45,11 +46,11 @@ func StoreLocation(flag string, s config.Settings, lookup func(string) (string, 
 	}
 	return "", &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
-		Step: "find a place for the store", Err: errors.New("there is no home directory"), Next: "--store PATH",
+		Step: "locate the store", Err: errors.New("the home directory is unknown"), Next: "--store PATH",
 	}
 }
 
-// openStore opens the store. A gateway without one would forget what it may not forget, so it does not run without.
+// openStore opens the store. A gateway does not run without one, since approvals, pins and records would be lost.
 func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, error) {
 	place, err := StoreLocation(c.Store, s, c.LookupEnv)
 	if err != nil {
@@ -67,9 +68,9 @@ func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, err
 	return db, err
 }
 
-// LedgerStream names the journal's stream of a configuration: "deck" is the everyday one. One that was named by its
-// paths has its own, so that a command on other files does not retire what is on the everyday deck, and so has a
-// directory with servers that are in force there alone.
+// LedgerStream returns the name of the ledger's stream for a configuration: "deck" for the usual files. A configuration
+// named by its paths has its own stream, so that a command on other files does not retire the cards of the usual deck.
+// So does a directory with approved project servers.
 func LedgerStream(set config.Configuration, paths []string, dir string) string {
 	if len(paths) == 0 {
 		inForce := func(row config.Server) bool {
@@ -95,7 +96,7 @@ func LedgerStream(set config.Configuration, paths []string, dir string) string {
 	return hashedStream(all)
 }
 
-// configStream is the stream of a gateway. That of a program with servers of its own goes by their names.
+// configStream returns the stream of a gateway. If the program brings servers of its own, their names are part of it.
 func configStream(c Config, set config.Configuration) string {
 	if len(c.Servers) == 0 {
 		return LedgerStream(set, c.Paths, c.Dir)
@@ -112,7 +113,7 @@ func hashedStream(parts []string) string {
 	return "deck:" + hex.EncodeToString(sum[:4])
 }
 
-// processOwner is the user of the operating system, with all scopes.
+// processOwner returns the user of the operating system as a caller with all scopes.
 func processOwner() drawbridge.Caller {
 	name := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -124,7 +125,7 @@ func processOwner() drawbridge.Caller {
 	}
 }
 
-// completeRow checks and completes a row that a program brings, given the rows before it.
+// completeRow checks and completes a row that a program brings, after the rows before it.
 func completeRow(row config.Server, before []config.Server) (config.Server, error) {
 	var problem error
 	switch {
@@ -154,8 +155,8 @@ func completeRow(row config.Server, before []config.Server) (config.Server, erro
 	return row, nil
 }
 
-// ResolveProgram gives the file that the command of a stdio row means in an environment, ours as "name=value". The
-// error says why there is no such file.
+// ResolveProgram returns the file that the command of a stdio row means in an environment, as "name=value". The error
+// is for a file that does not exist or cannot be run.
 func ResolveProgram(row config.Server, environ []string) (config.ProgramFile, error) {
 	path, _, err := ResolveProcess(row, config.Settings{}, environ)
 	if err != nil {
@@ -164,8 +165,8 @@ func ResolveProgram(row config.Server, environ []string) (config.ProgramFile, er
 	return config.HashProgram(path)
 }
 
-// rowHash names a row of the program's own to those who remember something of it. Values of variables and headers may
-// be secrets, and stay out of it.
+// rowHash returns the configuration hash of a row that a program brings, for those who store something about it. Values
+// of variables and headers may be secrets, and are not part of it.
 func rowHash(row config.Server) string {
 	var names []string
 	for _, p := range row.Env {
@@ -180,7 +181,7 @@ func rowHash(row config.Server) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readSecretFile reads a file that holds one secret. An error says what kind of secret, and nothing of it.
+// readSecretFile reads a file that holds one secret. The error names the kind of secret, and never its content.
 func readSecretFile(kind, path string) (string, error) {
 	b, err := os.ReadFile(path)
 	text := strings.TrimSpace(string(b))

@@ -119,7 +119,7 @@ func TestTheVaultOfAGround(t *testing.T) {
 		t.Fatal("a gateway that remembers nothing needs no home: ", err)
 	}
 	if err := ground.Vault().Put("a", []byte("x")); err == nil || !strings.Contains(err.Error(),
-		"there is no home directory") {
+		"the home directory is unknown") {
 		t.Error(err)
 	}
 	if err := ground.Close(); err != nil {

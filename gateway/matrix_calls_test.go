@@ -124,7 +124,7 @@ func proveCompletion(b *box) string {
 	return ""
 }
 
-// questionFeatures are those of what a server asks in the midst of a call.
+// questionFeatures are those of what a server asks during a call.
 func questionFeatures() []feature {
 	answers := func(kind string, texts ...string) func(b *box) string {
 		return func(b *box) string {
@@ -227,7 +227,7 @@ func proveQuestions(b *box) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, m := range c.asked {
-		// A stateless server gives no elicitationId; for a stateful client, who must have one, there is one all the
+		// A stateless server sends no elicitationId; for a stateful client, who must have one, there is one all the
 		// same.
 		if id := rawjson.GetString(m.Params, "elicitationId"); id != "" && b.cell == cells[2] {
 			m.Params = rawjson.Apply(m.Params, rawjson.Drop("elicitationId"))

@@ -24,7 +24,7 @@ type faultRow struct {
 	row string
 	// happen has it go wrong, and shows how the call ends.
 	happen func(b *box)
-	// closed says that the gateway is closed afterwards.
+	// closed reports that the gateway is closed afterwards.
 	closed bool
 }
 
@@ -52,7 +52,7 @@ func faultRows() []faultRow {
 }
 
 // TestMatrixFaults has everything go wrong in every cell. Afterwards calls work as before, the server has none that
-// nobody waits for, and when the gateway is closed there is no child process, and no goroutine.
+// no one waits for, and when the gateway is closed there is no child process, and no goroutine.
 func TestMatrixFaults(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("faults", func(t *testing.T) {
@@ -111,7 +111,7 @@ func (r *rig) cut() {
 	r.web.CloseClientConnections()
 }
 
-// A parked call has asked its client something: a stateful one, in the midst of its request, or a stateless one, by the
+// A parked call has asked its client something: a stateful one, during its request, or a stateless one, by the
 // result of its request.
 type parked struct {
 	c        *client
@@ -141,7 +141,7 @@ func (b *box) park() *parked {
 	return k
 }
 
-// end answers, and gives what the call ends with.
+// end answers, and returns what the call ends with.
 func (k *parked) end() mcp.Message {
 	k.c.t.Helper()
 	if k.c.era == drawbridge.Modern {
@@ -151,7 +151,7 @@ func (k *parked) end() mcp.Message {
 	return k.p.wait()
 }
 
-// failed says whether a call ended with a result that says what kept the server from answering.
+// failed reports whether a call ended with a result that describes what kept the server from answering.
 func failed(m mcp.Message, text string) bool {
 	return string(rawjson.Get(m.Result, "isError")) == "true" && rawjson.Get(m.Result, "_meta",
 		"drawbridge/fault") != nil &&
@@ -173,7 +173,7 @@ func openQuestion(b *box, happen func()) {
 	}
 }
 
-// dropCall has the connection cut in the midst of a call.
+// dropCall has the connection cut during a call.
 func dropCall(b *box) {
 	c, before := b.plain(), len(b.records())
 	p := c.start(mcp.MethodToolsCall, toolParams("wait", `{}`))

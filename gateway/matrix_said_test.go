@@ -80,7 +80,7 @@ func saidFeatures() []feature {
 	}
 }
 
-// proveLines has the server write three log lines, and looks which its caller hears. Somebody else hears none.
+// proveLines has the server write three log lines, and looks which its caller hears. Someone else hears none.
 func proveLines(b *box, c *client, want ...string) string {
 	other := b.plain()
 	c.tool("log", `{"lines":[{"level":"info","data":1},{"level":"warning","data":{"n":9007199254740993}},{"level":"emergency","logger":"l","data":2}]}`)
@@ -118,7 +118,7 @@ func listFeatures() []feature {
 
 const foreignCursor = "-32602 Invalid cursor: it is not one of ours"
 
-// hearing gives a client that hears what belongs to no call, of these kinds.
+// hearing returns a client that hears what belongs to no call, of these kinds.
 func (b *box) hearing(filter string) *client {
 	c := b.plain()
 	if c.era == drawbridge.Modern {
@@ -156,7 +156,7 @@ func proveChanges(b *box) string {
 	return ""
 }
 
-// namesIn gives the names in the result of a list.
+// namesIn returns the names in the result of a list.
 func namesIn(result []byte) []string {
 	var names []string
 	for _, list := range []string{"tools", "prompts", "resources"} {
@@ -167,7 +167,7 @@ func namesIn(result []byte) []string {
 	return names
 }
 
-// watch has a client watch the resource, in the way of its generation, and gives what ends that.
+// watch has a client watch the resource, in the way of its generation, and returns what ends that.
 func (c *client) watch() (end func()) {
 	c.t.Helper()
 	if c.era == drawbridge.Modern {
@@ -180,7 +180,7 @@ func (c *client) watch() (end func()) {
 	return func() { c.do(mcp.MethodUnsubscribe, `{"uri":"`+watched+`"}`) }
 }
 
-// watches says whether a record tells of a request to watch the resource, or of one that watches it no more.
+// watches reports whether a record tells of a request to watch the resource, or of one that watches it no more.
 func watches(one mcptest.TalkerEvent, on bool) bool {
 	params := rawjson.Get(one.Message, "params")
 	switch {
@@ -278,7 +278,7 @@ func hintOf(m mcp.Message) string {
 }
 
 // proveListHints looks at what lists say about keeping them: as little as the strictest server allows. Of a stateful
-// server nobody knows, and stateful clients have no words for it.
+// server no one knows, and stateful clients have no words for it.
 func proveListHints(b *box) string {
 	c := b.plain()
 	want := map[string]string{mcp.MethodPromptsList: `60000 "public"`, mcp.MethodTemplatesList: `30000 "public"`}

@@ -71,12 +71,12 @@ func stateFeatures() []feature {
 
 const noState = "-32601 this generation has no requestState"
 
-// answered says whether a call of ask ended with the answers to one form.
+// answered reports whether a call of ask ended with the answers to one form.
 func answered(m mcp.Message) bool {
 	return string(rawjson.Get(m.Result, "structuredContent", "answers")) == "[["+formAnswer+"]]"
 }
 
-// askedOnce gives a client that was asked for a form, and what makes a retry of the params.
+// askedOnce returns a client that was asked for a form, and what makes a retry of the params.
 func (b *box) askedOnce() (c *client, params string, retry func(params string) string) {
 	b.Helper()
 	c, params = b.asker(), toolParams("ask", `{"rounds":[["form"]]}`)
@@ -87,7 +87,7 @@ func (b *box) askedOnce() (c *client, params string, retry func(params string) s
 	return c, params, func(params string) string { return c.retry(params, m.Result) }
 }
 
-// retried retries a call whose state was spoiled, and gives the refusal. A stateful client, who never saw a state,
+// retried retries a call whose state was spoiled, and returns the refusal. A stateful client, who never saw a state,
 // makes one up. Afterwards the call goes on as if nothing had been.
 func (b *box) retried(spoil func(params, state string) (string, string)) string {
 	b.Helper()

@@ -30,17 +30,17 @@ var cells = [...]cell{
 // A feature is a row of the matrix: what it is, and what proves it in one box.
 type feature struct {
 	name string
-	// prove shows that the feature works in the box, and gives the empty text; or gives the error that its client is
-	// refused with. Whatever else happens fails the test.
+	// prove shows that the feature works in the box, and returns the empty text; or returns the error that its client
+	// is refused with. Whatever else happens fails the test.
 	prove func(b *box) (refused string)
 	// refused names the error of the boxes that are to be refused, in the order of cells. The empty text is for a box
 	// that passes.
 	refused [len(cells)]string
-	// alone gives each box a gateway and a server of its own, which its proof may change or restart; with settings, row
-	// and others as in a plan.
+	// alone starts a gateway and a server of its own for each box, which its proof may change or restart; with
+	// settings, row and others as in a plan.
 	alone bool
 	plan  plan
-	// idle says why there is nothing to prove for clients of a generation, in words for the table.
+	// idle names the reason why there is nothing to prove for clients of a generation, in words for the table.
 	idle map[drawbridge.ProtocolEra]string
 	// door is the only one that the feature has a meaning at; empty is both.
 	door string
@@ -59,7 +59,7 @@ type box struct {
 	path path
 }
 
-// asker gives a client that can be asked everything, plain one that can be asked nothing.
+// asker returns a client that can be asked everything, plain one that can be asked nothing.
 func (b *box) asker() *client { return b.rig.client(b.T, b.cell.client, b.path.door, allCaps) }
 func (b *box) plain() *client { return b.rig.client(b.T, b.cell.client, b.path.door, "") }
 
@@ -93,7 +93,7 @@ type row struct {
 	verdicts [len(cells)]string
 }
 
-// verdictOf proves a feature in one cell and gives what the table says of it.
+// verdictOf proves a feature in one cell and returns what the table says of it.
 func verdictOf(t *testing.T, f feature, i int, c cell, shared map[plan]*rig) string {
 	if why := f.idle[c.client]; why != "" {
 		return "– " + why

@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
-// TestBoundsHoldForEachNewConnection calls with a session of its own each time: neither a quota nor a pace begins anew
+// TestBoundsHoldForEachNewConnection calls with a session of its own each time: neither a quota nor a pace begins again
 // with it.
 func TestBoundsHoldForEachNewConnection(t *testing.T) {
 	paced := strings.TrimSuffix(string(mcptest.ServerRow(t, "everything")), "}") + `,"max_calls_per_minute":2}`

@@ -14,7 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
-// embedded waits until all cards of a gateway have vectors, and gives how many there are.
+// embedded waits until all cards of a gateway have vectors, and returns how many there are.
 func embedded(t *testing.T, r *running) int {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

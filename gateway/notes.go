@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxSimilarNotes is how many notes that differ in the name alone are told one by one.
+	// maxSimilarNotes is how many notes that differ only in the name are shown one by one.
 	maxSimilarNotes = 5
-	// maxNoteNameLength is the most characters of a server's own name for something that a note repeats.
+	// maxNoteNameLength bounds how many characters of a name that a server chose are repeated in a note.
 	maxNoteNameLength = 100
 )
 
-// noteGroup are the notes of one kind: each on its own, and the one that stands for all where they are many.
+// A noteGroup holds the notes of one kind, and a function that returns one note in place of many.
 type noteGroup struct {
 	notes     []string
 	summarise func(count int) string
 }
 
-// memberNotes says for people what of a server is not on the deck, or not by its name.
+// memberNotes describes for people which items of a server are not on the deck, or not under their own name.
 func memberNotes(m deck.ServerSummary) []string {
 	var kinds []*noteGroup
 	byKey := map[string]*noteGroup{}
@@ -32,7 +32,7 @@ func memberNotes(m deck.ServerSummary) []string {
 		}
 		byKey[key].notes = append(byKey[key].notes, note)
 	}
-	// told are the clashes that left something out: they say more than the reason does.
+	// told holds the name clashes that left an item out: their notes say more than the reason does.
 	told := map[[2]string]bool{}
 	for _, c := range m.Clashes {
 		rest, allRest := "; listed as "+c.Listed, ""
@@ -58,7 +58,7 @@ func memberNotes(m deck.ServerSummary) []string {
 		done := describeChange(n)
 		add("did "+n.Kind+" "+n.Action, fmt.Sprintf("%s: %s, because %s", describeItem(n.Kind, n.Name), done, n.Why),
 			func(count int) string {
-				return fmt.Sprintf("%d %ss: %s; drawbridge shield scan --server %s says why", count,
+				return fmt.Sprintf("%d %ss: %s; see drawbridge shield scan --server %s", count,
 					n.Kind, done, m.Server)
 			})
 	}
@@ -73,7 +73,7 @@ func memberNotes(m deck.ServerSummary) []string {
 	return out
 }
 
-// CardNotes says for people what was done to the definition of a server's card.
+// CardNotes describes for people how the definition of a server's card was changed.
 func (g *Gateway) CardNotes(card drawbridge.Spec) (all []string) {
 	for _, m := range g.deck.ServerSummaries() {
 		for _, n := range m.Notes {
@@ -85,7 +85,7 @@ func (g *Gateway) CardNotes(card drawbridge.Spec) (all []string) {
 	return all
 }
 
-// describeChange says for people what was done to something of a server's.
+// describeChange describes for people how an item of a server was changed.
 func describeChange(n deck.VettingNote) string {
 	switch n.Action {
 	case "blanked":

@@ -11,9 +11,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 )
 
-// collectOwnFiles says which files are ours: what decides what is started and who may call what, and what is kept of
-// it. Of a project's files they are those for servers alone: what else stands in other programs' settings tools may
-// change, and a changed row waits for approval anyway.
+// collectOwnFiles returns the files that Drawbridge protects from tools: configuration, approvals, credentials and
+// records. Of a project's files they are only the ones that list MCP servers. Tools may change other settings files of
+// a project, and a changed row waits for approval anyway.
 func collectOwnFiles(c Config, set config.Configuration, dir func(drawbridge.ServerID) string) guards.OwnFiles {
 	lookup := c.LookupEnv
 	if lookup == nil {
@@ -49,7 +49,7 @@ func collectOwnFiles(c Config, set config.Configuration, dir func(drawbridge.Ser
 	add(&o.Paths, s.TokenFile, s.LockFile, s.Audit.KeyFile, s.OAuth.IntrospectionSecretFile)
 	place, err := StoreLocation(c.Store, s, c.LookupEnv)
 	if err == nil && isFileStore(place) {
-		add(&o.Prefixes, place) // with its journal, the audit's spool and the hub's file
+		add(&o.Prefixes, place) // with the journal of the database, the spool of the audit and the file of the hub
 	}
 	if usual, err := StoreLocation("", config.Settings{}, c.LookupEnv); err == nil {
 		add(&o.Paths, filepath.Dir(usual))
@@ -60,14 +60,14 @@ func collectOwnFiles(c Config, set config.Configuration, dir func(drawbridge.Ser
 	return o
 }
 
-// updateOwnFiles has the guard of our own files know which these are now.
+// updateOwnFiles tells the file guard which files to protect now.
 func (g *Gateway) updateOwnFiles() {
 	o := collectOwnFiles(g.config, g.set, g.workingDir)
 	o.RelativeDirs = g.relativeDirs
 	g.fileGuard.Update(o)
 }
 
-// workingDir is the directory that a server's program starts in; empty for one that is reached by a URL.
+// workingDir returns the directory in which a server's program starts; empty for a server with a URL.
 func (g *Gateway) workingDir(id drawbridge.ServerID) string {
 	if row := g.rowByID(id); row != nil && row.URL == "" {
 		return row.Cwd
@@ -75,7 +75,7 @@ func (g *Gateway) workingDir(id drawbridge.ServerID) string {
 	return ""
 }
 
-// relativeDirs are the directories that relative paths of a server may start at; none of one that is reached by a URL.
+// relativeDirs returns the directories that relative paths of a server may start at; none for a server with a URL.
 func (g *Gateway) relativeDirs(id drawbridge.ServerID) []string {
 	if row := g.rowByID(id); row != nil && row.URL == "" {
 		return g.ruleGuard.RelativeDirs(id)

@@ -15,8 +15,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// PinKeyOf says where the pins of a row's tools are kept: by the file that it stands in, and its name there. A row
-// that stands in no file is one of a program's own, which says all of what it is.
+// PinKeyOf returns the key under which the pins of a server's tools are stored: the file of the row, and its name
+// there. A row that stands in no file is known by its configuration hash.
 func PinKeyOf(row config.Server) store.PinKey {
 	if !filepath.IsAbs(row.Origin.Path) {
 		return store.PinKey{Origin: "row " + row.Hash, Server: row.ID}
@@ -24,8 +24,8 @@ func PinKeyOf(row config.Server) store.PinKey {
 	return store.PinKey{Origin: row.Origin.Path, Server: row.ID}
 }
 
-// newPinChecker makes what holds tools against what they said before, and against the lockfile of the person's own
-// configuration.
+// newPinChecker returns the checker that compares tools with their pinned definitions, and with the lockfile of the
+// user's configuration.
 func newPinChecker(c Config, s config.Settings, db *store.DB) (*vetting.PinChecker, error) {
 	var o vetting.PinOptions
 	var err error
@@ -39,8 +39,7 @@ func newPinChecker(c Config, s config.Settings, db *store.DB) (*vetting.PinCheck
 	}, o), nil
 }
 
-// resolveLockfilePath is where the lockfile of a configuration is: nowhere for a program's own servers, beside which
-// no files are looked for.
+// resolveLockfilePath returns the path of the lockfile; empty if the program brings the servers and no files are read.
 func resolveLockfilePath(c Config, s config.Settings) (path string, named bool, err error) {
 	if !c.readsFiles() {
 		return "", false, nil
@@ -48,8 +47,8 @@ func resolveLockfilePath(c Config, s config.Settings) (path string, named bool, 
 	return config.LockfilePath(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}, s)
 }
 
-// LockfilePath says where the lockfile of a configuration is, whether it is there or not; empty where there is no
-// place for one, or the settings cannot be read.
+// LockfilePath returns the path of the lockfile of a configuration, whether the file exists or not. It is empty if no
+// files are read, or the settings cannot be read.
 func LockfilePath(c Config) string {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -62,12 +61,11 @@ func LockfilePath(c Config) string {
 	return path
 }
 
-// recheckPins has another look at what servers list, where a person may have decided about it since, and keeps how all
-// of it is.
+// recheckPins vets listings again whose pins may have been accepted since, and stores the results.
 func (g *Gateway) recheckPins(ctx context.Context) error {
 	g.shared.pinChecker.InvalidateStates()
 	ids := g.pinStage.ServersToRecheck()
-	// what was just looked at may not be on the deck yet: to look again waits for it
+	// A listing that was just vetted may not be on the deck yet. To vet it again waits for that.
 	for _, m := range g.deck.ServerSummaries() {
 		if slices.ContainsFunc(m.Notes, func(n deck.VettingNote) bool { return n.Action == "held" }) {
 			ids = append(ids, m.Server)
@@ -81,32 +79,32 @@ func (g *Gateway) recheckPins(ctx context.Context) error {
 	return err
 }
 
-// AcceptCommand is what a person types to accept what has that label and changed.
+// AcceptCommand returns the command line with which a person accepts the changed item with that label.
 func AcceptCommand(id drawbridge.ServerID, label string) string {
 	return vetting.AcceptCommand(id, label)
 }
 
-// LockfileCovers says whether a lockfile speaks of a row. It does not of what a project brings: the file is the
-// person's own, and two projects may each have a server of one name.
+// LockfileCovers reports whether the lockfile covers a row. It does not cover rows of a project: the file belongs to
+// the user, and two projects may each have a server of one name.
 func LockfileCovers(row config.Server) bool { return row.Origin.Kind != config.OriginProject }
 
-// EditLockfile changes a lockfile: change is given what it says, and says what it shall. One that is not there says
-// nothing, and is made. What cannot be written to a lockfile is given back: definitions that two readers could read in
-// two ways. The error names the file, and the line that is wrong in it.
+// EditLockfile changes a lockfile: change receives its tools and returns the new ones. A missing file counts as empty,
+// and is created. leftOut holds the tools that a lockfile cannot hold, because two parsers may read their definitions
+// differently. The error names the file, and the line that is wrong.
 func EditLockfile(path string, change func(said []shield.LockedTool) []shield.LockedTool) (leftOut []shield.LockedTool,
 	err error) {
 	return vetting.EditLockfile(path, change)
 }
 
-// Pins gives what is pinned of a part of a row's server, see shield.PinnedParts, by name. The error is the store's.
+// Pins returns the pins of one part of a row's server by name, see shield.PinnedParts. The error is the store's.
 func (g *Gateway) Pins(ctx context.Context, row config.Server, part string) (map[string]shield.Pin, error) {
 	place := PinKeyOf(row)
 	place.Part = part
 	return g.shared.db.Pins(ctx, place)
 }
 
-// PinnableItems gives what a listing has of a part, by the names under which it is pinned; of two with one name, the
-// first. Of a server without instructions it gives none.
+// PinnableItems returns the items of one part of a listing, by the names under which they are pinned. Of two with one
+// name, the first counts. For a server without instructions, PartInstructions has no items.
 func PinnableItems(l drawbridge.Listing, part string) []shield.ListedTool {
 	if part == shield.PartInstructions && l.Instructions == "" {
 		return nil

@@ -119,7 +119,7 @@ func TestAChangedToolIsHeldUntilAPersonAccepts(t *testing.T) {
 	}
 }
 
-// listen gives what callers heard since.
+// listen returns what callers heard since.
 func listen(t testing.TB, g *Gateway) (heard func() []deck.EventKind) {
 	var mu sync.Mutex
 	var kinds []deck.EventKind
@@ -156,7 +156,7 @@ func TestARejectedToolLeavesUntilItsServerTakesItBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, names(t, second), "s__get")
-	want(t, second.Status()[0].Notes, "tool put: left out, because a person rejected what its server says of it now")
+	want(t, second.Status()[0].Notes, "tool put: left out, because a person rejected its present definition")
 	closeIt(t, second)
 	want(t, names(t, openOnly(t, c)), "s__get")
 	rewrite(t, script, putServer("Puts a file."))

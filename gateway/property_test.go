@@ -25,8 +25,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// seeded prints a seed, which the variable MATRIX_SEED sets, and gives what makes a source of randomness of it for each
-// of several actors.
+// seeded prints a seed, which the variable MATRIX_SEED sets, and returns what makes a source of randomness of it for
+// each of several actors.
 func seeded(t *testing.T) func(actor uint64) *rand.Rand {
 	seed, err := strconv.ParseUint(os.Getenv("MATRIX_SEED"), 10, 64)
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *actor) learn(bytes ...any) {
 	a.learnt = append(a.learnt, fmt.Sprint(bytes...))
 }
 
-// Notify takes what a server says in the midst of a call.
+// Notify takes what a server says during a call.
 func (a *actor) Notify(_ context.Context, method string, params json.RawMessage) error {
 	a.learn(method, " ", string(params))
 	return nil
@@ -108,7 +108,7 @@ func (a *actor) dress(params string) json.RawMessage {
 		rawjson.Put(rawjson.Quote("debug"), "_meta", mcp.MetaLogLevel))
 }
 
-// A stolen request is one that somebody else was asked to retry.
+// A stolen request is one that someone else was asked to retry.
 type stolen struct {
 	owner  string
 	params string
@@ -146,7 +146,7 @@ func (a *actor) act(ctx context.Context, server string, loot *sync.Map) {
 	}
 }
 
-// answered gives the params of a retry.
+// answered returns the params of a retry.
 func (a *actor) answered(params string, result json.RawMessage) string {
 	out := rawjson.Apply(json.RawMessage(params), rawjson.Put(rawjson.Get(result, "requestState"), "requestState"))
 	for key := range questionsIn(result) {
@@ -179,7 +179,7 @@ func talkersRows(t *testing.T) (rows string, servers []string) {
 }
 
 // TestNothingPrivateCrossesPrincipals has callers of three principals, of both generations, do all kinds of things with
-// the same servers at the same time, and steal from one another. Nobody learns a byte of another principal's.
+// the same servers at the same time, and steal from one another. No one learns a byte of another principal's.
 func TestNothingPrivateCrossesPrincipals(t *testing.T) {
 	source := seeded(t)
 	rows, servers := talkersRows(t)
@@ -195,7 +195,7 @@ func TestNothingPrivateCrossesPrincipals(t *testing.T) {
 			a.caller.Era, a.caller.Protocol, a.caller.Session = drawbridge.Legacy, mcp.Version20251125,
 				fmt.Sprintf("session %d", i)
 		}
-		if i%4 > 1 { // one that nobody can ask shares connections
+		if i%4 > 1 { // one that no one can ask shares connections
 			a.caller.Capabilities = json.RawMessage(`{}`)
 		}
 		actors = append(actors, a)

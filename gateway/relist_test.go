@@ -23,7 +23,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A sly is a server over HTTP that says of its tool what it was told last, and tells nobody when that changes.
+// A sly is a server over HTTP that says of its tool what it was told last, and tells no one when that changes.
 type sly struct {
 	mu sync.Mutex
 	// says is what the tool says of itself; silent has the list be answered with an error, and slow with nothing until
@@ -125,7 +125,7 @@ func decided(t testing.TB, g *Gateway, wantListed ...drawbridge.ServerID) {
 	t.Helper()
 	listed, _, err := g.Relist(t.Context(), "s")
 	if err != nil || !slices.Equal(listed, wantListed) {
-		t.Errorf("listed anew were %v, %v", listed, err)
+		t.Errorf("listed again were %v, %v", listed, err)
 	}
 	if _, err := g.Reload(t.Context()); err != nil {
 		t.Error(err)
@@ -171,7 +171,7 @@ func TestADecisionIsAboutWhatTheServerSaysNow(t *testing.T) {
 }
 
 // TestAServerThatDoesNotListTakesNothingBack has a rejected tool's server fail when it is asked what it says now: that
-// it said the old thing once is no reason to forget the decision.
+// it said the old thing once is not a reason to forget the decision.
 func TestAServerThatDoesNotListTakesNothingBack(t *testing.T) {
 	s := newSly(t, "Puts a file.")
 	c := slyConfig(t, s)
@@ -185,7 +185,7 @@ func TestAServerThatDoesNotListTakesNothingBack(t *testing.T) {
 	})
 	s.say(func() { s.silent = true })
 	if listed, _, err := g.Relist(t.Context()); err == nil || len(listed) > 0 {
-		t.Errorf("listed anew were %v, %v", listed, err)
+		t.Errorf("listed again were %v, %v", listed, err)
 	}
 	s.say(func() { s.silent = false })
 	decided(t, g, "s")
@@ -245,7 +245,7 @@ func TestACallOfAServerThatDoesNotListFails(t *testing.T) {
 	}
 }
 
-// TestAServerThatIsNotConnectedIsListedWhenItStarts asks for a list of one that nobody started.
+// TestAServerThatIsNotConnectedIsListedWhenItStarts asks for a list of one that no one started.
 func TestAServerThatIsNotConnectedIsListedWhenItStarts(t *testing.T) {
 	s := newSly(t, "Puts a file.")
 	c := slyConfig(t, s)
@@ -255,6 +255,6 @@ func TestAServerThatIsNotConnectedIsListedWhenItStarts(t *testing.T) {
 	<-g.fleet.Running()
 	listed, away, err := g.Relist(t.Context())
 	if err != nil || len(listed) > 0 || !slices.Equal(away, []drawbridge.ServerID{"s"}) {
-		t.Errorf("listed anew were %v, away %v, %v", listed, away, err)
+		t.Errorf("listed again were %v, away %v, %v", listed, away, err)
 	}
 }

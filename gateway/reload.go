@@ -57,9 +57,9 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	before.Rules = set.Settings.Rules
 	set.Settings = before
 	ruled := !reflect.DeepEqual(r.rules(), LoadedConfig{config: g.config, set: g.set}.rules())
-	g.ruleGuard.Update(r.policy, set.Servers, set.Settings.RootURIs()) // before anything that is new can be called
+	g.ruleGuard.Update(r.policy, set.Servers, set.Settings.RootURIs()) // before a new card can be called
 	changes, err := g.applyConfig(ctx, set)
-	if err != nil && changes.IsEmpty() { // everything stays as it was
+	if err != nil && changes.IsEmpty() { // everything stays unchanged
 		g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	} else if g.policy = r.policy; ruled || !changes.IsEmpty() && g.ruleGuard.HidesAnything() {
 		g.deck.Refresh()
@@ -77,7 +77,7 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 // they start. The error joins those of servers that did not answer, whose cards stay unchanged.
 func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (listed,
 	away []drawbridge.ServerID, err error) {
-	g.shared.pinChecker.InvalidateStates() // what comes is held against what the store says now
+	g.shared.pinChecker.InvalidateStates() // new listings are compared with the pins now in the store
 	var mu sync.Mutex
 	var errs []error
 	var work sync.WaitGroup
@@ -116,14 +116,14 @@ func (g *Gateway) SetConfigSource(c Config) {
 	g.config.Paths, g.config.Dir, g.config.LookupEnv = c.Paths, c.Dir, c.LookupEnv
 }
 
-// checkSourcesReadable finds a file that is there and was left out, though it was read before.
+// checkSourcesReadable returns an error if a file that was read before still exists and was left out.
 func checkSourcesReadable(before, now config.Configuration) error {
 	for _, path := range before.Sources {
 		if slices.Contains(now.Sources, path) {
 			continue
 		}
 		if _, err := os.Stat(path); err != nil {
-			continue // it was taken away
+			continue // it was removed
 		}
 		cause := errors.New("it cannot be read any more")
 		for _, w := range now.Warnings {
@@ -139,8 +139,8 @@ func checkSourcesReadable(before, now config.Configuration) error {
 	return nil
 }
 
-// checkRulesKept refuses a configuration without the rules that there were, where a file is gone: a volume that was
-// unmounted, a link that leads nowhere, an editor at work. Who wants no rules takes them out of the file.
+// checkRulesKept refuses a configuration that lost its rules because a file is gone: an unmounted volume, a broken
+// link, an editor that is writing. To remove the rules, a person removes them from the file.
 func checkRulesKept(before, now config.Configuration) error {
 	if before.Settings.Rules == nil || now.Settings.Rules != nil {
 		return nil
@@ -157,7 +157,7 @@ func checkRulesKept(before, now config.Configuration) error {
 	return nil
 }
 
-// applyConfig puts a configuration in the place of the one that counts. It needs mu.
+// applyConfig replaces the configuration. The caller holds mu.
 func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Changes, error) {
 	changes, leaving := diffRows(g.set.Mountable(), set.Mountable())
 	before := g.set
@@ -182,7 +182,7 @@ func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Ch
 	}
 	for _, id := range leaving {
 		if !g.starter.forget(id) {
-			_, err = g.fleet.Remove(id) // it ends by itself, after its calls
+			_, err = g.fleet.Remove(id) // the server ends by itself, after its calls
 		}
 	}
 	g.fleet.SetRemembered(rememberedMounts(mounts))
@@ -200,7 +200,7 @@ func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Ch
 	return changes, nil
 }
 
-// rememberedMounts is what is remembered of rows, as a fleet wants it.
+// rememberedMounts converts the stored mounts to the form that a fleet takes.
 func rememberedMounts(mounts map[string]store.MountRecord) (known map[string]drawbridge.Listing,
 	last map[string]drawbridge.ServerStatus) {
 	known, last = map[string]drawbridge.Listing{}, map[string]drawbridge.ServerStatus{}
@@ -215,7 +215,8 @@ func rememberedMounts(mounts map[string]store.MountRecord) (known map[string]dra
 	return known, last
 }
 
-// diffRows says what became of the rows that may be mounted, and which servers leave, also those that come anew.
+// diffRows compares the mountable rows. leaving are the servers to end, including those that start again with a changed
+// row.
 func diffRows(before, now []config.Server) (c Changes, leaving []drawbridge.ServerID) {
 	c = Changes{Added: []drawbridge.ServerID{}, Removed: []drawbridge.ServerID{}, Changed: []drawbridge.ServerID{}}
 	find := func(rows []config.Server, id drawbridge.ServerID) (config.Server, bool) {
@@ -245,12 +246,12 @@ func diffRows(before, now []config.Server) (c Changes, leaving []drawbridge.Serv
 	return c, leaving
 }
 
-// isSameServer says whether two rows mean the same server, wherever they stand.
+// isSameServer reports whether two rows describe the same server, whatever file they stand in.
 func isSameServer(a, b config.Server) bool {
 	return reflect.DeepEqual(a.WithoutOrigin(), b.WithoutOrigin())
 }
 
-// mountableIDs is the names of the servers that may be mounted, in configuration order.
+// mountableIDs returns the names of the mountable servers, in configuration order.
 func mountableIDs(set config.Configuration) (ids []drawbridge.ServerID) {
 	for _, row := range set.Mountable() {
 		ids = append(ids, row.ID)

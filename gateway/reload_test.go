@@ -102,7 +102,7 @@ func TestReloadOfABrokenFileChangesNothing(t *testing.T) {
 	}
 }
 
-// pids gives each server's process.
+// pids returns each server's process.
 func pids(g *Gateway) map[string]int {
 	out := map[string]int{}
 	for _, s := range g.Status() {

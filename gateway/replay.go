@@ -10,22 +10,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// A ReplayReport says what rules make of the calls on record.
+// A ReplayReport is the result of applying rules to the recorded calls.
 type ReplayReport struct {
 	Since time.Time `json:"since"`
-	// Same are the calls whose verdict is what it was.
+	// Same counts the calls with the same verdict as before.
 	Same int `json:"same"`
-	// Changed have another verdict now; of Unclear the record says too little to judge them. Both are in the order in
-	// which they were made.
+	// Changed are the calls with another verdict. Unclear are the calls whose record holds too little to judge them.
+	// Both are in the order in which the calls were made.
 	Changed []ReplayedCall `json:"changed"`
 	Unclear []ReplayedCall `json:"unclear"`
-	// Unknown are calls of what there was not, or not for that caller: no rule was asked about them. Barred are calls
-	// that something else than the rules refused, a limit or a held definition.
+	// Unknown counts calls of a name that did not exist, or was hidden from the caller: no rule was evaluated for them.
+	// Barred counts calls that something other than the rules refused, such as a limit or a held definition.
 	Unknown int `json:"unknown"`
 	Barred  int `json:"barred"`
 }
 
-// A ReplayedCall is one of them.
+// A ReplayedCall is a recorded call with its verdict then and now.
 type ReplayedCall struct {
 	ID     string       `json:"id"`
 	At     time.Time    `json:"at"`
@@ -33,23 +33,23 @@ type ReplayedCall struct {
 	Method string       `json:"method"`
 	Card   string       `json:"card,omitempty"`
 	Server string       `json:"server,omitempty"`
-	// Before and Now are "allow", "ask" or "deny"; Now is empty where that cannot be judged. BeforeRule is the rule
-	// that is on record, if any is.
+	// Before and Now are "allow", "ask" or "deny"; Now is empty if it cannot be determined. BeforeRule is the recorded
+	// rule, if any.
 	Before     string `json:"before"`
 	BeforeRule string `json:"before_rule,omitempty"`
 	Now        string `json:"now,omitempty"`
-	// Hidden says that to the caller it would not exist now. Rule is the rule that decides, counted from 1, and RuleAt
-	// where it is written; 0 and empty where none does.
+	// Hidden reports whether the called name would now be hidden from the caller. Rule is the number of the rule that
+	// decides, counted from 1, and RuleAt is where it is written; 0 and empty if no rule decides.
 	Hidden bool   `json:"hidden,omitempty"`
 	Rule   int    `json:"rule,omitempty"`
 	RuleAt string `json:"rule_at,omitempty"`
-	// Why says what decides now, or what is missing to judge.
+	// Why is the reason for the verdict, or names the data that is missing to determine it.
 	Why string `json:"why"`
 }
 
-// Replay holds the calls that are on record since a moment against rules; nil are none, which allow everything.
-// Nothing is called. What is configured counts as it is now: the trust of servers and the scopes of clients. The error
-// is a *drawbridge.Fault InvalidInput for rules that no gateway takes, or that of the store.
+// Replay applies rules to the calls recorded since a time; nil rules allow everything. No tool is called. The trust of
+// servers and the scopes of clients are those of now. The error is a *drawbridge.Fault with the code InvalidInput for
+// invalid rules, or an error of the store.
 func (g *Gateway) Replay(ctx context.Context, rules *drawbridge.Rules, since time.Time) (ReplayReport, error) {
 	out := ReplayReport{Since: since, Changed: []ReplayedCall{}, Unclear: []ReplayedCall{}}
 	p, err := guards.CompileRules(rules)
@@ -79,7 +79,7 @@ func (g *Gateway) Replay(ctx context.Context, rules *drawbridge.Rules, since tim
 	return out, nil
 }
 
-// newReplayer has what is known beside the records.
+// newReplayer returns a replayer with the present trust of servers and scopes of clients.
 func (g *Gateway) newReplayer(ctx context.Context) (guards.Replayer, error) {
 	clients, err := g.shared.db.Clients(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (g *Gateway) newReplayer(ctx context.Context) (guards.Replayer, error) {
 		RelativeDirs: func(id drawbridge.ServerID) []string { return dirs[id] },
 		Scopes: func(who audit.Caller) ([]drawbridge.Scope, bool) {
 			if parts && who.Principal == g.owner.Principal && who.Kind == drawbridge.External.String() {
-				return nil, false // what the client held goes by its name
+				return nil, false // the scopes depend on the name that the client declared
 			}
 			scopes, ok := held[who.Principal]
 			return scopes, ok && (who.Kind == drawbridge.Author.String() || who.Kind == drawbridge.External.String())

@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// CheckRules gives what of rules is probably not meant, a line each. The error is a *drawbridge.Fault InvalidInput for
-// rules that no gateway takes.
+// CheckRules returns warnings about parts of the rules that are probably mistakes, one line each. The error is a
+// *drawbridge.Fault with the code InvalidInput for invalid rules.
 func CheckRules(rules *drawbridge.Rules) (warnings []string, err error) {
 	p, err := guards.CompileRules(rules)
 	if p == nil || err != nil {
@@ -21,14 +21,14 @@ func CheckRules(rules *drawbridge.Rules) (warnings []string, err error) {
 	return p.Warnings(), nil
 }
 
-// An Explanation says what the rules make of a call, for those who keep them.
+// An Explanation is the verdict of the rules on a call, for the people who write the rules.
 type Explanation struct {
 	Kind   string              `json:"kind"`
 	Name   drawbridge.CardName `json:"name"`
 	Server drawbridge.ServerID `json:"server,omitempty"`
 	Caller string              `json:"caller"`
 	Effect string              `json:"effect"`
-	// Hidden says that to the caller it does not exist.
+	// Hidden reports whether the name is hidden from the caller, as if it did not exist.
 	Hidden bool `json:"hidden"`
 	// Rule is the rule that decided, counted from 1; 0 is the default effect.
 	Rule  int                `json:"rule"`
@@ -37,9 +37,9 @@ type Explanation struct {
 	Steps []policy.TraceStep `json:"steps"`
 }
 
-// Explain says what the rules make of a caller's use of what is listed by a name or URI, with these arguments; nil are
-// none. Nothing is called. The error is a *drawbridge.Fault NotFound for a name that nobody has, and InvalidInput for
-// arguments that are no JSON object.
+// Explain returns the verdict of the rules on a call by a caller of a listed name or URI; nil arguments mean none. No
+// tool is called. The error is a *drawbridge.Fault with the code NotFound for an unknown name, or InvalidInput if the
+// arguments are not a JSON object.
 func (g *Gateway) Explain(caller drawbridge.Caller, name string, arguments json.RawMessage) (Explanation, error) {
 	kind, spec, ok := g.deck.FindUnfiltered(name)
 	if !ok {
@@ -54,7 +54,7 @@ func (g *Gateway) Explain(caller drawbridge.Caller, name string, arguments json.
 		if err := json.Unmarshal(arguments, &object); err != nil || object == nil {
 			return Explanation{}, &drawbridge.Fault{
 				Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: "explain " + name,
-				Err: errors.New("the arguments are no JSON object"),
+				Err: errors.New("arguments must be a JSON object"),
 			}
 		}
 		params = rawjson.Apply(params, rawjson.Put(arguments, "arguments"))

@@ -95,7 +95,7 @@ func TestWhatAServerSaysInACallIsLookedAt(t *testing.T) {
 		"s sampling/createMessage flagged")
 }
 
-// wantShielded checks what the audit says that the shield did: to what of which server.
+// wantShielded checks the recorded actions of the shield: to what of which server.
 func wantShielded(t *testing.T, path string, want ...string) {
 	t.Helper()
 	db, err := store.Open(t.Context(), path, store.Options{})

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxProjectTools is how many tools are taken from a server that a project directory brought.
+// maxProjectTools is the default limit of tools from a server of a project.
 const maxProjectTools = 100
 
 // Mount mounts a server now, and waits for its listing. Run must be running. The error is a *drawbridge.Fault.
@@ -33,8 +33,8 @@ func (g *Gateway) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge
 	return g.fleet.Mount(ctx, id)
 }
 
-// MountAll mounts every server and waits until each has a listing or a fault: the deck without a surface. It gives the
-// cards that the owner may call, and why servers are not among them. Run must be going on.
+// MountAll mounts every server and waits until each has a listing or a fault. It returns the cards that the owner may
+// call, and the faults of the other servers. Run must be running.
 func (g *Gateway) MountAll(ctx context.Context) (cards []drawbridge.Spec, faults map[drawbridge.ServerID]error) {
 	faults = map[drawbridge.ServerID]error{}
 	var mu sync.Mutex
@@ -65,7 +65,7 @@ func (g *Gateway) MountAll(ctx context.Context) (cards []drawbridge.Spec, faults
 }
 
 // MountNew mounts the servers that were never listed, and waits until each has a listing or a fault, or ctx ends. Run
-// must be going on.
+// must be running.
 func (g *Gateway) MountNew(ctx context.Context) {
 	var group errgroup.Group
 	for _, id := range g.starter.neverListed() {
@@ -73,7 +73,7 @@ func (g *Gateway) MountNew(ctx context.Context) {
 			if err := g.starter.ensureReleased(ctx, id); err != nil {
 				return err
 			}
-			_, _ = g.starter.mount(ctx, id) // how it went is in the status
+			_, _ = g.starter.mount(ctx, id) // the result is in the status
 			return nil
 		})
 	}
@@ -81,7 +81,7 @@ func (g *Gateway) MountNew(ctx context.Context) {
 }
 
 // AddServer adds a server at the end of the configuration, for as long as this gateway is open, and mounts it in the
-// background. The error is a *drawbridge.Fault InvalidInput for a row that is not right or has a name that is taken.
+// background. The error is a *drawbridge.Fault with the code InvalidInput for an invalid row, or a name that is taken.
 func (g *Gateway) AddServer(ctx context.Context, row config.Server) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,7 +107,7 @@ func (g *Gateway) AddServer(ctx context.Context, row config.Server) error {
 }
 
 // RemoveServer removes a server: its cards leave the deck, its calls in flight finish, and then its process ends, which
-// RemoveServer waits for. The error is a *drawbridge.Fault NotFound for a name that is not configured.
+// RemoveServer waits for. The error is a *drawbridge.Fault with the code NotFound for a name that is not configured.
 func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -160,7 +160,7 @@ func (g *Gateway) Status() []drawbridge.ServerStatus {
 	return out
 }
 
-// fillStatus fills in what the fleet says of a server, and what is on the deck of it.
+// fillStatus adds the fleet's status of a server, and the numbers of its items on the deck.
 func fillStatus(s drawbridge.ServerStatus, live map[drawbridge.ServerID]drawbridge.ServerStatus,
 	m deck.ServerSummary) drawbridge.ServerStatus {
 	if known, ok := live[s.Server]; ok {
@@ -173,13 +173,14 @@ func fillStatus(s drawbridge.ServerStatus, live map[drawbridge.ServerID]drawbrid
 	return s
 }
 
-// Stderr gives the last lines that a server wrote to standard error, and with follow each new one until ctx ends. The
-// error is a *drawbridge.Fault NotFound for a server that is not mounted here, or what each gave.
+// Stderr passes the last lines that a server wrote to standard error to each; with follow also every new line until ctx
+// ends. The error is a *drawbridge.Fault with the code NotFound for a server that is not mounted here, or an error of
+// each.
 func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error {
 	return g.fleet.ReadStderr(ctx, id, follow, each)
 }
 
-// deckMembers are the rows as the deck wants them. From now on they are the ones that others find by name.
+// deckMembers returns the rows in the form that the deck takes. It also stores them for rowByID.
 func (g *Gateway) deckMembers() []deck.Server {
 	g.registerSecrets()
 	var out []deck.Server
@@ -204,14 +205,14 @@ func (g *Gateway) deckMembers() []deck.Server {
 	return out
 }
 
-// A mountableRow is a row that may be mounted, and the name of its account of trust: made once, since every call asks
-// for it.
+// A mountableRow is a row that may be mounted, and the name of its trust account. The name is computed once, since
+// every call needs it.
 type mountableRow struct {
 	config.Server
 	trustAccount func() string
 }
 
-// rowByID gives the row that may be mounted by a name; nil where there is none.
+// rowByID returns the mountable row of a server, or nil if there is none.
 func (g *Gateway) rowByID(id drawbridge.ServerID) *mountableRow {
 	if rows := g.rows.Load(); rows != nil {
 		return (*rows)[id]
@@ -219,7 +220,7 @@ func (g *Gateway) rowByID(id drawbridge.ServerID) *mountableRow {
 	return nil
 }
 
-// serverRate is how many calls a server may have in a minute.
+// serverRate returns how many calls a server may have in a minute.
 func (g *Gateway) serverRate(id drawbridge.ServerID) guards.ServerRate {
 	row := g.rowByID(id)
 	if row == nil {
@@ -235,7 +236,7 @@ func unknownServer(id drawbridge.ServerID) error {
 	}
 }
 
-// serverOffFault is the fault of a server that may not be mounted.
+// serverOffFault returns the fault of a server that may not be mounted.
 func serverOffFault(row config.Server) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,

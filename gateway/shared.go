@@ -26,28 +26,28 @@ type Shared struct {
 	vault       *secrets.Vault
 	pool        upstreamPool
 	callLimiter *guards.CallLimiter
-	// trustAccounts is nil where nobody keeps account of how servers behave.
+	// trustAccounts is nil if the settings turn trust accounts off.
 	trustAccounts *vetting.TrustAccounts
 	vetted        *vettedCache
-	// pinChecker are what tools said before.
+	// pinChecker compares tools with their pinned definitions.
 	pinChecker *vetting.PinChecker
-	// audit is nil where calls are not recorded.
+	// audit is nil if calls are not recorded.
 	audit *store.AuditWriter
-	// models are those that run elsewhere; nil is none.
+	// models are the remote models; nil means none.
 	models *llm.ToolModels
-	// hadClients says that there were clients with tokens of their own.
+	// hadClients is set when the store was seen to have clients with tokens of their own.
 	hadClients atomic.Bool
 }
 
-// A upstreamPool is what gateways share of package bridge, or of its stand-in where that is left out of the build.
+// An upstreamPool is the part of package upstream that gateways share, or its stand-in in a build with the tag nomcp.
 type upstreamPool interface {
 	Run(ctx context.Context) error
 	newFleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.MountRecord) (fleet, error)
 }
 
-// OpenShared opens the store and the vault, and makes room for servers. Of the configuration it takes what is not one
-// gateway's: Store, Logger, Version, Tools, Shield, Embedder, Reranker, OnDemand, and the settings of the person's own
-// drawbridge.toml. The error is as for Open.
+// OpenShared opens the store and the vault, and prepares the pool of servers. It uses the members of c that do not
+// belong to one gateway: Store, Logger, Version, Tools, Shield, Embedder, Reranker, OnDemand, and the settings of the
+// user's drawbridge.toml. The error is as for Open.
 func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
@@ -72,11 +72,11 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	book, err := openTrustAccounts(ctx, c, s, db)
+	accounts, err := openTrustAccounts(ctx, c, s, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	keeper, err := newPinChecker(c, s, db)
+	pins, err := newPinChecker(c, s, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -85,13 +85,14 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &Shared{
-		db: db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db), trustAccounts: book, audit: a,
-		pinChecker: keeper,
+		db: db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
+		trustAccounts: accounts, audit: a,
+		pinChecker: pins,
 		vetted:     &vettedCache{sanitiser: sanitiser, stored: map[string][]byte{}},
 	}, nil
 }
 
-// newCallLimiter counts calls by what the settings bound.
+// newCallLimiter returns a limiter with the bounds in the settings.
 func newCallLimiter(c Config, s config.Settings, db *store.DB) *guards.CallLimiter {
 	return guards.NewCallLimiter(guards.LimiterOptions{
 		Quotas: guards.CallerQuotas(s.Tools.PerSession, s.Tools.PerCaller, s.Tools.Window), Accounts: db,
@@ -99,8 +100,8 @@ func newCallLimiter(c Config, s config.Settings, db *store.DB) *guards.CallLimit
 	})
 }
 
-// loadSettings reads the settings that count for a configuration: for a program's own servers, beside which no files
-// are looked for, none but its own.
+// loadSettings reads the settings for a configuration. If the program brings its servers and no files are read, the
+// settings are empty. Tools and Shield of c replace those of the settings.
 func loadSettings(c Config) (config.Settings, error) {
 	var s config.Settings
 	if c.readsFiles() {
@@ -118,7 +119,7 @@ type LoadedConfig struct {
 	shared *Shared
 	config Config
 	set    config.Configuration
-	policy *policy.Policy // nil where there are no rules
+	policy *policy.Policy // nil without rules
 }
 
 // LoadConfig reads a configuration and ignores Config.Store. The error is as for Open.
@@ -141,7 +142,7 @@ func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error)
 	return r, err
 }
 
-// rules are those that count: the program's own, else those of the settings.
+// rules returns the rules that count: those of the program, else those of the settings.
 func (r LoadedConfig) rules() *drawbridge.Rules {
 	if r.config.Rules != nil {
 		return r.config.Rules
@@ -163,8 +164,8 @@ func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
 	return g, nil
 }
 
-// Fingerprint says in a word what the configuration comes to: two gateways with the same one have the same servers by
-// the same names. It is made of secrets, and to be kept in memory only.
+// Fingerprint returns a hash of the configuration: two gateways with the same one have the same servers under the same
+// names. It derives from secrets, and must be kept in memory only.
 func (r LoadedConfig) Fingerprint() (string, error) {
 	rows := r.set.Mountable()
 	for i := range rows {
@@ -179,7 +180,7 @@ func (r LoadedConfig) Fingerprint() (string, error) {
 	return string(sum[:]), nil
 }
 
-// StoreLocationFor says where the store of a gateway with that configuration is, see StoreLocation.
+// StoreLocationFor returns the location of the store of a gateway with that configuration, see StoreLocation.
 func StoreLocationFor(c Config) (string, error) {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -210,7 +211,7 @@ func (g *Shared) Close() error {
 	return errors.Join(g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
 }
 
-// flushTrust writes what was noted of servers.
+// flushTrust stores the trust events that were noted about servers.
 func (g *Shared) flushTrust() error {
 	if g.trustAccounts == nil {
 		return nil

@@ -22,7 +22,7 @@ import (
 
 const tasksDeclared = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
-// request carries out a request by the deck and gives its result.
+// request carries out a request by the deck and returns its result.
 func request(t *testing.T, g *Gateway, caller drawbridge.Caller, method, params string) (json.RawMessage, error) {
 	t.Helper()
 	result, err := g.Deck().Do(t.Context(), drawbridge.Call{Caller: caller, Method: method,
@@ -167,7 +167,7 @@ func TestALegacyTaskThroughTheGateway(t *testing.T) {
 			t.Errorf("the event is %+v with %s", e, e.Notification.Params)
 		}
 	case <-time.After(30 * time.Second):
-		t.Error("nobody tells of the task")
+		t.Error("no one tells of the task")
 	}
 	held := rawjson.GetString(do(mcp.MethodToolsCall, `{"name":"jobs__hold","task":{}}`), "task", "taskId")
 	if got := do(mcp.MethodTasksCancel, `{"taskId":"`+held+`"}`); rawjson.GetString(got, "taskId") != held ||

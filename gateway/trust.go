@@ -56,7 +56,7 @@ func (g *Gateway) onCallEnd(id drawbridge.ServerID, call drawbridge.Call, result
 	g.addTrustEvents(id, vetting.CallEvidence(err)...)
 }
 
-// trustGate gives the vetting pipeline access to the trust accounts by server.
+// A trustGate lets the vetting pipeline reach the trust accounts by server.
 type trustGate struct{ g *Gateway }
 
 // AddEvents records evidence about a server.
@@ -103,7 +103,7 @@ func (g *Gateway) watchQuarantines() (stop func()) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), quarantineTimeout)
 			if err := g.enroller.reenrol(ctx, id); err != nil {
-				g.log.Error("a change of quarantine could not be shown", "server", id, "err", err)
+				g.log.Error("enrol a server after its quarantine changed", "server", id, "err", err)
 			}
 			g.saveVetted(ctx, id)
 			cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// cardsOf gives how many cards of a server are on the deck.
+// cardsOf returns how many cards of a server are on the deck.
 func cardsOf(g *Gateway, id drawbridge.ServerID) (n int) {
 	for _, spec := range g.Deck().Cards(g.Owner()) {
 		if spec.Server == id {
@@ -168,7 +168,7 @@ func TestACallerWhoLeavesCostsNoTrust(t *testing.T) {
 	}
 }
 
-// TestTrustCanBeTurnedOff sees that nobody keeps an account then.
+// TestTrustCanBeTurnedOff sees that no one keeps an account then.
 func TestTrustCanBeTurnedOff(t *testing.T) {
 	no := false
 	s := config.Settings{}
@@ -180,7 +180,7 @@ func TestTrustCanBeTurnedOff(t *testing.T) {
 	g := &Gateway{shared: &Shared{}}
 	g.addTrustEvents("s", trust.Event{Kind: trust.CallFailed})
 	if got := g.serverTrust("s"); got != nil {
-		t.Errorf("somebody keeps an account: %v", got)
+		t.Errorf("someone keeps an account: %v", got)
 	}
 	if b, err := ReadTrustRecords(t.Context(), nil, s); b != nil || err != nil {
 		t.Errorf("it can be read: %v, %v", b, err)

@@ -20,10 +20,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
-// A way is one by which somebody gets to the deck: a door, in one generation, as one caller.
+// A way is one by which someone gets to the deck: a door, in one generation, as one caller.
 type way struct {
 	name string
-	// list gives what is listed, by its name or URI; use what is said to who uses something.
+	// list returns what is listed, by its name or URI; use what is said to who uses something.
 	list func(method, items, member string) []string
 	use  func(method, params string) string
 }
@@ -93,7 +93,7 @@ func twoServers(t *testing.T) string {
 	return `{"servers":{` + strings.Join(rows, ",") + `}}`
 }
 
-// randomTOML writes rules. Plain says that no rule looks at arguments, so that what is listed is never denied.
+// randomTOML writes rules. Plain means that no rule looks at arguments, so that what is listed is never denied.
 func randomTOML(r *rand.Rand) (text string, plain bool) {
 	var b strings.Builder
 	plain = true
@@ -150,7 +150,7 @@ func TestWhatIsListedIsWhatCanBeUsed(t *testing.T) {
 	underRandomRules(t, "", func(w way, plain bool) []string { return w.uneven(plain, &shown, &hidden) })
 	t.Logf("%d shown, %d hidden", shown, hidden)
 	if shown+hidden < 400 {
-		t.Errorf("%d were shown and %d hidden: that is no test", shown, hidden)
+		t.Errorf("%d were shown and %d hidden: that is not a test", shown, hidden)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestWhatIsFoundIsWhatCanBeUsed(t *testing.T) {
 		})
 	t.Logf("%d found, %d hidden", shown, hidden)
 	if shown+hidden < 100 {
-		t.Errorf("%d were found and %d hidden: that is no test", shown, hidden)
+		t.Errorf("%d were found and %d hidden: that is not a test", shown, hidden)
 	}
 }
 
@@ -226,7 +226,7 @@ func waysTo(t *testing.T, g *running, dir string) []way {
 		session), wayWithin(t, "an agent", g.Gateway, agent))
 }
 
-// strayed says what is found and cannot be called, or the other way round. Who has no find_tools has no problems.
+// strayed describes what is found and cannot be called, or the other way round. Who has no find_tools has no problems.
 func (w way) strayed(shown, hidden *int) (problems []string) {
 	call := func(name, arguments string) string {
 		return w.use(mcp.MethodToolsCall, fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, arguments))
@@ -267,7 +267,7 @@ func (w way) strayed(shown, hidden *int) (problems []string) {
 	return problems
 }
 
-// uneven says what is listed and cannot be used, or the other way round.
+// uneven describes what is listed and cannot be used, or the other way round.
 func (w way) uneven(plain bool, shown, hidden *int) (problems []string) {
 	for _, k := range []struct{ list, items, member, use, params string }{
 		{mcp.MethodToolsList, "tools", "name", mcp.MethodToolsCall, `{"name":%q,"arguments":{}}`},
@@ -291,7 +291,7 @@ func (w way) uneven(plain bool, shown, hidden *int) (problems []string) {
 			return strings.ReplaceAll(w.use(k.use, fmt.Sprintf(k.params, name)), name, "NAME")
 		}
 		nothing := ask("zz" + names[0])
-		if listed["drawbridge_tools"] { // the card that says what there is
+		if listed["drawbridge_tools"] { // the card that describes what there is
 			said := w.use(mcp.MethodToolsCall, `{"name":"drawbridge_tools","arguments":{}}`)
 			for _, name := range names {
 				if strings.Contains(said, "denied by policy") {

@@ -16,7 +16,7 @@ import (
 
 var _ fleet = (*upstream.Fleet)(nil)
 
-// A mcpPool is the servers that the gateways of one ground share.
+// An mcpPool holds the servers that the gateways on one Shared use.
 type mcpPool struct{ *upstream.Pool }
 
 func newUpstreamPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault *secrets.Vault,
@@ -39,7 +39,7 @@ func newUpstreamPool(log *slog.Logger, c Config, s config.Settings, db *store.DB
 	return mcpPool{p}, err
 }
 
-// rootsOf returns the roots of the settings as the bridge takes them.
+// rootsOf converts the roots of the settings to those of package upstream.
 func rootsOf(s config.Settings) (roots []upstream.Root) {
 	for _, root := range s.Roots {
 		roots = append(roots, upstream.Root(root))
@@ -47,7 +47,7 @@ func rootsOf(s config.Settings) (roots []upstream.Root) {
 	return roots
 }
 
-// newFleet makes the fleet of these rows, with what is remembered of them.
+// newFleet returns the fleet of these rows, with their stored listings and statuses.
 func (p mcpPool) newFleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.MountRecord) (fleet,
 	error) {
 	known, last := rememberedMounts(mounts)
@@ -57,7 +57,7 @@ func (p mcpPool) newFleet(g *Gateway, c Config, rows []config.Server, mounts map
 	})
 }
 
-// forwardNotice takes what a server said outside any call; one that is quarantined says nothing.
+// forwardNotice passes a notification of a server to the deck; those of a quarantined server are dropped.
 func (g *Gateway) forwardNotice(n drawbridge.ServerNotification) {
 	if row := g.rowByID(n.Server); g.shared.trustAccounts == nil || row == nil ||
 		!g.shared.trustAccounts.Quarantined(row.trustAccount()) {
@@ -65,7 +65,7 @@ func (g *Gateway) forwardNotice(n drawbridge.ServerNotification) {
 	}
 }
 
-// newAccessProvider is a fleet that never runs.
+// newAccessProvider returns a fleet that never runs.
 func newAccessProvider(c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (
 	accessProvider, error) {
 	p, err := newUpstreamPool(c.Logger, c, s, nil, vault, nil)
@@ -75,25 +75,25 @@ func newAccessProvider(c Config, s config.Settings, vault *secrets.Vault, rows [
 	return p.(mcpPool).Pool.NewFleet(rows, upstream.FleetOptions{Environ: c.Environ})
 }
 
-// errNotSignedIn is what there is where nobody is signed in.
+// errNotSignedIn is returned by a sign-out without a sign-in.
 var errNotSignedIn = upstream.ErrNotSignedIn
 
-// MountedVariable is the environment variable by which a program knows that a gateway started it as a server.
+// MountedVariable is the environment variable that tells a program that a gateway started it as a server.
 const MountedVariable = upstream.MountedVariable
 
-// RunReaperProcess is the first thing that a program's main calls: where this process was started to look after a
-// server's processes, it does that and never returns.
+// RunReaperProcess must be the first call in the main function of a program. If this process was started to supervise
+// the processes of a server, it does that and never returns.
 func RunReaperProcess() { upstream.RunReaperProcess() }
 
-// CheckConfinement says why a row that requires it cannot be confined on this machine; nil where it can, or does not
-// ask for it.
+// CheckConfinement returns an error if a row requires confinement that this machine does not offer. It returns nil if
+// confinement is available, or not required.
 func CheckConfinement(row config.Server, environ []string) error {
 	return upstream.CheckConfinement(row, environ)
 }
 
-// ResolveProcess says what the server of a stdio row would be started as, without starting it: the program's path, and
-// the names of the variables that it would find in its environment, in order. Environ is ours, as "name=value". The
-// error says why there is no such program.
+// ResolveProcess returns how the server of a stdio row would be started, without starting it: the program's path, and
+// the sorted names of the variables in its environment. Environ is our environment, as "name=value". The error is for a
+// program that does not exist or cannot be run.
 func ResolveProcess(row config.Server, s config.Settings, environ []string) (program string,
 	names []string, err error) {
 	program, env, err := upstream.ResolveProcess(row, environ, s.EnvIsolation != nil && !*s.EnvIsolation)

@@ -17,7 +17,7 @@ import (
 // noFleet is the fleet of a build without MCP servers.
 type noFleet struct{ rows []config.Server }
 
-// noPool is what such fleets share: nothing.
+// A noPool is the pool of a build without MCP servers: it holds nothing.
 type noPool struct{}
 
 func newUpstreamPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault,
@@ -38,9 +38,9 @@ func newAccessProvider(_ Config, _ config.Settings, _ *secrets.Vault, rows []con
 	return &noFleet{rows}, nil
 }
 
-var errNotSignedIn = errors.New("nobody is signed in")
+var errNotSignedIn = errors.New("not signed in")
 
-// MountedVariable is the environment variable by which a program knows that a gateway started it as a server.
+// MountedVariable is the environment variable that tells a program that a gateway started it as a server.
 const MountedVariable = "DRAWBRIDGE_MOUNTED"
 
 // RunReaperProcess does nothing in a build without MCP servers: no process is ever started.
@@ -67,7 +67,7 @@ func (*noFleet) Run(ctx context.Context) error {
 	return nil
 }
 
-// Running is closed from the start: nothing has to be waited for.
+// Running returns a closed channel: there is nothing to wait for.
 func (*noFleet) Running() <-chan struct{} {
 	begun := make(chan struct{})
 	close(begun)

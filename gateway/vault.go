@@ -49,7 +49,7 @@ func OpenVault(c Config) (*secrets.Vault, error) {
 func openVault(c Config, s config.Settings) (*secrets.Vault, error) {
 	dir, err := vaultDir(c.Store, s, c.LookupEnv)
 	if location, here := StoreLocation(c.Store, s, c.LookupEnv); err != nil && here == nil && !isFileStore(location) {
-		return secrets.UnavailableVault(errors.New("there is no home directory")), nil
+		return secrets.UnavailableVault(errors.New("the home directory is unknown")), nil
 	}
 	if err != nil {
 		return nil, err

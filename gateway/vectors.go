@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// PruneVectors deletes the vectors of models that are no longer configured, and returns their number. It changes the
+// PruneVectors deletes the vectors of models that are not configured any more, and returns their number. It changes the
 // store only: another vector store may have other users.
 func (g *Gateway) PruneVectors(ctx context.Context) (dropped int64, err error) {
 	g.mu.Lock()

@@ -29,10 +29,11 @@ func (g *Gateway) newPipeline() *vetting.Pipeline {
 	}
 }
 
-// A questionFilter gives what a server asks in the course of a call as it may be shown.
+// A questionFilter returns the params of a server's request during a call in the form that may be shown.
 type questionFilter = func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage
 
-// newQuestionFilter looks at what servers ask, and has it in the audit, which may be nil.
+// newQuestionFilter returns a filter that sanitises requests of servers, and records findings in the audit, which may
+// be nil.
 func newQuestionFilter(s *vetting.Sanitiser, a *store.AuditWriter, log *slog.Logger) questionFilter {
 	var record func(audit.Record) error
 	if a != nil {
@@ -41,36 +42,36 @@ func newQuestionFilter(s *vetting.Sanitiser, a *store.AuditWriter, log *slog.Log
 	return vetting.NewQuestionFilter(s, record, log, time.Now).Filter
 }
 
-// vettedCache is what gateways of one ground know of the listings that they looked at.
+// A vettedCache holds the vetting results that the gateways on one Shared use.
 type vettedCache struct {
 	sanitiser *vetting.Sanitiser
 
 	mu sync.Mutex
-	// stored is what the store has, by row.
+	// stored is the record in the store, by row.
 	stored map[string][]byte
 }
 
-// A VettedRecord is what the store keeps of what came of a listing.
+// A VettedRecord is the stored result of vetting a listing.
 type VettedRecord struct {
-	// Cards is how many of its tools were on the deck, Notes what people are told of the rest, see Status.
+	// Cards is the number of tools on the deck, and Notes are the notes for people, see Status.
 	Cards int      `json:"cards"`
 	Notes []string `json:"notes,omitempty"`
-	// SanitiserState is the sanitiser's.
+	// SanitiserState is the state of the sanitiser for the row.
 	SanitiserState json.RawMessage `json:"book,omitempty"`
 }
 
-// restore takes what the store has of a row.
+// restore takes over the stored record of a row.
 func (v *vettedCache) restore(row string, text []byte) {
 	v.mu.Lock()
 	v.setStored(row, text)
 	v.mu.Unlock()
-	v.sanitiser.Restore(row, rawjson.Get(text, "book")) // what is damaged is as good as not kept
+	v.sanitiser.Restore(row, rawjson.Get(text, "book")) // a damaged record counts as missing
 }
 
-// maxStoredRows bounds of how many rows it is known what the store has: what is forgotten is written once more.
+// maxStoredRows bounds the rows in stored. A forgotten record is written to the store once more.
 const maxStoredRows = 1024
 
-// setStored notes what the store has of a row. The lock is held.
+// setStored notes the record in the store of a row. The caller holds mu.
 func (v *vettedCache) setStored(row string, text []byte) {
 	if _, known := v.stored[row]; !known && len(v.stored) >= maxStoredRows {
 		clear(v.stored)
@@ -78,7 +79,7 @@ func (v *vettedCache) setStored(row string, text []byte) {
 	v.stored[row] = text
 }
 
-// changedRecords gives what is to be kept of the members, where the store has something else.
+// changedRecords returns the records of the servers that differ from those in the store.
 func (v *vettedCache) changedRecords(members []deck.ServerSummary) map[string][]byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,20 +95,20 @@ func (v *vettedCache) changedRecords(members []deck.ServerSummary) map[string][]
 	return out
 }
 
-// enrolListing takes a listing that the fleet brought.
+// enrolListing enrols a listing that the fleet received.
 func (g *Gateway) enrolListing(ctx context.Context, l drawbridge.Listing) {
 	err := g.enroller.enrol(ctx, l)
 	switch f, _ := errors.AsType[*drawbridge.Fault](err); {
 	case err == nil:
-	// the server is to end, or its row was changed meanwhile
+	// The server is about to end, or its row was changed meanwhile.
 	case ctx.Err() != nil, f != nil && f.Code == drawbridge.NotFound:
 	default:
-		g.log.Warn("a server was listed and could not be enrolled", "server", l.Server, "err", err)
+		g.log.Warn("enrol the listing of a server", "server", l.Server, "err", err)
 	}
 	g.saveVetted(ctx, l.Server)
 }
 
-// revetStale looks anew at remembered listings that are shown as older rules left them, and keeps what came of all.
+// revetStale vets remembered listings again that older rules vetted, and stores the results.
 func (g *Gateway) revetStale(ctx context.Context) {
 	g.mu.Lock()
 	members := g.deckMembers()
@@ -117,13 +118,13 @@ func (g *Gateway) revetStale(ctx context.Context) {
 			continue
 		}
 		if err := g.enroller.reenrol(ctx, m.ID); err != nil && !errors.Is(err, context.Canceled) {
-			g.log.Warn("what a server lists was not looked at by the rules of today", "server", m.ID, "err", err)
+			g.log.Warn("vet a remembered listing by the present rules", "server", m.ID, "err", err)
 		}
 	}
 	g.saveVetted(ctx)
 }
 
-// revetLocked looks again at servers whose list is locked: a person may have unlocked it. It needs mu.
+// revetLocked vets servers with a locked list again: a person may have unlocked it. The caller holds mu.
 func (g *Gateway) revetLocked(ctx context.Context) error {
 	var locked []drawbridge.ServerID
 	for _, m := range g.deckMembers() {
@@ -137,10 +138,11 @@ func (g *Gateway) revetLocked(ctx context.Context) error {
 	return g.enroller.reenrol(ctx, locked...)
 }
 
-// saveVettedTimeout bounds what is kept of a listing when everything ends.
+// saveVettedTimeout bounds the storing of vetting results, also when everything ends.
 const saveVettedTimeout = 5 * time.Second
 
-// saveVetted keeps what came of listings, of all where none is named, so that the next start need not look at them.
+// saveVetted stores the vetting results of the servers, or of all if none is named. The next start then need not vet
+// them.
 func (g *Gateway) saveVetted(ctx context.Context, servers ...drawbridge.ServerID) {
 	members := slices.DeleteFunc(g.deck.ServerSummaries(), func(m deck.ServerSummary) bool {
 		return len(servers) > 0 && !slices.Contains(servers, m.Server)
@@ -152,6 +154,6 @@ func (g *Gateway) saveVetted(ctx context.Context, servers ...drawbridge.ServerID
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveVettedTimeout)
 	defer cancel()
 	if err := g.shared.db.SaveVetted(ctx, fresh); err != nil {
-		g.log.Warn("what may be shown of listings was not kept", "err", err)
+		g.log.Warn("store the results of vetting", "err", err)
 	}
 }

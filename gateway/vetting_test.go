@@ -192,14 +192,14 @@ func TestRulesOfTodayLookAtWhatOlderOnesLeft(t *testing.T) {
 		select {
 		case <-changed:
 		case <-deadline:
-			t.Fatal("nobody looked again")
+			t.Fatal("no one looked again")
 		}
 	}
 }
 
-// TestAListingThatComesTooLateIsNoNews: one of a server that is to end, or whose row is another now, is no trouble of
+// TestAListingThatComesTooLateIsIgnored: one of a server that is to end, or whose row is another now, is not a fault of
 // anybody's.
-func TestAListingThatComesTooLateIsNoNews(t *testing.T) {
+func TestAListingThatComesTooLateIsIgnored(t *testing.T) {
 	var log strings.Builder
 	g := openOnly(t, Config{
 		Servers: []config.Server{{ID: "a", Command: "never-started"}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),

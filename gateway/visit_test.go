@@ -83,7 +83,7 @@ func pipesTo(t *testing.T, r *running) mcp.Transport {
 	return &mcp.IOTransport{Reader: outR, Writer: inW}
 }
 
-// says calls a tool and gives the text of its result.
+// says calls a tool and returns the text of its result.
 func (g *guest) says(t *testing.T, name string, arguments any) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

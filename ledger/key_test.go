@@ -158,7 +158,7 @@ func TestKeysAscend(t *testing.T) {
 	}
 	for i, key := range got {
 		if len(key) != len("bk_")+26 || !strings.HasPrefix(string(key), "bk_") {
-			t.Fatalf("%q is no key", key)
+			t.Fatalf("%q is not a key", key)
 		}
 		if i > 0 && key <= got[i-1] {
 			t.Fatalf("key %d, %s, is not after %s", i, key, got[i-1])

@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 7, 28, 14, 0, 0, 0, time.UTC)
 
-// enroll and retire are entries as a journal gives them back, one a minute.
+// enroll and retire are entries as a journal returns them, one a minute.
 func enroll(seq uint64, key CardKey, server drawbridge.ServerID, tool string) Entry {
 	return Entry{OpEnrol, key, server, &EnrolledCard{Server: server, Tool: tool, Definition: json.RawMessage(`{}`)},
 		seq, minute(seq)}
@@ -45,7 +45,7 @@ func viewOf(s Snapshot) view {
 	return view{s.Live(), s.CountByServer(), s.HighWater()}
 }
 
-// tools gives what is live as "key=tool", in order.
+// tools returns what is live as "key=tool", in order.
 func tools(entries []Entry) []string {
 	var out []string
 	for _, e := range entries {
@@ -90,7 +90,7 @@ func TestOrderOfTheLive(t *testing.T) {
 		t.Error("a card that was retired comes back at the end:", diff)
 	}
 	if diff := cmp.Diff([]string{"b=1", "c=1", "a=3"}, tools(FromLog(l.Entries()).Live())); diff != "" {
-		t.Error("a replay gives another order:", diff)
+		t.Error("a replay returns another order:", diff)
 	}
 }
 
@@ -181,8 +181,8 @@ func randomLog(r *rand.Rand, n int) []Entry {
 	return log
 }
 
-// TestAnyOrderFoldsTheSame is the law of the fold: order does not count, a replay gives what was live, and to go step
-// by step gives the same as all at once.
+// TestAnyOrderFoldsTheSame is the law of the fold: order does not count, a replay returns what was live, and to go step
+// by step returns the same as all at once.
 func TestAnyOrderFoldsTheSame(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -204,7 +204,7 @@ func TestAnyOrderFoldsTheSame(t *testing.T) {
 		r.Shuffle(len(given), func(i, j int) { given[i], given[j] = given[j], given[i] })
 		kept := slices.Clone(given)
 		if diff := cmp.Diff(want, viewOf(FoldEntries(given))); diff != "" {
-			t.Fatalf("seed %d: another order gives another snapshot: %s", seed, diff)
+			t.Fatalf("seed %d: another order returns another snapshot: %s", seed, diff)
 		}
 		if !cmp.Equal(kept, given) {
 			t.Fatalf("seed %d: the fold changed the caller's slice", seed)
@@ -245,7 +245,7 @@ func FuzzReduce(f *testing.F) {
 		other := slices.Clone(entries)
 		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
 		if diff := cmp.Diff(want, viewOf(FoldEntries(other))); diff != "" {
-			t.Fatal("another order gives another snapshot:", diff)
+			t.Fatal("another order returns another snapshot:", diff)
 		}
 		n := min(int(cut), len(other))
 		l := FromLog(other[:n]).Append(other[n:]...)

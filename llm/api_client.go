@@ -143,7 +143,7 @@ type apiRequest struct {
 func (c *apiClient) postJSON(ctx context.Context, a apiRequest, into any) error {
 	body, err := json.Marshal(a.body)
 	if err != nil {
-		return errors.New("write the request: a text is no Unicode")
+		return errors.New("write the request: a text is not valid Unicode")
 	}
 	pause := firstRetryPause
 	for attempt := 1; ; attempt++ {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FuzzAnswers reads whatever a provider says: it gives as many vectors and scores as there were texts, or an error.
+// FuzzAnswers reads whatever a provider says: it returns as many vectors and scores as there were texts, or an error.
 func FuzzAnswers(f *testing.F) {
 	f.Add(`{"data":[{"index":0,"embedding":[1,2]}]}`, 1)
 	f.Add(`{"data":[{"embedding":"AACAPw=="},{"embedding":[1]}]}`, 2)

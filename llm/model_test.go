@@ -197,7 +197,8 @@ func TestEmbedInBatches(t *testing.T) {
 	}
 }
 
-// TestNoVectorsAreBetterThanWrongOnes gives answers that are not what was asked for: none of them is taken in part.
+// TestNoVectorsAreBetterThanWrongOnes has a provider send answers that are not what was asked for: none of them is
+// taken in part.
 func TestNoVectorsAreBetterThanWrongOnes(t *testing.T) {
 	for name, answer := range map[string]string{
 		"one too few":         `{"data":[{"embedding":[1,2]}]}`,
@@ -257,7 +258,7 @@ func TestWhatAProviderAnswersInstead(t *testing.T) {
 			"embed by m: the key is refused (401, invalid_api_key)", 1, false},
 		{"a key for a word", fails(401, fmt.Sprintf(said, key)), "embed by m: the key is refused (401)", 1, false},
 		{"model", fails(404, `{"error":"model 'm' not found"}`),
-			"embed by m: there is no such model, or no such address (404)", 1, false},
+			"embed by m: the model or the address does not exist (404)", 1, false},
 		{"text", fails(400, fmt.Sprintf(said, "context_length_exceeded")),
 			"embed by m: the request is refused (400, context_length_exceeded)", 1, true},
 		{"tei", fails(413, `{"error":"batch size 40 > 32","error_type":"Validation"}`),
@@ -313,7 +314,7 @@ func TestNoWaitBeyondTheDeadline(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoServerThere(t *testing.T) {
 	p := serve(t, says(""))
 	p.Close()
 	e := embedder(t, llm.EmbeddingOptions{Endpoint: llm.Endpoint{BaseURL: p.URL, FindKey: keyed}, Model: "m"})

@@ -211,7 +211,7 @@ func (m *ToolModels) IndexOptions() index.Options {
 	return o
 }
 
-// EmbeddingIndex returns the index of vectors; nil if there is no embedding model.
+// EmbeddingIndex returns the index of vectors; nil without an embedding model.
 func (m *ToolModels) EmbeddingIndex() *index.EmbeddingIndex {
 	if m == nil {
 		return nil

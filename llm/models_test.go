@@ -156,7 +156,8 @@ func finds(t *testing.T, x *index.Index) {
 }
 
 // TestEmbedderDown, and slow, of a wrong dimension, changed, and whatever else a provider may do: words find the
-// tools, within the deadline, nobody who asks is told of an error, and the status says what is wrong without a secret.
+// tools, within the deadline, no one who asks is told of an error, and the status describes what is wrong without a
+// secret.
 func TestEmbedderDown(t *testing.T) {
 	flip := new(atomic.Int64)
 	for name, tt := range map[string]struct {
@@ -167,7 +168,7 @@ func TestEmbedderDown(t *testing.T) {
 		"busy":     {modelsFails(429), "too many requests"},
 		"broken":   {modelsFails(500), "(500"},
 		"no entry": {modelsFails(401), "the key is refused (401, x)"},
-		"no model": {modelsFails(404), "there is no such model"},
+		"no model": {modelsFails(404), "the model or the address does not exist"},
 		"nonsense": {func(w http.ResponseWriter, _ *http.Request, _ []string) { fmt.Fprint(w, "hello "+modelsKey) },
 			"the answer is not understood"},
 		"too few": {func(w http.ResponseWriter, r *http.Request, texts []string) { embeds(26)(w, r, texts[1:]) },
@@ -195,7 +196,7 @@ func TestEmbedderDown(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("no server there", func(t *testing.T) {
 		t.Parallel()
 		p := modelsServe(t)
 		p.Close()
@@ -234,7 +235,7 @@ func TestEmbedderGoesAway(t *testing.T) {
 	})
 	finds(t, x)
 	p.does(embeds(20))
-	until(t, "all is embedded anew", func() bool {
+	until(t, "all is embedded again", func() bool {
 		s := m.Status().Embedding
 		return s.Dimension == 20 && s.Vectors == 4 && s.Replaced == 1
 	})
@@ -242,7 +243,7 @@ func TestEmbedderGoesAway(t *testing.T) {
 	finds(t, x)
 }
 
-// TestKeys finds the key where it is kept, and says what is missing without it.
+// TestKeys finds the key where it is kept, and describes what is missing without it.
 func TestKeys(t *testing.T) {
 	p := modelsServe(t)
 	path := filepath.Join(t.TempDir(), "key")

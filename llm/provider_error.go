@@ -35,7 +35,7 @@ func (e *ProviderError) Error() string {
 	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
 		why = "the key is refused"
 	case e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed:
-		why = "there is no such model, or no such address"
+		why = "the model or the address does not exist"
 	case e.Status == http.StatusTooManyRequests:
 		why = "too many requests, or no credit left"
 	case e.Status == http.StatusPaymentRequired:
@@ -130,8 +130,8 @@ var (
 	errCertificate = errors.New("the provider's certificate is not to be trusted")
 )
 
-// connectionError returns why there is no response. Errors of net/http may repeat sent or received data: only those
-// about the connection are passed on.
+// connectionError returns the reason for the missing response. Errors of net/http may repeat sent or received data:
+// only those about the connection are passed on.
 func connectionError(err error) error {
 	dial, dialled := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -2,7 +2,7 @@ package audit
 
 import "strings"
 
-// findAssignedValue reports whether a word that ends at i is given a value with "=" or ":", and where what it is given
+// findAssignedValue reports whether a word that ends at i is assigned a value with "=" or ":", and where the value
 // begins. Quotes, brackets and blanks may stand between: "name": …, env["NAME"] = …, NAME ?= …, name := …, name => ….
 func (p *secretScanner) findAssignedValue(i int) (at int, ok bool) {
 	i = p.skipBytes(i, " \t\"'`\\]?+")
@@ -16,7 +16,7 @@ func (p *secretScanner) findAssignedValue(i int) (at int, ok bool) {
 	return p.skipBytes(at, " \t"), true
 }
 
-// skipBytes passes over the bytes that are among those.
+// skipBytes skips the bytes that are in those.
 func (p *secretScanner) skipBytes(i int, those string) int {
 	for i < len(p.s) && strings.IndexByte(those, p.s[i]) >= 0 {
 		i++
@@ -24,8 +24,8 @@ func (p *secretScanner) skipBytes(i int, those string) int {
 	return i
 }
 
-// valueExtent says what of the text the value takes that begins at i: what is to be hidden of it, and where the text
-// goes on. start is where its name begins.
+// valueExtent returns the part of the text to hide for the value that begins at i, and where the scan goes on. start is
+// where its name begins.
 func (p *secretScanner) valueExtent(start, i int) (from, to, end int) {
 	open := i
 	switch literal := strings.TrimLeft(p.s[i:min(i+2, len(p.s))], "$@bBrRuUfFL"); { // b"…", $'…'
@@ -48,26 +48,26 @@ func (p *secretScanner) valueExtent(start, i int) (from, to, end int) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// closesOuterQuote reports whether a quote ends what its name stands in, as in read -p "Password: " answer: one like it
-// is open in the name's line, and what follows begins no value.
+// closesOuterQuote reports whether a quote closes a text that contains the name, as in read -p "Password: " answer. A
+// quote of that kind is open in the line of the name, and no value follows.
 func (p *secretScanner) closesOuterQuote(start, open, quote int) bool {
 	if next := quote + 1; next < len(p.s) && strings.IndexByte(" \t\r\n,;:)}]", p.s[next]) < 0 {
 		return false
 	}
 	n := p.quotes.countBefore(p.s, start, p.s[quote], quote-open)
-	// Of two quotes, those of the name's own end are before its value.
+	// If the name itself is quoted, its closing quote stands before the value.
 	n += strings.Count(p.s[start:open], p.s[quote:quote+1])
 	return n%2 == 1
 }
 
-// A quoteCounts has how many quotes a line has up to a place, by how many backslashes stand before them.
+// quoteCounts counts the quotes of a line up to a place, by the number of backslashes before them.
 type quoteCounts struct {
 	upTo, slashes int
 	of            [8]struct{ double, single, back int }
 }
 
-// countBefore returns how many quotes of a kind the line has before a place, which is none before the one asked for
-// last.
+// countBefore returns the number of quotes of a kind in the line before a place. Places must not decrease between
+// calls.
 func (c *quoteCounts) countBefore(s string, place int, quote byte, slashes int) int {
 	for ; c.upTo < place; c.upTo++ {
 		n := &c.of[c.slashes%len(c.of)]
@@ -96,8 +96,8 @@ func (c *quoteCounts) countBefore(s string, place int, quote byte, slashes int) 
 	}
 }
 
-// quotedExtent says what a text in quotes takes that begins with the quote there, before which so many backslashes
-// stand: as many are before the quote that ends it. Where none does, it takes the rest: the end was cut off.
+// quotedExtent returns the extent of a text in quotes. Its opening quote is at quote, after that many backslashes; the
+// closing quote has as many. Without a closing quote the text was cut, and extends to the end.
 func (p *secretScanner) quotedExtent(quote, slashes int) (from, to, end int) {
 	q := p.s[quote]
 	from = quote + 1
@@ -107,7 +107,7 @@ func (p *secretScanner) quotedExtent(quote, slashes int) (from, to, end int) {
 			return p.extentUntil(quote+3, strings.Repeat(string(q), 3))
 		case opened == 2:
 			from, end = quote+2, p.bareValueEnd(quote+2)
-			// ""…"", as within a row of CSV
+			// ""…"", as in a CSV field
 			if mark := string(q) + string(q); end > from && strings.Contains(p.s[from:], mark) {
 				return p.extentUntil(from, mark)
 			}
@@ -144,7 +144,7 @@ func (p *secretScanner) quotedExtent(quote, slashes int) (from, to, end int) {
 	return from, len(p.s), len(p.s)
 }
 
-// extentUntil says what a text takes that begins at i and ends before that mark.
+// extentUntil returns the extent of a text that begins at i and ends before the mark.
 func (p *secretScanner) extentUntil(i int, mark string) (from, to, end int) {
 	if n := strings.Index(p.s[i:], mark); n >= 0 {
 		return i, i + n, i + n + len(mark)
@@ -162,7 +162,7 @@ func (p *secretScanner) bareValueEnd(i int) int {
 			continue
 		}
 		next := p.skipBytes(i, `\`)
-		// of a text within a text
+		// the end of a text within a text
 		if next == len(p.s) || isQuote(p.s[next]) || strings.IndexByte("nrt\r\n", p.s[next]) >= 0 {
 			return i
 		}
@@ -171,15 +171,15 @@ func (p *secretScanner) bareValueEnd(i int) int {
 	return i
 }
 
-// yamlBlockExtent says what the lines take that are a value, as in YAML: those after "name: |" that are farther in
-// than the name, or after "name:" where they are no members. ok says whether there are such.
+// yamlBlockExtent returns the extent of a value on its own lines, as in YAML: lines after "name: |" that are indented
+// deeper than the name, or lines after "name:" that are not members. ok is false without such a value.
 func (p *secretScanner) yamlBlockExtent(start, i int) (from, to int, ok bool) {
 	head := i
 	if i < len(p.s) && (p.s[i] == '|' || p.s[i] == '>') {
 		head = p.skipBytes(p.skipBytes(i+1, "+-0123456789"), " \t")
 	}
 	end := ""
-	for _, end = range [...]string{"\n", "\r\n", `\n`, `\r\n`, ""} { // written out in a text within a text
+	for _, end = range [...]string{"\n", "\r\n", `\n`, `\r\n`, ""} { // escaped, if it stands in a text within a text
 		if strings.HasPrefix(p.s[head:], end) {
 			break
 		}
@@ -214,8 +214,8 @@ func (p *secretScanner) yamlBlockExtent(start, i int) (from, to int, ok bool) {
 	return from, to, !first
 }
 
-// isURLSignature reports whether a word that begins there is the name of what signs a URL: who has the URL, and the
-// signature with it, may do what it is for.
+// isURLSignature reports whether the word there is the name of the signature in a signed URL. With such a URL anyone
+// can do the signed action.
 func (p *secretScanner) isURLSignature(start int, word string) bool {
 	if start > 0 && strings.IndexByte("?&;=", p.s[start-1]) < 0 {
 		return false
@@ -224,13 +224,13 @@ func (p *secretScanner) isURLSignature(start int, word string) bool {
 	return word == "sig" || word == "signature" || strings.HasSuffix(word, "-signature")
 }
 
-// webhookAddresses are the addresses behind which whoever knows the rest may write.
+// webhookAddresses are addresses whose remaining part is a secret: anyone who knows it may write.
 var webhookAddresses = [...]struct{ host, path string }{
 	{"hooks.slack.com", "/services/"}, {"hooks.slack.com", "/workflows/"}, {"hooks.slack.com", "/triggers/"},
 	{"discord.com", "/api/webhooks/"}, {"discordapp.com", "/api/webhooks/"},
 }
 
-// webhookSecretStart returns where the secret part of an address begins whose host ends there; 0 where it has none.
+// webhookSecretStart returns where the secret part of an address begins whose host ends there; 0 if it has none.
 func webhookSecretStart(s, host string, end int) int {
 	for _, h := range webhookAddresses {
 		if host == h.host && strings.HasPrefix(s[end:], h.path) {

@@ -53,7 +53,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesWhatIsNoRecord(t *testing.T) {
+func TestDecodeRefusesOtherText(t *testing.T) {
 	for _, line := range []string{``, `{`, `[]`, `{}`, `{"id":"1"}`, `{"kind":"call"}`,
 		`{"id":"1","kind":"call","ns":"canary"}`} {
 		if _, err := audit.DecodeRecord([]byte(line)); err == nil || strings.Contains(err.Error(), "canary") {
@@ -130,7 +130,7 @@ func TestArgumentsAreRedacted(t *testing.T) {
 			`\nabc=\n-----END KEY----- after"}`: `{"k":"-----BEGIN KEY-----\n[redacted]\n-----END KEY----- after"}`,
 		`{"k":"-----BEGIN KEY-----\nrm -rf / # hides nothing"}`:               `{"k":"-----BEGIN KEY-----\nrm -rf / # hides nothing"}`,
 		`{"say":"my known-value here","known-value":1,"u":"x?known-value&y"}`: `{"say":"my [redacted] here","[redacted]":1,"u":"x?[redacted]&y"}`,
-		// What is no JSON is not kept.
+		// What is not JSON is not kept.
 		`{"a":`: ``, `{"a" 1}`: ``, `{"a":1}}`: ``, `{"a":tru}`: ``, "{\"a\":\"\xff\"}": ``, `[1 2]`: ``,
 		`{"password":`: ``, `[`: ``,
 	} {
@@ -281,7 +281,7 @@ func TestCheckpoints(t *testing.T) {
 var bracketed = regexp.MustCompile(`\[(redacted|nested too deep|too much to keep|\d+ bytes, sha256 [0-9a-f]{16})\]`)
 
 // FuzzArguments holds that whatever comes, a record can be read again, keeps no value of a secret's name, is the same
-// when it is written twice, and keeps what is no secret as it was, but for the blanks.
+// when it is written twice, and keeps what is not a secret as it was, except for the blanks.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,"x"]}`, `{"password":"canary-0"}`, `[{"name":"key","value":"canary-0"}]`,
 		`{"a":"\ud800"}`, `["--token","canary-0"]`, `{"a":"\q"}`, ` { "a" : 1 , "b\u0061" : { } } `} {

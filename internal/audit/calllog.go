@@ -37,8 +37,7 @@ type CallLog struct {
 	callers     callerCache
 }
 
-// NewCallLog returns a call log; nil if there is no recorder. The logger receives problems that no caller is told
-// about.
+// NewCallLog returns a call log; nil if a is nil. The logger receives problems that no caller is told about.
 func NewCallLog(a Recorder, log *slog.Logger) *CallLog {
 	if a == nil {
 		return nil
@@ -173,7 +172,7 @@ func (e *LoggedCall) End(result drawbridge.Result, err error) error {
 	case err == nil:
 		return failure
 	}
-	e.log.log.Error("cannot record a refused call", "method", e.call.Method, "err", failure)
+	e.log.log.Error("record a refused call", "method", e.call.Method, "err", failure)
 	return err
 }
 
@@ -218,7 +217,7 @@ func (t *CallLog) RecordShieldAction(server drawbridge.ServerID, name, rule, why
 	err := t.recorder.Record(Record{ID: t.newID(at), Kind: Shield, At: at, Server: string(server), Card: name,
 		Tool: name, Rule: rule, Reason: why})
 	if err != nil {
-		t.log.Error("cannot record an action of the shield", "server", server, "rule", rule, "err", err)
+		t.log.Error("record an action of the shield", "server", server, "rule", rule, "err", err)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// TestCallersAreToldApart has callers of whom one says what another one does, in part: what is remembered of one is
-// not another's.
+// TestCallersAreToldApart has callers of whom one describes what another one does, in part: what is remembered of one
+// is not another's.
 func TestCallersAreToldApart(t *testing.T) {
 	editor, longer := json.RawMessage(`{"name":"editor","version":"1.2"}`),
 		json.RawMessage(`{"name":"editor","title":"`+strings.Repeat("x", maxCallerKeyLen)+`"}`)

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// A Checkpoint is somebody's word for how far a chain had come: whoever rewrites it afterwards would have to sign
-// again.
+// A Checkpoint is a signed statement of the last record of a chain at a time. A later change of the chain would need a
+// new signature.
 type Checkpoint struct {
 	Stream string
-	// Seq is the place of the last record then, Hash its hash.
+	// Seq is the number of the last record at that time, and Hash its hash.
 	Seq  uint64
 	Hash [32]byte
 	At   time.Time
-	// Signer is the public key, Signature its Ed25519 signature of all above.
+	// Signer is the public key, and Signature its Ed25519 signature of the other members.
 	Signer, Signature []byte
 }
 
-// signedBytes is what is signed: a line that says what this is, then Seq and the milliseconds of At since 1970 (eight
+// signedBytes returns the signed text: a line that names the format, Seq and the milliseconds of At since 1970 (eight
 // bytes each, most significant first), Hash, and Stream.
 func (c Checkpoint) signedBytes() []byte {
 	text := []byte("drawbridge audit checkpoint 1\n")
@@ -38,7 +38,7 @@ func (c Checkpoint) Sign(key ed25519.PrivateKey) Checkpoint {
 	return c
 }
 
-// Verify says why the signature is not that of the signer, or nil.
+// Verify returns an error if the signature is not that of the signer.
 func (c Checkpoint) Verify() error {
 	if len(c.Signer) != ed25519.PublicKeySize || !ed25519.Verify(c.Signer, c.signedBytes(), c.Signature) {
 		return fmt.Errorf("checkpoint at record %d: its signature is not its signer's", c.Seq)
@@ -55,5 +55,5 @@ func ParsePublicKey(text string) (ed25519.PublicKey, error) {
 	return b, nil
 }
 
-// FormatPublicKey writes a public key for people.
+// FormatPublicKey formats a public key for people.
 func FormatPublicKey(key ed25519.PublicKey) string { return hex.EncodeToString(key) }

@@ -1,15 +1,15 @@
-// Package audit is what is kept of each call: who called what through which door, what was decided and why, and what
-// came of it.
+// Package audit defines the records of calls: who called which tool over which transport, the decision and its reason,
+// and the outcome.
 //
-// A call leaves two records, which share its ID: one before anything is sent, one before the answer goes out; a call
-// that was refused leaves one. So there is no effect without a record of the intent, and no answer without a record of
-// the outcome. [Fold] puts the two together again.
+// A call has two records with the same ID: one before it is sent, and one before its result is returned. A refused call
+// has one. So no call has an effect without a record of the intent, and no result is returned without a record of the
+// outcome. If a record cannot be written, a [CallLog] refuses the call, or returns an error about its possible effect.
+// [MergeOutcomes] joins the two records again.
 //
-// [Rules] write a record, and there is no other way to bytes: what looks like a secret in the arguments is left out on
-// the way, and their SHA-256 stays. What the rules let through is a guess by names and by how well-known secrets
-// begin, as every such guess is; a hash of a guessable value can be guessed.
+// [RedactionRules] are the only way to write a record. They remove likely secrets from the arguments, and keep their
+// SHA-256. They find secrets by names and by well-known prefixes, so others may stay; and a hash of a guessable value
+// can be guessed.
 //
-// Records are kept in the hash chain of package ledger. A [Checkpoint] signs how far a chain had come.
-//
-// Nothing here does input or output, knows what time it is, or keeps state of its own.
+// Records are stored in the hash chain of package ledger. A [Checkpoint] signs the state of a chain. The package writes
+// no files, and keeps no records.
 package audit

@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A jsonReader walks JSON that [rawjson.Valid] accepted. Its methods start at src[i] and leave i behind the text they
-// read; they return false where the text is something else.
+// A jsonReader walks JSON that [rawjson.Valid] accepted. Its methods start at src[i] and leave i after the text they
+// read; they return false if the text is something else.
 type jsonReader struct {
 	raw []byte
 	src string // the same text as raw; the tokens are parts of it

@@ -1,8 +1,8 @@
 package audit
 
-// MergeOutcomes puts records of one order together: each call with what came of it, in the order in which they began;
-// other records as they are. A call whose end is not among them has no Outcome. An end without a beginning stays as it
-// is, of kind Done.
+// MergeOutcomes joins each call with its outcome. Calls are in the order in which they began; other records are
+// unchanged. A call whose end is not among the records has no Outcome. An end without a beginning stays a record of
+// kind Done.
 func MergeOutcomes(records []Record) []Record {
 	out := make([]Record, 0, len(records))
 	begun := map[string]int{}
@@ -10,7 +10,7 @@ func MergeOutcomes(records []Record) []Record {
 		i, known := begun[r.ID]
 		switch {
 		case r.Kind == Call && known && out[i].Outcome == "":
-			// A call that reached several servers, one after the other: what it came to is the last.
+			// A call that reached several servers, one after the other: the last outcome counts.
 			r.At = out[i].At
 			out[i] = r
 		case r.Kind == Call, r.Kind == AdminAction:

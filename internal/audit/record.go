@@ -10,47 +10,48 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A RecordKind says what a record tells.
+// A RecordKind is the kind of a record.
 type RecordKind string
 
 // The kinds.
 const (
-	// Call is a call that the guards let pass, written before anything was sent. With an Outcome it is one that ended
-	// before that: nothing was sent.
+	// Call is a call that the guards allowed, written before it is sent. With an Outcome it is a call that ended before
+	// it was sent.
 	Call RecordKind = "call"
-	// Done is what came of the call with the same ID.
+	// Done is the outcome of the call with the same ID.
 	Done RecordKind = "done"
-	// AdminAction is something that a person did to what guards go by, such as accepting a definition, written before
-	// it is done: Method is the command, Card what it was about. A Done with the same ID says what came of it.
+	// AdminAction is a change by a person of data that guards depend on, such as accepting a definition. It is written
+	// before the action: Method is the command, Card its subject. A Done with the same ID has the outcome.
 	AdminAction RecordKind = "act"
-	// Shield is something that the shield did: to a definition, to a result, to a server.
+	// Shield is an action of the shield on a definition, a result or a server.
 	Shield RecordKind = "shield"
-	// Note is something about the audit itself, such as a tail that was torn by a crash.
+	// Note is about the audit itself, such as records that a crash cut off.
 	Note RecordKind = "note"
 )
 
-// An Outcome says what came of a call. The zero value is that nobody knows: it goes on, or the process died in it.
+// An Outcome is the outcome of a call. The zero value means unknown: the call is still running, or the process died in
+// it.
 type Outcome string
 
 // The outcomes.
 const (
 	OK Outcome = "ok"
-	// IsError is a result that says of itself that it is an error.
+	// IsError is a result that is marked as an error.
 	IsError Outcome = "is_error"
-	// Asked is an answer that asks the caller for something first; Task is one that names a task in its place.
+	// Asked is a result that asks the caller for input first; Task is one that names a task.
 	Asked Outcome = "asked"
 	Task  Outcome = "task"
-	// Fault is a call that was sent, or was to be, and failed. Ambiguous is one that failed and may have had its
+	// Fault is a call that failed, before or after it was sent. Ambiguous is one that failed and may have had its
 	// effect.
 	Fault     Outcome = "fault"
 	Ambiguous Outcome = "ambiguous"
-	// Refused is a call that a guard did not let pass. Unknown is one of a name that there is not, or not for that
+	// Refused is a call that a guard denied. Unknown is one of a name that does not exist, or is hidden from the
 	// caller.
 	Refused Outcome = "refused"
 	Unknown Outcome = "unknown"
 )
 
-// Failed reports whether the outcome is that the caller did not get what they asked for.
+// Failed reports whether the caller did not get the requested result.
 func (o Outcome) Failed() bool {
 	switch o {
 	case OK, Asked, Task:
@@ -59,54 +60,55 @@ func (o Outcome) Failed() bool {
 	return true
 }
 
-// A Caller is who called, as far as it is kept.
+// A Caller is the recorded part of a caller.
 type Caller struct {
-	// Kind is the caller's, such as "external"; Principal is who they are.
+	// Kind is the kind of caller, such as "external"; Principal identifies the caller.
 	Kind      string `json:"kind,omitzero"`
 	Principal string `json:"principal,omitzero"`
-	// Client is the client's name and version by its own claim; Session tells sessions apart, and is not their key.
+	// Client is the name and version that the client declared; Session distinguishes sessions, and is not their key.
 	Client  string `json:"client,omitzero"`
 	Session string `json:"session,omitzero"`
-	// Thread and Run place an agent's call.
+	// Thread and Run identify the place of an agent's call.
 	Thread string `json:"thread,omitzero"`
 	Run    string `json:"run,omitzero"`
 }
 
-// A Record is one line of the audit. Members that say nothing are left out.
+// A Record is one line of the audit. Empty members are left out.
 type Record struct {
 	ID   string     `json:"id"`
 	Kind RecordKind `json:"kind"`
 	At   time.Time  `json:"at"`
-	// Parent is the ID of the call in whose course this one was made.
+	// Parent is the ID of the call during which this one was made.
 	Parent string `json:"parent,omitzero"`
 	Caller Caller `json:"caller,omitzero"`
-	// Transport is how the call came in: "stdio", "http"; empty for one from within the program.
+	// Transport is "stdio" or "http"; empty for a call within the program.
 	Transport string `json:"door,omitzero"`
 	Method    string `json:"method,omitzero"`
-	// ViaCard is the card by which the call came, where it was not made directly: "call_tool".
+	// ViaCard is the card through which the call was made, if it was not made directly: "call_tool".
 	ViaCard string `json:"through,omitzero"`
-	// Card is the name or URI that the call is about, as the caller knows it; Tool is what its Server calls it. Of a
-	// URI what looks like a secret is left out.
+	// Card is the called name or URI as the caller knows it; Tool is the name at its Server. Likely secrets in a URI
+	// are removed.
 	Card   string `json:"card,omitzero"`
 	Server string `json:"server,omitzero"`
 	Tool   string `json:"tool,omitzero"`
-	// Definition is the SHA-256 of the card's definition as it was listed then, in hexadecimal.
+	// Definition is the SHA-256 of the card's definition at that time, in hexadecimal.
 	Definition string `json:"definition,omitzero"`
-	// Arguments are the call's as the caller sent them before the record is written, and what the rules left of them
-	// once it was read. Digest is the SHA-256 of what the caller sent, in hexadecimal, and Size how many bytes that
-	// was: the rules fill them in.
+	// Arguments are those of the caller before the record is written, and the redacted ones after it was read. Digest
+	// is the SHA-256 of the caller's arguments in hexadecimal, and Size their number of bytes: AppendRecord fills them
+	// in.
 	Arguments json.RawMessage `json:"arguments,omitzero"`
 	Digest    string          `json:"digest,omitzero"`
 	Size      int             `json:"size,omitzero"`
-	// Effect is the verdict: "allow", "ask" or "deny". Rule names what decided, Reason says why.
+	// Effect is the verdict: "allow", "ask" or "deny". Rule names the rule or guard that decided, and Reason is its
+	// reason.
 	Effect string `json:"effect,omitzero"`
 	Rule   string `json:"rule,omitzero"`
 	Reason string `json:"reason,omitzero"`
-	// Approval is the ID of the question that a person answered, or of the grant that they gave before, and By who
-	// they are and where they said so. Both are empty where nobody was asked.
+	// Approval is the ID of the answered request for approval, or of the grant; By is the person and the place of the
+	// answer. Both are empty if the call needed no approval.
 	Approval string `json:"approval,omitzero"`
 	By       string `json:"by,omitzero"`
-	// Outcome says what came of it, Code is the fault's, Duration the time from the call's beginning, and Bytes the
+	// Outcome is the outcome of the call, Code that of the fault, Duration the time since the call began, and Bytes the
 	// size of the result.
 	Outcome  Outcome       `json:"outcome,omitzero"`
 	Code     string        `json:"code,omitzero"`
@@ -114,11 +116,10 @@ type Record struct {
 	Bytes    int           `json:"bytes,omitzero"`
 }
 
-// maxText is the most bytes of a member that is not Arguments: they come from callers and servers.
+// maxText bounds the bytes of a member other than Arguments, since callers and servers choose them.
 const maxText = 512
 
-// AppendRecord writes the record as one line of JSON, without the line feed, as far as the rules let it. It does not
-// change the record.
+// AppendRecord appends the redacted record as one line of JSON, without the line feed. It does not change the record.
 func (r *RedactionRules) AppendRecord(dst []byte, rec *Record) []byte {
 	w := recordWriter{dst, r}
 	w.appendRaw(`{"id":`)
@@ -164,18 +165,18 @@ func (w *recordWriter) appendCaller(c *Caller) {
 		w.dst = w.dst[:before]
 		return
 	}
-	w.dst[start] = '{' // in the place of the first comma
+	w.dst[start] = '{' // in place of the first comma
 	w.appendRaw("}")
 }
 
-// clipText shortens a text to at most maxText bytes, between two characters.
+// clipText cuts a text to at most maxText bytes, between two characters.
 func clipText(text string) string { return safetext.Truncate(text, maxText, safetext.Bytes, "…") }
 
-// DecodeRecord reads a record that rules have written. The error shows nothing of it.
+// DecodeRecord reads a record that AppendRecord wrote. The error never holds its content.
 func DecodeRecord(line []byte) (Record, error) {
 	var rec Record
 	if err := json.Unmarshal(line, &rec); err != nil {
-		return Record{}, errors.New("read a record of the audit: it is none")
+		return Record{}, errors.New("read a record of the audit: invalid JSON")
 	}
 	if rec.ID == "" || rec.Kind == "" {
 		return Record{}, fmt.Errorf("read a record of the audit: it has no id or no kind")
@@ -186,8 +187,8 @@ func DecodeRecord(line []byte) (Record, error) {
 	return rec, nil
 }
 
-// DecodeRecordHead returns kind and ID of a record that rules have written. Of the rest it only sees that it is JSON.
-// The error is as for Decode.
+// DecodeRecordHead returns kind and ID of a record that AppendRecord wrote. It checks only that the rest is JSON. The
+// error is as for DecodeRecord.
 func DecodeRecordHead(line []byte) (kind RecordKind, id string, err error) {
 	rest, ours := bytes.CutPrefix(line, []byte(`{"id":"`))
 	first, rest, more := bytes.Cut(rest, []byte(`","kind":"`))

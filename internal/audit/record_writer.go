@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A recordWriter writes the members of a record. Their names come with all that stands around them: `,"kind":`.
+// A recordWriter writes the members of a record. Names are passed with their punctuation: `,"kind":`.
 type recordWriter struct {
 	dst   []byte
 	rules *RedactionRules
@@ -20,7 +20,7 @@ type recordWriter struct {
 //go:noinline
 func (w *recordWriter) appendRaw(text string) { w.dst = append(w.dst, text...) }
 
-// appendQuoted appends text as a JSON string on one line; what is no UTF-8 becomes U+FFFD.
+// appendQuoted appends text as a JSON string on one line; invalid UTF-8 becomes U+FFFD.
 func (w *recordWriter) appendQuoted(text string) {
 	if plainPrefixLen(text) == len(text) {
 		w.dst = append(append(append(w.dst, '"'), text...), '"')
@@ -33,7 +33,7 @@ func (w *recordWriter) appendQuoted(text string) {
 	w.dst = append(w.dst, bytes.TrimSuffix(b.Bytes(), []byte{'\n'})...)
 }
 
-// plainPrefixLen returns how many bytes a text begins with that are ASCII and stand for themselves in a JSON string.
+// plainPrefixLen returns the length of the longest prefix of ASCII characters that need no escape in JSON.
 func plainPrefixLen(s string) int {
 	const ones = 0x0101010101010101
 	i := 0
@@ -63,7 +63,7 @@ func (w *recordWriter) appendText(name, value string) {
 	}
 }
 
-// appendRedactedText writes a text that callers or servers make up, URIs among them.
+// appendRedactedText writes a text that callers or servers choose, also a URI.
 func (w *recordWriter) appendRedactedText(name, value string) {
 	if value != "" {
 		value, _ := w.rules.redactSecrets(value)

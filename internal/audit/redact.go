@@ -12,41 +12,41 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// An ArgumentMode says how much of a call's arguments is kept.
+// An ArgumentMode is how much of a call's arguments is recorded.
 type ArgumentMode string
 
-// The modes. The empty Mode is Redacted.
+// The modes. The empty mode is KeepRedacted.
 const (
-	// KeepRedacted keeps them without what looks like a secret, and long texts cut.
+	// KeepRedacted records them without likely secrets, with long texts cut.
 	KeepRedacted ArgumentMode = "redacted"
-	// KeepHash keeps their SHA-256 only.
+	// KeepHash records their SHA-256 only.
 	KeepHash ArgumentMode = "hash"
-	// KeepFull keeps them as they were sent.
+	// KeepFull records them as they were sent.
 	KeepFull ArgumentMode = "full"
 )
 
-// Bounds of what Redacted keeps.
+// Bounds of KeepRedacted.
 const (
-	// DefaultMaxString is how many bytes of a text are kept by default.
+	// DefaultMaxString is the default bound of a text in bytes.
 	DefaultMaxString = 1024
-	// maxArguments is how many bytes arguments may come to, maxDepth how deep they may nest.
+	// maxArguments bounds the bytes of all arguments, and maxDepth their nesting.
 	maxArguments = 16 << 10
 	maxDepth     = 32
-	// scanBeyondCut is how far after its cut a text is looked at: a secret may begin before it.
+	// scanBeyondCut is how many bytes after its cut a text is scanned: a secret may begin before the cut.
 	scanBeyondCut = 8 << 10
 )
 
-// RedactionRules say what of a call may be kept. The zero value is Redacted.
+// RedactionRules define what is recorded of a call. The zero value is KeepRedacted.
 type RedactionRules struct {
 	Arguments ArgumentMode
-	// MaxString is how many bytes of a text in the arguments are kept; 0 is DefaultMaxString.
+	// MaxString bounds the bytes of a text in the arguments; 0 means DefaultMaxString.
 	MaxString int
-	// KnownSecrets returns values that are secrets, to be left out wherever they stand; nil knows none. It is called
-	// for each text, and may be from several goroutines; what it gives is not changed.
+	// KnownSecrets returns secret values, which are removed wherever they occur; nil means none. It is called for each
+	// text, from several goroutines. The returned slice is not changed.
 	KnownSecrets func() []string
 }
 
-// appendArguments writes what is kept of a call's arguments.
+// appendArguments writes the recorded form of a call's arguments.
 func (w *recordWriter) appendArguments(raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
@@ -68,8 +68,7 @@ func (w *recordWriter) appendArguments(raw json.RawMessage) {
 	w.appendNumber(`,"size":`, int64(len(raw)))
 }
 
-// Redact returns arguments as Redacted keeps them: without what looks like a secret. It gives nothing where they are no
-// JSON.
+// Redact returns arguments in the form of KeepRedacted, without likely secrets. It returns nil for invalid JSON.
 func (r *RedactionRules) Redact(arguments json.RawMessage) json.RawMessage {
 	w := recordWriter{rules: r}
 	if w.appendRedactedArgs(arguments); len(w.dst) == 0 {
@@ -78,17 +77,17 @@ func (r *RedactionRules) Redact(arguments json.RawMessage) json.RawMessage {
 	return w.dst[len(argumentsPrefix):]
 }
 
-// RedactText returns a text without what looks like a secret.
+// RedactText returns a text without likely secrets.
 func (r *RedactionRules) RedactText(text string) string {
 	text, _ = r.redactSecrets(text)
 	return text
 }
 
-// argumentsPrefix is what arguments come after in a record.
+// argumentsPrefix stands before the arguments in a record.
 const argumentsPrefix = `,"arguments":`
 
-// appendRedactedArgs writes arguments without what looks like a secret; nothing where they are not JSON, or come to too
-// much.
+// appendRedactedArgs writes arguments without likely secrets. It writes nothing for invalid JSON, and a note if they
+// are too large.
 func (w *recordWriter) appendRedactedArgs(raw []byte) {
 	before := len(w.dst)
 	w.appendRaw(argumentsPrefix)
@@ -111,26 +110,26 @@ func (w *recordWriter) appendRedactedArgs(raw []byte) {
 	}
 }
 
-// A redactingWriter writes JSON without the secrets in it, and without blanks.
+// A redactingWriter writes JSON without secrets and blanks.
 type redactingWriter struct {
 	recordWriter
 	jsonReader
-	// What of src begins at from and ends at i comes next in dst, as it is.
+	// The bytes of src from from to i are to be copied to dst.
 	from int
-	// maxLen is how long dst may become, most how long a text.
+	// maxLen bounds the length of dst, maxText that of a text.
 	maxLen, maxText int
 }
 
-// pendingLen is how long dst is with what comes next.
+// pendingLen returns the length of dst with the bytes to be copied.
 func (v *redactingWriter) pendingLen() int { return len(v.dst) + v.i - v.from }
 
-// flush writes what comes next, up to there.
+// flush copies the bytes of src up to to.
 func (v *redactingWriter) flush(to int) {
 	v.appendRaw(v.src[v.from:to])
 	v.from = v.i
 }
 
-// dropBlanks passes over blanks, which are not kept, and gives the next byte; 0 at the end.
+// dropBlanks skips white space and returns the next byte; 0 at the end.
 func (v *redactingWriter) dropBlanks() byte {
 	before := v.i
 	c := v.skipBlanks()
@@ -140,7 +139,7 @@ func (v *redactingWriter) dropBlanks() byte {
 	return c
 }
 
-// replaceFrom writes a text in the place of what begins at start and ends at i.
+// replaceFrom writes a text in place of the bytes from start to i.
 func (v *redactingWriter) replaceFrom(start int, text string) {
 	v.flush(start)
 	v.appendQuoted(text)
@@ -178,8 +177,8 @@ func (v *redactingWriter) redactValue(depth int) bool {
 	return ok
 }
 
-// redactObject writes an object. The value of a name that is a secret's is hidden, and so is that of a pair whose
-// other half is such a name: {"name": "API_TOKEN", "value": …}.
+// redactObject writes an object. It hides the value of a member with the name of a secret. It also hides the value of a
+// pair whose name member names a secret: {"name": "API_TOKEN", "value": …}.
 func (v *redactingWriter) redactObject(depth int) bool {
 	half := secretPair{ahead: v.jsonReader}
 	v.i++
@@ -225,7 +224,7 @@ func (v *redactingWriter) redactArray(depth int) bool {
 		v.i++
 		return true
 	}
-	flag := false // the text before is a flag whose value is a secret: ["--token", "…"]
+	flag := false // the previous text is a flag with a secret value: ["--token", "…"]
 	for {
 		ok := false
 		if v.dropBlanks() == '"' {
@@ -260,7 +259,7 @@ func (v *redactingWriter) redactArray(depth int) bool {
 	}
 }
 
-// hideValue passes over a value and writes that there was one. What is true, false or null keeps no secret.
+// hideValue skips a value and writes a note in its place. true, false and null are kept.
 func (v *redactingWriter) hideValue() bool {
 	v.dropBlanks()
 	start := v.i
@@ -276,8 +275,7 @@ func (v *redactingWriter) hideValue() bool {
 	return true
 }
 
-// redactString writes what the token says that ends at i: the text as it stands, or without its secrets, or its
-// beginning with the digest of the whole.
+// redactString writes the string that ends at i: unchanged, without secrets, or cut, with the digest of the whole text.
 func (v *redactingWriter) redactString(token, text string) {
 	seen := text
 	if len(text) > v.maxText+scanBeyondCut {
@@ -300,14 +298,14 @@ func (v *redactingWriter) redactString(token, text string) {
 	v.replaceFrom(v.i-len(token), shown)
 }
 
-// A secretPair is what is to be known of an object that has a "value": whether what it belongs to is a secret.
+// A secretPair reports whether the "value" of an object is a secret.
 type secretPair struct {
-	// ahead is at the object's beginning until that was looked for.
+	// ahead is at the beginning of the object until it is searched.
 	ahead           jsonReader
 	checked, secret bool
 }
 
-// isSecret looks ahead into the object, once: whether a member that names something names a secret.
+// isSecret reports whether another member of the object names a secret. It searches the object once.
 func (p *secretPair) isSecret() bool {
 	if !p.checked {
 		p.checked, p.secret = true, p.ahead.hasSecretName()
@@ -315,7 +313,7 @@ func (p *secretPair) isSecret() bool {
 	return p.secret
 }
 
-// hasSecretName reports whether a member of the object that r stands at names something, and that is a secret.
+// hasSecretName reports whether the object at r has a member that holds the name of a secret.
 func (r *jsonReader) hasSecretName() bool {
 	r.i++
 	for r.skipBlanks() == '"' {

@@ -2,12 +2,12 @@ package audit
 
 import "strings"
 
-// minPEMLine is how long a line of a key in PEM is at least, except for its last one: they have 64 characters.
+// minPEMLine is the minimum length of a line in a PEM key, except for the last: usual lines have 64 characters.
 const minPEMLine = 40
 
-// RedactPEMKeys returns a text without what is in the keys, in PEM, that are in it: note says what stands there instead
-// of so many bytes. Only lines of Base64 go, which line ends or blanks divide, or the signs for these: whoever writes
-// the text must not be able to hide anything else by it.
+// RedactPEMKeys returns a text with the content of PEM keys replaced; note returns the replacement for a number of
+// bytes. It removes only lines of Base64, separated by line ends or blanks, also escaped ones. So the author of the
+// text cannot hide anything else with it.
 func RedactPEMKeys(text string, note func(n int) string) string {
 	begin := strings.Index(text, "-----BEGIN ")
 	if begin < 0 {
@@ -15,7 +15,7 @@ func RedactPEMKeys(text string, note func(n int) string) string {
 	}
 	var b strings.Builder
 	b.WriteString(text[:begin])
-	hidden := 0 // of the lines before
+	hidden := 0 // in the lines before
 	tell := func() {
 		if hidden > 0 {
 			b.WriteString(note(hidden))

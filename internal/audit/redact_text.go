@@ -8,13 +8,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// minKnownSecret is the fewest bytes of a value that is looked for wherever it stands: shorter ones are words of
-// everyday texts.
+// minKnownSecret is the minimum length of a known value that is searched for: shorter ones are everyday words.
 const minKnownSecret = 6
 
-// redactSecrets returns a text without the secrets in it, and says whether there were any: values that are known to be
-// some, what begins as well-known ones do, what follows a name of one ("password=…", "--token …", "Authorization:
-// Bearer …"), and what a URL has before its "@".
+// redactSecrets returns a text without likely secrets, and whether there were any. They are known values, words with a
+// well-known prefix, values after the name of a secret ("password=…", "--token …", "Authorization: Bearer …"), and the
+// user part of a URL.
 func (r *RedactionRules) redactSecrets(s string) (string, bool) {
 	s, found := r.redactKnownSecrets(s)
 	if looksHarmless(s) {
@@ -34,8 +33,8 @@ func (r *RedactionRules) redactSecrets(s string) (string, bool) {
 	return p.out.String(), true
 }
 
-// redactKnownSecrets returns a text without the values that are known to be secrets, and says whether there were any.
-// One may be a part of another, or begin in it.
+// redactKnownSecrets returns a text without known secret values, and whether there were any. One may be part of
+// another, or overlap with it.
 func (r *RedactionRules) redactKnownSecrets(s string) (string, bool) {
 	if r.KnownSecrets == nil {
 		return s, false
@@ -77,7 +76,7 @@ func (r *RedactionRules) redactKnownSecrets(s string) (string, bool) {
 	return out.String(), true
 }
 
-// longestKnownSecret is how many bytes a value may have that is known to be a secret.
+// longestKnownSecret returns the length of the longest known secret value.
 func (r *RedactionRules) longestKnownSecret() (most int) {
 	if r.KnownSecrets != nil {
 		for _, value := range r.KnownSecrets() {
@@ -87,8 +86,8 @@ func (r *RedactionRules) longestKnownSecret() (most int) {
 	return most
 }
 
-// looksHarmless reports that a text has none of the signs by which a secret is known that nobody told of: that
-// something is given a value, or announced, or a word that begins as secrets do. Most names and short texts have none.
+// looksHarmless reports that a text has no sign of a secret other than known values: an assignment, an announcement, or
+// a well-known prefix. This is true for most names and short texts.
 func looksHarmless(s string) bool {
 	for i := 0; i < len(s); i++ {
 		start := i
@@ -107,13 +106,13 @@ func looksHarmless(s string) bool {
 	return true
 }
 
-// announcesSecret reports whether a word before a blank may give what follows the blank away as a secret: as a flag
-// does, a scheme, or the first line of a key.
+// announcesSecret reports whether the word after this one and a blank may be a secret: after a flag, a scheme, or the
+// first line of a key.
 func announcesSecret(word string) bool {
 	return word != "" && (word[0] == '-' || isAuthScheme(word) || strings.HasSuffix(word, "-----BEGIN"))
 }
 
-// A secretScanner goes through a text word by word.
+// A secretScanner scans a text word by word.
 type secretScanner struct {
 	s      string
 	i      int
@@ -123,7 +122,7 @@ type secretScanner struct {
 	quotes quoteCounts
 }
 
-// redact leaves out a part of the text.
+// redact removes a part of the text.
 func (p *secretScanner) redact(from, to int) {
 	if to <= from || p.s[from:to] == drawbridge.Redacted {
 		return
@@ -134,7 +133,7 @@ func (p *secretScanner) redact(from, to int) {
 	p.kept = to
 }
 
-// scanWord reads one word, or passes over one byte that is in none.
+// scanWord reads one word, or skips one byte between words.
 func (p *secretScanner) scanWord() {
 	start := p.i
 	p.i = p.wordEnd(start)
@@ -167,8 +166,8 @@ func (p *secretScanner) scanWord() {
 	}
 }
 
-// redactAssignedValue hides what a word that begins there, where it is a secret's name, is given in the text: after
-// "=" or ":", or after a blank where the name is a flag.
+// redactAssignedValue hides the value of a word that begins there, if it is the name of a secret: after "=" or ":", or
+// after a blank if the name is a flag.
 func (p *secretScanner) redactAssignedValue(start int) {
 	word := p.s[start:p.i]
 	i, given := p.findAssignedValue(p.i)
@@ -200,7 +199,7 @@ func (p *secretScanner) redactAssignedValue(start int) {
 	p.i = max(p.i, end)
 }
 
-// redactURLPassword hides the password that stands before the "@" of a URL; p.i is at its "://".
+// redactURLPassword hides the password before the "@" of a URL; p.i is at its "://".
 func (p *secretScanner) redactURLPassword() {
 	p.i += len("://")
 	rest := p.s[p.i:]
@@ -221,7 +220,7 @@ func (p *secretScanner) redactURLPassword() {
 	p.i += at
 }
 
-// skipBlanks passes over blanks, and over ends of lines where a command goes on.
+// skipBlanks skips blanks, and line ends that a command continues over.
 func (p *secretScanner) skipBlanks(i int) int {
 	for {
 		switch {
@@ -243,7 +242,7 @@ func (p *secretScanner) wordEnd(i int) int {
 	return i
 }
 
-// isAuthScheme reports whether a word announces a credential in a header.
+// isAuthScheme reports whether a word is the scheme of a credential in a header.
 func isAuthScheme(word string) bool {
 	if len(word) < len("basic") || len(word) > len("bearer") {
 		return false
@@ -251,11 +250,10 @@ func isAuthScheme(word string) bool {
 	return strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic") || strings.EqualFold(word, "digest")
 }
 
-// minPrefixedSecret is how many bytes a word has at least that is known by its beginning.
+// minPrefixedSecret is the minimum length of a secret that is known by its prefix.
 const minPrefixedSecret = 16
 
-// hasSecretPrefix reports whether a word begins as secrets do that nobody takes for anything else, and is long enough
-// to be one.
+// hasSecretPrefix reports whether a word has an unmistakable prefix of secrets, and is long enough to be one.
 func hasSecretPrefix(word string) bool {
 	if len(word) < minPrefixedSecret {
 		return false

@@ -34,7 +34,7 @@ func TestTextsAreVeiled(t *testing.T) {
 		`{\"password\": \"a \\\"b\\\" SECRET\", \"n\": 1}`:    `{\"password\": \"[redacted]\", \"n\": 1}`,
 		`{"Authorization": "Bearer SECRET+/="}`:               `{"Authorization": "Bearer [redacted]"}`,
 		`password="cut off SECRET`:                            `password="[redacted]`,
-		// What is no value.
+		// What is not a value.
 		`read -p "Password: " answer; echo "done"`: `read -p "Password: " answer; echo "done"`,
 		`["password:", "b c"]`:                     `["password:", "b c"]`,
 		`password="" user="u"`:                     `password="" user="u"`,

@@ -2,16 +2,16 @@ package audit
 
 import "strings"
 
-// IsSecretName reports whether a name is usually a secret's, of an argument, a variable or a header.
+// IsSecretName reports whether an argument, variable or header of that name usually holds a secret.
 func IsSecretName(name string) bool { return isSecretName(name) }
 
-// isSecretName reports whether a name is usually a secret's: apiKey, GITHUB_TOKEN, X-Auth-Token, db.password, pin. A
-// name is read word by word, so that "author", "keyboard" and "spinner" are none.
+// isSecretName reports whether a name is usually that of a secret: apiKey, GITHUB_TOKEN, X-Auth-Token, db.password,
+// pin. It compares whole words, so that "author", "keyboard" and "spinner" do not match.
 func isSecretName(name string) bool {
 	var buf [24]byte
 	word := buf[:0]
 	long := false
-	lower := false // the letter before was a small one
+	lower := false // the previous letter was in lower case
 	for i := 0; i <= len(name); i++ {
 		var c byte
 		if i < len(name) {
@@ -19,7 +19,7 @@ func isSecretName(name string) bool {
 		}
 		capital := c >= 'A' && c <= 'Z'
 		letter := capital || c >= 'a' && c <= 'z'
-		// A word ends where no letter follows, and before a capital that a small letter precedes or follows: apiKey,
+		// A word ends at the last letter, and before a capital that follows or precedes a lower-case letter: apiKey,
 		// APIKey.
 		next := i+1 < len(name) && name[i+1] >= 'a' && name[i+1] <= 'z'
 		if !letter || capital && (lower || next && len(word) > 1) {
@@ -32,7 +32,7 @@ func isSecretName(name string) bool {
 			if capital {
 				c += 'a' - 'A'
 			}
-			if len(word) == cap(buf[:]) { // several words in one: what any part of it ends in counts
+			if len(word) == cap(buf[:]) { // several words in one: all endings of it count
 				long = long || isSecretWord(string(word))
 				copy(word, word[1:])
 				word = word[:len(word)-1]
@@ -44,7 +44,7 @@ func isSecretName(name string) bool {
 	return false
 }
 
-// isSecretWord reports whether a word in small letters names a secret, alone or with others written together with it.
+// isSecretWord reports whether a word in lower case names a secret, alone or as part of a compound.
 func isSecretWord(word string) bool {
 	if len(word) < 3 {
 		return false
@@ -77,7 +77,7 @@ func isSecretWord(word string) bool {
 	return false
 }
 
-// isOrdinaryPassWord reports whether a word that ends in "pass" is one of every day, or of filters and of drawing.
+// isOrdinaryPassWord reports whether a word that ends in "pass" is an everyday word, or one of filters and graphics.
 func isOrdinaryPassWord(word string) bool {
 	for _, end := range [...]string{"bypass", "compass", "surpass", "trespass", "overpass", "underpass", "lowpass",
 		"highpass", "bandpass", "allpass", "multipass", "subpass", "renderpass", "boardingpass"} {

@@ -73,7 +73,7 @@ func (d lockCommands) lockfilePath(file string) (string, error) {
 func readLockfile(path string) ([]shield.LockedTool, error) {
 	text, err := config.ReadLockfile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no lockfile at %s yet (drawbridge lock write makes it)", path)
+		return nil, fmt.Errorf("there is no lockfile at %s yet (drawbridge lock write creates it)", path)
 	}
 	if err != nil {
 		return nil, err

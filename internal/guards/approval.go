@@ -30,9 +30,9 @@ const (
 	dropTimeout = 5 * time.Second
 )
 
-// An ApprovalQueue has calls wait for the approval of a person. The requests are in the store, where any process of the
-// person finds and answers them. No answer, and every error, is a no. The caller learns that a person is asked, but
-// nothing that could answer the request.
+// An ApprovalQueue makes calls wait for the approval of a person. The requests are in the store, where any process of
+// the user finds and answers them. A call without an answer, or with any error, is refused. The caller learns that a
+// person was asked, but nothing with which it could answer the request.
 type ApprovalQueue struct {
 	// DB stores the requests and the answers.
 	DB *store.DB
@@ -46,7 +46,7 @@ type ApprovalQueue struct {
 
 var _ deck.Approver = (*ApprovalQueue)(nil)
 
-// Approve waits for the answer of a person, or uses a grant that they gave for such calls.
+// Approve waits for the answer of a person, or uses a grant that a person made for such calls.
 func (d *ApprovalQueue) Approve(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {
 	a, err := newPendingApproval(r)
 	if err != nil {
@@ -134,7 +134,7 @@ func (d *ApprovalQueue) awaitAnswer(ctx context.Context, r deck.ApprovalRequest,
 // useApproval uses up an approval. The call is sent directly after it, or never.
 func (d *ApprovalQueue) useApproval(ctx context.Context, r deck.ApprovalRequest, id string) error {
 	if !r.StillValid() {
-		return refusalFault(r, errCallChanged, "call again, and they are asked about what it is now")
+		return refusalFault(r, errCallChanged, "call again to have the present version approved")
 	}
 	taken, err := d.DB.UseApproval(ctx, id)
 	switch {
@@ -146,21 +146,21 @@ func (d *ApprovalQueue) useApproval(ctx context.Context, r deck.ApprovalRequest,
 	return nil
 }
 
-// timeoutFault is the fault of a call without an answer in time.
+// timeoutFault returns the fault of a call that got no answer in time.
 func (d *ApprovalQueue) timeoutFault(r deck.ApprovalRequest) error {
 	return refusalFault(r, fmt.Errorf("it needs a person's approval, and got no answer within %s", d.timeout()),
 		`have the user run "drawbridge ask --watch" in a terminal, then call again`)
 }
 
-// storeFault is the fault of a call whose request the store could not keep. The cause goes to the log only, since it
-// names the place of the store.
+// storeFault returns the fault of a call whose request could not be stored. The cause goes to the log only, since it
+// names the location of the store.
 func (d *ApprovalQueue) storeFault(ctx context.Context, r deck.ApprovalRequest, err error) error {
 	if ctx.Err() != nil {
 		return refusalFault(r, fmt.Errorf("while a person was asked: %w", context.Cause(ctx)), "")
 	}
-	d.Logger.Error("a person could not be asked, the call is refused", "card", r.Spec.Name, "err", err)
+	d.Logger.Error("ask a person for approval: the call is refused", "card", r.Spec.Name, "err", err)
 	return refusalFault(r,
-		errors.New("it needs a person's approval, and the store where they are asked does not answer"),
+		errors.New("it needs a person's approval, and the store does not answer"),
 		"run drawbridge doctor")
 }
 
@@ -169,11 +169,11 @@ func (d *ApprovalQueue) dropRequest(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
 	if err := d.DB.DropPendingApproval(ctx, id); err != nil {
-		d.Logger.Warn("an approval request could not be deleted", "err", err)
+		d.Logger.Warn("delete an approval request", "err", err)
 	}
 }
 
-// refusalFault is the fault of a refused call.
+// refusalFault returns the fault of a refused call.
 func refusalFault(r deck.ApprovalRequest, why error, next string) *drawbridge.Fault {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,

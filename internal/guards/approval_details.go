@@ -16,33 +16,34 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// ApprovalDetails are what a person is shown of a call. None of it is checked: names and arguments are what others
-// wrote, with whatever characters, and are to be shown so that none of them does anything.
+// ApprovalDetails describes a call to the person who decides on it. Names and arguments are unchecked text of others
+// with any characters: they must be made printable before they are displayed.
 type ApprovalDetails struct {
-	// Caller is the principal, Kind which kind of caller, Door where they came in, Client what their program says that
-	// it is.
+	// Caller is the principal and Kind the kind of caller. Door is the transport, Client the name and version that the
+	// client declared.
 	Caller string `json:"caller"`
 	Kind   string `json:"kind"`
 	Door   string `json:"door,omitempty"`
 	Client string `json:"client,omitempty"`
 	Method string `json:"method"`
-	// Card is the name that is called, Tool the one on its Server; a shipped card has no server.
+	// Card is the called name, and Tool the server's own name for it. A shipped card has no server.
 	Card   string `json:"card"`
 	Server string `json:"server,omitempty"`
 	Tool   string `json:"tool,omitempty"`
-	// Definition is the SHA-256 of the card's definition, in hexadecimal; Digest that of the arguments as they are.
+	// Definition is the SHA-256 of the card's definition, in hexadecimal. Digest is that of the unredacted arguments.
 	Definition string `json:"definition"`
 	Digest     string `json:"digest"`
-	// Arguments are whole, but for what looks like a secret; for a method that has none they are its params. Of a call
-	// that goes on with answers to what its server asked, they are an object with "arguments" and "inputResponses".
+	// Arguments are complete, except that likely secrets are redacted. For a method without arguments they are the
+	// params. For a call that continues with answers to its server's requests, they are an object with "arguments" and
+	// "inputResponses".
 	Arguments json.RawMessage `json:"arguments"`
-	// Reason says why a person is asked, Rule which rule wants it; either may be empty.
+	// Reason is the reason for asking a person, and Rule the rule that requires it. Either may be empty.
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
 }
 
-// RedactedJSON gives what may be kept of it when the call is over, as JSON: by the rules of the audit, which also hide
-// what a person had to see in order to judge the call, such as a password within a command.
+// RedactedJSON returns the details for storage after the call, as JSON. It applies the rules of the audit, which also
+// redact values that the person had to see, such as a password within a command.
 func (d ApprovalDetails) RedactedJSON() ([]byte, error) {
 	var rules audit.RedactionRules
 	d.Arguments = rules.Redact(d.Arguments)
@@ -52,11 +53,11 @@ func (d ApprovalDetails) RedactedJSON() ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// maxApprovalArguments is how many bytes of arguments a person may be asked about: what nobody reads to its end,
-// nobody allows.
+// maxApprovalArguments bounds the size of arguments that a person is asked to judge: longer ones would not be read.
 const maxApprovalArguments = 256 << 10
 
-// newPendingApproval says what is asked. The error says why a person cannot be asked that.
+// newPendingApproval returns the request for approval of a call. The error is for params that are too large, or invalid
+// JSON.
 func newPendingApproval(r deck.ApprovalRequest) (store.PendingApproval, error) {
 	subject, err := approvalSubject(r.Call)
 	if err != nil {
@@ -91,14 +92,15 @@ func sha256Hex(b []byte) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// approvalSubject gives what of a call a person judges: its params without what belongs to one sending of it. Nothing
-// in it is put in order: of a name that is there twice nobody knows which one the server will believe. Answers to what
-// the server asked belong to it: a yes for the call as it began is none for what a client answers in its course.
+// approvalSubject returns the part of a call that a person judges: its params without the members that differ each time
+// it is sent. Members keep their order, since servers may differ on which of two equal names counts. Answers to the
+// server's requests are part of it: an approval of the first request does not cover the answers of a client that
+// continue it.
 func approvalSubject(call drawbridge.Call) ([]byte, error) {
 	params := rawjson.Apply(call.Params, rawjson.Drop("_meta"), rawjson.Drop("requestState"))
 	switch call.Method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
-		// the card's is known: the caller may have used another style
+		// The card is known. The caller may have used a name of another style.
 		params = rawjson.Apply(params, rawjson.Drop("name"))
 	}
 	if len(params) > maxApprovalArguments {
@@ -114,7 +116,7 @@ func approvalSubject(call drawbridge.Call) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// argumentsOnly gives the arguments, where they are all there is.
+// argumentsOnly returns the arguments if the subject has no other members, and otherwise the subject.
 func argumentsOnly(subject []byte) json.RawMessage {
 	var only json.RawMessage
 	n := 0
@@ -130,7 +132,7 @@ func argumentsOnly(subject []byte) json.RawMessage {
 	return subject
 }
 
-// clientLabel is what the caller's program says that it is.
+// clientLabel returns the name and version that the client declared.
 func clientLabel(c drawbridge.Caller) string {
 	name, version := rawjson.GetString(c.Client, "name"), rawjson.GetString(c.Client, "version")
 	return strings.TrimSpace(fmt.Sprintf("%.100s %.50s", name, version))

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// redactSecrets gives JSON without what looks like a secret, by the names that values have and by how well-known ones
-// begin. Where something was it says so, with its length: a person sees that there is more.
+// redactSecrets returns the JSON with likely secrets replaced, which it finds by member names and by well-known
+// prefixes. A replacement states the length, so that a person sees that something was there.
 func redactSecrets(value json.RawMessage) json.RawMessage {
 	if len(value) == 0 {
 		return value
@@ -42,7 +42,7 @@ func redactSecrets(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// redactValue says that there was a value; one that keeps no secret stays.
+// redactValue replaces a value by a note of its length. Values that cannot hold a secret stay.
 func redactValue(value json.RawMessage) json.RawMessage {
 	switch string(value) {
 	case "true", "false", "null", `""`, "{}", "[]":
@@ -53,7 +53,7 @@ func redactValue(value json.RawMessage) json.RawMessage {
 
 func redactionNote(n int) string { return fmt.Sprintf("[redacted, %d bytes]", n) }
 
-// isSecretName says whether a name is one of a secret, however its words are put together: api_key, apiKey, API-KEY.
+// isSecretName reports whether a member name is that of a secret, in any spelling: api_key, apiKey, API-KEY.
 func isSecretName(name string) bool {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -70,8 +70,8 @@ func isSecretName(name string) bool {
 	return strings.HasSuffix(plain, "token")
 }
 
-// redactText hides the words of a text that begin as well-known secrets do, and what is in private keys. All else is
-// shown: who calls must not be able to hide from a person what they are asked about.
+// redactText replaces words that begin like well-known secrets, and the content of private keys. It shows all other
+// text: a caller must not be able to hide from a person the call that they approve.
 func redactText(text string) string {
 	text = audit.RedactPEMKeys(text, redactionNote)
 	var b strings.Builder

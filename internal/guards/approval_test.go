@@ -65,13 +65,13 @@ func request(arguments string) deck.ApprovalRequest {
 	}
 }
 
-// says asks for approval, and gives the error that comes of it.
+// says asks for approval, and returns the error that comes of it.
 func (w world) says(ctx context.Context, r deck.ApprovalRequest) error {
 	_, err := w.desk.Approve(ctx, r)
 	return err
 }
 
-// approve asks for approval, and gives what comes of it.
+// approve asks for approval, and returns what comes of it.
 func (w world) approve(ctx context.Context, r deck.ApprovalRequest) <-chan error {
 	done := make(chan error, 1)
 	var asking sync.WaitGroup
@@ -79,7 +79,7 @@ func (w world) approve(ctx context.Context, r deck.ApprovalRequest) <-chan error
 	return done
 }
 
-// waiting waits until so many calls wait, and gives them.
+// waiting waits until so many calls wait, and returns them.
 func (w world) waiting(t *testing.T, n int) []store.PendingApproval {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -238,7 +238,7 @@ func TestNoes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("nobody answers", func(t *testing.T) {
+	t.Run("no answer", func(t *testing.T) {
 		w := newWorld(t)
 		w.desk.Timeout = 20 * time.Millisecond
 		wantFault(t, w.says(t.Context(), request(`{}`)), drawbridge.PolicyBlocked,
@@ -264,7 +264,7 @@ func TestNoes(t *testing.T) {
 		done := w.approve(t.Context(), r)
 		w.answer(t, w.waiting(t, 1)[0].ID, store.AnswerAllowed, nil, 0)
 		wantFault(t, <-done, drawbridge.PolicyBlocked,
-			"tools/call fs__rm: the card or its configuration changed while a person was asked (call again, and they are asked about what it is now)")
+			"tools/call fs__rm: the card or its configuration changed while a person was asked (call again to have the present version approved)")
 	})
 	t.Run("more than a person reads", func(t *testing.T) {
 		w := newWorld(t)
@@ -273,7 +273,7 @@ func TestNoes(t *testing.T) {
 			"tools/call fs__rm: its arguments have 262166 bytes, more than a person can be asked to read (let it be done in smaller steps)")
 	})
 	t.Run("the store is taken away before, and while a person is asked", func(t *testing.T) {
-		const no = "tools/call fs__rm: it needs a person's approval, and the store where they are asked does not answer (run drawbridge doctor)"
+		const no = "tools/call fs__rm: it needs a person's approval, and the store does not answer (run drawbridge doctor)"
 		w := newWorld(t)
 		done := w.approve(t.Context(), request(`{}`))
 		w.waiting(t, 1)
@@ -389,7 +389,7 @@ func (h heard) Request(context.Context, string, json.RawMessage) (json.RawMessag
 	panic("the caller is asked")
 }
 
-func TestTheCallerHearsThatSomebodyIsAsked(t *testing.T) {
+func TestTheCallerHearsThatAPersonIsAsked(t *testing.T) {
 	w := newWorld(t)
 	said := make(heard, 9)
 	r := request(`{"secret":"x"}`)

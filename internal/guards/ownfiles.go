@@ -16,38 +16,40 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ownFilesRule names the guard in records and to people.
+// ownFilesRule is the name of the guard in records and messages.
 const ownFilesRule = "own-files"
 
-// The bounds of what is looked at: a path, how deep it may stand in the arguments, how many links lead on.
+// These bound the scan of arguments: the length of a path, the nesting depth, and the number of links that one path
+// follows.
 const (
 	maxPath          = 4096
 	maxArgumentDepth = 64
 	maxLinks         = 255
-	// maxFollowed is how many paths of a text are followed through links.
+	// maxFollowed bounds the paths in one text whose links are followed.
 	maxFollowed = 1024
 )
 
-// OwnFiles is what is ours.
+// OwnFiles describes the files that Drawbridge protects.
 type OwnFiles struct {
-	// Home is the person's, for which "~" stands; empty where nobody knows it.
+	// Home is the home directory of the user, which "~" stands for; empty if it is unknown.
 	Home string
-	// Paths are files and directories with all that is in them, Beginnings those of the names of files. All are
+	// Paths are files, and directories with their content. Prefixes protect every path that begins with them. All are
 	// absolute.
 	Paths, Prefixes []string
-	// WorkingDir gives the directory that a server's relative paths start at; empty for one that is reached by a URL.
+	// WorkingDir returns the directory in which a server's relative paths start; empty for a server with a URL.
 	WorkingDir func(drawbridge.ServerID) string
-	// RelativeDirs gives those that they may start at as well, of which one may be no directory; nil where nobody
-	// knows any.
+	// RelativeDirs returns further directories in which relative paths may start. Some may not be directories. It may
+	// be nil.
 	RelativeDirs func(drawbridge.ServerID) []string
 }
 
-// A OwnFileGuard guards what is ours. The zero value knows of nothing, and refuses every call.
+// An OwnFileGuard refuses calls that reach files of Drawbridge. The zero value has no list of files, and refuses every
+// call.
 type OwnFileGuard struct{ files atomic.Pointer[OwnFiles] }
 
 var _ deck.Guard = (*OwnFileGuard)(nil)
 
-// Update puts what is ours in the place of what was, each path with where it really leads.
+// Update replaces the protected files, and adds the targets of their links.
 func (k *OwnFileGuard) Update(o OwnFiles) {
 	for _, all := range []*[]string{&o.Paths, &o.Prefixes} {
 		var known []string
@@ -62,12 +64,12 @@ func (k *OwnFileGuard) Update(o OwnFiles) {
 	k.files.Store(&o)
 }
 
-// Decide refuses what leads to our files. The person at the command line may have a tool do what they could do
-// themselves.
+// Decide refuses calls with an argument that leads to a protected file. It allows every call of the user at the command
+// line, who can change the files anyway.
 func (k *OwnFileGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	o := k.files.Load()
 	refused := drawbridge.Verdict{Effect: drawbridge.Deny, Rule: ownFilesRule,
-		Reason: "nobody knows which files are Drawbridge's own"}
+		Reason: "the list of Drawbridge's own files is missing"}
 	if o == nil {
 		return refused
 	}
@@ -81,7 +83,7 @@ func (k *OwnFileGuard) Decide(_ context.Context, q deck.Question) drawbridge.Ver
 	leads := false
 	err := error(nil)
 	for m := range rawjson.Members(q.Params) {
-		if m.HasName("_meta") || m.HasName("name") && q.Kind == "tool" { // that is the card's, which was found by it
+		if m.HasName("_meta") || m.HasName("name") && q.Kind == "tool" { // the name is that of the card
 			continue
 		}
 		if leads, err = l.scanValue(m.Name, m.Value, 0); leads || err != nil {
@@ -90,7 +92,7 @@ func (k *OwnFileGuard) Decide(_ context.Context, q deck.Question) drawbridge.Ver
 	}
 	switch {
 	case err != nil:
-		refused.Reason = "where a path in the arguments leads cannot be told: " + err.Error()
+		refused.Reason = "resolve a path in the arguments: " + err.Error()
 	case leads:
 		refused.Reason = "an argument leads to a file of Drawbridge's own, which no tool may touch"
 		refused.Next = "a person can, with the drawbridge command or an editor"
@@ -100,23 +102,22 @@ func (k *OwnFileGuard) Decide(_ context.Context, q deck.Question) drawbridge.Ver
 	return refused
 }
 
-// A argumentScan is at the arguments of one call.
+// An argumentScan searches the arguments of one call for protected paths.
 type argumentScan struct {
 	own          *OwnFiles
 	workingDir   string
 	relativeDirs []string
-	// definition is the card's, which may say what the arguments are.
+	// definition is the card's, whose schema may tell which arguments are text.
 	definition json.RawMessage
 }
 
 var errDeep = errors.New("the arguments nest too deeply")
 
-// topArgumentDepth is how deep an argument stands in the params: what is as deep is one, or a text in a list of the
-// params.
+// topArgumentDepth is the depth of an argument in the params. A text up to that depth may hold JSON.
 const topArgumentDepth = 1
 
-// scanValue looks at a value and all that is in it. A text in a list goes by the list's name, which is given as it
-// stands. A name may be a path as well: {"files": {"/a": "text"}}.
+// scanValue searches a value and its members. named is the JSON name of the member that holds the value; elements of a
+// list have that of the list. A member name may be a path as well: {"files": {"/a": "text"}}.
 func (l argumentScan) scanValue(named, value json.RawMessage, depth int) (leads bool, err error) {
 	if depth > maxArgumentDepth {
 		return false, errDeep
@@ -151,7 +152,7 @@ func (l argumentScan) scanValue(named, value json.RawMessage, depth int) (leads 
 	return false, nil
 }
 
-// text looks at a text: as a path, at the paths in it, and at the list or the object that it may be.
+// text searches a text: as a path, for paths in it, and as JSON in a text.
 func (l argumentScan) text(named, value json.RawMessage, depth int) (leads bool, err error) {
 	name, _ := rawjson.DecodeString(named)
 	text, _ := rawjson.DecodeString(value)
@@ -162,7 +163,7 @@ func (l argumentScan) text(named, value json.RawMessage, depth int) (leads bool,
 	if command && !policy.IsFileURI(text) {
 		return false, nil
 	}
-	if depth <= topArgumentDepth { // servers look into a text for what they want
+	if depth <= topArgumentDepth { // a server may parse the text of an argument
 		if leads, err = l.scanJSONText(name, named, value, depth); leads || err != nil {
 			return leads, err
 		}
@@ -170,8 +171,8 @@ func (l argumentScan) text(named, value json.RawMessage, depth int) (leads bool,
 	return l.scanText(name, text)
 }
 
-// scanJSONText looks at the list or the object that an argument is, although it stands in a text: unless a text is
-// what the tool wants.
+// scanJSONText searches a list or object that an argument holds as text, unless the schema of the argument wants a
+// text.
 func (l argumentScan) scanJSONText(name string, named, value json.RawMessage, depth int) (bool, error) {
 	text, _ := rawjson.DecodeString(value)
 	inside, err := policy.JSONInText(text)
@@ -184,8 +185,8 @@ func (l argumentScan) scanJSONText(name string, named, value json.RawMessage, de
 	return l.scanValue(named, inside, depth+1)
 }
 
-// pathsIn looks at the paths that stand in a text. Links are followed in the first of them only, unless it is a
-// command line: a long document may have very many paths in it.
+// pathsIn searches the paths in a text. Unless the text is a command line, links are followed only in the first
+// maxFollowed paths, since a long document may hold very many.
 func (l argumentScan) pathsIn(text string, command bool) (bool, error) {
 	found, err := policy.FindPaths(text, command)
 	if err != nil {
@@ -208,8 +209,8 @@ func (l argumentScan) pathsIn(text string, command bool) (bool, error) {
 	return false, nil
 }
 
-// scanText looks at a text that may be a path. What no path is leads nowhere: a text with a line end or a NUL, a very
-// long one, a word; but some programs take line ends away from what is named a path, or is a URI.
+// scanText checks a text that may be a path. A very long text, or one with a line end or NUL, is not a path. It is
+// checked nevertheless if it is a URI or the argument's name is that of a path, since some programs strip line ends.
 func (l argumentScan) scanText(name, text string) (bool, error) {
 	if text == "" || len(text) > maxPath || hasLineEnd(text) && !policy.IsPathArgument(name) &&
 		!policy.IsFileURI(text) {
@@ -226,7 +227,7 @@ func (l argumentScan) scanText(name, text string) (bool, error) {
 	return false, nil
 }
 
-// hasLineEnd says whether a text has a line end or a NUL in it.
+// hasLineEnd reports whether a text has a line end or a NUL in it.
 func hasLineEnd(text string) bool {
 	return strings.IndexByte(text, '\n') >= 0 || strings.IndexByte(text, '\r') >= 0 || strings.IndexByte(text, 0) >= 0
 }
@@ -235,19 +236,19 @@ func hasSlash(text string) bool {
 	return strings.IndexByte(text, '/') >= 0 || strings.IndexByte(text, '\\') >= 0
 }
 
-// checkPath looks at one path, and where that is worth it follows it, also from the directories that it may start at
-// beside the server's own.
-func (l argumentScan) checkPath(path string, worth bool) (bool, error) {
+// checkPath checks one path. With follow set it follows links, and also tries a relative path from the directories
+// beside the working directory of the server.
+func (l argumentScan) checkPath(path string, follow bool) (bool, error) {
 	path = filepath.FromSlash(path)
 	if filepath.IsAbs(path) {
-		return l.leadsToOwn(path, worth)
+		return l.leadsToOwn(path, follow)
 	}
 	if l.workingDir != "" {
-		if leads, err := l.leadsToOwn(l.workingDir+string(filepath.Separator)+path, worth); leads || err != nil {
+		if leads, err := l.leadsToOwn(l.workingDir+string(filepath.Separator)+path, follow); leads || err != nil {
 			return leads, err
 		}
 	}
-	if !worth {
+	if !follow {
 		return false, nil
 	}
 	for _, dir := range l.relativeDirs {
@@ -258,7 +259,7 @@ func (l argumentScan) checkPath(path string, worth bool) (bool, error) {
 			continue
 		}
 		leads, err := l.leadsToOwn(dir+string(filepath.Separator)+path, true)
-		if (leads || err != nil) && !isFile(dir) { // nothing is below a program that the row names
+		if (leads || err != nil) && !isFile(dir) { // a program that the row names has no files below it
 			return leads, err
 		}
 	}
@@ -270,19 +271,19 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// leadsToOwn says whether an absolute path leads to what is ours. It is followed where that is worth it.
-func (l argumentScan) leadsToOwn(path string, worth bool) (bool, error) {
-	if l.own.has(filepath.Clean(path)) { // as programs take ".." out, who ask nobody what a link is
+// leadsToOwn reports whether an absolute path leads to a protected file. With follow set it follows links.
+func (l argumentScan) leadsToOwn(path string, follow bool) (bool, error) {
+	if l.own.has(filepath.Clean(path)) { // some programs remove ".." before they follow links
 		return true, nil
 	}
-	if !worth {
+	if !follow {
 		return false, nil
 	}
 	real, err := resolveLinks(path)
 	return err == nil && l.own.has(real), err
 }
 
-// has says whether a path is one of ours, or below one.
+// has reports whether a path is protected, or below a protected directory.
 func (o *OwnFiles) has(path string) bool {
 	path = foldCase(path)
 	for _, own := range o.Paths {
@@ -298,7 +299,7 @@ func (o *OwnFiles) has(path string) bool {
 	return false
 }
 
-// foldCase makes paths alike that systems take for one.
+// foldCase returns one spelling for all paths that the operating system treats as equal.
 func foldCase(path string) string {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		return strings.ToLower(path)
@@ -308,8 +309,7 @@ func foldCase(path string) string {
 
 var errLinks = errors.New("too many links")
 
-// resolveLinks gives where a path leads, through all links. What is not there, or not to be looked at, leads where it
-// says.
+// resolveLinks returns the target of a path through all links. Names that do not exist, or cannot be read, are kept.
 func resolveLinks(path string) (string, error) {
 	volume := filepath.VolumeName(path)
 	done, rest := volume+string(filepath.Separator), path[len(volume):]
@@ -320,7 +320,7 @@ func resolveLinks(path string) (string, error) {
 		}
 		name, after, _ := strings.Cut(rest, string(filepath.Separator))
 		rest = after
-		next := filepath.Join(done, name) // ".." of where a link led
+		next := filepath.Join(done, name) // ".." is relative to the target of a link
 		info, err := os.Lstat(next)
 		if err != nil || info.Mode()&os.ModeSymlink == 0 {
 			done = next

@@ -82,7 +82,7 @@ func TestTR4NoToolReachesOurFiles(t *testing.T) {
 		{"PT-1 a URI without a slash", "uri", "file:" + ours[1:] + "/mcp.json", true},
 		{"PT-1 a line end behind it", "path", ours + "/mcp.json\n", true},
 		{"PT-1 the project's file", "file", ".mcp.json", true},
-		{"PT-1 by a name that nobody knows", "whatever", ours + "/mcp.json", true},
+		{"PT-1 by a name that is unknown", "whatever", ours + "/mcp.json", true},
 		{"PT-1 deep within", "edits", []any{map[string]any{"to": []any{ours + "/x"}}}, true},
 		{"PT-1 in a text that is a list", "paths", `[NaN, "` + ours + `/x"]`, true},
 		{"PT-1 in a text that is an object", "options", `{"to":{"dir":"` + ours + `"}}`, true},
@@ -181,7 +181,7 @@ func TestTR4NoTextReachesOurFiles(t *testing.T) {
 	}
 }
 
-// TestTR4WhoAndWhere: the person may, our own cards may, nobody else; a server behind a URL starts no relative path
+// TestTR4WhoAndWhere: the person may, our own cards may, no one else; a server behind a URL starts no relative path
 // here; and what cannot be followed, or known, is refused.
 func TestTR4WhoAndWhere(t *testing.T) {
 	home, project, k := house(t)
@@ -210,9 +210,9 @@ func TestTR4WhoAndWhere(t *testing.T) {
 		"behind a URL, absolute": {k, question(drawbridge.External, "web", absolute), "an argument leads"},
 		"behind a URL, relative": {k, question(drawbridge.External, "web", relative), ""},
 		"links without end": {k, question(drawbridge.External, "fs", arguments(t, "path", project+
-			"/loop/x")), "where a path in the arguments leads cannot be told: too many links"},
-		"deeper than anybody looks": {k, question(drawbridge.External, "fs", deep),
-			"cannot be told: the arguments nest too deeply"},
+			"/loop/x")), "resolve a path in the arguments: too many links"},
+		"deeper than the limit": {k, question(drawbridge.External, "fs", deep),
+			"resolve a path in the arguments: the arguments nest too deeply"},
 		"a tool that is called so": {k, question(drawbridge.External, "fs", json.RawMessage(`{"name":"`+home+
 			`/.config/drawbridge/x"}`)), ""},
 		"a name of an extension's": {k, ofNone(question(drawbridge.External, "fs", json.RawMessage(`{"name":"`+
@@ -221,10 +221,10 @@ func TestTR4WhoAndWhere(t *testing.T) {
 			`/.config/drawbridge/x"}`)), "an argument leads"},
 		"what is in _meta": {k, question(drawbridge.External, "fs", json.RawMessage(`{"_meta":{"x":"`+
 			home+`/.config/drawbridge/x"}}`)), ""},
-		"nobody said what is ours": {&OwnFileGuard{}, question(drawbridge.External, "fs", relative),
-			"nobody knows which files are Drawbridge's own"},
-		"nobody said, and the person": {&OwnFileGuard{}, question(drawbridge.Author, "fs", relative),
-			"nobody knows"},
+		"no list of files": {&OwnFileGuard{}, question(drawbridge.External, "fs", relative),
+			"the list of Drawbridge's own files is missing"},
+		"no list of files, and the person": {&OwnFileGuard{}, question(drawbridge.Author, "fs", relative),
+			"the list of Drawbridge's own files is missing"},
 		"a name that is there twice": {k, question(drawbridge.External, "fs",
 			json.RawMessage(`{"arguments":{"path":"/x","path":".mcp.json"}}`)), "an argument leads"},
 		"arguments that are there twice": {k, question(drawbridge.External, "fs",

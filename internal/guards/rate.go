@@ -91,8 +91,8 @@ func NewCallLimiter(o LimiterOptions) *CallLimiter {
 		usedStates: ratelimit.SeenSet{TTL: deck.StateLife}}
 }
 
-// A ServerRate limits the calls of a server to Max in any 60 seconds; 0 is no limit. Name identifies the server across
-// configurations.
+// A ServerRate limits the calls of a server to Max in any 60 seconds; 0 means no limit. Name identifies the server
+// across configurations.
 type ServerRate struct {
 	Name string
 	Max  int
@@ -187,7 +187,7 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 		return allow
 	}
 	blocked := drawbridge.Verdict{Rule: "quota", Code: drawbridge.PolicyBlocked,
-		Reason: "quota_blocked: calls cannot be counted", Next: "the log of the gateway says why"}
+		Reason: "quota_blocked: calls cannot be counted", Next: "see the log of the gateway"}
 	if g.o.Accounts == nil {
 		return blocked
 	}
@@ -212,7 +212,7 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 	case err == nil, errors.Is(err, errDryRun):
 		return allow
 	case !ok:
-		g.o.Logger.Error("calls cannot be counted, and are refused", "principal", q.Caller.Principal, "error", err)
+		g.o.Logger.Error("count calls: the call is refused", "principal", q.Caller.Principal, "error", err)
 		if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Code == drawbridge.Transient {
 			blocked.Code, blocked.Next = f.Code, "try again"
 		}

@@ -173,7 +173,7 @@ var meterCases = []struct {
 			want: blocked("all 2 tool calls of this session are used",
 				"a session ends after 30m without a call: again in 1m")},
 	}},
-	{"who has nothing left uses up nobody's pace", guards.LimiterOptions{Quotas: guards.CallerQuotas(1, 0, 0)},
+	{"who has nothing left uses up no pace", guards.LimiterOptions{Quotas: guards.CallerQuotas(1, 0, 0)},
 		[]step{
 			{who: "ada", server: "slow", want: yes},
 			{who: "ada", server: "slow", want: blocked("all 1 tool calls of this session are used",
@@ -231,9 +231,9 @@ func TestWithoutTheStoreNothingIsCalled(t *testing.T) {
 		store guards.AccountStore
 		want  drawbridge.Verdict
 	}{
-		"no store": {nil, blocked(cannot, "the log of the gateway says why")},
-		"damaged":  {damaged, blocked(cannot, "the log of the gateway says why")},
-		"gone":     {gone, blocked(cannot, "the log of the gateway says why")},
+		"no store": {nil, blocked(cannot, "see the log of the gateway")},
+		"damaged":  {damaged, blocked(cannot, "see the log of the gateway")},
+		"gone":     {gone, blocked(cannot, "see the log of the gateway")},
 		"busy":     {busy, later},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,44 +13,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A ReplayOutcome is what became of a recorded call under other rules.
+// A ReplayOutcome compares the verdict on a recorded call with that of other rules.
 type ReplayOutcome string
 
-// The fates.
+// The outcomes.
 const (
-	// OutcomeSame is a call whose verdict is what it was, Changed one with another.
+	// OutcomeSame is a call with the same verdict as before; OutcomeChanged one with another.
 	OutcomeSame    ReplayOutcome = "same"
 	OutcomeChanged ReplayOutcome = "changed"
-	// OutcomeUnclear is a call that the record says too little of.
+	// OutcomeUnclear is a call whose record holds too little to judge it.
 	OutcomeUnclear ReplayOutcome = "unclear"
-	// OutcomeUnknownName is one of a name that nobody had, or not for that caller: rules were not asked about it.
+	// OutcomeUnknownName is a call of a name that did not exist, or was hidden from the caller: no rule was evaluated.
 	OutcomeUnknownName ReplayOutcome = "unknown"
-	// OutcomeOtherGuard is one that something else than the rules refused.
+	// OutcomeOtherGuard is a call that something other than the rules refused.
 	OutcomeOtherGuard ReplayOutcome = "barred"
 )
 
-// A ReplayVerdict is what came of judging one call.
+// A ReplayVerdict is the result of judging one recorded call.
 type ReplayVerdict struct {
 	Outcome ReplayOutcome
-	// Before is the effect on record, Rule what decided then, as the record has it.
+	// Before is the recorded effect, and Rule the recorded rule that decided.
 	Before, Rule string
-	// Now is what the rules decide; the zero value unless the Fate is Same or Changed.
+	// Now is the decision of the rules. It is set if the outcome is OutcomeSame or OutcomeChanged.
 	Now policy.Decision
-	// Why says what is missing; for Unclear only.
+	// Why names the missing data. It is set if the outcome is OutcomeUnclear.
 	Why string
 }
 
-// A Replayer has what is known beside the records. Every function is needed.
+// A Replayer judges recorded calls by rules and the present configuration. Every function is required.
 type Replayer struct {
-	// Policy has the rules; nil are none, which allow everything.
+	// Policy holds the rules; nil means none, which allow everything.
 	Policy *policy.Policy
-	// Lookup gives what is listed by a name now, and of which kind; false where nothing is.
+	// Lookup returns the item that is listed under a name now, and its kind.
 	Lookup func(name string) (kind string, spec drawbridge.Spec, ok bool)
-	// TrustLevel gives the word of a server's row; false for one that is not configured.
+	// TrustLevel returns the trust level in a server's row; false for a server that is not configured.
 	TrustLevel func(id drawbridge.ServerID) (string, bool)
-	// RelativeDirs gives the directories that relative paths may start at in calls of a server that is configured.
+	// RelativeDirs returns the directories in which relative paths may start, for calls of a configured server.
 	RelativeDirs func(id drawbridge.ServerID) []string
-	// Scopes gives what a caller holds now; false where only they could show it.
+	// Scopes returns the scopes that a caller has now; false if they cannot be known from the record.
 	Scopes func(who audit.Caller) ([]drawbridge.Scope, bool)
 }
 
@@ -65,15 +65,15 @@ func (b Replayer) Judge(r audit.Record) ReplayVerdict {
 		v.Outcome = OutcomeOtherGuard
 		return v
 	case b.Policy == nil:
-		v.Now = policy.Decision{Effect: drawbridge.Allow, Why: "there are no rules"}
+		v.Now = policy.Decision{Effect: drawbridge.Allow, Why: "no rules are configured"}
 		return v.withOutcome()
 	}
 	q, gaps, ok := b.policyQuestion(r)
 	if !ok {
-		v.Outcome, v.Why = OutcomeUnclear, "what it was about is not on record"
+		v.Outcome, v.Why = OutcomeUnclear, "the record does not name the kind of item"
 		return v
 	}
-	// A name and a version are one text on record: where a blank stands in it, either may have it.
+	// A record holds the client's name and version as one text. Where a blank stands in it, either may contain it.
 	for i, name := range possibleClientNames(r.Caller.Client) {
 		q.Caller.Client, _ = json.Marshal(map[string]string{"name": name})
 		d, lack := b.Policy.Replay(q, gaps)
@@ -85,7 +85,7 @@ func (b Replayer) Judge(r audit.Record) ReplayVerdict {
 		case d.Effect == v.Now.Effect:
 			continue
 		default:
-			lack = "the name of the client cannot be told from its version"
+			lack = "the record does not separate the client's name from its version"
 		}
 		return ReplayVerdict{Outcome: OutcomeUnclear, Before: v.Before, Rule: v.Rule, Why: lack}
 	}
@@ -100,8 +100,8 @@ func (v ReplayVerdict) withOutcome() ReplayVerdict {
 	return v
 }
 
-// possibleClientNames are what a client may have called itself that is on record with its version: all of it but what
-// follows a blank.
+// possibleClientNames returns the names that a client may have declared, if the record holds name and version as one
+// text.
 func possibleClientNames(client string) (all []string) {
 	for i, c := range client {
 		if c == ' ' {
@@ -114,8 +114,8 @@ func possibleClientNames(client string) (all []string) {
 	return all
 }
 
-// policyQuestion is what the rules are asked about a call, with what is missing; false where it is not known what that
-// is.
+// policyQuestion returns the question for the rules, and the fields that the record lacks. ok is false if the kind of
+// item is unknown.
 func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.UnknownFields, ok bool) {
 	kind, ok := b.kindOf(r)
 	if !ok {
@@ -127,7 +127,7 @@ func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.Unk
 		Spec: drawbridge.Spec{Server: drawbridge.ServerID(r.Server), Name: drawbridge.CardName(r.Card), Tool: r.Tool},
 	}
 	if q.Spec.Tool == "" {
-		q.Spec.Tool = r.Card // one that we ship
+		q.Spec.Tool = r.Card // a shipped card
 	}
 	g.Name = isIncompleteName(r.Card) || isIncompleteName(r.Tool)
 	g.Client = isIncompleteName(r.Caller.Client)
@@ -148,13 +148,13 @@ func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.Unk
 	if kind == policy.KindTool || kind == policy.KindPrompt && r.Method == mcp.MethodPromptsGet {
 		q.Params, g.Arguments, g.AllArguments = recordedArguments(r)
 	}
-	if r.Method == mcp.MethodComplete { // what it completed is not on record
+	if r.Method == mcp.MethodComplete { // the completed argument is not recorded
 		g.AllArguments = true
 	}
 	return q, g, true
 }
 
-// definition is the card's as it was then; false where what is listed now has another.
+// definition returns the definition that the card had when it was called; false if the listed one differs now.
 func (b Replayer) definition(r audit.Record) (json.RawMessage, bool) {
 	if r.Definition == "" {
 		return nil, true
@@ -167,7 +167,7 @@ func (b Replayer) definition(r audit.Record) (json.RawMessage, bool) {
 	return spec.Definition, true
 }
 
-// kindOf says what a call was about.
+// kindOf returns the kind of item that a call was about.
 func (b Replayer) kindOf(r audit.Record) (kind string, ok bool) {
 	switch r.Method {
 	case mcp.MethodToolsCall:
@@ -195,11 +195,11 @@ func callerKind(word string) drawbridge.CallerKind {
 	return drawbridge.Nobody
 }
 
-// recordedArguments gives params with the arguments on record, the names of those of which not all is kept, and
-// whether any may be missing.
+// recordedArguments returns params with the recorded arguments, and the names of the incomplete ones. all reports
+// whether any argument may be missing.
 func recordedArguments(r audit.Record) (params json.RawMessage, missing []string, all bool) {
 	switch {
-	case r.Digest == "": // there were none
+	case r.Digest == "": // the call had no arguments
 		return nil, nil, false
 	case len(r.Arguments) == 0:
 		return nil, nil, true
@@ -220,22 +220,22 @@ func recordedArguments(r audit.Record) (params json.RawMessage, missing []string
 	return params, missing, false
 }
 
-// truncationMark is in a text of which the record has the beginning only.
+// truncationMark is part of a text that the record has only the beginning of.
 const truncationMark = " bytes, sha256 "
 
-// isIncompleteText says whether a text in arguments on record may say less than what was sent.
+// isIncompleteText reports whether a text in recorded arguments may be shorter than the original.
 func isIncompleteText(text string) bool {
 	return strings.Contains(text, drawbridge.Redacted) || strings.Contains(text, "…[") && strings.Contains(text,
 		truncationMark) ||
 		text == "[nested too deep]" || text == "[too much to keep]"
 }
 
-// isIncompleteName says whether a name on record may say less than what was sent.
+// isIncompleteName reports whether a recorded name may be shorter than the original.
 func isIncompleteName(name string) bool {
 	return strings.Contains(name, drawbridge.Redacted) || strings.HasSuffix(name, "…")
 }
 
-// findIncomplete says whether one of the texts in a value is holed, and whether one of the names in it is.
+// findIncomplete reports whether any text in a value is incomplete, and whether any member name in it is.
 func findIncomplete(value json.RawMessage) (texts, names bool) {
 	if text, ok := rawjson.DecodeString(value); ok {
 		return isIncompleteText(text), false

@@ -136,7 +136,7 @@ var judgeCases = map[string]struct {
 	"a client": {"", withArguments(`{}`), denying(drawbridge.Rule{Clients: []string{"cursor"}}), OutcomeChanged, ""},
 	"one of two words": {"", func(r *audit.Record) { r.Caller.Client = "Claude Code 2" },
 		denying(drawbridge.Rule{Clients: []string{"claude code"}}), OutcomeUnclear,
-		"the name of the client cannot be told from its version"},
+		"the record does not separate the client's name from its version"},
 	"by its first word": {"", func(r *audit.Record) { r.Caller.Client = "Claude Code 2" },
 		denying(drawbridge.Rule{Clients: []string{"claude*"}}), OutcomeChanged, ""},
 	"a card of ours": {"", func(r *audit.Record) { r.Card, r.Server, r.Tool = "drawbridge_scopes", "", "" },
@@ -168,7 +168,7 @@ var judgeCases = map[string]struct {
 	"a completion": {"", func(r *audit.Record) { r.Method, r.Card = "completion/complete", "fs__hello" },
 		denying(drawbridge.Rule{Prompts: []string{"*"}}), OutcomeChanged, ""},
 	"one of what is gone": {"", func(r *audit.Record) { r.Method, r.Card = "completion/complete", "fs__bye" },
-		denying(drawbridge.Rule{}), OutcomeUnclear, "what it was about is not on record"},
+		denying(drawbridge.Rule{}), OutcomeUnclear, "the record does not name the kind of item"},
 	"a task": {"", func(r *audit.Record) { r.Method, r.Card, r.Tool = "tasks/get", "t", "t" },
 		denying(drawbridge.Rule{Methods: []string{"tasks/*"}}), OutcomeChanged, ""},
 	"an extension": {"", func(r *audit.Record) { r.Method = "x/y" }, denying(drawbridge.Rule{Methods: []string{"x/*"}}),
@@ -185,7 +185,7 @@ var judgeCases = map[string]struct {
 		r.Effect, r.Reason, r.Outcome = "deny", "it is too much",
 			audit.Refused
 	}, drawbridge.Rule{Effect: drawbridge.Allow}, OutcomeOtherGuard, ""},
-	"nobody had it": {"", func(r *audit.Record) { r.Effect, r.Server, r.Outcome = "", "", audit.Unknown },
+	"an unknown name": {"", func(r *audit.Record) { r.Effect, r.Server, r.Outcome = "", "", audit.Unknown },
 		denying(drawbridge.Rule{}), OutcomeUnknownName, ""},
 	"a person was asked": {"", func(r *audit.Record) { r.Effect = "ask" }, drawbridge.Rule{Effect: drawbridge.Ask},
 		OutcomeSame, ""},
@@ -205,7 +205,7 @@ func TestWithoutRulesAllIsAllowed(t *testing.T) {
 	b.Policy = nil
 	got := b.Judge(kept(t, audit.RedactionRules{}, func(r *audit.Record) { r.Effect, r.Rule = "ask", "f:1" }))
 	want := ReplayVerdict{Outcome: OutcomeChanged, Before: "ask", Rule: "f:1",
-		Now: policy.Decision{Effect: drawbridge.Allow, Why: "there are no rules"}}
+		Now: policy.Decision{Effect: drawbridge.Allow, Why: "no rules are configured"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

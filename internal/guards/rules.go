@@ -106,7 +106,7 @@ func RelativeDirs(row config.Server, roots []string) (all []string) {
 	if row.URL == "" {
 		add(row.Cwd)
 		for _, arg := range row.Args {
-			for _, dir := range policy.CommandPaths(arg) { // "--mount=type=bind,src=/x", or the line of a shell
+			for _, dir := range policy.CommandPaths(arg) { // "--mount=type=bind,src=/x", or a shell command line
 				add(dir)
 			}
 			if strings.HasPrefix(arg, "-") {
@@ -115,7 +115,7 @@ func RelativeDirs(row config.Server, roots []string) (all []string) {
 			switch {
 			case filepath.IsAbs(arg):
 				add(arg)
-			// it begins where the program does
+			// a relative path starts in the directory of the program
 			case arg != "" && row.Cwd != "" && !strings.HasPrefix(arg, "~") && !policy.IsFileURI(arg):
 				add(filepath.Join(row.Cwd, arg))
 			}
@@ -175,16 +175,16 @@ func ruleNumberLabel(rule int) string { return "rule " + strconv.Itoa(rule) }
 // decisionMessage returns the log message of a verdict other than allow.
 func decisionMessage(e drawbridge.Effect) string {
 	if e == drawbridge.Ask {
-		return "a rule wants a person asked about a call"
+		return "a rule requires approval of a call"
 	}
 	return "a rule refused a call"
 }
 
-// Explain decides a question as Decide does, and returns the result of each rule. Without rules there are no steps.
+// Explain decides a question as Decide does, and returns the result of each rule. Without rules it returns no steps.
 func (w *RuleGuard) Explain(q deck.Question) (policy.Decision, []policy.TraceStep) {
 	o := w.rules.Load()
 	if o.policy == nil {
-		return policy.Decision{Effect: drawbridge.Allow, Why: "there are no rules"}, nil
+		return policy.Decision{Effect: drawbridge.Allow, Why: "no rules are configured"}, nil
 	}
 	return o.policy.Explain(o.policyQuestion(q))
 }

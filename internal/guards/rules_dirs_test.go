@@ -35,7 +35,7 @@ func TestDirs(t *testing.T) {
 		"one twice": {config.Server{Cwd: "/w", Args: []string{"/w", "/w"}}, []string{"/w", "/roots"}},
 		"one behind a URL": {config.Server{URL: "https://a", Cwd: "/w", Args: []string{"/x"}},
 			[]string{"/roots"}},
-		"nobody knows where":     {config.Server{Args: []string{"data"}}, []string{"/roots"}},
+		"unknown directories":    {config.Server{Args: []string{"data"}}, []string{"/roots"}},
 		"the program of a shell": {config.Server{Cwd: "/w", Args: []string{"-c"}}, []string{"/w", "/roots"}},
 	} {
 		if diff := cmp.Diff(tt.want, guards.RelativeDirs(tt.row, roots)); diff != "" {
@@ -80,7 +80,7 @@ func TestARelativePathIsJudgedWhereItLeads(t *testing.T) {
 	}
 }
 
-// TestAProjectsRowSaysNothingOfAPersonsServer: one of the same name that nobody approved changes neither trust nor
+// TestAProjectsRowSaysNothingOfAPersonsServer: one of the same name that no one approved changes neither trust nor
 // directories.
 func TestAProjectsRowSaysNothingOfAPersonsServer(t *testing.T) {
 	own := config.Server{ID: "fs", Cwd: "/home/ada", Trust: "sandboxed", Phase: drawbridge.Idle}

@@ -115,7 +115,7 @@ func seeded(t *testing.T) *rand.Rand {
 }
 
 // TestWhatIsListedIsWhatIsThere: under any rules, for any caller, what is listed can be called, as far as arguments
-// let it; what is not listed is unknown, in the very words for what nobody has; and each of a thing's names leads to
+// let it; what is not listed is unknown, in the very words for what no one has; and each of a thing's names leads to
 // one verdict.
 func TestWhatIsListedIsWhatIsThere(t *testing.T) {
 	r := seeded(t)
@@ -174,7 +174,7 @@ func TestWhatIsListedIsWhatIsThere(t *testing.T) {
 		}
 	}
 	if hidden < 200 || shown < 200 {
-		t.Errorf("hidden %d, shown %d: the rules are no test", hidden, shown)
+		t.Errorf("hidden %d, shown %d: the rules do not test this", hidden, shown)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestListsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestCompileNamesThePlace: a rule with a mistake is refused with its file and line, and a panic of nobody's making
+// TestCompileNamesThePlace: a rule with a mistake is refused with its file and line, and a panic of no one's making
 // denies.
 func TestCompileNamesThePlace(t *testing.T) {
 	_, err := guards.CompileRules(&drawbridge.Rules{Rules: []drawbridge.Rule{{At: "f.toml:7", When: "1 +"}}})

@@ -6,8 +6,8 @@
 // input ([CallInRounds]). A stateless caller gets a result that asks for input and comes back with answers and a
 // handle, while the call goes on at the stateful server ([ParkedCalls]).
 //
-// Every call ends: with its result, its caller, its server, or its time limit. A handle is good once, for one principal
-// and one server. Callers are asked only for what they declared; a stateless caller declares with each request. At most
-// 32 questions of one call are open at once. Notifications reach the requests in order; those that wait for the next
-// request are bounded, and later ones are dropped.
+// Every call ends: with its result, its caller, its server, or its time limit. A handle is valid once, for one
+// principal and one server. Callers are asked only within the capabilities that they declared; a stateless caller
+// declares them with each request. At most 32 questions of one call are open at once. Notifications reach the requests
+// in order; those that wait for the next request are bounded, and later ones are dropped.
 package interop

@@ -78,9 +78,9 @@ func TestDesk(t *testing.T) {
 			error) {
 			return nil, refused
 		}, ElicitationRules{}, "", refused, 0},
-		{"nobody fills it in", mcp.MethodElicitation, `{}`, silent, ElicitationRules{}, `{"action":"cancel"}`, nil,
+		{"no answer", mcp.MethodElicitation, `{}`, silent, ElicitationRules{}, `{"action":"cancel"}`, nil,
 			defaultFormTimeout},
-		{"nobody fills it in, by the setting", mcp.MethodElicitation, `{}`, silent,
+		{"no answer, by the setting", mcp.MethodElicitation, `{}`, silent,
 			ElicitationRules{Timeout: time.Second}, `{"action":"cancel"}`, nil, time.Second},
 		{"a page takes its time", mcp.MethodElicitation, `{"mode":"url","url":"https://a.test"}`, silent,
 			ElicitationRules{}, "", context.DeadlineExceeded, time.Hour},
@@ -144,7 +144,7 @@ func TestTenThousandFormsAreDeclined(t *testing.T) {
 		})
 		if got, err := d.AskUser(ctx, ElicitationRules{}, "bob", bobs, mcp.MethodElicitation, nil); err != nil ||
 			string(got) != `{"action":"accept"}` {
-			t.Errorf("somebody else: %s, %v", got, err)
+			t.Errorf("someone else: %s, %v", got, err)
 		}
 		cancel()
 		for range defaultFormCapacity {

@@ -55,7 +55,7 @@ func FuzzMeta(f *testing.F) {
 			t.Errorf("%s became %s:\n%s", in, modern, diff)
 		}
 		if got := CleanServerResult(in); rawjson.Get(got, "_meta", "drawbridge/fault") != nil {
-			t.Errorf("%s says what only we say", got)
+			t.Errorf("%s states what only we state", got)
 		}
 		if got := ToLegacyParams(modern); rawjson.Get(got, "_meta", mcp.MetaClientInfo) != nil {
 			t.Errorf("%s still has members of a hop", got)
@@ -63,7 +63,7 @@ func FuzzMeta(f *testing.F) {
 	})
 }
 
-// withoutHops gives the members of an object by name as bytes, those of its _meta that belong to a hop left out.
+// withoutHops returns the members of an object by name as bytes, those of its _meta that belong to a hop left out.
 func withoutHops(t *testing.T, object []byte) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -84,7 +84,7 @@ func TestProgressNeverGoesBack(t *testing.T) {
 		line := lineTo(t, func(ctx context.Context, call drawbridge.Call) (string, error) {
 			progress(t, call.Peer, 0, 1000) // more than may wait: the server does
 			work.Go(func() {
-				<-time.After(time.Hour / 2) // when nobody listens
+				<-time.After(time.Hour / 2) // when no one listens
 				progress(t, call.Peer, 1000, 1100)
 			})
 			_, err := call.Peer.Request(ctx, mcp.MethodRootsList, nil)
@@ -129,8 +129,8 @@ func TestWhatARequestDidNotTakeTheNextOneHears(t *testing.T) {
 	})
 }
 
-// TestARequestThatDoesNotHearHoldsNobodyForLong has one block for good: its end ends the call and frees the server.
-func TestARequestThatDoesNotHearHoldsNobodyForLong(t *testing.T) {
+// TestASlowRequestDoesNotHoldOthersForLong has one block for good: its end ends the call and frees the server.
+func TestASlowRequestDoesNotHoldOthersForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		freed := make(chan error, 1)
 		line := lineTo(t, func(ctx context.Context, call drawbridge.Call) (string, error) {
@@ -160,7 +160,7 @@ func TestWhatAParkedTalkKeeps(t *testing.T) {
 		count int
 		want  int // how many of them the next request hears
 	}{
-		"log lines that nobody asked for":     {"", mcp.NoteMessage, 10, 5, 0},
+		"log lines without a request":         {"", mcp.NoteMessage, 10, 5, 0},
 		"log lines":                           {level, mcp.NoteMessage, 10, 5, 5},
 		"many log lines":                      {level, mcp.NoteMessage, 10, 1000, 256},
 		"large log lines":                     {level, mcp.NoteMessage, 100 << 10, 5, 2},

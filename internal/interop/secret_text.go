@@ -77,7 +77,7 @@ func descriptionAsksForSecret(description string) bool { return textAsksForSecre
 // beginning.
 const maxBareWords = 5
 
-// pauseReplacer make a word of what stands between two parts of a sentence, so that nothing is read across it.
+// pauseReplacer replaces the punctuation between two parts of a sentence by a word, so that no match reaches across it.
 var pauseReplacer = strings.NewReplacer(",", " and ", ":", " and ", "(", " and ", ")", " and ", " - ", " and ", "–",
 	" and ", "—", " and ", "，", " and ", "、", " and ", "：", " and ")
 

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lineTo makes the line to a server that is a function. Whoever ends the test waits for what runs on it.
+// lineTo makes the line to a server that is a function. Anyone who ends the test waits for what runs on it.
 func lineTo(t *testing.T, carry func(ctx context.Context, call drawbridge.Call) (string, error)) interop.CallEnv {
 	t.Helper()
 	life, end := context.WithCancel(context.Background())
@@ -207,7 +207,7 @@ func TestATalkHasThirtyTwoOpenQuestionsAtMost(t *testing.T) {
 	})
 }
 
-func TestNobodyIsAskedForWhatTheyDidNotDeclare(t *testing.T) {
+func TestCallersAreAskedOnlyForWhatTheyDeclared(t *testing.T) {
 	const undeclared = `{"code":-32601,"message":"roots/list: the client did not declare roots"}`
 	synctest.Test(t, func(t *testing.T) {
 		p, call := interop.NewParkedCalls(time.Minute, 10), stateless("ada")
@@ -269,7 +269,7 @@ func TestARetryThatDeclaresLessIsSentToNoPage(t *testing.T) {
 	})
 }
 
-// FuzzHandle reads params: only a text that we gave out is a handle, and it is read whole.
+// FuzzHandle reads params: only a text that we issued is a handle, and it is read whole.
 func FuzzHandle(f *testing.F) {
 	f.Add(`{"requestState":"drawbridge/parked:A"}`)
 	f.Add(`{"requestState":"drawbridge\/parked:\u0041"}`)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// RequiredCapability returns the client capability without which a server may not send a request during a call;
-// empty for a method that is no such request.
+// RequiredCapability returns the client capability that a server needs to send a request during a call; empty for any
+// other method.
 func RequiredCapability(method string) string {
 	switch method {
 	case MethodSampling:

@@ -15,7 +15,7 @@ const (
 	ExtensionSkills = "io.modelcontextprotocol/skills"
 	ExtensionTasks  = "io.modelcontextprotocol/tasks"
 
-	// These say how a client signs in at its server, which is no business of anybody behind the client.
+	// These describe how a client signs in at its server. They are not passed on to anyone behind the client.
 	ExtensionClientCredentials = "io.modelcontextprotocol/oauth-client-credentials"
 	ExtensionEnterprise        = "io.modelcontextprotocol/enterprise-managed-authorization"
 )

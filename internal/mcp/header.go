@@ -85,10 +85,10 @@ const (
 	maxSchemaDepth = 64
 )
 
-// ParseHeaderParams finds the marks of an inputSchema, in the schema's order. The error says which mark is invalid:
-// one that is not on a property, or on one behind anything but a chain of "properties"; on a property that is no
-// string, integer or boolean; that is no header token; or that is there already, in whatever case. Clients must leave
-// out a tool whose marks are invalid.
+// ParseHeaderParams returns the marks of an inputSchema, in the schema's order. The error names the first invalid mark.
+// A mark must be on a property that is reached through "properties" only, and whose type is string, integer or boolean.
+// Its name must be a header token that no other mark has, in any case. Clients must leave out a tool with invalid
+// marks.
 func ParseHeaderParams(schema json.RawMessage) ([]HeaderParam, error) {
 	if !rawjson.MayContain(schema, headerParamKeyword) { // nearly no schema has
 		return nil, nil
@@ -105,7 +105,7 @@ type headerParamFinder struct {
 	seen  map[string]bool // headers in lower case
 }
 
-// visitSchema looks at one schema and those within it. path leads to what it describes, chain says whether only
+// visitSchema visits one schema and those within it. path leads to the described value; chain reports that only
 // "properties" lie between it and the root.
 func (f *headerParamFinder) visitSchema(schema json.RawMessage, path []string, chain bool, depth int) error {
 	if depth > maxSchemaDepth {
@@ -197,9 +197,9 @@ func EncodeParamHeaders(marks []HeaderParam, arguments json.RawMessage) map[stri
 	return headers
 }
 
-// CheckParamHeaders says in which header and arguments differ: a header without its argument, an argument without its
-// header, another value. get gives the value of a header and whether it is there; an empty one is there. The error goes
-// to the caller as CodeHeaderMismatch; it names header and argument and holds no value.
+// CheckParamHeaders returns an error if headers and arguments differ: a header without its argument, an argument
+// without its header, or another value. get returns the value of a header, and whether it is there; an empty header is
+// there. The error goes to the caller as CodeHeaderMismatch; it names header and argument and holds no value.
 func CheckParamHeaders(marks []HeaderParam, arguments json.RawMessage, get func(name string) (string, bool)) error {
 	for _, m := range marks {
 		if why := m.describeMismatch(rawjson.Get(arguments, m.Path...), get); why != "" {
@@ -267,9 +267,8 @@ func safeInteger(value json.RawMessage) (int64, bool) {
 	return int64(f), true
 }
 
-// TargetName returns what Mcp-Name must carry for a request, before it is encoded: the name of a called tool or prompt,
-// the URI of a resource that is read, the id of a task. It says false for other methods, and where the member is
-// missing.
+// TargetName returns the value of Mcp-Name for a request, before it is encoded: the name of a called tool or prompt,
+// the URI of a resource that is read, the id of a task. It returns false for other methods, and without that member.
 func TargetName(method string, params json.RawMessage) (string, bool) {
 	member := ""
 	switch method {

@@ -68,8 +68,8 @@ func TestParamMarks(t *testing.T) {
 		{"nested, and in escapes",
 			`{"properties":{"a":{"properties":{"b\u002e\\c":{"type":"string","\u0078-mcp-header":"X"}}}}}`,
 			[]mcp.HeaderParam{{Path: []string{"a", `b.\c`}, Header: "Mcp-Param-X", Type: "string"}}},
-		{"a property of that name is no mark", `{"properties":{"x-mcp-header":{"type":"string"}}}`, nil},
-		{"data is no mark", `{"properties":{"a":{"type":"object","default":{"x-mcp-header":"A"},"examples":[{"x-mcp-header":"A"}],
+		{"a property of that name is not a mark", `{"properties":{"x-mcp-header":{"type":"string"}}}`, nil},
+		{"data is not a mark", `{"properties":{"a":{"type":"object","default":{"x-mcp-header":"A"},"examples":[{"x-mcp-header":"A"}],
 			"enum":[{"x-mcp-header":1}],"const":{"x-mcp-header":1}}}}`, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,12 +17,11 @@ import (
 // DefaultMaxLine is how many bytes a line may have by default.
 const DefaultMaxLine = 32 << 20
 
-// ErrTooLong is the error for a line or an event over its bound. It was thrown away whole; its reader goes on behind
-// it.
+// ErrTooLong is the error for a line or an event over its bound. The reader discards it, and continues after it.
 var ErrTooLong = errors.New("message is over the size bound")
 
-// ErrNotMessage is the ErrTooLong of a line that could not have held a message, however long: a log line, a flood.
-var ErrNotMessage = fmt.Errorf("a long line that is no message: %w", ErrTooLong)
+// ErrNotMessage is the ErrTooLong of a line that cannot be a message, such as a log line.
+var ErrNotMessage = fmt.Errorf("a long line that is not a message: %w", ErrTooLong)
 
 // bufferSize is how much a framing reader takes from its source at once.
 const bufferSize = 64 << 10
@@ -44,12 +43,11 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 	return &LineReader{src: bufio.NewReaderSize(r, bufferSize), max: max}
 }
 
-// Next returns the next line that may hold a message, without line end, byte order mark and surrounding blanks; blank
-// lines are passed over. The line belongs to the caller. A line over the bound gives ErrTooLong as soon as that is
-// known, and the next call goes on behind it; so does ErrNotMessage for one of 64 KiB that begins neither an object
-// nor an array, since a server that floods its output must not cost the memory of a message. What the source's end
-// cuts off counts as a line; then comes the source's error, io.EOF at an orderly end, for this call and every later
-// one.
+// Next returns the next line that may hold a message, without line end, byte order mark and surrounding blanks; it
+// skips blank lines. The line belongs to the caller. For a line over the bound it returns ErrTooLong at once, and the
+// next call continues after it. ErrNotMessage is for a line of 64 KiB that begins neither an object nor an array: a
+// server that floods its output must not cost the memory of a message. An incomplete last line counts as a line. After
+// it, every call returns the source's error, io.EOF at an orderly end.
 func (r *LineReader) Next() ([]byte, error) {
 	for {
 		line, err := r.readLine()

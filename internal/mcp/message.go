@@ -127,6 +127,6 @@ func NewErrorObject(code int, message string, data json.RawMessage) json.RawMess
 // ErrorCode reads the code of an error object; 0 where there is none.
 func ErrorCode(obj json.RawMessage) int {
 	var code int
-	_ = json.Unmarshal(rawjson.Get(obj, "code"), &code) // a code that is no number is as good as none
+	_ = json.Unmarshal(rawjson.Get(obj, "code"), &code) // a code that is not a number counts as missing
 	return code
 }

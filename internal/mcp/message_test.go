@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		{"a null result", `{"id":1,"result":null}`, parts{ID: `1`, Result: `null`}, "response"},
 		{"an error", `{"id":1,"error":{"code":-32601,"message":"no"}}`,
 			parts{ID: `1`, Error: `{"code":-32601,"message":"no"}`}, "response"},
-		{"an error for nobody", `{"id":null,"error":{"code":-32700}}`, parts{ID: `null`, Error: `{"code":-32700}`},
+		{"an error without id", `{"id":null,"error":{"code":-32700}}`, parts{ID: `null`, Error: `{"code":-32700}`},
 			"response"},
 		{"a result and no error", `{"id":1,"error":null,"result":{}}`, parts{ID: `1`, Result: `{}`}, "response"},
 		{"white space", " \r\n{ \"id\" : 1 , \"result\" : { } } \n", parts{ID: `1`, Result: `{ }`}, "response"},
@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 			parts{ID: `2`, Method: "b"}, "request"},
 		{"unknown members", `{"id":1,"trace":{"id":7},"method":"ping","x":[1]}`,
 			parts{ID: `1`, Method: "ping"}, "request"},
-		{"a method that is no text", `{"id":1,"method":7}`, parts{ID: `1`}, "nothing"},
+		{"a method that is not a text", `{"id":1,"method":7}`, parts{ID: `1`}, "nothing"},
 		{"an empty object", `{}`, parts{}, "nothing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

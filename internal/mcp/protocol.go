@@ -24,7 +24,7 @@ func LegacyVersions() []string {
 // ModernVersions are the stateless revisions, newest first.
 func ModernVersions() []string { return []string{Version20260728} }
 
-// EraOf says which generation a revision belongs to: Modern from 2026-07-28 on. Dates compare as text.
+// EraOf returns the era of a revision: Modern from 2026-07-28 on. Dates compare as text.
 func EraOf(version string) drawbridge.ProtocolEra {
 	switch {
 	case version == "":
@@ -47,8 +47,7 @@ const (
 	MetaProgressToken      = "progressToken"
 )
 
-// MetaRelatedTask is the member of _meta by which 2025-11-25 says that a message belongs to a task: an object with
-// taskId.
+// MetaRelatedTask is the member of _meta that names the task of a message in 2025-11-25: an object with taskId.
 const MetaRelatedTask = "io.modelcontextprotocol/related-task"
 
 // MetaFlagged is the member of _meta by which Drawbridge names the rules that a server's text met, as a list.

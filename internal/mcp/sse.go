@@ -46,9 +46,9 @@ func NewSSEReader(r io.Reader, max int) *SSEReader {
 	return &SSEReader{src: bufio.NewReaderSize(r, bufferSize), max: max}
 }
 
-// Next returns the next event that says something: one with data, an id or a time for retries. (An id without data is
-// how a server of 2025-11-25 makes its stream resumable.) It gives ErrTooLong for an event over the bound, and goes on
-// behind it; io.EOF at an orderly end; else the source's error.
+// Next returns the next event with data, an id or a retry time. (An id without data makes the stream of a 2025-11-25
+// server resumable.) For an event over the bound it returns ErrTooLong, and the next call continues after it. At the
+// end it returns io.EOF, or the source's error.
 func (r *SSEReader) Next() (SSEEvent, error) {
 	e := SSEEvent{Retry: -1}
 	for {
@@ -59,7 +59,7 @@ func (r *SSEReader) Next() (SSEEvent, error) {
 		case r.tooLong && len(line) > 0:
 			continue
 		case len(line) > 0 && line[0] == ':':
-			r.size -= len(line) // a comment is no part of the event: signs of life may come for hours
+			r.size -= len(line) // a comment does not count as part of the event: a server may send them for hours
 			continue
 		case len(line) > 0:
 			e.parseField(line)

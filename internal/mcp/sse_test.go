@@ -76,7 +76,7 @@ func TestEventReader(t *testing.T) {
 			[]mcp.SSEEvent{{Name: "(too long)"}, data("x")}},
 		{"far over the bound", "data: " + long + "\n\ndata: x\n\n", 11,
 			[]mcp.SSEEvent{{Name: "(too long)"}, data("x")}},
-		{"signs of life are no part of an event", strings.Repeat(": alive\n", 100) + "data: x\n\n", 11,
+		{"signs of life are not part of an event", strings.Repeat(": alive\n", 100) + "data: x\n\n", 11,
 			[]mcp.SSEEvent{data("x")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

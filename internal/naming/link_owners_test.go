@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// wantOwner checks whose link a URI is; empty is nobody's.
+// wantOwner checks whose link a URI is; empty is no one's.
 func wantOwner(t *testing.T, l *LinkOwners, principal, uri string, want drawbridge.ServerID) {
 	t.Helper()
 	if got, ok := l.Owner(principal, uri); got != want || ok != (want != "") {
@@ -21,7 +21,7 @@ func TestLinksAreOfWhoGaveThemFirst(t *testing.T) {
 	wantOwner(t, &l, "ada", "x:1", "")
 	l.Remember("ada", "a", "x:1")
 	if got := l.Remember("ada", "b", "x:1"); got != "a" {
-		t.Errorf("what b gives after a is of %q", got)
+		t.Errorf("what b returns after a is of %q", got)
 	}
 	l.Remember("bob", "b", "x:1")
 	wantOwner(t, &l, "ada", "x:1", "a")
@@ -31,7 +31,7 @@ func TestLinksAreOfWhoGaveThemFirst(t *testing.T) {
 	wantOwner(t, &l, "ada", "x:1", "")
 	wantOwner(t, &l, "bob", "x:1", "b")
 	if got := l.Remember("ada", "b", "x:1"); got != "b" {
-		t.Errorf("when a is gone, what b gives is of %q", got)
+		t.Errorf("when a is gone, what b returns is of %q", got)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestTemplateMatch(t *testing.T) {
 	} {
 		tmpl, ok := ParseTemplate(tt.template)
 		if !ok {
-			t.Errorf("%q is no template", tt.template)
+			t.Errorf("%q is not a template", tt.template)
 			continue
 		}
 		for _, uri := range tt.yes {

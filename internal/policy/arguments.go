@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Bounds of the arguments that rules look at. A call with more is one that cannot be judged.
+// Bounds of the arguments that rules look at. A call with more cannot be judged.
 const (
 	maxArguments = 1 << 20
 	maxDepth     = 64
@@ -20,22 +20,22 @@ const (
 	maxJoined = 1 << 16
 )
 
-// callArguments are those of one call, read when the first rule looks at them.
+// callArguments are the arguments of one call. They are read when the first rule looks at them.
 type callArguments struct {
-	// params are those of the call, in which the arguments are; nil for what has none. Of a completion they are
-	// otherwise, see completing.
+	// params are the params of the call, which hold the arguments; nil if there are none. For a completion request, see
+	// completionArguments.
 	params       json.RawMessage
 	isCompletion bool
-	// uri is that of a resource, which is a path where it is a file's.
+	// uri is the URI of a resource, which is a path if it is a file URI.
 	uri  string
 	home string
-	// baseDirs are where relative paths may start, joined how many were joined to one of them.
-	// relative reports that there is one, where it was looked for paths.
+	// baseDirs are the directories in which relative paths may start, and joined the number of joined paths. relative
+	// reports that a relative path was found.
 	baseDirs    []string
 	joinCount   int
 	hasRelative bool
 	inTexts     int // paths found in texts
-	// cardDefinition is the card's, which may say what the arguments are.
+	// cardDefinition is the definition of the card, whose schema may tell which arguments are text.
 	cardDefinition json.RawMessage
 
 	read  bool
@@ -51,12 +51,12 @@ type callArguments struct {
 	otherErr       error
 }
 
-// A splitPath is a path, cut at its slashes: as it is written, and with its letters folded.
+// A splitPath is a path, split at its slashes: as written, and case-folded.
 type splitPath struct {
 	segments, foldedSegments []string
-	// relativeFrom is the relative path as it is written, of one that was joined to a directory; nil otherwise.
+	// relativeFrom is the relative path as written, if it was joined to a directory; otherwise nil.
 	relativeFrom []string
-	// guess is for what few programs take for a path: no allowing rule must name it.
+	// guess marks a text that few programs take as a path. An allowing rule need not cover it.
 	guess bool
 }
 
@@ -146,7 +146,7 @@ func (a *callArguments) canonicalJSON() (string, error) {
 	return a.canonicalText, nil
 }
 
-// namedPaths returns the paths that the arguments name, at any depth, cleaned.
+// namedPaths returns the paths in the arguments, at any depth, cleaned.
 func (a *callArguments) namedPaths() ([]splitPath, error) {
 	value, err := a.object()
 	if err != nil || a.pathsCollected {
@@ -164,8 +164,8 @@ func (a *callArguments) namedPaths() ([]splitPath, error) {
 	return a.paths, nil
 }
 
-// collectPaths notes the paths in the value of a name, and in what is within it, names of arguments among it. The
-// values of a list are those of its name. A relative path is one by its name: in {"files": {"a/b": "text"}} "a/b" is.
+// collectPaths records the paths in the value of a name, at any depth, also in member names. The elements of a list
+// have the list's name. A member name may be a relative path too: in {"files": {"a/b": "text"}} "a/b" is one.
 func (a *callArguments) collectPaths(name string, v any) error {
 	switch v := v.(type) {
 	case string:
@@ -190,8 +190,8 @@ func (a *callArguments) collectPaths(name string, v any) error {
 	return nil
 }
 
-// lookText notes the paths in a text: all of it where it is one by its name, or by how it begins, and those that stand
-// in it.
+// lookText records the paths in a text: the whole text if its name or its beginning is that of a path, and the paths
+// inside.
 func (a *callArguments) lookText(text string, named, command bool) error {
 	f := pathFinder{text: text, command: command, first: -1, left: maxFoundBytes}
 	if named || isFileURI(text) || !command && beginsAsPath(text) && isShortLine(text) {
@@ -213,7 +213,7 @@ func (a *callArguments) lookText(text string, named, command bool) error {
 	return err
 }
 
-// isShortLine reports whether a text is short enough for a path, and of one line.
+// isShortLine reports whether a text is one line, and short enough for a path.
 func isShortLine(text string) bool {
 	if len(text) > maxPath && !hasParentSegment(text) {
 		return false
@@ -221,13 +221,13 @@ func isShortLine(text string) bool {
 	return !strings.ContainsAny(strings.TrimSpace(text), "\r\n")
 }
 
-// noteFound notes a path that stands in a text.
+// noteFound records a path inside a text.
 func (a *callArguments) noteFound(path string, c Certainty) {
 	a.noteAs(c == Guess, pathReadings(path, a.home)...)
 	a.noteHomes(path)
 }
 
-// noteHomes notes where "~user" may lead: where the home directories of others are is a guess.
+// noteHomes records the possible targets of "~user": the home directories of other users are guesses.
 func (a *callArguments) noteHomes(path string) {
 	if path == "" || path[0] != '~' || a.home == "" {
 		return
@@ -243,7 +243,7 @@ func (a *callArguments) noteHomes(path string) {
 	}
 }
 
-// addPathReadings notes the paths that programs may take a text for.
+// addPathReadings records the paths that programs may take a text for.
 func (a *callArguments) addPathReadings(text string) error {
 	paths := pathReadings(text, a.home)
 	if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, "\x00") }) {
@@ -261,8 +261,8 @@ func (a *callArguments) addPathReadings(text string) error {
 	return a.joinClimbing(text, paths)
 }
 
-// joinClimbing is for a text that is absolute to some: a URI, "~", a drive. Others take it for a relative path, and
-// where ".." is in it that leads elsewhere. The paths that are known are not joined again.
+// joinClimbing handles a text that only some programs read as absolute: a URI, "~", a drive. Others read a relative
+// path, which leads elsewhere if it contains "..". Known paths are not joined again.
 func (a *callArguments) joinClimbing(text string, known []string) error {
 	if !hasParentSegment(text) {
 		return nil
@@ -277,7 +277,7 @@ func (a *callArguments) joinClimbing(text string, known []string) error {
 	return nil
 }
 
-// joinToBaseDirs notes where a relative path leads from each directory that it may start at.
+// joinToBaseDirs joins a relative path to each directory in which it may start.
 func (a *callArguments) joinToBaseDirs(relative string, from []string) error {
 	a.hasRelative = true
 	for _, dir := range a.baseDirs {
@@ -290,8 +290,8 @@ func (a *callArguments) joinToBaseDirs(relative string, from []string) error {
 	return nil
 }
 
-// isPathName reports whether a name is one of paths, by its last words, however they are put together, and without a
-// number behind them: "filePath", "FILE-PATHS", "path_2", "save_as".
+// isPathName reports whether the last words of a name are those of a path, in any spelling, without a trailing number:
+// "filePath", "FILE-PATHS", "path_2", "save_as".
 func isPathName(name string) bool {
 	if !isASCII(name) {
 		return policyIsPathName(lastWords(name))
@@ -319,17 +319,17 @@ func isPathName(name string) bool {
 	return policyIsPathName(string(rest[:len(before)]), string(room[:len(last)]))
 }
 
-// lastWords returns the last two words of a name in small letters, without a number behind them.
+// lastWords returns the last two words of a name in lower case, without a trailing number.
 func lastWords(name string) (before, last string) {
 	all := append([]string{"", ""},
 		nameWords(strings.TrimRightFunc(name, func(r rune) bool { return !unicode.IsLetter(r) }))...)
 	return all[len(all)-2], all[len(all)-1]
 }
 
-// maxPathWord is more bytes than any word has that is one of paths.
+// maxPathWord is longer than every word of a path name.
 const maxPathWord = 24
 
-// policyIsPathName reports whether two words, the last ones of a name, are those of a path.
+// policyIsPathName reports whether the last two words of a name are those of a path.
 func policyIsPathName(before, last string) bool {
 	switch last {
 	case "name", "names":
@@ -360,7 +360,7 @@ func isFileWord(word string) bool {
 	return false
 }
 
-// lastWord returns the last of a name's words as it is written there, and where it starts. The name is ASCII.
+// lastWord returns the last word of an ASCII name as written, and where it starts.
 func lastWord(name string) (word string, start int) {
 	end := len(name)
 	for end > 0 && !isAlphanumericASCII(name[end-1]) {
@@ -379,7 +379,7 @@ func isUpperASCII(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func isAlphanumericASCII(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
 
-// isCommandName reports whether a name is one of command lines, or of a part of one.
+// isCommandName reports whether a name is that of a command line, or of a part of one.
 func isCommandName(name string) bool {
 	if !isASCII(name) {
 		name = foldArgumentName(name)
@@ -394,7 +394,7 @@ func isCommandName(name string) bool {
 	return equalFoldASCII(last, "command") || equalFoldASCII(last, "cmd")
 }
 
-// nameWords are those of a name, in small letters: filePath, file_path, FILE-PATH.
+// nameWords returns the words of a name in lower case: filePath, file_path, FILE-PATH.
 func nameWords(name string) []string {
 	var b strings.Builder
 	lower := false
@@ -410,21 +410,21 @@ func nameWords(name string) []string {
 	return strings.Fields(foldArgumentName(b.String()))
 }
 
-// IsPathArgument reports whether an argument is a path, by its name.
+// IsPathArgument reports whether the name of an argument is that of a path.
 func IsPathArgument(name string) bool { return isPathName(name) }
 
-// IsCommandArgument reports whether an argument is a command line, by its name.
+// IsCommandArgument reports whether the name of an argument is that of a command line.
 func IsCommandArgument(name string) bool { return isCommandName(name) }
 
-// A foundArgument is an argument that was looked for: ok says that it is there.
+// A foundArgument is the result of looking for an argument: ok reports that it exists.
 type foundArgument struct {
 	v  any
 	ok bool
 }
 
-// findArgument finds an argument by its name, or by names with dots between them. Case does not matter, see readValue.
-// Where a list is on the way, it is not there, and listed are what the objects of the list have. The error is for a
-// name that two arguments have, one of them by dots: nobody knows which the server looks at.
+// findArgument finds an argument by its name, or by names joined with dots. Case does not matter, see readValue. If a
+// list is on the way, the argument itself does not exist, and listed holds those in the objects of the list. The error
+// is for a name that two arguments have, one of them with dots: the server may use either.
 func findArgument(in jsonObject, name string) (one foundArgument, listed []foundArgument, err error) {
 	same := foldArgumentName(name)
 	first, rest, nested := strings.Cut(same, ".")
@@ -455,7 +455,7 @@ func findArgument(in jsonObject, name string) (one foundArgument, listed []found
 	return one, listed, nil
 }
 
-// findArgumentWithin looks into what may be an object, or a list of them.
+// findArgumentWithin searches an object, or a list of objects.
 func findArgumentWithin(v any, name string) (one foundArgument, listed []foundArgument, err error) {
 	switch v := v.(type) {
 	case jsonObject:
@@ -475,8 +475,7 @@ func findArgumentWithin(v any, name string) (one foundArgument, listed []foundAr
 	return foundArgument{}, listed, nil
 }
 
-// foldArgumentName makes names of arguments alike that differ in case only, also for readers who know more letters
-// than ASCII.
+// foldArgumentName folds the case of a name, also for letters beyond ASCII.
 func foldArgumentName(name string) string {
 	if !isASCII(name) {
 		name = strings.ToUpper(name)
@@ -484,7 +483,7 @@ func foldArgumentName(name string) string {
 	return strings.ToLower(name)
 }
 
-// unescapeURIPath takes the percent signs out of a URI's path; one that is written wrongly stays as it is.
+// unescapeURIPath decodes the percent escapes of a URI path; an invalid one stays as it is.
 func unescapeURIPath(text string) string {
 	if plain, err := url.PathUnescape(text); err == nil {
 		return plain

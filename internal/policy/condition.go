@@ -13,10 +13,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// MaxRegexpBytes is the most bytes that a regular expression of a rule may have.
+// MaxRegexpBytes bounds the size of a regular expression in a rule.
 const MaxRegexpBytes = 1024
 
-// An argCondition is one on an argument, ready to be asked.
+// An argCondition is a compiled condition on an argument.
 type argCondition struct {
 	name         string
 	is, not      []allowedValue
@@ -25,11 +25,11 @@ type argCondition struct {
 	present      *bool
 }
 
-// An allowedValue is what an argument may be: a pattern for a text, or the very thing.
+// An allowedValue is one allowed value of an argument: a pattern for a text, or an exact value.
 type allowedValue struct {
 	glob   globPattern
 	isText bool
-	exact  any // as the reader of arguments gives it
+	exact  any // as the reader of arguments returns it
 }
 
 func newArgCondition(c drawbridge.Condition) (argCondition, error) {
@@ -75,7 +75,7 @@ func newAllowedValues(raw []json.RawMessage) (out []allowedValue, err error) {
 	return out, nil
 }
 
-// newRegexp compiles a regular expression of RE2, which takes time in the length of the text only.
+// newRegexp compiles a regular expression of RE2, which takes time linear in the length of the text.
 func newRegexp(text string) (*regexp.Regexp, error) {
 	if len(text) > MaxRegexpBytes {
 		return nil, fmt.Errorf("the regular expression has more than %d bytes", MaxRegexpBytes)
@@ -87,10 +87,10 @@ func newRegexp(text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// isMet reports whether the arguments meet the condition. Where loose is set an argument is also what servers make of
-// it that are not strict: a text that reads as a number or a boolean is one, 1 and 0 are booleans and the other way
-// round, and a list is each of its items, also one on the way to the argument: where it is not set such an argument
-// meets nothing. The error is for arguments that cannot be judged.
+// isMet reports whether the arguments meet the condition. With loose set, it also tries the readings of lenient
+// servers. A text that reads as a number or a boolean is one, 1 and 0 are booleans and the reverse, and a list is each
+// of its items, also on the way to the argument. Without loose, a list on the way meets nothing. The error is for
+// arguments that cannot be judged.
 func (c argCondition) isMet(in jsonObject, loose bool) (bool, error) {
 	one, listed, err := findArgument(in, c.name)
 	if err != nil || len(listed) > 0 && !loose {
@@ -100,7 +100,7 @@ func (c argCondition) isMet(in jsonObject, loose bool) (bool, error) {
 		func(f foundArgument) bool { return c.isMetByFound(f, loose) }), nil
 }
 
-// isMetByFound says so of what was found.
+// isMetByFound reports whether a found argument meets the condition.
 func (c argCondition) isMetByFound(f foundArgument, loose bool) bool {
 	if c.present != nil && *c.present != f.ok {
 		return false
@@ -115,12 +115,12 @@ func (c argCondition) isMetByFound(f foundArgument, loose bool) bool {
 	return slices.ContainsFunc(looseReadings(f.v), met)
 }
 
-// looksAtValue reports whether the condition asks more than whether an argument is there.
+// looksAtValue reports whether the condition needs the value of the argument, and not only its presence.
 func (c argCondition) looksAtValue() bool {
 	return c.is != nil || c.not != nil || c.matches != nil || c.above != nil || c.below != nil
 }
 
-// looseReadings returns what else a value may be taken for.
+// looseReadings returns the other values that a lenient server may read.
 func looseReadings(v any) (all []any) {
 	switch v := v.(type) {
 	case []any:
@@ -158,9 +158,9 @@ func looseReadings(v any) (all []any) {
 	return all
 }
 
-// isMetByValue reports whether a value is what the condition wants, taken for what it is. Numbers that are one to
-// readers who round them (beyond 2^53) are one where that makes an allowing rule match less and any other more: loose
-// is set for the others.
+// isMetByValue reports whether a value meets the condition as it is. Numbers beyond 2^53 that parsers may round to the
+// same value are equal only where that makes an allowing rule match less, or any other rule match more. loose is set
+// for the others.
 func (c argCondition) isMetByValue(v any, loose bool) bool {
 	if c.is != nil && !matchesAnyValue(c.is, v, loose) || c.not != nil && matchesAnyValue(c.not, v, !loose) {
 		return false
@@ -173,8 +173,8 @@ func (c argCondition) isMetByValue(v any, loose bool) bool {
 	return c.isWithinBounds(v)
 }
 
-// isWithinBounds reports whether a number is between the bounds. What is not a number is not, where there are any. One
-// that is too large to reckon with is beyond all others.
+// isWithinBounds reports whether a value is within the bounds, if there are any. A value that is not a number is not. A
+// number too large to compute with is beyond every bound.
 func (c argCondition) isWithinBounds(v any) bool {
 	if c.above == nil && c.below == nil {
 		return true
@@ -212,8 +212,8 @@ func (want allowedValue) matchesValue(v any, rounded bool) bool {
 	return rounded && errX == nil && errY == nil && x == y
 }
 
-// canonicalDecimal writes a number in one way, whichever way it was written: its digits and the power of ten that they
-// count. What is not a decimal number, or has an exponent that nobody reckons with, stays as it is.
+// canonicalDecimal returns one spelling for equal numbers: the digits and the power of ten. Text that is not a decimal
+// number, or has an extreme exponent, stays as it is.
 func canonicalDecimal(n json.Number) string {
 	text, sign := string(n), ""
 	if rest, ok := strings.CutPrefix(text, "-"); ok {

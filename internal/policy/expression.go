@@ -19,43 +19,42 @@ import (
 	"cel.dev/cel-go/parser"
 )
 
-// CEL is put together here of its parts, and not by its package cel, which makes whoever imports it load descriptors of
-// protocol buffers before main begins: a millisecond for every start of every process, whether it has rules or not.
+// CEL is assembled from its parts, without its package cel. That package loads descriptors of protocol buffers before
+// main begins, which would cost a millisecond at each start of each process, with rules or without.
 
-// MaxExpressionBytes is the most bytes that an expression may have, maxExpressionCost what its evaluation may cost, in
-// the units of CEL: a step of it is about one, and so is a tenth of a text that is read through.
+// MaxExpressionBytes bounds the size of an expression. maxExpressionCost bounds its evaluation in the units of CEL: one
+// for a step, and one for each ten bytes of a text that is read.
 const (
 	MaxExpressionBytes = 4 << 10
 	maxExpressionCost  = 20_000
 )
 
-// The parts of a question that an expression can mention. Client is what the caller's program calls itself, which has
-// to be read.
+// mentions are the parts of a question that an expression uses. client is the name that the caller's program declared.
 type mentions struct {
 	args, method, card, caller, client, others bool
-	// parts are what it looks at more closely: "args.path", "callerView.scopes", "trust". One that it takes as a whole
-	// is its name only. To ask whether an argument is there at all is not to look at it closely.
+	// parts are the members that it uses: "args.path", "caller.scopes", "trust". A variable that it uses as a whole is
+	// its name only. To test the presence of an argument is not a use.
 	parts []string
-	// names are those of all members that it asks for, of whatever.
+	// names are the names of all members that it selects, of any object.
 	names []string
 }
 
-// An exprCompiler compiles expressions. It is made for the first rule that has one.
+// An exprCompiler compiles expressions. It is made for the first rule with one.
 type exprCompiler struct {
 	parser   *parser.Parser
 	checker  *checker.Env
 	interp   interpreter.Interpreter
 	registry *types.Registry
-	// cost is what each evaluation counts on, in a copy.
+	// cost is the tracker that each evaluation copies.
 	cost *cost.Tracker
 }
 
-// A celExpression is one in CEL, compiled.
+// A celExpression is a compiled CEL expression.
 type celExpression struct {
 	program  interpreter.InterpretableV2
 	cost     *cost.Tracker
 	mentions mentions
-	// fast is nil where there is none; most is how many bytes it may look at.
+	// fast is nil if it has no fast form; maxBytes bounds the bytes that it may look at.
 	fast     *fastExpr
 	maxBytes int
 }
@@ -108,7 +107,7 @@ func newExprCompiler() (*exprCompiler, error) {
 	return l, nil
 }
 
-// compile makes an expression that gives a boolean. The error says where in it something is wrong, in one line.
+// compile compiles an expression with a boolean result. The error names the place of the mistake, in one line.
 func (l *exprCompiler) compile(text string) (*celExpression, error) {
 	if len(text) > MaxExpressionBytes {
 		return nil, fmt.Errorf("when has more than %d bytes", MaxExpressionBytes)
@@ -122,7 +121,7 @@ func (l *exprCompiler) compile(text string) (*celExpression, error) {
 	if len(errs.GetErrors()) > 0 {
 		return nil, firstCompileError(errs)
 	}
-	// What comes of "args.force" alone is known only when it is looked at: no boolean is an error then.
+	// The type of "args.force" alone is known only at evaluation: there, a value other than a boolean is an error.
 	if kind := checked.GetType(checked.Expr().ID()); !kind.IsExactType(types.BoolType) &&
 		!kind.IsExactType(types.DynType) {
 		return nil, fmt.Errorf("when returns %s, must return bool", checker.FormatCELType(kind))
@@ -137,16 +136,16 @@ func (l *exprCompiler) compile(text string) (*celExpression, error) {
 	return out, nil
 }
 
-// firstCompileError is the first of several errors, in one line.
+// firstCompileError returns the first of several errors, in one line.
 func firstCompileError(errs *common.Errors) error {
 	first := errs.GetErrors()[0]
 	text, _, _ := strings.Cut(first.Message, "\n")
 	return fmt.Errorf("when, character %d: %s", first.Location.Column()+1, text)
 }
 
-// findMentions says which parts of a question the expression looks at.
+// findMentions returns the parts of a question that the expression uses.
 func findMentions(expr ast.Expr) (m mentions) {
-	within := map[int64]bool{} // names of which a member is meant
+	within := map[int64]bool{} // objects of which a member is selected
 	ast.PreOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
 		if of, member, tested := memberAccess(e); of != nil {
 			within[of.ID()] = true
@@ -180,14 +179,14 @@ func findMentions(expr ast.Expr) (m mentions) {
 	return m
 }
 
-// requestedMember returns the name of the member that an expression asks for: x.name, x["name"], "name" in x.
+// requestedMember returns the name of the member that an expression selects: x.name, x["name"], "name" in x.
 func requestedMember(e ast.Expr) (name string, ok bool) {
 	switch e.Kind() {
 	case ast.SelectKind:
 		return e.AsSelect().FieldName(), true
 	case ast.CallKind:
 		call := e.AsCall()
-		// of the name among what is given
+		// the index of the name among the operands
 		place := slices.Index([]string{operators.In, operators.Index}, call.FunctionName())
 		if place >= 0 && call.Args()[place].Kind() == ast.LiteralKind {
 			name, ok = call.Args()[place].AsLiteral().Value().(string)
@@ -196,8 +195,8 @@ func requestedMember(e ast.Expr) (name string, ok bool) {
 	return name, ok
 }
 
-// memberAccess says of which name an expression is a member, args.x or args["x"], and whether it only asks if it is
-// there; nil where it is none.
+// memberAccess returns the object and the name of a member expression, args.x or args["x"], and whether it only tests
+// its presence. of is nil for any other expression.
 func memberAccess(e ast.Expr) (of ast.Expr, member string, tested bool) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -220,7 +219,7 @@ func memberAccess(e ast.Expr) (of ast.Expr, member string, tested bool) {
 // eval evaluates the expression. The error never repeats a value.
 func (e *celExpression) eval(vars map[string]any) (truth bool, err error) {
 	defer func() {
-		if recover() != nil { // the limit of costs ends an evaluation so
+		if recover() != nil { // exceeding the cost limit ends in a panic
 			truth, err = false, errors.New("when: the evaluation was ended, it costs too much")
 		}
 	}()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// asked gives the quick answer to an expression about a call, and CEL's.
+// asked returns the quick answer to an expression about a call, and CEL's.
 func asked(e *celExpression, params string) (quick, slow matchResult, err error) {
 	q := call("fs", "read_file", `{}`)
 	q.Params = json.RawMessage(params)

@@ -11,10 +11,10 @@ import (
 // A globPattern is a glob: "*" stands for any text and "?" for one character.
 type globPattern string
 
-// match reports whether all of text is what the pattern says. It takes time in the length of both, at worst multiplied.
+// match reports whether the pattern matches all of text. At worst it takes time in the product of both lengths.
 func (p globPattern) match(text string) bool {
 	glob := string(p)
-	star, from := -1, 0 // where the last "*" is, and the text that it has swallowed so far
+	star, from := -1, 0 // place of the last "*", and the end of the text that it matches so far
 	g, t := 0, 0
 	for t < len(text) {
 		switch {
@@ -39,7 +39,7 @@ func (p globPattern) match(text string) bool {
 	return strings.Trim(glob[g:], "*") == ""
 }
 
-// covers reports whether whatever the other pattern matches is matched by p too. It may say no although it is.
+// covers reports whether p matches everything that the other pattern matches. It may return false although it is so.
 func (p globPattern) covers(other globPattern) bool {
 	if strings.Contains(string(p), "?") {
 		return p == other
@@ -47,10 +47,10 @@ func (p globPattern) covers(other globPattern) bool {
 	return p.match(string(other))
 }
 
-// globPatterns are several of which one must match. Nil is no demand at all.
+// globPatterns are alternatives, of which one must match. Nil matches everything.
 type globPatterns []globPattern
 
-// foldedPatterns makes patterns that are compared with texts that fold has made.
+// foldedPatterns returns patterns for texts that foldLabel has folded.
 func foldedPatterns(globs []string) globPatterns {
 	var out globPatterns
 	for _, g := range globs {
@@ -71,7 +71,7 @@ func (ps globPatterns) match(text string) bool {
 // matchAny reports whether one of the texts matches.
 func (ps globPatterns) matchAny(texts []string) bool { return slices.ContainsFunc(texts, ps.match) }
 
-// matchesEverything reports whether the patterns match whatever there is.
+// matchesEverything reports whether the patterns match every text.
 func (ps globPatterns) matchesEverything() bool {
 	for _, p := range ps {
 		if strings.Trim(string(p), "*") == "" {
@@ -81,8 +81,7 @@ func (ps globPatterns) matchesEverything() bool {
 	return false
 }
 
-// covers reports whether whatever the others match is matched by ps too. Nil covers all, and is covered by what matches
-// everything.
+// covers reports whether ps match everything that the others match. Nil covers all, and is covered by "*".
 func (ps globPatterns) covers(others globPatterns) bool {
 	if ps == nil || ps.matchesEverything() {
 		return true
@@ -102,10 +101,10 @@ func (ps globPatterns) covers(others globPatterns) bool {
 	return true
 }
 
-// foldLabel makes names comparable: without blanks around them, in lower case.
+// foldLabel folds a name for comparison: without surrounding blanks, in lower case.
 func foldLabel(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// A pathGlob is a glob for paths, cut at its slashes: "**" stands for any number of names.
+// A pathGlob is a glob for paths, split at its slashes: "**" matches any number of names.
 type pathGlob []string
 
 // newPathGlob cleans a pattern as paths are cleaned.
@@ -113,7 +112,7 @@ func newPathGlob(text, home string) pathGlob {
 	return strings.Split(cleanPath(text, home), "/")
 }
 
-// match reports whether the names of a path are what the glob says. "/a/**" is "/a" too.
+// match reports whether the glob matches the names of a path. "/a/**" matches "/a" too.
 func (g pathGlob) match(names []string) bool {
 	star, from := -1, 0
 	i, n := 0, 0
@@ -138,19 +137,19 @@ func (g pathGlob) match(names []string) bool {
 	return i == len(g)
 }
 
-// cleanPath makes a path comparable: "/" between its names, "." and ".." taken out, "~" put in where home is known, and
-// the path of a file URI.
+// cleanPath returns a path in a form for comparison: with "/" between names, "." and ".." resolved, "~" replaced if
+// home is known, and a file URI replaced by its path.
 func cleanPath(text, home string) string { return cleanSlashes(pathOf(text, home)) }
 
 func cleanSlashes(text string) string {
 	text = strings.ReplaceAll(text, `\`, "/")
-	if len(text) > 2 && text[1] == ':' && text[2] == '/' { // a drive of Windows
+	if len(text) > 2 && text[1] == ':' && text[2] == '/' { // a Windows drive
 		text = "/" + strings.ToLower(text[:1]) + text[1:]
 	}
 	return path.Clean(text)
 }
 
-// pathOf is a text as a path: that of a file URI, and with "~" put in.
+// pathOf returns a text as a path: the path of a file URI, and "~" replaced by home.
 func pathOf(text, home string) string {
 	text = strings.TrimSpace(text)
 	if rest, ok := cutPrefixFold(text, fileScheme); ok && isFileURI(text) {
@@ -174,8 +173,8 @@ func pathOf(text, home string) string {
 	return text
 }
 
-// browserPath is the path that readers find in a file URI who go by the URL standard: "\" is "/" to them, a host ends
-// before anything is unescaped, and a path begins at the root.
+// browserPath returns the path of a file URI by the URL standard: "\" counts as "/", the host ends before anything is
+// unescaped, and a path begins at the root.
 func browserPath(uri string) string {
 	rest, _ := cutPrefixFold(uri, fileScheme)
 	rest = strings.ReplaceAll(rest, `\`, "/")
@@ -185,7 +184,7 @@ func browserPath(uri string) string {
 	return unescapeURIPath("/" + strings.TrimPrefix(rest, "/"))
 }
 
-// trimAsURL is a text as readers take it for a URL: without what they pass over.
+// trimAsURL removes the characters that URL parsers ignore.
 func trimAsURL(text string) string {
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
 	if strings.ContainsAny(text, "\t\r\n") {
@@ -194,14 +193,14 @@ func trimAsURL(text string) string {
 	return text
 }
 
-// writtenPaths returns the paths that a text may say, "." and ".." and "\" and all.
+// writtenPaths returns the paths that a text may mean, with "." and ".." and "\" unresolved.
 func writtenPaths(text, home string) []string {
 	all := []string{pathOf(text, home)}
 	if !isFileURI(text) {
 		return all
 	}
 	uris := []string{strings.TrimSpace(text), trimAsURL(text)}
-	if end := strings.IndexAny(uris[1], "?#"); end > 0 { // some know nothing of what may follow the path
+	if end := strings.IndexAny(uris[1], "?#"); end > 0 { // some parsers do not know query and fragment
 		uris = append(uris, uris[1][:end])
 	}
 	for _, uri := range uris {
@@ -214,8 +213,8 @@ func writtenPaths(text, home string) []string {
 	return all
 }
 
-// PathSpellings returns the paths that programs may take a text for, "." and ".." and all; home stands in the place of
-// "~". One that is absolute to some, and has ".." in it, is a relative one to others.
+// PathSpellings returns the paths that programs may take a text for, with "." and ".." unresolved; home replaces "~". A
+// path that only some programs read as absolute is also a relative one if it contains "..".
 func PathSpellings(text, home string) (all []string) {
 	for _, as := range writtenPaths(text, home) {
 		plain := strings.ReplaceAll(as, `\`, "/")
@@ -229,8 +228,8 @@ func PathSpellings(text, home string) (all []string) {
 	return all
 }
 
-// pathReadings returns the paths that programs may take a text for: some have "\" between names, to others it is a
-// letter of one, so that ".." leads from elsewhere.
+// pathReadings returns the paths that programs may take a text for: some separate names at "\", for others it is part
+// of a name, so that ".." leads elsewhere.
 func pathReadings(text, home string) (all []string) {
 	add := func(p string) {
 		if !slices.Contains(all, p) {
@@ -246,7 +245,7 @@ func pathReadings(text, home string) (all []string) {
 	return all
 }
 
-// hasParentSegment reports whether ".." is one of the names in a path.
+// hasParentSegment reports whether a path contains the name "..".
 func hasParentSegment(path string) bool {
 	if !strings.Contains(path, "..") {
 		return false
@@ -261,8 +260,7 @@ func hasParentSegment(path string) bool {
 
 const fileScheme = "file:"
 
-// isFileURI reports whether a text is the URI of a file, in any of the forms that RFC 8089 has, or in one that readers
-// take for it.
+// isFileURI reports whether a text is a file URI, in any form of RFC 8089, or in one that parsers accept.
 func isFileURI(text string) bool {
 	seen := 0
 	for i := 0; seen < len(fileScheme); i++ {
@@ -281,7 +279,7 @@ func isFileURI(text string) bool {
 	return ok && rest != "" && (rest[0] == '/' || rest[0] == '\\' || !strings.ContainsFunc(rest, unicode.IsSpace))
 }
 
-// IsFileURI reports whether a text is the URI of a file.
+// IsFileURI reports whether a text is a file URI.
 func IsFileURI(text string) bool { return isFileURI(text) }
 
 func cutPrefixFold(text, prefix string) (string, bool) {

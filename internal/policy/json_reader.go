@@ -17,10 +17,10 @@ type jsonMember struct {
 	value any
 }
 
-// fewMembers is how many members an object has room for that has any.
+// fewMembers is the initial capacity for the members of an object.
 const fewMembers = 4
 
-// get returns the value of a name in any case; false if there is no such name.
+// get returns the value of a name in any case; false if it does not exist.
 func (o jsonObject) get(name string) (any, bool) {
 	for i := range o {
 		if o[i].name == name {

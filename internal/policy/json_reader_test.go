@@ -61,7 +61,7 @@ func slowValue(dec *json.Decoder, depth int) (any, bool) {
 	return list, err == nil
 }
 
-// FuzzReadObject holds our reader against encoding/json's: it gives the same, of the whole and of one member.
+// FuzzReadObject holds our reader against encoding/json's: it returns the same, of the whole and of one member.
 func FuzzReadObject(f *testing.F) {
 	many := strings.Builder{}
 	for range 40 {
@@ -169,8 +169,8 @@ func TestIsPlain(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoUTF8IsSaidToBe has bytes that are no UTF-8 where all else is wrong before, or well.
-func TestWhatIsNoUTF8IsSaidToBe(t *testing.T) {
+// TestInvalidUTF8IsReported has bytes that are not UTF-8 where all else is wrong before, or well.
+func TestInvalidUTF8IsReported(t *testing.T) {
 	for text, want := range map[string]error{
 		"{\"a\":\"\xff\"}": errNotUTF8, "{\"a\xff\":1}": errNotUTF8, "{\"a\":1,\"a\":2,\"b\":\"\xff\"}": errNotUTF8,
 		"[\xff]": errNotUTF8, "{\"a\":1}\xff": errNotUTF8,

@@ -9,10 +9,9 @@ import (
 
 // Bounds of the paths that are found in texts.
 const (
-	// maxPath is the most bytes of a path, as Linux has it. A longer part of a text is a path only where ".." could
-	// shorten it.
+	// maxPath is the size limit of a path in Linux. A longer part of a text is a path only if ".." could shorten it.
 	maxPath = 4096
-	// maxFoundBytes bounds all paths of one text together, since parts of one word may be paths that overlap.
+	// maxFoundBytes bounds all paths of one text together, since overlapping parts of one word may be paths.
 	maxFoundBytes = 8 << 20
 	maxPaths      = 1 << 16
 	maxSchemeName = 32
@@ -24,15 +23,15 @@ var errTooLarge = errors.New("a text is too large to look for paths in it")
 type Certainty uint8
 
 const (
-	// Plain is a path up to the first character that ends a path in one of the languages that texts are in.
+	// Plain is a path up to the first character that ends a path in one of the usual languages.
 	Plain Certainty = iota
-	// Extended is a plain path with what follows it, up to the next blank or quotation mark.
+	// Extended is a plain path and the text after it, up to the next blank or quotation mark.
 	Extended
-	// Guess is what few programs take for a path: only rules that do not allow look at it.
+	// Guess is a part that few programs take for a path: allowing rules ignore it.
 	Guess
 )
 
-// A Found is a path in a text, as it is written there, but with "~" in the place of a variable.
+// A Found is a path in a text as written, but with "~" in place of a home variable.
 type Found struct {
 	Path string
 	Certainty
@@ -59,23 +58,23 @@ func CommandPaths(command string) (paths []string) {
 	return paths
 }
 
-// A pathFinder reads one text from its begin to its end.
+// A pathFinder reads one text from its beginning to its end.
 type pathFinder struct {
 	text    string
 	command bool
-	// first is where a path begins that is known already, as all of the text; negative where there is none.
+	// first is the beginning of a path that is known already, such as the whole text; negative if there is none.
 	first int
 
 	i int
-	// variable is where the name of a variable ends that stands before i.
+	// variable is the end of a variable name before i.
 	variable int
-	// short and long are the next ends of a path that were found, dots the last ".." before long.
+	// short and long are the next ends of a path, and dots is the last ".." before long.
 	short, long, dots int
 	left              int
 	found             []Found
 }
 
-// mayBegin has the characters that are in the begin of every path that is looked for.
+// mayBegin are the characters that can begin a path.
 var mayBegin = func() (all [256]bool) {
 	for _, c := range `/\~$%:` {
 		all[c] = true
@@ -108,7 +107,7 @@ func (f *pathFinder) find() error {
 	return nil
 }
 
-// slash is at a "/", which begins a path unless it stands within one, or between words.
+// slash handles a "/", which begins a path unless it stands within one, or between words.
 func (f *pathFinder) slash() {
 	start := f.i
 	f.i += countOf(f.text[start:], '/')
@@ -152,7 +151,7 @@ func (f *pathFinder) isRoot(start int) bool {
 	return (before == '=' || before == ':') && start > 1 && isAlphanumericASCII(f.text[start-2])
 }
 
-// backslash is at a "\": with another one it begins the path of a host.
+// backslash handles a "\": with another one it begins a path with a host.
 func (f *pathFinder) backslash() {
 	start := f.i
 	n := countOf(f.text[start:], '\\')
@@ -176,7 +175,7 @@ func (f *pathFinder) backslash() {
 	}
 }
 
-// tilde is at a "~", which begins a path with "/" behind it, or with the name of a user and "/".
+// tilde handles a "~", which begins a path if "/" follows, or a user name and "/".
 func (f *pathFinder) tilde() {
 	start := f.i
 	f.i++
@@ -204,7 +203,7 @@ func userName(text string) int {
 	return n
 }
 
-// dollar is at a "$" or a "%", which may begin a variable.
+// dollar handles a "$" or a "%", which may begin a variable.
 func (f *pathFinder) dollar() {
 	start := f.i
 	if n := homeVariable(f.text[start:]); n > 0 {
@@ -251,7 +250,7 @@ func homeVariable(text string) int {
 	return n
 }
 
-// colon is at a ":", which stands in URIs of files, in other URLs, and behind the letter of a drive.
+// colon handles a ":", which stands in file URIs, in other URLs, and after a drive letter.
 func (f *pathFinder) colon() {
 	at := f.i
 	f.i++
@@ -287,7 +286,7 @@ func isDriveName(word string) bool {
 	return n > 0 && word[n-1]|0x20 >= 'a' && word[n-1]|0x20 <= 'z' && (n == 1 || !isAlphanumericASCII(word[n-2]))
 }
 
-// fileURI is behind the ":" of a file's URI that begins at start.
+// fileURI handles the part after the ":" of a file URI that begins at start.
 func (f *pathFinder) fileURI(start int) {
 	if f.i == len(f.text) || isBlank(f.text[f.i]) || isQuote(f.text[f.i]) {
 		return
@@ -307,7 +306,7 @@ func (f *pathFinder) fileURI(start int) {
 	f.i += countOf(f.text[f.i:], '/')
 }
 
-// otherURL is behind the "//" of a URL whose scheme is not that of files. Without a host its path is one of a file.
+// otherURL handles the part after the "//" of a URL with another scheme. Without a host its path is that of a file.
 func (f *pathFinder) otherURL(start int) {
 	f.i = start
 	if start < len(f.text) && f.text[start] == '/' {
@@ -346,7 +345,7 @@ func (f *pathFinder) emitUnescaped(start int) {
 	f.say(unescapeURIPath(part), Plain)
 }
 
-// begins reports whether a path may begin at i, by what stands before it, and how sure that is.
+// begins reports whether a path may begin at i, by the text before it, and how sure that is.
 func (f *pathFinder) begins(i int) (bool, Certainty) {
 	for i > 0 && f.text[i-1] == '\\' { // "\/etc" is how JSON may be written
 		i--
@@ -390,10 +389,10 @@ func (f *pathFinder) isOption(i int) bool {
 	return n == 1 || isBlank(f.text[n-2]) || isQuote(f.text[n-2])
 }
 
-// ends reports whether no path goes on at i.
+// ends reports whether a path cannot go on at i.
 func (f *pathFinder) ends(i int) bool { return i >= len(f.text) || endsShort[f.text[i]] }
 
-// endsLong has the characters that end a path in a text, endsShort those that do so in some languages.
+// endsLong are the characters that end a path in any text, endsShort those that end one in some languages.
 var endsLong, endsShort = func() (long, short [256]bool) {
 	for c := range ' ' + 1 {
 		long[c], short[c] = true, true
@@ -407,7 +406,7 @@ var endsLong, endsShort = func() (long, short [256]bool) {
 	return long, short
 }()
 
-// seek has short and long be the ends of a path that goes on at from.
+// seek sets short and long to the ends of a path that goes on at from.
 func (f *pathFinder) seek(from int) {
 	if f.short < from {
 		for f.short = from; !f.ends(f.short); {
@@ -424,15 +423,15 @@ func (f *pathFinder) seek(from int) {
 	}
 }
 
-// A part is where a path stands in the text.
+// A part is the place of a path in the text.
 type part struct {
-	// begin is where it begins, start where its names do: behind a variable for the home directory, or at begin.
+	// begin is where it begins, start where its names begin: after a home variable, or at begin.
 	begin, start int
-	// from is a place in it before which no path ends.
+	// from is a place in it before which it cannot end.
 	from int
 }
 
-// prefix is what stands in the place of the variable.
+// prefix returns the text in place of the variable.
 func (p part) prefix() string {
 	if p.begin < p.start {
 		return "~"
@@ -440,7 +439,7 @@ func (p part) prefix() string {
 	return ""
 }
 
-// emit passes a path on in each form that programs may take it in. Of one that is known already only its begin is new.
+// emit passes on a path in each form that programs may take it in. For a known path only a new beginning is passed on.
 func (f *pathFinder) emit(p part, c Certainty) {
 	f.seek(p.from)
 	known := p.begin == f.first

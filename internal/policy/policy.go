@@ -16,7 +16,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// The kinds of what can be called. What has no kind is not known by name: a list of tasks, a request of an extension.
+// The kinds of items that can be called. A request without kind has no name, such as a list of tasks, or a request of
+// an extension.
 const (
 	KindTool     = "tool"
 	KindPrompt   = "prompt"
@@ -31,7 +32,7 @@ const methodComplete = "completion/complete"
 // DeniedMessage is the only text that a caller gets for a call that a rule denies.
 const DeniedMessage = "Tool call denied by policy"
 
-// The bounds of rules.
+// Bounds of rules.
 const (
 	MaxRules      = 256
 	MaxRulesBytes = 256 << 10
@@ -100,50 +101,51 @@ func New(rules drawbridge.Rules) (*Policy, error) {
 	return p, nil
 }
 
-// A Request is what a policy decides on.
+// A Request is a question to a policy.
 type Request struct {
 	Caller drawbridge.Caller
-	// Kind is what Spec is: one of the kinds, or empty.
+	// Kind is the kind of Spec, or empty.
 	Kind string
-	// Spec is what is called, of which Server, Tool, Name and the annotations in Definition matter.
+	// Spec is the called item. Its Server, Tool, Name, and the annotations in Definition matter.
 	Spec drawbridge.Spec
-	// Method is the MCP method, Params its params as the caller sent them.
+	// Method is the MCP method. Params are its params as the caller sent them.
 	Method string
 	Params json.RawMessage
-	// Trust is the word of the server's row: "trusted", "untrusted" or "sandboxed".
+	// Trust is the trust level in the server's row: "trusted", "untrusted" or "sandboxed".
 	Trust string
-	// Dirs are the directories that a relative path in the arguments may start at, as absolute paths or file URIs.
+	// Dirs are the directories in which a relative path in the arguments may start, as absolute paths or file URIs.
 	Dirs []string
 }
 
-// A Decision is the answer.
+// A Decision is the answer of a policy.
 type Decision struct {
 	Effect drawbridge.Effect
-	// Hidden reports that no call of this by this caller can ever be let in: to them it is not there.
+	// Hidden reports that no call of the item by this caller can ever be allowed, so that it must not be listed.
 	Hidden bool
-	// Rule is the rule that decided, counted from 1, and At where it is written; 0 and empty where none did.
+	// Rule is the number of the rule that decided, counted from 1, and At where it is written; 0 and empty for the
+	// default.
 	Rule int
 	At   string
-	// Why says what decided, for those who keep the rules. It repeats no argument.
+	// Why explains the decision to the people who write the rules. It repeats no argument.
 	Why string
 }
 
-// A TraceStep is what one rule said, for those who keep the rules.
+// A TraceStep is the result of one rule, for the people who write the rules.
 type TraceStep struct {
 	Rule   int    `json:"rule"`
 	At     string `json:"at,omitempty"`
 	Effect string `json:"effect"`
 	// Match is "yes", "no", or "error".
 	Match string `json:"match"`
-	// DecidedBy is the part of the rule that decided so, empty for a match; Err what could not be judged.
+	// DecidedBy is the part of the rule that decided, empty for a match. Err names what could not be judged.
 	DecidedBy string `json:"by,omitempty"`
 	Err       string `json:"error,omitempty"`
 }
 
-// Decide answers a question.
+// Decide answers a request.
 func (p *Policy) Decide(q Request) Decision { return p.decideTracing(&q, nil) }
 
-// Explain answers a question and says what each rule said that was asked.
+// Explain answers a request, and returns the result of each rule that was evaluated.
 func (p *Policy) Explain(q Request) (Decision, []TraceStep) {
 	steps := []TraceStep{}
 	d := p.decideTracing(&q, &steps)
@@ -168,13 +170,13 @@ func (p *Policy) decideTracing(q *Request, trace *[]TraceStep) Decision {
 	return d
 }
 
-// IsHidden reports whether the caller can never be let in to something: that it is there, or for a Spec with a server
-// only that the server is, is not theirs to know.
+// IsHidden reports whether the caller can never be allowed to use an item. The caller must then not learn that it
+// exists. A spec with a server only stands for the server.
 func (p *Policy) IsHidden(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust string) bool {
 	return p.HiddenDecision(who, kind, spec, trust).Effect == drawbridge.Deny
 }
 
-// HiddenDecision is Hides with the rule that decides.
+// HiddenDecision is like IsHidden, and returns the rule that decides.
 func (p *Policy) HiddenDecision(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust string) Decision {
 	t := p.targetFor(kind, spec, trust)
 	if t.hidden != nil {
@@ -184,7 +186,7 @@ func (p *Policy) HiddenDecision(who *drawbridge.Caller, kind string, spec *drawb
 	return p.firstDecision(&s, nil)
 }
 
-// CallerClass says in a word what the caller is to the rules: from two callers of one class the same is hidden.
+// CallerClass returns a key for a caller: the rules hide the same items from callers with the same key.
 func (p *Policy) CallerClass(who drawbridge.Caller) string {
 	var out []byte
 	c := newCallerView(&who)
@@ -199,8 +201,7 @@ func (p *Policy) CallerClass(who drawbridge.Caller) string {
 	return string(out)
 }
 
-// firstDecision asks the rules in their order. Where s is of no call, an allowing rule that may match one lets the
-// call be made.
+// firstDecision evaluates the rules in order. If s is not a call, an allowing rule that may match some call decides.
 func (p *Policy) firstDecision(s *ruleSubject, trace *[]TraceStep) Decision {
 	if s.cached && trace == nil {
 		for _, i := range s.rules {
@@ -230,7 +231,7 @@ func (p *Policy) firstDecision(s *ruleSubject, trace *[]TraceStep) Decision {
 	return p.defaultDecision
 }
 
-// decisionFor is what a rule decides by what it answered; false where the next one is asked.
+// decisionFor returns the decision of a rule from its result; false if the next rule decides.
 func (r *compiledRule) decisionFor(i int, a matchResult, err error) (Decision, bool) {
 	d := Decision{Rule: i + 1, At: r.at}
 	switch {
@@ -259,7 +260,7 @@ func newTraceStep(i int, r *compiledRule, a matchResult, by string, err error) T
 	return st
 }
 
-// MethodOf is the MCP method by which a thing of the kind is used; empty for a task, and for what has no kind.
+// MethodOf returns the MCP method that uses an item of a kind; empty for a task, and for no kind.
 func MethodOf(kind string) string {
 	switch kind {
 	case KindTool:
@@ -272,14 +273,14 @@ func MethodOf(kind string) string {
 	return ""
 }
 
-// A callerView is one as rules see them: what few rules look at is worked out for the first that does.
+// A callerView is a caller as rules see it. Rarely used members are computed on first use.
 type callerView struct {
 	kind         drawbridge.CallerKind
 	principal    string
 	scopes       []drawbridge.Scope
 	implement    json.RawMessage
-	foldedName   string // see name
-	programKnown bool   // program is known
+	foldedName   string // see foldedPrincipal
+	programKnown bool   // program is computed
 	program      string
 }
 
@@ -287,7 +288,7 @@ func newCallerView(c *drawbridge.Caller) callerView {
 	return callerView{kind: c.Kind, principal: c.Principal, scopes: c.Scopes, implement: c.Client}
 }
 
-// foldedPrincipal is the principal, as patterns are compared with it.
+// foldedPrincipal returns the principal in the form that patterns are compared with.
 func (c *callerView) foldedPrincipal() string {
 	if c.foldedName == "" {
 		c.foldedName = foldLabel(c.principal)
@@ -300,7 +301,7 @@ func (c *callerView) hasScopes(want []drawbridge.Scope) bool {
 	return drawbridge.Caller{Kind: c.kind, Scopes: c.scopes}.HasScopes(want)
 }
 
-// programName is what the program calls itself.
+// programName returns the name that the caller's program declared.
 func (c *callerView) programName() string {
 	if !c.programKnown {
 		var client struct {
@@ -314,24 +315,24 @@ func (c *callerView) programName() string {
 	return c.program
 }
 
-// A ruleSubject is what rules are asked about: a call, or any call of the same thing. It is not copied. It stays on
-// the stack of who asks, and so does the question: nothing here leads to either.
+// A ruleSubject is the subject that rules are evaluated for: a call, or any call of the same item. It is not copied. It
+// stays on the stack of the caller, as does the request, since nothing here keeps a pointer to either.
 type ruleSubject struct {
 	*ruleTarget
 	caller       callerView
 	definition   json.RawMessage
-	method       string // as it was asked for
-	methodFolded string // see how
-	// isCall reports that it is one call, own are the arguments of that; other stands in their place where it is not
-	// nil, see args.
+	method       string // as requested
+	methodFolded string // see foldedMethod
+	// isCall reports that it is one call, and callArgs are its arguments. replacedArgs replaces them unless nil, see
+	// currentArgs.
 	isCall       bool
 	callArgs     callArguments
 	replacedArgs *callArguments
-	// exprVars are what expressions reckon with, made when the first one does.
+	// exprVars are the variables of expressions, made for the first one.
 	exprVars map[string]any
 }
 
-// currentArgs are those of the call; nil where it is any call.
+// currentArgs returns the arguments of the call; nil if the subject is any call.
 func (s *ruleSubject) currentArgs() *callArguments {
 	switch {
 	case s.replacedArgs != nil:
@@ -342,7 +343,7 @@ func (s *ruleSubject) currentArgs() *callArguments {
 	return nil
 }
 
-// foldedMethod is the method, as patterns are compared with it.
+// foldedMethod returns the method in the form that patterns are compared with.
 func (s *ruleSubject) foldedMethod() string {
 	if s.methodFolded == "" {
 		s.methodFolded = foldLabel(s.method)
@@ -350,7 +351,7 @@ func (s *ruleSubject) foldedMethod() string {
 	return s.methodFolded
 }
 
-// setCall has the subject be one call, with its arguments.
+// setCall makes the subject one call, with its arguments.
 func (s *ruleSubject) setCall(params json.RawMessage, home string, dirs []string) {
 	if !s.nameKnown {
 		return
@@ -366,7 +367,7 @@ func (s *ruleSubject) setCall(params json.RawMessage, home string, dirs []string
 	}
 }
 
-// expressionVariables has what an expression looks at.
+// expressionVariables returns the variables that an expression uses.
 func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error) {
 	if s.exprVars == nil {
 		s.exprVars = map[string]any{}
@@ -411,7 +412,7 @@ func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error
 		if err != nil {
 			return nil, err
 		}
-		if own, changed := respellNames(object, about.names); changed { // other expressions spell them otherwise
+		if own, changed := respellNames(object, about.names); changed { // other expressions spell them differently
 			vars := map[string]any{}
 			for name, v := range s.exprVars {
 				vars[name] = v
@@ -423,10 +424,10 @@ func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error
 	return s.exprVars, nil
 }
 
-// Rules says how many rules there are.
+// Rules returns the number of rules.
 func (p *Policy) Rules() int { return len(p.rules) }
 
-// covers reports whether r matches whatever the other matches. It may say no although it is so.
+// covers reports whether r matches everything that the other rule matches. It may return false although it is so.
 func (r *compiledRule) covers(other *compiledRule) bool {
 	if r.looksAtArguments() || r.when != nil {
 		return false

@@ -46,7 +46,7 @@ func call(server, tool, arguments string) Request {
 	}
 }
 
-// cleaned is a call of a tool whose own name has a character that nobody sees.
+// cleaned is a call of a tool whose own name has a character that no one sees.
 func cleaned(server, tool string) Request {
 	q := call(server, tool, `{}`)
 	q.Spec.Tool += "\u200b"
@@ -72,7 +72,7 @@ func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 	}{
 		"no rules": {allow, nil, call("fs", "x", `{}`), Decision{Effect: allow,
 			Why: "no rule matches, and default_effect is allow"}},
-		"nobody said a default": {deny, nil, call("fs", "x", `{}`), Decision{Hidden: true,
+		"no default": {deny, nil, call("fs", "x", `{}`), Decision{Hidden: true,
 			Why: "no rule matches, and default_effect is deny"}},
 		"allow before deny": {
 			allow, []drawbridge.Rule{readOnly, {Effect: deny}}, call("fs", "read_file", `{}`),
@@ -306,13 +306,13 @@ func TestHiding(t *testing.T) {
 			true, false, true},
 		"all tools": {allow, []drawbridge.Rule{{Effect: deny, Tools: []string{"*"}}}, true, false, true},
 		"a server":  {allow, []drawbridge.Rule{{Effect: deny, Servers: []string{"fs"}}}, true, true, true},
-		"but for one tool": {allow, []drawbridge.Rule{{Effect: allow, Tools: []string{"read"}},
+		"except for one tool": {allow, []drawbridge.Rule{{Effect: allow, Tools: []string{"read"}},
 			{Effect: deny, Servers: []string{"fs"}}}, true, false, true},
-		"but for some arguments": {deny, []drawbridge.Rule{{Effect: allow, Paths: []string{"/ok"}}},
+		"except for some arguments": {deny, []drawbridge.Rule{{Effect: allow, Paths: []string{"/ok"}}},
 			false, false, false},
 		"asked for": {deny, []drawbridge.Rule{{Effect: ask, Servers: []string{"fs"}}},
 			false, false, false},
-		"somebody else's": {deny, []drawbridge.Rule{{Effect: allow, Callers: []string{"ada"}}},
+		"of another caller": {deny, []drawbridge.Rule{{Effect: allow, Callers: []string{"ada"}}},
 			false, false, true},
 		"an expression": {allow, []drawbridge.Rule{{Effect: deny, When: `caller.principal == "bob"`}},
 			false, false, true},

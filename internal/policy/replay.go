@@ -8,23 +8,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// UnknownFields are what nobody knows any more of a call that was made: the record of it says less than the call did.
-// The zero value has none.
+// UnknownFields are the parts of a past call that its record does not hold. The zero value has none.
 type UnknownFields struct {
-	// Name is what was called, Trust how far its server is trusted, Annotations what its definition said of it.
+	// Name is the called name, Trust the trust level of its server, Annotations those of its definition.
 	Name, Trust, Annotations bool
-	// Client is what the caller's program called itself, Scopes what the caller held.
+	// Client is the name that the caller's program declared, Scopes are the scopes that the caller had.
 	Client, Scopes bool
-	// Arguments are the arguments of which not all is known, AllArguments that it may be any.
+	// Arguments are the names of incomplete arguments. AllArguments means that any may be incomplete.
 	Arguments    []string
 	AllArguments bool
-	// Dirs are the directories that relative paths may start at.
+	// Dirs are the directories in which relative paths may start.
 	Dirs bool
 }
 
-// Replay answers a question of which not everything is known. Where the answer could be another one if more were known
-// it returns none, and lack says which rule looks at what: it is empty for an answer that counts. An argument that is
-// not known whole is taken for one that all readers read alike.
+// Replay answers a request with unknown fields. If their values could change the answer, it returns none, and lack
+// names the rule and the unknown field. lack is empty for a valid answer. An incomplete argument is taken for one that
+// all parsers read alike.
 func (p *Policy) Replay(q Request, g UnknownFields) (d Decision, lack string) {
 	t := p.targetFor(q.Kind, &q.Spec, q.Trust)
 	call := ruleSubject{ruleTarget: t, caller: newCallerView(&q.Caller), method: q.Method,
@@ -51,8 +50,8 @@ func (p *Policy) Replay(q Request, g UnknownFields) (d Decision, lack string) {
 	return d, ""
 }
 
-// decideDespiteUnknown asks the rules in their order. One that looks at what is not known may match or not: whatever
-// it would say then, the answer must be the same.
+// decideDespiteUnknown evaluates the rules in order. A rule that uses an unknown field may match or not: both must lead
+// to the same answer.
 func (p *Policy) decideDespiteUnknown(s *ruleSubject, g UnknownFields) (Decision, string) {
 	type open struct {
 		effect drawbridge.Effect
@@ -87,8 +86,8 @@ func (p *Policy) decideDespiteUnknown(s *ruleSubject, g UnknownFields) (Decision
 	return d, ""
 }
 
-// withoutUnknown is the rule without what it looks at that is not known, of which missing names the first: what it
-// reports false to, the whole rule reports false to.
+// withoutUnknown returns the rule without the parts that use unknown fields; missing names the first of these. If the
+// result does not match, the whole rule does not.
 func (r *compiledRule) withoutUnknown(s *ruleSubject, g UnknownFields) (known *compiledRule, missing string) {
 	out := *r
 	lacks := func(what string) { missing = firstNonEmpty(missing, what) }
@@ -141,7 +140,7 @@ func firstNonEmpty(a, b string) string {
 	return b
 }
 
-// looksAtNamesOf reports whether the rule looks at the names of things of a kind.
+// looksAtNamesOf reports whether the rule uses the names of items of a kind.
 func (r *compiledRule) looksAtNamesOf(kind string) bool {
 	switch kind {
 	case KindTool:
@@ -154,7 +153,7 @@ func (r *compiledRule) looksAtNamesOf(kind string) bool {
 	return false
 }
 
-// dropUnknownArguments takes out what looks at arguments that are not known.
+// dropUnknownArguments removes the conditions on unknown arguments.
 func (r *compiledRule) dropUnknownArguments(s *ruleSubject, g UnknownFields, lacks func(string)) {
 	if r.paths != nil && !r.knownPathsDecide(s, g) {
 		r.paths, r.foldedPaths = nil, nil
@@ -180,13 +179,13 @@ func (r *compiledRule) dropUnknownArguments(s *ruleSubject, g UnknownFields, lac
 	r.args = known
 }
 
-// looksAtPresenceOnly reports whether the condition only asks if an argument is there.
+// looksAtPresenceOnly reports whether the condition only tests that an argument is there.
 func (c argCondition) looksAtPresenceOnly() bool {
 	return !c.looksAtValue() && !strings.Contains(c.name, ".")
 }
 
-// knownPathsDecide reports whether the paths that are known decide what the rule's paths answer, whatever others there
-// are: one that it allows not, or one that it is about. Any text may be the URI of a file.
+// knownPathsDecide reports whether the known paths decide the rule's condition on paths, whatever the others are: one
+// that is not allowed, or one that matches. Any text may be a file URI.
 func (r *compiledRule) knownPathsDecide(s *ruleSubject, g UnknownFields) bool {
 	object, err := s.currentArgs().object()
 	if err != nil || g.AllArguments {
@@ -204,13 +203,13 @@ func (r *compiledRule) knownPathsDecide(s *ruleSubject, g UnknownFields) bool {
 	return (a == matchYes) == (r.effect != drawbridge.Allow)
 }
 
-// dependsOnBaseDirs reports whether it may turn on where relative paths start what the rule's paths answer: there is
-// one, and what is known does not decide already.
+// dependsOnBaseDirs reports whether the rule's condition on paths may depend on where relative paths start: there is
+// one, and the known paths do not decide.
 func (r *compiledRule) dependsOnBaseDirs(s *ruleSubject) bool {
 	for args := s.currentArgs(); args != nil; args, _ = args.parsedTextReading() {
 		a, err := r.matchPaths(&ruleSubject{replacedArgs: args})
 		if err != nil {
-			return false // whoever asks is told so
+			return false // every evaluation reports this error
 		}
 		if args.hasRelative && (a == matchYes) == (r.effect == drawbridge.Allow) {
 			return true
@@ -219,7 +218,7 @@ func (r *compiledRule) dependsOnBaseDirs(s *ruleSubject) bool {
 	return false
 }
 
-// firstUnknownArgument names the first of the arguments that are not known.
+// firstUnknownArgument describes the first unknown argument.
 func (g UnknownFields) firstUnknownArgument() string {
 	if g.AllArguments || len(g.Arguments) == 0 {
 		return "the arguments"
@@ -227,7 +226,7 @@ func (g UnknownFields) firstUnknownArgument() string {
 	return "the argument " + g.Arguments[0]
 }
 
-// unknownArgument reports whether one of these is an argument that is not known, and which.
+// unknownArgument reports whether one of these arguments is unknown, and describes it.
 func (g UnknownFields) unknownArgument(names ...string) (string, bool) {
 	if g.AllArguments {
 		return "the arguments", true
@@ -240,11 +239,11 @@ func (g UnknownFields) unknownArgument(names ...string) (string, bool) {
 	return "", false
 }
 
-// firstUnknown names what an expression looks at that is not known; empty for nothing. called says that it is about a
-// call, which has arguments.
+// firstUnknown describes the first unknown field that an expression uses; empty if there is none. called reports that
+// the subject is a call, which has arguments.
 func (m mentions) firstUnknown(g UnknownFields, called bool) string {
 	if m.args && !called {
-		return "" // it is not looked at before there is a call
+		return "" // arguments are used only for a call
 	}
 	for _, part := range m.parts {
 		of, member, inside := strings.Cut(part, ".")
@@ -268,7 +267,7 @@ func (m mentions) firstUnknown(g UnknownFields, called bool) string {
 			}
 		}
 	}
-	if m.args && g.AllArguments { // it asks whether one is there
+	if m.args && g.AllArguments { // it tests the presence of one
 		return "the arguments"
 	}
 	return ""

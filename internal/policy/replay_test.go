@@ -168,7 +168,7 @@ func TestAReplayNeverGuesses(t *testing.T) {
 		}
 	}
 	if judged < 60 || unclear < 10 {
-		t.Errorf("%d judged, %d unclear: the rules are no test", judged, unclear)
+		t.Errorf("%d judged, %d unclear: the rules do not test this", judged, unclear)
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A compiledRule is one ready to be asked. Nil patterns are no demand.
+// A compiledRule is a rule ready for evaluation. Nil patterns match everything.
 type compiledRule struct {
 	at     string
 	effect drawbridge.Effect
-	// reason is what the rule says where it matches.
+	// reason is the reason that the rule states.
 	reason string
 
 	tools, prompts, resources, servers, methods, trust globPatterns
@@ -28,7 +28,7 @@ type compiledRule struct {
 	when               *celExpression
 }
 
-// compileRule checks a rule. words gives the language of expressions.
+// compileRule checks and compiles a rule. words returns the compiler of expressions.
 func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, error)) (*compiledRule, error) {
 	if err := checkRuleLists(r); err != nil {
 		return nil, err
@@ -69,8 +69,7 @@ func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, er
 	return out, nil
 }
 
-// checkRuleLists refuses lists that name nothing, which would look like a demand and be none, and words that there are
-// not.
+// checkRuleLists refuses empty lists, which look like a condition and are none, and unknown words.
 func checkRuleLists(r drawbridge.Rule) error {
 	for _, l := range []struct {
 		name  string
@@ -104,7 +103,7 @@ func checkRuleLists(r drawbridge.Rule) error {
 	return nil
 }
 
-// A matchResult reports whether a rule matches. Maybe is for what is known only when a call comes.
+// A matchResult is the result of matching a rule. matchMaybe means that it depends on the call.
 type matchResult uint8
 
 const (
@@ -122,13 +121,13 @@ func matchIf(b bool) matchResult {
 	return matchNo
 }
 
-// looksAtArguments reports whether it depends on the arguments whether the rule matches.
+// looksAtArguments reports whether the arguments decide if the rule matches.
 func (r *compiledRule) looksAtArguments() bool {
 	return r.paths != nil || r.argsMatch != nil || r.args != nil || r.when != nil && r.when.mentions.args
 }
 
-// match reports whether the rule matches, and what of it decided that: of several the first. Where s is of no call,
-// that is maybe where the rule looks at what only calls have. The error is for what cannot be judged.
+// match reports whether the rule matches, and the first part of it that decided so. If s is not a call, the result is
+// matchMaybe for a rule that uses parts of a call. The error is for a call that cannot be judged.
 func (r *compiledRule) match(s *ruleSubject) (a matchResult, by string, err error) {
 	if by = r.serverMismatch(s); by != "" {
 		return matchNo, by, nil
@@ -142,7 +141,7 @@ func (r *compiledRule) match(s *ruleSubject) (a matchResult, by string, err erro
 	return r.matchAfterName(s, a)
 }
 
-// matchAfterName is asked of a rule that is about the server, the caller and the name: of that a is what the name said.
+// matchAfterName continues match for a rule whose server, caller and name match; a is the result for the name.
 func (r *compiledRule) matchAfterName(s *ruleSubject, a matchResult) (_ matchResult, by string, err error) {
 	by = "name"
 	if r.methods != nil {
@@ -156,7 +155,7 @@ func (r *compiledRule) matchAfterName(s *ruleSubject, a matchResult) (_ matchRes
 	return r.matchBothReadings(s, a, by)
 }
 
-// serverMismatch says what of the rule keeps it from being about the server; empty where it is.
+// serverMismatch returns the part of the rule that does not match the server; empty if it matches.
 func (r *compiledRule) serverMismatch(s *ruleSubject) (by string) {
 	switch {
 	case r.servers != nil && !r.servers.match(s.server):
@@ -167,8 +166,7 @@ func (r *compiledRule) serverMismatch(s *ruleSubject) (by string) {
 	return ""
 }
 
-// matchArguments goes on where the rule looks at more than names, with the arguments as they are: it asks what the
-// rule has.
+// matchArguments evaluates the conditions beyond names, with the arguments as they are.
 func (r *compiledRule) matchArguments(s *ruleSubject, a matchResult, by string) (matchResult, string, error) {
 	for part := range 4 {
 		var got matchResult
@@ -200,7 +198,7 @@ func (r *compiledRule) matchArguments(s *ruleSubject, a matchResult, by string) 
 	return a, by, nil
 }
 
-// matchName reports whether the rule is about what s is about.
+// matchName reports whether the rule matches the name of the subject.
 func (r *compiledRule) matchName(s *ruleSubject) matchResult {
 	if r.tools == nil && r.prompts == nil && r.resources == nil {
 		return matchYes
@@ -214,7 +212,7 @@ func (r *compiledRule) matchName(s *ruleSubject) matchResult {
 		if r.effect != drawbridge.Allow {
 			return matchIf(r.resources.matchAny(s.names) || r.resources.matchAny(s.also))
 		}
-		for _, name := range s.names { // written plainly or not, it must be one that the rule allows
+		for _, name := range s.names { // each spelling of the name must be allowed
 			if !r.resources.match(name) {
 				return matchNo
 			}
@@ -226,7 +224,7 @@ func (r *compiledRule) matchName(s *ruleSubject) matchResult {
 	return max(matchUnknownName(r.tools), matchUnknownName(r.prompts), matchUnknownName(r.resources)).and(matchMaybe)
 }
 
-// matchUnknownName reports whether patterns match a name that is not known.
+// matchUnknownName reports whether patterns match an unknown name.
 func matchUnknownName(ps globPatterns) matchResult {
 	switch {
 	case ps == nil:
@@ -244,21 +242,21 @@ func (r *compiledRule) matchMethod(s *ruleSubject) matchResult {
 	return matchIf(r.methods.match(s.foldedMethod()))
 }
 
-// matchesCaller reports whether the rule is about the caller.
+// matchesCaller reports whether the rule matches the caller.
 func (r *compiledRule) matchesCaller(c *callerView) bool {
 	return (r.callers == nil || r.callers.match(c.foldedPrincipal())) &&
 		(r.clients == nil || r.clients.match(c.programName())) &&
 		(r.kinds == nil || r.kinds.match(c.kind.String())) && (r.scopes == nil || c.hasScopes(r.scopes))
 }
 
-// looksAtCaller reports whether it matters to the rule who calls, except for its expression.
+// looksAtCaller reports whether the rule has conditions on the caller, apart from its expression.
 func (r *compiledRule) looksAtCaller() bool {
 	return r.callers != nil || r.clients != nil || r.kinds != nil || r.scopes != nil
 }
 
-// matchPaths reports whether the rule's paths are those of the call. One that leads out of a directory nobody knows may
-// be any: no rule allows it, and every other rule is about it. A relative one is also each that it leads to from where
-// it may start; a pattern that is relative is about what is written.
+// matchPaths reports whether the rule's patterns match the paths of the call. A path that leads out of an unknown
+// directory may be any path: it meets no allowing rule, and every other one. A relative path is also tried from each
+// directory in which it may start. A relative pattern is compared with the path as written.
 func (r *compiledRule) matchPaths(s *ruleSubject) (matchResult, error) {
 	if s.currentArgs() == nil {
 		return matchMaybe, nil
@@ -290,7 +288,7 @@ func matchesAnyGlob(globs []pathGlob, names []string) bool {
 	return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.match(names) })
 }
 
-// matchesAnyRelativeGlob reports whether one of the patterns that are relative is about a path as it is written.
+// matchesAnyRelativeGlob reports whether a relative pattern matches a path as written.
 func matchesAnyRelativeGlob(globs []pathGlob, names []string) bool {
 	return names != nil && slices.ContainsFunc(globs, func(g pathGlob) bool { return g[0] != "" && g.match(names) })
 }
@@ -340,7 +338,7 @@ func (r *compiledRule) matchExpression(s *ruleSubject) (matchResult, error) {
 	return matchIf(ok), err
 }
 
-// celValue makes of what the reader of arguments gives what CEL reckons with.
+// celValue converts a value of the argument reader to one of CEL.
 func celValue(v any) any {
 	return toMaps(v, func(v any) any {
 		number, ok := v.(json.Number)

@@ -8,40 +8,40 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A ruleTarget is what can be called, as rules see it, the caller. It is not changed once it was met.
+// A ruleTarget is an item that can be called, as rules see it. It is not changed after its creation.
 type ruleTarget struct {
-	// kind, id, tool, name and word say what it is, as they were given: word is that for its trust.
+	// These identify it, as they were given. word is the trust level.
 	kind, tool, word string
 	id               drawbridge.ServerID
 	name             drawbridge.CardName
 
 	server, trust string
-	// nameKnown reports that it is known what is meant, names those that it is known by.
+	// nameKnown reports that the name is known; names are all its names.
 	nameKnown bool
 	names     []string
-	// also are names that some readers take it for: no allowing rule must name them.
+	// also are names that some parsers take it for: an allowing rule need not match them.
 	also []string
 
-	// cached reports that it is remembered, and what rules and hidden are; next is another one of that name.
+	// cached reports that it is in the cache, with rules and hidden set. next is another target of the same name.
 	cached bool
 	next   *ruleTarget
-	// rules are those that may be about it: the others say no to whatever is done with it.
+	// rules are the indices of the rules that may match it.
 	rules []int
-	// hidden is what decides whether it is there for anybody; nil where that depends on who they are.
+	// hidden decides whether it is listed, if that is the same for every caller; otherwise nil.
 	hidden *Decision
 }
 
-// maxCachedTargets bounds how many are remembered.
+// maxCachedTargets bounds the cache.
 const maxCachedTargets = 4096
 
-// targetCache remembers cards and prompts, of which there are as many as are listed, by their names.
+// A targetCache holds cards and prompts by name. Their number is that of listed items.
 type targetCache struct {
 	mu    sync.RWMutex
 	all   map[drawbridge.CardName]*ruleTarget
 	count int
 }
 
-// find returns what is remembered; nil where that is nothing.
+// find returns the cached target, or nil.
 func (t *targetCache) find(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	t.mu.RLock()
 	one := t.all[spec.Name]
@@ -52,7 +52,7 @@ func (t *targetCache) find(kind string, spec *drawbridge.Spec, trust string) *ru
 	return one
 }
 
-// add remembers one more.
+// add caches a target.
 func (t *targetCache) add(one *ruleTarget) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *targetCache) add(one *ruleTarget) {
 	t.count++
 }
 
-// targetFor returns what is known of something. Cards and prompts are remembered; of all else there may be any number.
+// targetFor returns the target for an item. Cards and prompts are cached; of other items there may be any number.
 func (p *Policy) targetFor(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	if kind != KindTool && kind != KindPrompt {
 		return newTarget(kind, spec, trust)
@@ -78,7 +78,7 @@ func (p *Policy) targetFor(kind string, spec *drawbridge.Spec, trust string) *ru
 	return t
 }
 
-// newTarget says by which names rules know it.
+// newTarget returns a target with all names by which rules know it.
 func newTarget(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	t := &ruleTarget{
 		kind: kind, tool: spec.Tool, word: trust, id: spec.Server, name: spec.Name,
@@ -102,7 +102,7 @@ func newTarget(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	return t
 }
 
-// knowURI adds the URIs that readers take one for.
+// knowURI adds the URIs that parsers take a URI for.
 func (t *ruleTarget) knowURI(uri string) {
 	same, also := uriReadings(uri)
 	for _, one := range same {
@@ -117,8 +117,8 @@ func (t *ruleTarget) knowURI(uri string) {
 	}
 }
 
-// addServerNames adds the names of what its server calls own, and callers listed. A name that was cleaned of what
-// nobody sees is another one than the server's own: both count.
+// addServerNames adds the server's own name and the listed name. If invisible characters were removed from a name, both
+// spellings count.
 func (t *ruleTarget) addServerNames(own, listed string) {
 	t.addNames(own, t.server+":"+own, listed)
 	bare, qualified := strings.CutPrefix(listed, t.server+drawbridge.NameSeparator)
@@ -131,14 +131,15 @@ func (t *ruleTarget) addNames(names ...string) {
 	t.nameKnown, t.names = true, append(t.names, names...)
 }
 
-// findRelevantRules finds the rules that may be about it, and whether they say the same to everybody.
+// findRelevantRules finds the rules that may match, and whether they hide the target from every caller or none.
 func (p *Policy) findRelevantRules(t *ruleTarget) {
 	s := ruleSubject{ruleTarget: t, method: MethodOf(t.kind)}
 	alike := true
 	for i, r := range p.rules {
 		if r.serverMismatch(&s) == "" && r.matchName(&s) != matchNo {
 			t.rules = append(t.rules, i)
-			// What looks at arguments is not asked here. A definition may change, of which nothing is remembered.
+			// Rules that use arguments are not evaluated here. A definition may change, so nothing that depends on it
+			// is cached.
 			alike = alike && !r.looksAtCaller() && (r.when == nil || r.when.mentions.args)
 		}
 	}

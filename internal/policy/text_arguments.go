@@ -8,10 +8,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Models write a list or an object into a text, and so many servers look into a text for the list or the object that
-// they want: those made with the official SDK for Python do with every argument that is not to be a text.
+// Models write a list or an object into a text, so many servers parse a text when they expect a list or an object.
+// Servers made with the official Python SDK do so for every argument that is not declared a text.
 
-// parsedTextReading returns the arguments as such a server takes them; nil where that is the same. The error is for a
+// parsedTextReading returns the arguments as such a server reads them; nil if they are the same. The error is for a
 // text that nests too deeply.
 func (a *callArguments) parsedTextReading() (*callArguments, error) {
 	if a.textParsed {
@@ -19,7 +19,7 @@ func (a *callArguments) parsedTextReading() (*callArguments, error) {
 	}
 	a.textParsed = true
 	value, err := a.object()
-	if err != nil { // which all who look at them are told
+	if err != nil { // every use of the arguments reports this error
 		return nil, nil
 	}
 	for _, m := range value {
@@ -30,7 +30,7 @@ func (a *callArguments) parsedTextReading() (*callArguments, error) {
 	return nil, nil
 }
 
-// parseTextsIn is taken for arguments of which one may be JSON in a text.
+// parseTextsIn returns the arguments with JSON in texts parsed; nil if there is none.
 func (a *callArguments) parseTextsIn(value jsonObject) (*callArguments, error) {
 	var changed jsonObject
 	var schemas map[string]argumentSchema
@@ -64,7 +64,7 @@ func (a *callArguments) parseTextsIn(value jsonObject) (*callArguments, error) {
 	return a.withParsedText, nil
 }
 
-// mayBeJSON reports whether a text begins as a list or an object does.
+// mayBeJSON reports whether a text begins like a list or an object.
 func mayBeJSON(text string) bool {
 	for i := range len(text) {
 		switch text[i] {
@@ -76,8 +76,8 @@ func mayBeJSON(text string) bool {
 	return false
 }
 
-// readText reads the list or the object that a text is; nil where it is none. Readers of such a text are not strict: a
-// name may stand twice, and NaN is a number to some.
+// readText parses a text as a list or an object; it returns nil if it is neither. Parsers of such texts are not strict:
+// a name may be repeated, and some accept NaN.
 func readText(text string) (any, error) {
 	r := jsonReader{raw: []byte(text), src: text, lenient: true}
 	v, err := r.readValue(0, true)
@@ -90,8 +90,8 @@ func readText(text string) (any, error) {
 	return v, nil
 }
 
-// JSONInText returns the list or the object that a text is, as JSON; nil where it is none. The error is for one that
-// nests too deeply.
+// JSONInText returns the list or object in a text as JSON; nil if it is neither. The error is for one that nests too
+// deeply.
 func JSONInText(text string) (json.RawMessage, error) {
 	if !mayBeJSON(text) {
 		return nil, nil
@@ -103,17 +103,17 @@ func JSONInText(text string) (json.RawMessage, error) {
 	return json.Marshal(toPlainMaps(v))
 }
 
-// An argumentSchema is what a definition says of an argument, as far as it is looked at here.
+// An argumentSchema is the part of an argument's schema that is used here.
 type argumentSchema struct {
 	Type             json.RawMessage  `json:"type"`
 	AnyOf            []argumentSchema `json:"anyOf"`
 	ContentMediaType json.RawMessage  `json:"contentMediaType"`
 }
 
-// maxSchemaDepth is how deep alternatives may stand in one another.
+// maxSchemaDepth bounds the nesting of alternatives.
 const maxSchemaDepth = 4
 
-// argumentSchemas returns what a definition says of its arguments; an empty map where it says nothing that can be read.
+// argumentSchemas returns the schemas of the arguments in a definition; empty if they cannot be read.
 func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
 	var tool struct {
 		InputSchema struct {
@@ -121,7 +121,7 @@ func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
 		} `json:"inputSchema"`
 	}
 	out := map[string]argumentSchema{}
-	_ = json.Unmarshal(definition, &tool) // what it says not is not known
+	_ = json.Unmarshal(definition, &tool) // without a readable schema, nothing is known
 	for name, raw := range tool.InputSchema.Properties {
 		var s argumentSchema
 		if json.Unmarshal(raw, &s) == nil {
@@ -131,12 +131,12 @@ func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
 	return out
 }
 
-// IsTextOnly reports whether a tool's definition says of an argument that it is a text, and nothing else.
+// IsTextOnly reports whether a tool's definition declares an argument as a text, and nothing else.
 func IsTextOnly(definition json.RawMessage, name string) bool {
 	return argumentSchemas(definition)[name].isTextOnly(maxSchemaDepth)
 }
 
-// isTextOnly reports whether what the schema lets be is a text, or nothing.
+// isTextOnly reports whether the schema allows only a text, or null.
 func (s argumentSchema) isTextOnly(depth int) bool {
 	if s.ContentMediaType != nil || depth == 0 {
 		return false
@@ -155,8 +155,8 @@ func (s argumentSchema) isTextOnly(depth int) bool {
 	return !slices.ContainsFunc(types, func(kind string) bool { return kind != "string" && kind != "null" })
 }
 
-// matchBothReadings goes on where the rule looks at more than names. What can be taken in two ways an allowing rule
-// must allow in both, and every other rule is about in either.
+// matchBothReadings evaluates the conditions beyond names. If arguments can be read in two ways, an allowing rule must
+// match both readings, and any other rule either.
 func (r *compiledRule) matchBothReadings(s *ruleSubject, a matchResult, by string) (matchResult, string, error) {
 	got, part, err := r.matchArguments(s, a, by)
 	args := s.currentArgs()
@@ -173,7 +173,8 @@ func (r *compiledRule) matchBothReadings(s *ruleSubject, a matchResult, by strin
 	return r.matchReplacedArguments(s, a, by, other, got, part)
 }
 
-// matchReplacedArguments has the other arguments stand in the place of those for which the rule says got.
+// matchReplacedArguments evaluates the rule with the other arguments, if the result for the first ones leaves that
+// open.
 func (r *compiledRule) matchReplacedArguments(s *ruleSubject, a matchResult, by string, other *callArguments,
 	got matchResult, part string) (matchResult, string, error) {
 	vars := s.exprVars

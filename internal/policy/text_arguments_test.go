@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// listing is a call of a tool whose schema says what it takes. What is not in it, a server may take for anything.
+// listing is a call of a tool whose schema describes what it takes. What is not in it, a server may take for anything.
 func listing(arguments string) Request {
 	q := call("fs", "x", arguments)
 	q.Spec.Definition = json.RawMessage(`{"name":"x","inputSchema":{"type":"object","properties":{

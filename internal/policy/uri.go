@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cleanURI is a URI as servers read it: without what readers of URLs pass over, with "." and ".." taken out, also
-// where they are escaped, and all that is escaped written plainly.
+// cleanURI returns a URI as servers read it: without characters that URL parsers ignore, with "." and ".." resolved,
+// also escaped ones, and without percent escapes.
 func cleanURI(uri string) string {
 	uri = strings.ReplaceAll(trimAsURL(uri), `\`, "/")
 	scheme, rest, ok := strings.Cut(uri, ":")
@@ -28,14 +28,14 @@ func cleanURI(uri string) string {
 	return scheme + ":" + authority + rest
 }
 
-// defaultPorts are those that a URL need not name.
+// defaultPorts are the default ports of schemes.
 var defaultPorts = map[string]string{"http": ":80", "https": ":443", "ws": ":80", "wss": ":443", "ftp": ":21",
 	"ssh": ":22", "gopher": ":70"}
 
-// uriReadings returns the URIs that readers take a URI for. Those in same are equal to it by the rules for URLs, or so
-// close that an allowing rule must name them too: without a user and the default port, and with ".." that leads from
-// the host. Those in also are what careless readers make of it: without any port, query and fragment, and with the
-// host as the first name of the path or the reverse.
+// uriReadings returns the URIs that parsers take a URI for. Those in same are equal by the rules for URLs, or so close
+// that an allowing rule must match them too: without user and default port, and with ".." beyond the host. Those in
+// also are the readings of careless parsers: without port, query and fragment, and with the host as the first name of
+// the path or the reverse.
 func uriReadings(uri string) (same, also []string) {
 	same = []string{cleanURI(uri)}
 	scheme, rest, ok := strings.Cut(same[0], ":")

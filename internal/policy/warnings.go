@@ -9,17 +9,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// knownMethods are those that rules are asked about, except for those of extensions that nobody here knows.
+// knownMethods are the methods that rules apply to, except those of unknown extensions.
 var knownMethods = []string{
 	"tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/directory/read", methodComplete,
 	"skills/list", "skills/get",
 	"tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list",
 }
 
-// callerMembers are the members of what an expression knows as the caller.
+// callerMembers are the members of the variable caller in expressions.
 var callerMembers = []string{"kind", "principal", "client", "scopes"}
 
-// Warnings says what of the rules is probably not meant, a line each that begins with where it is written.
+// Warnings returns the probable mistakes in the rules, a line each that begins with its place.
 func (p *Policy) Warnings() (all []string) {
 	for i, r := range p.rules {
 		say := func(text string) { all = append(all, rulePosition(r, i)+text) }
@@ -27,12 +27,12 @@ func (p *Policy) Warnings() (all []string) {
 			say("it can never match: rule " + strconv.Itoa(j+1) + " always comes before it")
 		}
 		if r.clients != nil && r.effect == drawbridge.Allow && r.callers == nil && r.scopes == nil {
-			say("it trusts what a program calls itself: anybody may call themselves so")
+			say("it trusts the name that a client declares: any client may declare it")
 		}
 		for _, m := range r.methods {
 			if !strings.ContainsAny(string(m), "*?") && !slices.Contains(knownMethods, string(m)) {
 				say(fmt.Sprintf(
-					"methods has %q, which is none that rules are asked about: these are %s, and those of extensions",
+					"methods has %q, which rules do not apply to: they apply to %s, and to methods of extensions",
 					m, strings.Join(knownMethods, ", ")))
 			}
 		}
@@ -48,7 +48,7 @@ func (p *Policy) Warnings() (all []string) {
 		}
 		if r.when != nil {
 			for _, name := range r.when.mentions.unknownCallerMembers() {
-				say(fmt.Sprintf("when looks at caller.%s, which nobody has: a caller has %s", name,
+				say(fmt.Sprintf("when uses caller.%s, which does not exist: a caller has %s", name,
 					strings.Join(callerMembers, ", ")))
 			}
 		}
@@ -63,8 +63,8 @@ func rulePosition(r *compiledRule, i int) string {
 	return r.at + ": rule " + strconv.Itoa(i+1) + ": "
 }
 
-// relativePattern returns the first of the rule's paths that may match a relative path; empty where there is none, and
-// for "**", which matches all paths.
+// relativePattern returns the first pattern of the rule that may match a relative path. It is empty if there is none,
+// and for "**", which matches all paths.
 func (r *compiledRule) relativePattern() string {
 	for _, g := range r.paths {
 		if text := strings.Join(g, "/"); g[0] != "" && text != "**" {
@@ -74,7 +74,7 @@ func (r *compiledRule) relativePattern() string {
 	return ""
 }
 
-// neverMetReason says why no argument meets the condition; empty where one may.
+// neverMetReason returns why no argument meets the condition; empty if one may.
 func (c argCondition) neverMetReason() string {
 	switch {
 	case c.above != nil && c.below != nil && *c.above >= *c.below:
@@ -85,7 +85,7 @@ func (c argCondition) neverMetReason() string {
 	return ""
 }
 
-// unknownCallerMembers are the members of the caller that an expression looks at and that no caller has.
+// unknownCallerMembers returns the members of caller that an expression uses and that do not exist.
 func (m mentions) unknownCallerMembers() (all []string) {
 	for _, part := range m.parts {
 		name, is := strings.CutPrefix(part, "caller.")

@@ -17,7 +17,7 @@ func TestWarnings(t *testing.T) {
 		drawbridge.Rule{Effect: allow, When: "true"})
 	if diff := cmp.Diff([]string{
 		"file:2: rule 2: it can never match: rule 1 always comes before it",
-		"file:4: rule 4: it trusts what a program calls itself: anybody may call themselves so",
+		"file:4: rule 4: it trusts the name that a client declares: any client may declare it",
 		"file:6: rule 6: it can never match: rule 5 always comes before it",
 	}, p.Warnings()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -28,17 +28,17 @@ func TestWarnings(t *testing.T) {
 func TestWarningsOfRulesThatNeverMatch(t *testing.T) {
 	one, nine, absent, present := 1.0, 9.0, false, true
 	args := func(c drawbridge.Condition) drawbridge.Rule { return drawbridge.Rule{Args: []drawbridge.Condition{c}} }
-	const asked = ": these are tools/call, prompts/get, resources/read, resources/subscribe, resources/directory/read, completion/complete, " +
-		"skills/list, skills/get, tasks/get, tasks/update, tasks/cancel, tasks/result, tasks/list, and those of extensions"
+	const asked = ": they apply to tools/call, prompts/get, resources/read, resources/subscribe, resources/directory/read, completion/complete, " +
+		"skills/list, skills/get, tasks/get, tasks/update, tasks/cancel, tasks/result, tasks/list, and to methods of extensions"
 	for _, tt := range []struct {
 		rule drawbridge.Rule
 		want string
 	}{
 		{drawbridge.Rule{Methods: []string{"Tools/Call", "tool/*", "task?/get"}}, ""},
 		{drawbridge.Rule{Methods: []string{"tools/call", "tool/call"}},
-			`methods has "tool/call", which is none that rules are asked about` + asked},
+			`methods has "tool/call", which rules do not apply to` + asked},
 		{drawbridge.Rule{Methods: []string{"tools/list"}},
-			`methods has "tools/list", which is none that rules are asked about` + asked},
+			`methods has "tools/list", which rules do not apply to` + asked},
 		{args(drawbridge.Condition{Name: "n", Above: &one, Below: &nine}), ""},
 		{args(drawbridge.Condition{Name: "n", Above: &nine, Below: &one}),
 			"it can never match: args.n cannot be above 9 and below 1"},
@@ -57,9 +57,9 @@ func TestWarningsOfRulesThatNeverMatch(t *testing.T) {
 				"path, file and target; a value that begins with / or ~ is judged under any"},
 		{drawbridge.Rule{When: `caller.kind == caller.principal || "x" in caller.scopes || caller["client"] == "x" || annotations.foo`}, ""},
 		{drawbridge.Rule{When: `caller.foo == "x" || has(caller.foo)`},
-			"when looks at caller.foo, which nobody has: a caller has kind, principal, client, scopes"},
+			"when uses caller.foo, which does not exist: a caller has kind, principal, client, scopes"},
 		{drawbridge.Rule{When: `caller["Kind"] == "x"`},
-			"when looks at caller.Kind, which nobody has: a caller has kind, principal, client, scopes"},
+			"when uses caller.Kind, which does not exist: a caller has kind, principal, client, scopes"},
 	} {
 		var want []string
 		if tt.want != "" {

@@ -1,6 +1,7 @@
-// Package ratelimit counts calls and says when there were too many: a quota for the caller, a pace for a server,
-// and a breaker for the same call again and again.
+// Package ratelimit counts calls and reports when there were too many. A [Quota] limits a caller, a [WindowLimiter]
+// limits a server, and a [LoopBreaker] stops the same call from being repeated. A [SeenSet] remembers texts that may be
+// used once.
 //
-// Its decisions are pure: what was counted before and the time come in, what is counted now comes out. A count that
-// cannot be read is no permission. Memory is bounded whatever callers do.
+// Time is an argument, and quotas are pure functions of count and time: callers store the counts. A stored count that
+// cannot be read is an error, never a permission. Memory is bounded for any sequence of calls.
 package ratelimit

@@ -65,7 +65,7 @@ func TestDebit(t *testing.T) {
 		{"so was a session's", ratelimit.UsageByQuota{"session": {2, after(day), after(day)}},
 			[]ratelimit.Quota{session}, noon,
 			ratelimit.UsageByQuota{"session": {1, noon, noon}}, nil},
-		{"what never begins anew does not for that", ratelimit.UsageByQuota{"ever": {1, after(3650 * day),
+		{"what never begins again does not for that", ratelimit.UsageByQuota{"ever": {1, after(3650 * day),
 			after(3650 * day)}}, []ratelimit.Quota{ever}, noon,
 			nil, &ratelimit.QuotaExceededError{Quota: ever}},
 		{"none at all", nil, []ratelimit.Quota{{Name: "none"}}, noon, nil,
@@ -365,10 +365,10 @@ func TestPaceGivesBack(t *testing.T) {
 			t.Errorf("%d: taken is %v", i, ok)
 		}
 	}
-	p.GiveBack("a", after(time.Second)) // nobody took that
+	p.GiveBack("a", after(time.Second)) // no one took that
 	p.GiveBack("b", noon)
 	if _, ok := p.Take("a", 2, noon); ok {
-		t.Error("what nobody took was given back")
+		t.Error("what no one took was given back")
 	}
 	p.GiveBack("a", noon)
 	if _, ok := p.Take("a", 2, noon); !ok {

@@ -6,70 +6,68 @@ import (
 	"time"
 )
 
-// A CallSite is where calls are counted together: who calls which tool of which server.
+// A CallSite identifies calls that are counted together: a caller's calls of one tool of a server.
 type CallSite struct{ Caller, Server, Tool string }
 
-// LoopLimits says how often the same call may end the same way within 60 seconds before it is held. Zero is any number
-// of times.
+// LoopLimits bounds how often the same call may end the same way within 60 seconds. Zero means no limit.
 type LoopLimits struct {
-	// Errors is for calls that end in the same error, Calls for any.
+	// Errors is for calls that end in the same error, Calls for any result.
 	Errors, Calls int
 }
 
-// A LoopState is the same call, made again and again.
+// A LoopState describes a call that was repeated too often.
 type LoopState struct {
-	// Times is how often it ended the same way, Errors that this way was an error.
+	// Times is how often it ended the same way; Errors reports that it was an error each time.
 	Times  int
 	Errors bool
-	// RetryAt is when one more is let through.
+	// RetryAt is when the call is allowed again.
 	RetryAt time.Time
 }
 
-// maxSites is how many sites a breaker remembers in one minute: who calls more of them is not in a loop.
+// maxSites bounds the sites that a breaker remembers in one minute: a caller with more of them is not in a loop.
 const maxSites = 4096
 
-// maxRunsPerSite is how many different calls it remembers of one site.
+// maxRunsPerSite bounds the different calls that it remembers of one site.
 const maxRunsPerSite = 64
 
-// A LoopBreaker finds callers who make the same call again and again, and learn nothing. A call costs it next to
-// nothing unless calls are counted that succeed, or one of that site has ended in an error lately: arguments are
-// looked at then only. Its methods may be called from several goroutines.
+// A LoopBreaker finds callers that repeat the same call with the same result. It is cheap: it reads arguments only if
+// calls that succeed are limited too, or a call of that site has recently ended in an error. Its methods may be called
+// from several goroutines.
 type LoopBreaker struct {
 	limits        LoopLimits
 	seed          maphash.Seed
 	canonicalArgs func(args []byte) []byte
 
 	mu sync.Mutex
-	// start is when the breaker was first asked.
+	// start is the time of the first call to the breaker.
 	start time.Time
-	// recentKeys has the keys of arguments by how they were written: a call is asked about, and soon after it ends.
+	// recentKeys caches the keys of arguments by their bytes: a call is checked, and recorded soon after.
 	recentKeys [maxRecentKeys]struct{ written, key uint64 }
-	// current and before are the runs of the minute that began at since, and of the one before it, by site and
+	// current holds the runs of the minute that began at since, previous those of the minute before, by site and
 	// arguments.
 	current, previous map[CallSite]map[uint64]*callRun
 	since             time.Time
-	// longest is how long runs were at most after a call of the minute of now, longestBefore after one of the minute
-	// before.
+	// longest is the length of the longest runs in the present minute, longestBefore in the minute before.
 	longest, longestBefore runLengths
 }
 
-// runLengths are those of the longest run that ends in an error, and of the longest other one.
+// runLengths holds the length of the longest run that ends in an error, and of the longest other run.
 type runLengths struct{ failed, fine int }
 
-// A callRun is the same call with the same end.
+// A callRun is a series of equal calls with an equal result.
 type callRun struct {
 	resultKey uint64
 	failed    bool
-	// times is when those of the last 60 seconds ended, counted from the breaker's start, the oldest first: no more of
-	// them than the most that are let through.
+	// times is when the calls of the last 60 seconds ended, measured from the breaker's start, the oldest first. It
+	// holds no more than the limit.
 	times []time.Duration
 }
 
-// maxRecentKeys is how many keys of arguments are remembered.
+// maxRecentKeys is the size of the cache of argument keys.
 const maxRecentKeys = 64
 
-// NewLoopBreaker makes a breaker that has seen no call. Same gives arguments so that those which mean the same are the
-// same bytes; nil leaves them as they are written.
+// NewLoopBreaker returns a breaker that has seen no call. same returns a canonical form of arguments; nil compares them
+// as written.
 func NewLoopBreaker(l LoopLimits, same func(args []byte) []byte) *LoopBreaker {
 	if same == nil {
 		same = func(args []byte) []byte { return args }
@@ -78,7 +76,8 @@ func NewLoopBreaker(l LoopLimits, same func(args []byte) []byte) *LoopBreaker {
 		current: map[CallSite]map[uint64]*callRun{}}
 }
 
-// argumentsKey tells arguments from others that mean something else. The lock is not held.
+// argumentsKey returns a key for arguments: equal arguments have equal keys. It takes mu, which the caller must not
+// hold.
 func (b *LoopBreaker) argumentsKey(args []byte) uint64 {
 	written := maphash.Bytes(b.seed, args)
 	known := &b.recentKeys[written%maxRecentKeys]
@@ -95,7 +94,7 @@ func (b *LoopBreaker) argumentsKey(args []byte) uint64 {
 	return key
 }
 
-// CheckCall reports whether a call is one too many of a loop. args gives its arguments; it may be left uncalled.
+// CheckCall reports whether a call would exceed its limit. args returns its arguments, and is called only if needed.
 func (b *LoopBreaker) CheckCall(at CallSite, args func() []byte, now time.Time) (LoopState, bool) {
 	if !b.isNearLimit(now) {
 		return LoopState{}, false
@@ -115,8 +114,7 @@ func (b *LoopBreaker) CheckCall(at CallSite, args func() []byte, now time.Time) 
 	return LoopState{most, r.failed, again}, now.Before(again)
 }
 
-// CanSkipRecording reports that it makes no difference that a call ended like that, whichever it was: Ended need not be
-// told.
+// CanSkipRecording reports that no RecordEnd is needed for a call that ended like that, whatever the call was.
 func (b *LoopBreaker) CanSkipRecording(failed bool, now time.Time) bool {
 	if b.limitFor(failed) > 0 {
 		return false
@@ -127,8 +125,8 @@ func (b *LoopBreaker) CanSkipRecording(failed bool, now time.Time) bool {
 	return len(b.current)+len(b.previous) == 0
 }
 
-// RecordEnd counts a call that has ended: failed says that it was in an error, end gives what tells its end from
-// others. Both functions may be left uncalled.
+// RecordEnd counts a call that has ended. failed reports that it ended in an error; end returns bytes that identify its
+// result. Both functions are called only if needed.
 func (b *LoopBreaker) RecordEnd(at CallSite, args func() []byte, failed bool, end func() []byte, now time.Time) {
 	most := b.limitFor(failed)
 	if most == 0 {
@@ -163,7 +161,7 @@ func (b *LoopBreaker) RecordEnd(at CallSite, args func() []byte, failed bool, en
 	}
 }
 
-// forgetRuns ends the runs of a call that has ended in a way that does not count.
+// forgetRuns ends the runs of a call whose result is not counted.
 func (b *LoopBreaker) forgetRuns(at CallSite, args func() []byte, now time.Time) {
 	if !b.hasRuns(at, now) {
 		return
@@ -175,8 +173,7 @@ func (b *LoopBreaker) forgetRuns(at CallSite, args func() []byte, now time.Time)
 	delete(b.previous[at], key)
 }
 
-// isNearLimit reports whether any run may be so long that its call is held: where none is, nothing need be known of the
-// call.
+// isNearLimit reports whether any run is long enough for its limit. If not, a call need not be examined.
 func (b *LoopBreaker) isNearLimit(now time.Time) bool {
 	b.mu.Lock()
 	b.rotateWindow(now)
@@ -185,7 +182,7 @@ func (b *LoopBreaker) isNearLimit(now time.Time) bool {
 	return failed > 0 && failed >= b.limitFor(true) || fine > 0 && fine >= b.limitFor(false)
 }
 
-// hasRuns reports whether a call of a site was counted lately.
+// hasRuns reports whether a call of a site was counted recently.
 func (b *LoopBreaker) hasRuns(at CallSite, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,7 +190,7 @@ func (b *LoopBreaker) hasRuns(at CallSite, now time.Time) bool {
 	return b.current[at] != nil || b.previous[at] != nil
 }
 
-// limitFor is how many calls are let through that end like that; 0 is any number.
+// limitFor returns how many calls with such an end are allowed; 0 means no limit.
 func (b *LoopBreaker) limitFor(failed bool) int {
 	most := b.limits.Calls
 	if failed && b.limits.Errors > 0 && (most == 0 || b.limits.Errors < most) {
@@ -202,8 +199,7 @@ func (b *LoopBreaker) limitFor(failed bool) int {
 	return most
 }
 
-// rotateWindow begins a new minute where the last one is over. What nobody has called since is forgotten with the one
-// before it.
+// rotateWindow begins a new minute when the last one is over, and drops the runs of the minute before it.
 func (b *LoopBreaker) rotateWindow(now time.Time) {
 	if b.start.IsZero() {
 		b.start = now
@@ -218,7 +214,7 @@ func (b *LoopBreaker) rotateWindow(now time.Time) {
 	}
 }
 
-// findRun returns the run of a call; nil where there is none.
+// findRun returns the run of a call, or nil.
 func (b *LoopBreaker) findRun(at CallSite, key uint64) *callRun {
 	if r := b.current[at][key]; r != nil {
 		return r
@@ -226,7 +222,7 @@ func (b *LoopBreaker) findRun(at CallSite, key uint64) *callRun {
 	return b.previous[at][key]
 }
 
-// storeRun remembers a run, unless there are more of them than a loop has.
+// storeRun stores a run, unless its site has too many for a loop.
 func (b *LoopBreaker) storeRun(at CallSite, key uint64, r *callRun) {
 	runs := b.current[at]
 	if runs == nil {

@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// A Quota is how many calls there are before the count has to begin again. One of neither Every nor Idle never does.
+// A Quota is the number of calls until the count is reset. With neither Every nor Idle it is never reset.
 type Quota struct {
-	// Name tells the quotas of one purse apart.
+	// Name identifies the quota within a UsageByQuota.
 	Name string
-	// Max is how many calls there are.
+	// Max is the number of calls.
 	Max int
-	// Every is how long after the first call that counted the count begins again; Idle is how long after the last one.
-	// Zero means that it does not for that reason.
+	// Every is the time from the first counted call to the reset, Idle the time from the last one. Zero disables that
+	// reset.
 	Every, Idle time.Duration
 }
 
-// A QuotaUsage is what has been spent of a quota.
+// A QuotaUsage is the used part of a quota.
 type QuotaUsage struct {
 	Used int `json:"used"`
-	// First and Last are when the calls were that counted first and last.
+	// First and Last are the times of the first and the last counted call.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }
 
-// A UsageByQuota is the counts of one caller, by the names of quotas.
+// A UsageByQuota holds the usage of one caller, by the names of quotas.
 type UsageByQuota map[string]QuotaUsage
 
-// A QuotaExceededError reports that there is nothing left of a quota.
+// A QuotaExceededError reports that a quota is used up.
 type QuotaExceededError struct {
 	Quota Quota
-	// RetryAt is when the count begins again, if nothing is called before; zero for one that never does.
+	// RetryAt is when the count is reset if no call is made before; zero if it is never reset.
 	RetryAt time.Time
 }
 
-// Error says how many calls there were.
+// Error returns the name and the size of the quota.
 func (e *QuotaExceededError) Error() string {
 	return fmt.Sprintf("quota %s: all %d calls are used", e.Quota.Name, e.Quota.Max)
 }
 
-// CurrentUsage is the count as it stands at a time: an empty one where it has begun again since.
+// CurrentUsage returns the usage at a time: zero if the count was reset since.
 func (q Quota) CurrentUsage(c QuotaUsage, now time.Time) QuotaUsage {
 	if c.Used == 0 || q.hasPassed(c.First, q.Every, now) || q.hasPassed(c.Last, q.Idle, now) {
 		return QuotaUsage{}
@@ -48,13 +48,13 @@ func (q Quota) CurrentUsage(c QuotaUsage, now time.Time) QuotaUsage {
 	return c
 }
 
-// hasPassed reports whether a span is over. One that began a whole span from now did so by a clock that has been put
-// back since, and is over too: nobody waits for that date.
+// hasPassed reports whether a span is over. A start that lies a whole span in the future was recorded by a clock that
+// has been set back since, and counts as over too.
 func (q Quota) hasPassed(since time.Time, span time.Duration, now time.Time) bool {
 	return span > 0 && now.Sub(since).Abs() >= span
 }
 
-// resetTime is when a count begins again.
+// resetTime returns when a count is reset.
 func (q Quota) resetTime(c QuotaUsage) (at time.Time) {
 	if q.Every > 0 {
 		at = c.First.Add(q.Every)
@@ -65,8 +65,8 @@ func (q Quota) resetTime(c QuotaUsage) (at time.Time) {
 	return at
 }
 
-// Spend takes one call out of every quota, or out of none: then the error is a *[QuotaExceededError]. The purse is not
-// changed; what it gives has the counts of these quotas alone.
+// Spend takes one call out of every quota, or out of none: then the error is a *[QuotaExceededError]. p is not changed;
+// the result holds the usage of these quotas only.
 func (p UsageByQuota) Spend(quotas []Quota, now time.Time) (UsageByQuota, error) {
 	after := UsageByQuota{}
 	for _, q := range quotas {
@@ -77,7 +77,7 @@ func (p UsageByQuota) Spend(quotas []Quota, now time.Time) (UsageByQuota, error)
 		if c.Used == 0 {
 			c.First = now
 		}
-		if now.After(c.Last) { // a clock that was put back makes no count older
+		if now.After(c.Last) { // a clock that was set back does not change Last
 			c.Last = now
 		}
 		c.Used++
@@ -86,8 +86,8 @@ func (p UsageByQuota) Spend(quotas []Quota, now time.Time) (UsageByQuota, error)
 	return after, nil
 }
 
-// ParseUsage reads a purse as Text wrote it; nothing is an empty one. The error is for anything else, a count below 0
-// too.
+// ParseUsage reads a usage that Encode wrote; empty text is an empty usage. The error is for invalid text, such as a
+// negative count.
 func ParseUsage(text []byte) (UsageByQuota, error) {
 	p := UsageByQuota{}
 	if len(text) == 0 {
@@ -104,5 +104,5 @@ func ParseUsage(text []byte) (UsageByQuota, error) {
 	return p, nil
 }
 
-// Encode writes the purse for ParseUsage.
+// Encode returns the usage in the form that ParseUsage reads.
 func (p UsageByQuota) Encode() ([]byte, error) { return json.Marshal(p) }

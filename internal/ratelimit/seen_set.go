@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// A SeenSet tells what comes for the first time from what comes again, among texts that mean something for a Life
-// only. Its methods may be called from several goroutines.
+// A SeenSet remembers texts that are valid for a limited time, so that each can be used once. Its methods may be called
+// from several goroutines.
 type SeenSet struct {
-	// TTL is how long a text means something after it was made: one that comes later is somebody else's to refuse.
+	// TTL is how long a text is valid after it was made. The caller must refuse older ones.
 	TTL time.Duration
 
 	mu sync.Mutex
-	// current and before have the texts of the Life that began at since, and of the one before it.
+	// current holds the hashes of texts of the TTL that began at since, previous those of the TTL before.
 	current, previous map[[sha256.Size]byte]bool
 	since             time.Time
 }
 
-// maxSeenTexts is how many texts are remembered in one Life. What there is no room for is not taken for new.
+// maxSeenTexts bounds the texts of one TTL. When it is full, no text counts as new.
 const maxSeenTexts = 1 << 16
 
-// AddIfNew reports whether the text comes for the first time, and remembers it.
+// AddIfNew reports whether the text was never added before, and adds it.
 func (o *SeenSet) AddIfNew(text string, now time.Time) bool {
 	sum := sha256.Sum256([]byte(text))
 	o.mu.Lock()
@@ -33,7 +33,7 @@ func (o *SeenSet) AddIfNew(text string, now time.Time) bool {
 	return true
 }
 
-// IsNew says what First would, and remembers nothing.
+// IsNew reports whether AddIfNew would return true, and adds nothing.
 func (o *SeenSet) IsNew(text string, now time.Time) bool {
 	sum := sha256.Sum256([]byte(text))
 	o.mu.Lock()
@@ -41,7 +41,7 @@ func (o *SeenSet) IsNew(text string, now time.Time) bool {
 	return !o.contains(sum, now) && len(o.current) < maxSeenTexts
 }
 
-// contains reports whether a text has come before. The lock is held.
+// contains reports whether a text was added before. The caller holds mu.
 func (o *SeenSet) contains(sum [sha256.Size]byte, now time.Time) bool {
 	if gone := now.Sub(o.since); gone >= o.TTL || o.current == nil {
 		if o.previous = o.current; gone >= 2*o.TTL {

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Window is the window of a pace, and of a breaker.
+// Window is the period over which calls are counted by a WindowLimiter and a LoopBreaker.
 const Window = time.Minute
 
-// A WindowLimiter holds servers to so many calls in any 60 seconds. The zero value is one that nothing has called. Its
-// methods may be called from several goroutines.
+// A WindowLimiter limits the calls of servers in any 60 seconds. The zero value has counted no call. Its methods may be
+// called from several goroutines.
 type WindowLimiter struct {
 	mu sync.Mutex
-	// calls has for each name when its calls of the last minute were, the oldest first.
+	// calls holds the times of the last minute's calls by name, the oldest first.
 	calls map[string][]time.Time
 }
 
-// Take takes one of the max calls that there are for a name in any 60 seconds. Where there is none left it says when
-// there will be one, and takes nothing. A max of 0 or below is none at all.
+// Take counts a call if fewer than max were counted for the name in the last 60 seconds. Otherwise it returns when
+// there is room again, and counts nothing. With a max of 0 or below no call is allowed.
 func (p *WindowLimiter) Take(name string, max int, now time.Time) (again time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,14 +28,14 @@ func (p *WindowLimiter) Take(name string, max int, now time.Time) (again time.Ti
 	return again, ok
 }
 
-// CheckRoom says what Take would, and takes nothing.
+// CheckRoom returns the result of Take, and counts nothing.
 func (p *WindowLimiter) CheckRoom(name string, max int, now time.Time) (again time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pruneAndCheck(name, max, now)
 }
 
-// GiveBack returns back a call that was taken at a time, and was not made after all.
+// GiveBack removes a call that Take counted at a time and that was not made.
 func (p *WindowLimiter) GiveBack(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *WindowLimiter) GiveBack(name string, at time.Time) {
 	}
 }
 
-// pruneAndCheck forgets the calls that are over a minute old, and looks at the rest. The lock is held.
+// pruneAndCheck drops the calls older than a minute, and checks the rest. The caller holds mu.
 func (p *WindowLimiter) pruneAndCheck(name string, max int, now time.Time) (again time.Time, ok bool) {
 	calls := p.calls[name]
 	gone := 0

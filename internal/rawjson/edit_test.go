@@ -45,8 +45,9 @@ func TestApply(t *testing.T) {
 		{"nested", `{"_meta":{"k":1,"token":"old"},"z":0}`, []rawjson.Edit{put(`7`, "_meta", "token")},
 			`{"_meta":{"k":1,"token":7},"z":0}`},
 		{"nested, made", `{"z":0}`, []rawjson.Edit{put(`7`, "_meta", "a", "b")}, `{"z":0,"_meta":{"a":{"b":7}}}`},
-		{"nested, in the place of what is no object", `{"_meta":null,"z":[1]}`, []rawjson.Edit{put(`7`, "_meta", "a"),
-			put(`8`, "z", "a")},
+		{"nested, in the place of what is not an object", `{"_meta":null,"z":[1]}`,
+			[]rawjson.Edit{put(`7`, "_meta", "a"),
+				put(`8`, "z", "a")},
 			`{"_meta":{"a":7},"z":{"a":8}}`},
 		{"nested, repeated on the way", `{"_meta":{"a":1},"_meta":{"b":2}}`, []rawjson.Edit{put(`7`, "_meta", "c")},
 			`{"_meta":{"b":2,"c":7}}`},
@@ -62,7 +63,7 @@ func TestApply(t *testing.T) {
 			[]rawjson.Edit{rawjson.Drop("_meta", "a")}, `{"x":0,"_meta":{}}`},
 		{"drop what is not there", `{"b":{"c":1}}`, []rawjson.Edit{rawjson.Drop("a"), rawjson.Drop("b", "a"),
 			rawjson.Drop("b", "c", "d")}, `{"b":{"c":1}}`},
-		{"drop from what is no object", `[1]`, []rawjson.Edit{rawjson.Drop("a")}, `[1]`},
+		{"drop from what is not an object", `[1]`, []rawjson.Edit{rawjson.Drop("a")}, `[1]`},
 		{"drop from nothing", ``, []rawjson.Edit{rawjson.Drop("a")}, ``},
 
 		{"several, in order", `{"name":"every__echo","_meta":{"progressToken":1}}`,
@@ -129,7 +130,7 @@ func FuzzApply(f *testing.F) {
 		}
 		checkEdited(t, before, out, path[0])
 		if got := rawjson.Get(out, path...); !bytes.Equal(got, trimBlanks(value)) {
-			t.Errorf("Put(%q, %q) in %q: Get gives %q", value, path, obj, got)
+			t.Errorf("Put(%q, %q) in %q: Get returns %q", value, path, obj, got)
 		}
 		out = rawjson.Apply(out, rawjson.Drop(path...))
 		checkEdited(t, before, out, path[0])

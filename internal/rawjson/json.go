@@ -3,7 +3,7 @@
 //
 // All functions accept the same texts:
 //
-//   - Syntax is that of RFC 8259. Nothing may follow the value, and there are no comments, trailing commas or NaN.
+//   - Syntax is that of RFC 8259, without comments, trailing commas or NaN. Nothing may follow the value.
 //   - Nesting deeper than [MaxDepth] is refused.
 //   - Bytes that are not UTF-8 are refused by [Valid] and [CheckEnd], also within strings. A byte order mark is refused.
 //   - An escaped lone surrogate (\ud800) is accepted. The canonical form keeps it; [DecodeString] returns U+FFFD for it.

@@ -32,7 +32,7 @@ func TestValidAgreesWithEncodingJSON(t *testing.T) {
 	}
 }
 
-// checkValid holds Valid to encoding/json, but for the two things that Valid refuses of its own.
+// checkValid holds Valid to encoding/json, except for the two things that Valid refuses of its own.
 func checkValid(t *testing.T, b []byte) {
 	t.Helper()
 	err := rawjson.Valid(b)

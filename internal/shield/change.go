@@ -12,51 +12,50 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// A ChangeRisk is how much a change of a definition matters. The zero value is High: what nobody judged is not let
-// through.
+// A ChangeRisk is how much a change of a definition matters. The zero value is RiskHigh, so that an unjudged change is
+// held.
 type ChangeRisk int
 
 const (
-	// RiskHigh is a change that makes a tool say or claim what only an attack would: a person decides.
+	// RiskHigh is a change that only an attack would make: a person decides.
 	RiskHigh ChangeRisk = iota
-	// RiskReview is a change of what a tool says or takes: a person should see it.
+	// RiskReview is a change of a tool's text or schema that a person should see.
 	RiskReview
-	// RiskLow is a change that a model would not act on: white space, a full stop, a hint that says what held without
-	// it.
+	// RiskLow is a change that does not affect a model: white space, a full stop, a hint with its default value.
 	RiskLow
-	// RiskNone is no change: the order of members.
+	// RiskNone means equal: only the order of members differs.
 	RiskNone
 )
 
 // String returns "high", "review", "low" or "none".
 func (r ChangeRisk) String() string { return [...]string{"high", "review", "low", "none"}[r] }
 
-// MarshalText returns the word for it.
+// MarshalText returns the word of String.
 func (r ChangeRisk) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // A DefinitionChange is one difference between two definitions.
 type DefinitionChange struct {
-	// Path is where, as a JSON pointer; members of "required" and of an enumeration are at their own text.
+	// Path is the place, as a JSON pointer; members of "required" and of an enumeration are at their own text.
 	Path string `json:"path"`
 	// Class is "cosmetic", "wording", "schema", "address", "instruction" or "annotation".
 	Class string     `json:"class"`
 	Risk  ChangeRisk `json:"risk"`
-	// Before and After are the values as JSON, empty for what was not there.
+	// Before and After are the values as JSON; empty for a missing value.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
 
-// A Comparison is what a definition's change comes to.
+// A Comparison is the result of comparing two definitions.
 type Comparison struct {
 	Risk ChangeRisk `json:"risk"`
-	// NeedsApproval reports that a person should be asked before the new definition takes the old one's place.
+	// NeedsApproval reports that a person must accept the new definition before it replaces the old one.
 	NeedsApproval bool               `json:"ask"`
 	Changes       []DefinitionChange `json:"changes"`
-	// Reasons are what rules found in the new definition and not in the old one.
+	// Reasons are the findings of the rules in the new definition that the old one did not have.
 	Reasons []Finding `json:"reasons"`
 }
 
-// CompareDefinitions says what changed between two definitions of one card. An error means that one of them is not
+// CompareDefinitions returns the changes between two definitions of one card. The error means that one of them is not
 // JSON.
 func (s *Shield) CompareDefinitions(before, after json.RawMessage) (Comparison, error) {
 	was, err := s.CheckDefinition(before)
@@ -96,10 +95,10 @@ func (s *Shield) CompareDefinitions(before, after json.RawMessage) (Comparison, 
 		c.Changes = append(c.Changes, ch)
 		c.Risk = min(c.Risk, ch.Risk)
 	}
-	// some readers may see no change where others do
+	// parsers may disagree on whether there is a change
 	if _, plain := canonicalDefinition(after); !plain && !bytes.Equal(before, after) {
 		c.Reasons = append(c.Reasons, Finding{Rule: "twice", Action: "flagged",
-			Why: "says something twice, or nests too deeply: two readers may read two things"})
+			Why: "has duplicate members, or nests too deeply: parsers may disagree"})
 		c.Risk = RiskHigh
 	}
 	if len(c.Reasons) > 0 && len(c.Changes) > 0 {
@@ -109,8 +108,8 @@ func (s *Shield) CompareDefinitions(before, after json.RawMessage) (Comparison, 
 	return c, nil
 }
 
-// annotationHints are the annotations that say what a tool does, with what holds where they are not there (MCP
-// 2025-03-26), and the value that claims less harm.
+// annotationHints are the annotations that describe a tool's effect, with their default values (MCP 2025-03-26), and
+// the value that claims less harm.
 var annotationHints = map[string]struct{ unsaid, safer string }{
 	"/annotations/readOnlyHint":    {"false", "true"},
 	"/annotations/destructiveHint": {"true", "false"},
@@ -118,7 +117,7 @@ var annotationHints = map[string]struct{ unsaid, safer string }{
 	"/annotations/openWorldHint":   {"true", "false"},
 }
 
-// classifyChange judges one difference by itself, in a definition of that name.
+// classifyChange judges one change by itself. name is the name of the tool.
 func classifyChange(path, name, before, after string) DefinitionChange {
 	c := DefinitionChange{path, "schema", RiskReview, before, after}
 	if h, ok := annotationHints[path]; ok {
@@ -150,13 +149,13 @@ func classifyChange(path, name, before, after string) DefinitionChange {
 	return c
 }
 
-// isHarmlessTitleChange reports whether a title's change tells nothing new: one comes or goes that says the name, or
-// names one thing more.
+// isHarmlessTitleChange reports whether a change of a title tells nothing new: a title that repeats the name was added
+// or removed, or the title has one more noun.
 func isHarmlessTitleChange(name, before, after string) bool {
 	return (before == "" || after == "") && titleSaysName(before+after, name) || addsOneNoun(before, after)
 }
 
-// isProsePath reports whether what stands at a path are words about a thing, and no value that a call or a schema has.
+// isProsePath reports whether the value at a path is prose, and not a value that a call or a schema uses.
 func isProsePath(path, before, after string) bool {
 	for _, v := range []string{before, after} {
 		if v != "" && v[0] != '"' {
@@ -180,14 +179,14 @@ func isProsePath(path, before, after string) bool {
 	return path == "/instructions"
 }
 
-// namedMembers are the members of a schema whose members are named as the server likes.
+// namedMembers are the members of a schema in which the server chooses the member names.
 var namedMembers = map[string]bool{"properties": true, "patternProperties": true, "$defs": true, "definitions": true}
 
-// titledName returns the name of what the title at a path is that of; nothing where it has none.
+// titledName returns the name of the object that the title at a path belongs to, or "" if it has none.
 func titledName(path, tool string) string {
 	parts := strings.Split(path, "/")
 	switch n := len(parts); {
-	case n < 4 && !namedMembers[parts[1]]: // its own, in its annotations, and of a schema as a whole
+	case n < 4 && !namedMembers[parts[1]]: // the title of the tool, of its annotations, or of a whole schema
 		return tool
 	case namedMembers[parts[n-3]]:
 		return strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[n-2])
@@ -202,16 +201,16 @@ func valueOrDefault(value, unsaid string) string {
 	return value
 }
 
-// countAddresses counts the URLs and mail addresses of a text.
+// countAddresses returns the number of URLs and mail addresses in a text.
 func countAddresses(text string) int { return strings.Count(text, "://") + strings.Count(text, "@") }
 
-// onOneLine returns a text of JSON with blanks in the place of the ends of lines.
+// onOneLine returns a JSON text with line ends replaced by blanks.
 func onOneLine(text string) string {
 	return strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ").Replace(text)
 }
 
-// linkLikeWords returns what in a text may lead somewhere: words with a "@", a colon and slashes, or a dot within. A
-// dot more makes them others, and of prose it does not.
+// linkLikeWords returns the words of a text that may be an address: with a "@", with a colon and slashes, or with a dot
+// inside. A change of punctuation makes another address, while in prose it does not matter.
 func linkLikeWords(text string) (all []string) {
 	text, _ = injection.CanonicalText(onOneLine(text))
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
@@ -229,7 +228,7 @@ func linkLikeWords(text string) (all []string) {
 	return all
 }
 
-// normalizedWords returns a text without what does not change its words: case, white space, punctuation.
+// normalizedWords returns a text without case, white space and punctuation.
 func normalizedWords(text string) string {
 	text, _ = injection.CanonicalText(onOneLine(text))
 	return strings.Map(func(r rune) rune {
@@ -254,8 +253,8 @@ func leafValues(raw json.RawMessage) map[string]string {
 	return all
 }
 
-// maxLeafDepth bounds how deep a definition is compared member by member, maxLeafPath how many bytes a path to one
-// has; what lies deeper, or under longer names, is one value.
+// maxLeafDepth bounds the depth to which a definition is compared member by member, and maxLeafPath the bytes of a
+// path. A value that is deeper, or has a longer path, is compared as a whole.
 const (
 	maxLeafDepth = 64
 	maxLeafPath  = 1024

@@ -15,23 +15,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Report is what came of looking at a definition or a result.
+// A Report is the result of checking a definition or a result.
 type Report struct {
 	Verdict CheckVerdict
 	Reasons []Finding
-	// Canonical is what may be shown to a model: the bytes that came except for the texts that were changed.
+	// Canonical is the form that may be shown to a model: the input bytes, except for the changed texts.
 	Canonical json.RawMessage
-	// Renamed has, by the names in Canonical, the names of properties and arguments as they came, where they are
-	// others. A name that would stand for two is not among them. Nil is none.
+	// Renamed maps changed names of properties and arguments in Canonical to the original names. A changed name that
+	// would stand for two originals is not in it. It may be nil.
 	Renamed map[string]string
 }
 
-// errNotJSON is for what is not JSON, which no definition is.
+// errNotJSON is returned for invalid JSON.
 var errNotJSON = errors.New("not JSON")
 
-// CheckDefinition judges what a server declares: a tool, a prompt, a resource or a template of resources, or what it
-// asks people (an elicitation). Every text in it is looked at, at every depth, names and the members of schemas too.
-// An error means that it is not JSON, and may not be shown.
+// CheckDefinition checks a definition that a server declares: a tool, a prompt, a resource, a resource template, or the
+// params of an elicitation. It checks every text at every depth, also names and schemas. The error means that the input
+// is not JSON, and must not be shown.
 func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
 	return s.walkTexts(raw, func(w *jsonWalker, text string,
 		key bool) string {
@@ -39,8 +39,7 @@ func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
 	})
 }
 
-// CheckResult judges the answer to a call, text by text, as ResultText does. Data of images and sounds is not looked
-// at.
+// CheckResult checks the result of a call, each text as CheckResultText does. It skips the data of images and sounds.
 func (s *Shield) CheckResult(raw json.RawMessage) (Report, error) {
 	return s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
 		if key || w.currentMember() == "data" || w.currentMember() == "blob" {
@@ -65,26 +64,26 @@ func (s *Shield) walkTexts(raw json.RawMessage, look func(*jsonWalker, string, b
 	return Report{verdictOf(w.reasons), w.reasons, out, w.uniqueRenames()}, nil
 }
 
-// A jsonWalker goes through JSON, shows each text to look, and writes what it gave in its place.
+// A jsonWalker walks through JSON, passes each text to checkText, and writes the returned text in its place.
 type jsonWalker struct {
 	shield    *Shield
 	in        []byte
-	out       []byte // nil until something was changed
-	copied    int    // how much of in is in out
+	out       []byte // nil before the first change
+	copied    int    // number of bytes of in that are in out
 	checkText func(w *jsonWalker, text string, key bool) string
 	stack     []walkerFrame
 	reasons   []Finding
-	worst     CheckVerdict // that comes of the reasons
+	worst     CheckVerdict // the verdict of reasons
 	renamed   map[string]string
-	about     injection.WordTopic // what the definition is about, once asked for
+	about     injection.WordTopic // the topic of the definition, computed on first use
 }
 
-// A walkerFrame is an object or array that the walker is in.
+// A walkerFrame is an open object or array.
 type walkerFrame struct {
 	array bool
-	key   string // of an object's member, as it came; of an array, of the member that it is the value of
+	key   string // the member's name in an object; in an array the name of the member that holds the array
 	index int
-	value bool // a value comes next, not a key
+	value bool // a value comes next, not a name
 }
 
 func (w *jsonWalker) walk() {
@@ -118,7 +117,7 @@ func (w *jsonWalker) walk() {
 	}
 }
 
-// checkString looks at the string that begins at i, and gives where it ends.
+// checkString checks the string that begins at i, and returns the index after it.
 func (w *jsonWalker) checkString(i int) int {
 	end := i + 1
 	for w.in[end] != '"' {
@@ -148,7 +147,7 @@ func (w *jsonWalker) checkString(i int) int {
 	return end
 }
 
-// quoteJSON returns a JSON string in which nothing is escaped that need not be.
+// quoteJSON returns a JSON string with as few escapes as possible.
 func quoteJSON(text string) []byte {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -159,15 +158,14 @@ func quoteJSON(text string) []byte {
 	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// What a report says is bounded, however often and however deep a definition gives cause: maxFindings is how many
-// reasons there are, and more only where they make the verdict worse; maxPathBytes is how many bytes of a pointer are
-// given.
+// These bound a report. maxFindings is the number of findings, beyond which only worse ones are added. maxPathBytes is
+// the size of a pointer.
 const (
 	maxFindings  = 4096
 	maxPathBytes = 512
 )
 
-// pointer is where the walker is. Of one that is longer it is the beginning.
+// pointer returns the JSON pointer to the present place. A long pointer is cut.
 func (w *jsonWalker) pointer() string {
 	var b strings.Builder
 	for _, f := range w.stack {
@@ -185,7 +183,7 @@ func (w *jsonWalker) pointer() string {
 	return b.String()
 }
 
-// pointerSegment is a key as a part of a JSON pointer.
+// pointerSegment escapes a name for a JSON pointer.
 func pointerSegment(key string) string {
 	if !strings.ContainsAny(key, "~/") {
 		return key
@@ -193,7 +191,7 @@ func pointerSegment(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// currentMember is the name of the member whose value, or part of whose value, the walker is at.
+// currentMember returns the name of the member whose value, or part of whose value, the walker is at.
 func (w *jsonWalker) currentMember() string {
 	if n := len(w.stack); n > 0 {
 		return w.stack[n-1].key
@@ -201,7 +199,7 @@ func (w *jsonWalker) currentMember() string {
 	return ""
 }
 
-// checkDefinitionText looks at a text of a definition: a name is renamed where another text would be blanked.
+// checkDefinitionText checks a text of a definition. It renames a name where it would blank another text.
 func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	name := key || len(w.stack) == 1 && w.currentMember() == "name" || w.isPropertyReference()
 	most := w.shield.caps.Schema
@@ -221,7 +219,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	}
 	at := w.textPlace(key)
 	if name && !isSentenceLong(text) {
-		at = injection.PlaceNone // a name is no order
+		at = injection.PlaceNone // a name is never an instruction
 	}
 	out, reasons := w.shield.checkText(text, "", most, at, w.definitionTopic)
 	if name && (out == SanitizedText && text != SanitizedText || out == "") {
@@ -233,7 +231,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 		}
 	}
 	if name && out == text && !isSentenceLong(text) {
-		// a name is no order
+		// a name is never an instruction
 		reasons = slices.DeleteFunc(reasons, func(r Finding) bool {
 			return r.Action == "flagged" &&
 				r.Rule != injection.LookalikeRule
@@ -255,7 +253,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	return out
 }
 
-// definitionTopic returns what a definition is about: the words of its name, its description and the names of its
+// definitionTopic returns the topic of a definition: the words of its name, its description and the names of its
 // properties.
 func (w *jsonWalker) definitionTopic() injection.WordTopic {
 	if w.about != nil {
@@ -277,7 +275,7 @@ func (w *jsonWalker) definitionTopic() injection.WordTopic {
 	return w.about
 }
 
-// textPlace says how much prose belongs where the walker is.
+// textPlace returns how much prose is expected at the present place.
 func (w *jsonWalker) textPlace(key bool) injection.TextPlace {
 	top := len(w.stack) == 1
 	switch m := w.currentMember(); {
@@ -297,7 +295,7 @@ func (w *jsonWalker) textPlace(key bool) injection.TextPlace {
 	return injection.PlaceMember
 }
 
-// currentProperty is the name of the property whose schema the walker is in, "" for none.
+// currentProperty returns the name of the property whose schema the walker is in, or "".
 func (w *jsonWalker) currentProperty() string {
 	for n := len(w.stack) - 1; n > 1; n-- {
 		if w.stack[n-2].key == "properties" {
@@ -307,7 +305,7 @@ func (w *jsonWalker) currentProperty() string {
 	return ""
 }
 
-// isSchemaType reports whether a text is one of the types of JSON Schema.
+// isSchemaType reports whether a text is a type of JSON Schema.
 func isSchemaType(text string) bool {
 	switch text {
 	case "string", "object", "number", "integer", "boolean", "array", "null":
@@ -316,7 +314,7 @@ func isSchemaType(text string) bool {
 	return false
 }
 
-// isSpokenProperty reports whether a property has what is said to somebody: what stands there by default is a sentence.
+// isSpokenProperty reports whether a property holds a message to people, so that its default value is a sentence.
 func isSpokenProperty(property string) bool {
 	switch strings.ToLower(property) {
 	case "message", "text", "body", "content", "prompt", "question", "comment", "reason", "subject", "greeting",
@@ -326,7 +324,7 @@ func isSpokenProperty(property string) bool {
 	return false
 }
 
-// noteRenamed keeps that a name takes the place of another: of two none, which is kept as "".
+// noteRenamed records that a new name replaces another. If it replaces two names, it records "".
 func (w *jsonWalker) noteRenamed(now, own string) {
 	if w.renamed == nil {
 		w.renamed = map[string]string{}
@@ -337,7 +335,7 @@ func (w *jsonWalker) noteRenamed(now, own string) {
 	w.renamed[now] = own
 }
 
-// uniqueRenames are the new names that stand for one name each: some may be those of others from the beginning.
+// uniqueRenames returns the new names that replace exactly one name and were not used before.
 func (w *jsonWalker) uniqueRenames() map[string]string {
 	if w.renamed == nil {
 		return nil
@@ -353,7 +351,7 @@ func (w *jsonWalker) uniqueRenames() map[string]string {
 	return w.renamed
 }
 
-// addFindings keeps reasons, which are for the text that the walker is at.
+// addFindings adds findings about the present text.
 func (w *jsonWalker) addFindings(reasons []Finding) {
 	if len(reasons) == 0 {
 		return
@@ -370,8 +368,7 @@ func (w *jsonWalker) addFindings(reasons []Finding) {
 	w.reasons = append(w.reasons, reasons...)
 }
 
-// isMisplacedOrder reports whether a member that has a value, or a title of few words, has a sentence which tells
-// somebody what to do.
+// isMisplacedOrder reports whether a member for a value or a short title holds a sentence with an instruction.
 func (s *Shield) isMisplacedOrder(member, text string) bool {
 	const fewest = 7
 	switch member {
@@ -385,8 +382,8 @@ func (s *Shield) isMisplacedOrder(member, text string) bool {
 	return s.inspector.HasOrder(text)
 }
 
-// isPropertyReference reports whether the value that the walker is at names a property, since "required" and its like
-// must go on to match, or the argument of a prompt.
+// isPropertyReference reports whether the present value names a property, as in "required", or an argument of a prompt.
+// Such names must be renamed together.
 func (w *jsonWalker) isPropertyReference() bool {
 	n := len(w.stack)
 	if n == 3 && w.stack[1].array && w.stack[0].key == "arguments" && w.stack[2].key == "name" {
@@ -395,7 +392,7 @@ func (w *jsonWalker) isPropertyReference() bool {
 	return n > 1 && w.stack[n-1].array && !w.stack[n-2].array && w.stack[n-2].key == "required"
 }
 
-// isPlainKey reports whether a key is a plain word, as nearly all are.
+// isPlainKey reports whether a key has only plain ASCII characters, as nearly all have.
 func isPlainKey(key string) bool {
 	for i := range len(key) {
 		if b := key[i]; b >= utf8.RuneSelf || b < '$' {

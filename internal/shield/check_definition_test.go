@@ -179,7 +179,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestHostileTextsTakeNoLonger gives each of them a size at which anything worse than linear would be felt.
+// TestHostileTextsTakeNoLonger makes each of them so large that anything worse than linear would be felt.
 func TestHostileTextsTakeNoLonger(t *testing.T) {
 	s := newShield(t)
 	for name, piece := range map[string]string{

@@ -8,10 +8,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// CheckQuestion judges what a server asks a person: the params of an elicitation. What the person reads (the message,
-// titles, descriptions, the names of choices) is treated as the texts of a definition are. The names and the values of
-// fields, to which the answer refers, and the address of a page stay as they are, and are flagged at most. The error
-// is that of Definition.
+// CheckQuestion checks a request of a server to a person: the params of an elicitation. It treats the texts that the
+// person reads (the message, titles, descriptions, names of choices) as those of a definition. Names and values of
+// fields, which the answer refers to, and the address of a page stay unchanged, and are flagged at most. The error is
+// that of CheckDefinition.
 func (s *Shield) CheckQuestion(raw json.RawMessage) (Report, error) {
 	return s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
 		switch {
@@ -30,7 +30,7 @@ func (s *Shield) CheckQuestion(raw json.RawMessage) (Report, error) {
 	})
 }
 
-// checkPageAddress is what is to be said of the address of a page that a person is sent to.
+// checkPageAddress returns findings about the address of a page that a person is sent to.
 func checkPageAddress(text string) (reasons []Finding) {
 	u, err := url.Parse(text)
 	web := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
@@ -39,7 +39,7 @@ func checkPageAddress(text string) (reasons []Finding) {
 	}
 	switch {
 	case !web:
-		reasons = append(reasons, Finding{Rule: "page", Action: "flagged", Why: "leads to what is no page of the web",
+		reasons = append(reasons, Finding{Rule: "page", Action: "flagged", Why: "is not the address of a web page",
 			Excerpt: safeExcerpt(text)})
 	case mixesAlphabets(u.Hostname()):
 		reasons = append(reasons, Finding{Rule: "lookalikes", Action: "flagged",
@@ -47,15 +47,15 @@ func checkPageAddress(text string) (reasons []Finding) {
 	}
 	_, traces := injection.CanonicalText(text)
 	for _, r := range removalFindings(traces, "") {
-		r.Action = "flagged" // the address stays as it is
+		r.Action = "flagged" // the address stays unchanged
 		reasons = append(reasons, r)
 	}
 	return reasons
 }
 
-// CheckPrompt judges what a server wants a model to be given: the params of a sampling, or the messages of a prompt.
-// Orders to a model are what those are for, so they are judged as results are: what cannot be seen is taken out, and
-// nothing is blanked.
+// CheckPrompt checks input for a model: the params of a sampling request, or the messages of a prompt. Instructions to
+// a model are their purpose, so they are checked as results are: invisible characters are removed, and nothing is
+// blanked.
 func (s *Shield) CheckPrompt(raw json.RawMessage) (Report, error) {
 	return s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
 		if key || w.isInTopMember("_meta") || w.currentMember() != "text" && w.currentMember() != "systemPrompt" {
@@ -67,7 +67,7 @@ func (s *Shield) CheckPrompt(raw json.RawMessage) (Report, error) {
 	})
 }
 
-// RuleNames are the names of the rules that count among reasons, each once, in their order.
+// RuleNames returns the names of the rules that affect the verdict, each once, in order.
 func RuleNames(reasons []Finding) (names []string) {
 	for _, r := range reasons {
 		if r.affectsVerdict() && !slices.Contains(names, r.Rule) {
@@ -82,7 +82,7 @@ func (w *jsonWalker) isInTopMember(name string) bool {
 	return len(w.stack) > 1 && !w.stack[0].array && w.stack[0].key == name
 }
 
-// isShownToPeople reports whether a person is shown the value that the walker is at, and nothing refers to it.
+// isShownToPeople reports whether a person reads the present value, and the answer does not refer to it.
 func (w *jsonWalker) isShownToPeople() bool {
 	switch w.currentMember() {
 	case "message":
@@ -93,7 +93,7 @@ func (w *jsonWalker) isShownToPeople() bool {
 	return false
 }
 
-// inspectUnchanged is what is to be said of a text that stays as it is.
+// inspectUnchanged returns findings about a text that stays unchanged.
 func (s *Shield) inspectUnchanged(text string) []Finding {
 	_, reasons := s.checkText(text, "", injection.MaxDefinitionText, injection.PlaceNone, nil)
 	kept := reasons[:0]

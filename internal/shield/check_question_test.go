@@ -57,11 +57,11 @@ func TestQuestion(t *testing.T) {
 		}
 	}
 	if _, err := newShield(t).CheckQuestion(json.RawMessage(`{`)); err == nil {
-		t.Error("what is no JSON passes")
+		t.Error("what is not JSON passes")
 	}
 }
 
-// TestHonestQuestionsStay: what servers ask people every day is an order to nobody.
+// TestHonestQuestionsStay: what servers ask people every day is an order to no one.
 func TestHonestQuestionsStay(t *testing.T) {
 	for _, message := range []string{
 		"Please enter your API key to continue.", "What is your GitHub personal access token?",

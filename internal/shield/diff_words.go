@@ -13,16 +13,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A DiffRun is a piece of two texts, one after the other in their order.
+// A DiffRun is a part of a comparison of two texts.
 type DiffRun struct {
-	// Op is ' ' for what both have, '-' for what only the earlier one has, '+' for what only the later one has.
+	// Op is ' ' for text in both, '-' for text in the earlier one only, '+' for text in the later one only.
 	Op byte
-	// Text has nothing in it that cannot be seen: such a character is written as its code point, as "\u200b" or
-	// "\U000e0041".
+	// Text is printable: an invisible character is written as its code point, such as "\u200b" or "\U000e0041".
 	Text string
 }
 
-// DiffWords returns what differs between two texts, word by word. A character that cannot be seen is a word of its own.
+// DiffWords compares two texts word by word. An invisible character is a word of its own.
 func DiffWords(before, after string) []DiffRun {
 	was, is := diffTokens(before), diffTokens(after)
 	var runs []DiffRun
@@ -42,7 +41,7 @@ func DiffWords(before, after string) []DiffRun {
 	return runs
 }
 
-// diffTokens cuts a text into words, stretches of blanks, and single other characters.
+// diffTokens splits a text into words, runs of blanks, and other single characters.
 func diffTokens(text string) (all []string) {
 	kind := func(r rune) int {
 		switch {
@@ -67,12 +66,12 @@ func diffTokens(text string) (all []string) {
 	return all
 }
 
-// DiffWords returns what differs between the values before and after, as texts where both are.
+// DiffWords compares the values before and after word by word, as texts if both are texts.
 func (c DefinitionChange) DiffWords() []DiffRun {
 	return DiffWords(jsonText(c.Before), jsonText(c.After))
 }
 
-// jsonText is the text that a JSON value is, or the JSON itself.
+// jsonText returns the text of a JSON string, or other JSON itself.
 func jsonText(raw string) string {
 	var text string
 	if json.Unmarshal([]byte(raw), &text) == nil && raw != "null" {
@@ -81,7 +80,7 @@ func jsonText(raw string) string {
 	return raw
 }
 
-// Description says to people what kind of change it is: "cosmetic", "wording", "wider schema", "narrower schema",
+// Description describes the kind of change for people: "cosmetic", "wording", "wider schema", "narrower schema",
 // "another schema", "new address", "new instruction", "annotation flipped" or "annotation".
 func (c DefinitionChange) Description() string {
 	switch c.Class {
@@ -104,7 +103,7 @@ func (c DefinitionChange) Description() string {
 	return c.Class
 }
 
-// MarshalJSON returns the members of a change, and its Kind.
+// MarshalJSON adds the Description to the members of a change.
 func (c DefinitionChange) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Path   string     `json:"path"`
@@ -116,14 +115,14 @@ func (c DefinitionChange) MarshalJSON() ([]byte, error) {
 	}{c.Path, c.Class, c.Risk, c.Description(), c.Before, c.After})
 }
 
-// wideningOf reports whether a schema takes more after the change (1), less (-1), or whether that is not known (0).
+// wideningOf returns 1 if a schema accepts more after the change, -1 if it accepts less, and 0 if that is unknown.
 func (c DefinitionChange) wideningOf() int {
 	if !strings.Contains(c.Path, "Schema/") {
 		return 0
 	}
 	parts := strings.Split(c.Path, "/")
 	last, in := parts[len(parts)-1], parts[len(parts)-2]
-	// more is what a new member of that name means, and the opposite of what one that is gone does.
+	// more is the effect of adding a member of that name; removing it has the opposite effect.
 	more := 0
 	switch {
 	case in == "required":
@@ -146,7 +145,7 @@ func (c DefinitionChange) wideningOf() int {
 	return compareBounds(last, c.Before, c.After)
 }
 
-// compareBounds compares two values of a keyword that bounds what a schema takes.
+// compareBounds compares two values of a keyword that bounds a schema.
 func compareBounds(keyword, before, after string) int {
 	if keyword == "additionalProperties" {
 		switch {
@@ -177,8 +176,8 @@ func compareBounds(keyword, before, after string) int {
 	return 0
 }
 
-// WorstChange returns the change that matters most: of the highest risk, and of these the one that says most of it by
-// its class, an instruction before all others. Nil where nothing changed.
+// WorstChange returns the change with the highest risk; among equals, an instruction first. It returns nil without
+// changes.
 func (c Comparison) WorstChange() *DefinitionChange {
 	classes := []string{"instruction", "address", "annotation", "schema", "wording", "cosmetic"}
 	var worst *DefinitionChange

@@ -10,17 +10,15 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxHostBytes is how many bytes a host may have that is not ASCII: one with more has more than the 253 bytes of a
-// name, however it is written.
+// maxHostBytes bounds a host that is not ASCII: a longer one exceeds the 253 bytes of a name in any encoding.
 const maxHostBytes = 1024
 
-// idnaProfile makes names of hosts ASCII as browsers do: an underscore and hyphens anywhere are theirs to take.
+// idnaProfile converts hosts to ASCII as browsers do, which accept an underscore, and hyphens anywhere.
 var idnaProfile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false),
 	idna.CheckHyphens(false), idna.VerifyDNSLength(true))
 
-// NormalizeHost returns the host of an address in its ASCII form, in which no letter looks like another; false where a
-// host has characters that cannot be seen or turn the order of others, or is not a name of a host. One that is ASCII
-// stays as it is.
+// NormalizeHost returns the ASCII form of a host, in which no letter looks like another. ok is false for a host with
+// invisible or bidirectional characters, or an invalid name. A host in ASCII is returned unchanged.
 func NormalizeHost(host string) (ascii string, ok bool) {
 	if isASCII(host) {
 		return host, true
@@ -43,25 +41,25 @@ func isASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// isInvisibleInHost reports whether a rune has no place in a host because nobody sees it. Joiners are for idna to
-// judge, which knows the scripts that need them, and selectors for injection.CanonicalText.
+// isInvisibleInHost reports whether a rune is invisible in a host. Joiners are left to package idna, which knows the
+// scripts that need them, and variation selectors to injection.CanonicalText.
 func isInvisibleInHost(r rune) bool {
 	return r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.C, unicode.Z,
 		unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// isNotHostRune reports whether a rune of an ASCII form is none of a name: a full-width slash becomes one.
+// isNotHostRune reports whether a rune of an ASCII form is invalid in a name: a full-width slash becomes "/".
 func isNotHostRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
-// mixesAlphabets reports whether a label of a host has letters of several alphabets, as one has that is made to look
-// like another. Han stands beside kana, hangul and bopomofo, and any of these beside Latin.
+// mixesAlphabets reports whether a label of a host mixes alphabets, as one does that imitates another. Han may stand
+// beside kana, hangul and bopomofo, and any of these beside Latin.
 func mixesAlphabets(host string) bool {
 	if isASCII(host) && !strings.Contains(strings.ToLower(host), "xn--") || len(host) > maxHostBytes {
 		return false
 	}
-	shown, _ := idnaProfile.ToUnicode(host) // a label that it can not read stays as it is
+	shown, _ := idnaProfile.ToUnicode(host) // a label that cannot be decoded stays unchanged
 	return slices.ContainsFunc(strings.Split(shown, "."), labelMixesAlphabets)
 }
 
@@ -83,8 +81,8 @@ func labelMixesAlphabets(label string) bool {
 	return false
 }
 
-// alphabetOf names the alphabet of a letter; "" for what belongs to all. What is written together is one: Han, kana,
-// hangul and bopomofo.
+// alphabetOf returns the alphabet of a letter, or "" for a character of all alphabets. Alphabets that are written
+// together count as one: Han, kana, hangul and bopomofo.
 func alphabetOf(r rune) string {
 	if !unicode.IsLetter(r) || unicode.In(r, unicode.Common, unicode.Inherited) {
 		return ""

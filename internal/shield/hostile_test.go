@@ -73,7 +73,7 @@ func TestHostileReportsTakeNoRoom(t *testing.T) {
 	for _, reason := range r.Reasons {
 		size += len(reason.Path)
 		if !utf8.ValidString(reason.Path) {
-			t.Fatalf("%q is no text", reason.Path)
+			t.Fatalf("%q is not a text", reason.Path)
 		}
 	}
 	if r.Verdict != shield.VerdictBlanked || len(r.Reasons) < 1000 || len(r.Reasons) > texts || size > 4<<20 {

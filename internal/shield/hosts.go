@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// namesNewHost reports whether a text names a host that another one does not.
+// namesNewHost reports whether a text names a host that the earlier one does not.
 func namesNewHost(before, after string) bool {
 	known := hostsIn(before)
 	for host := range hostsIn(after) {
@@ -18,16 +18,15 @@ func namesNewHost(before, after string) bool {
 	return false
 }
 
-// What hosts are found by.
+// These expressions find hosts.
 var (
 	unmaskDots   = strings.NewReplacer("[.]", ".", "．", ".", "｡", ".")
 	urlAuthority = lazyRegexp("[A-Za-z][A-Za-z0-9+.-]*://([^\\s/?#\"'<>`\\\\,;()]+)")
-	// dottedName is a name with dots in it. Ideographs and the like are no part of it: they stand beside a host
-	// without a blank.
+	// dottedName matches a name with dots. Ideographs are excluded: they may stand beside a host without a blank.
 	dottedName = lazyRegexp(`[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+(?:\.[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+)+`)
-	// ipv6Candidate is what may be an IPv6 address.
+	// ipv6Candidate matches text that may be an IPv6 address.
 	ipv6Candidate = lazyRegexp(`[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,8}`)
-	// versionPrefix is a word before a number with dots that makes it a version, or a place in a document.
+	// versionPrefix matches a word before a number with dots that is then a version, or a place in a document.
 	versionPrefix = lazyRegexp(`(?i)\b(?:versions?|ver|releases?|revision|build|section|chapter|clause)[\s:="']*$`)
 )
 
@@ -56,7 +55,7 @@ func hostsIn(text string) map[string]bool {
 	for _, m := range ipv6Candidate().FindAllStringIndex(text, -1) {
 		name := strings.TrimRight(text[m[0]:m[1]], ".")
 		framed := m[0] > 0 && text[m[0]-1] == '[' && strings.HasPrefix(text[m[1]:], "]")
-		if framed && m[0] > 1 && (isWordByte(text[m[0]-2]) || text[m[0]-2] == ')') { // a part of a list
+		if framed && m[0] > 1 && (isWordByte(text[m[0]-2]) || text[m[0]-2] == ')') { // an item of a list
 			continue
 		}
 		if m[0] > 0 && isWordByte(text[m[0]-1]) || m[1] < len(text) && isWordByte(text[m[1]]) || !framed &&
@@ -74,21 +73,20 @@ func isWordByte(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '_'
 }
 
-// What the last part of a name says of it. Those that end names of files, or of members in a program, are left out of
-// topLevelDomains: such names are hosts only with a scheme or "www" before them, and a country's below one of
-// secondLevelDomains.
+// These sets tell hosts from other dotted names by the last part. Endings that are also those of files or program
+// members are not in topLevelDomains: such a name is a host only after a scheme or "www". A country's domain counts
+// below one of secondLevelDomains.
 var (
 	topLevelDomains = wordSet(`com org net edu gov mil biz onion arpa io ai co dev xyz tech shop club icu asia
 		ru su cn de uk fr nl eu jp kr au ca ch es dk fi cz sk hu gr ee lv il ir ua kz tr tw vn hk sg th ph nz mx cl za ar se tk ga gq ly gg nu ws tv us рф`)
 	secondLevelDomains = wordSet("com co org net gov edu ac")
-	// upperCaseDomains may stand in capitals at the end of a host; of others that is a sentence, or a name such as
-	// ASP.NET.
+	// upperCaseDomains may end a host in capitals; with other endings it is a sentence, or a name such as ASP.NET.
 	upperCaseDomains = wordSet("com org edu gov biz")
-	// packagePrefixes begin the names of packages, which are hosts' names the other way round.
+	// packagePrefixes begin the names of packages, which are reversed host names.
 	packagePrefixes = wordSet("com org net io java javax")
 )
 
-// looksLikeHost reports whether a name with dots in it is a host's, by its last part.
+// looksLikeHost reports whether the last part of a dotted name is that of a host.
 func looksLikeHost(name string) bool {
 	labels := strings.Split(name, ".")
 	n := len(labels) - 1

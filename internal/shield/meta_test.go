@@ -178,7 +178,7 @@ func TestIN8SameVerdictAlways(t *testing.T) {
 }
 
 // TestIN4DriftAsks makes changes of the sample's honest tools: one that brings an order is of high risk, whatever else
-// it has, one of the order of members asks nobody.
+// it has, one of the order of members asks no one.
 func TestIN4DriftAsks(t *testing.T) {
 	s := newShield(t)
 	sentences := orders(t)[:90]
@@ -210,7 +210,7 @@ func TestIN4DriftAsks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !c.NeedsApproval {
-				t.Errorf("%s: nobody is asked about %q", r.ID, order)
+				t.Errorf("%s: no one is asked about %q", r.ID, order)
 			}
 			if all++; c.Risk == shield.RiskHigh {
 				high++

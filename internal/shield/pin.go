@@ -12,18 +12,16 @@ import (
 	"unicode/utf8"
 )
 
-// Fingerprint names a definition by what it means: "sha256:" and the 64 hexadecimal digits of the hash of its
-// canonical form, in which members are sorted and nothing stands between tokens. Every member counts, also one that
-// nobody knows. What two readers could read in two ways (a repeated member, bytes that are no UTF-8, nesting beyond
-// any use) is named by its bytes.
+// Fingerprint identifies a definition by its meaning: "sha256:" and the 64 hexadecimal digits of the hash of its
+// canonical form, with sorted members and no white space between tokens. Every member counts, also unknown ones. A
+// definition that parsers may read differently (a repeated member, invalid UTF-8, extreme nesting) is hashed as it is.
 func Fingerprint(definition json.RawMessage) string {
 	text, _ := canonicalDefinition(definition)
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// canonicalDefinition returns the canonical form of a definition. Where it has none, it says false and gives the
-// definition itself.
+// canonicalDefinition returns the canonical form of a definition. If it has none, it returns the definition and false.
 func canonicalDefinition(raw json.RawMessage) (text []byte, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -40,12 +38,12 @@ func canonicalDefinition(raw json.RawMessage) (text []byte, ok bool) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), true
 }
 
-// maxPinDepth is how deep a definition may be nested to have a canonical form.
+// maxPinDepth is the deepest nesting of a definition that has a canonical form.
 const maxPinDepth = 500
 
-var errAmbiguous = errors.New("it can be read in two ways")
+var errAmbiguous = errors.New("parsers may read it differently")
 
-// readUnambiguous reads a value, which has no repeated member and is not too deep.
+// readUnambiguous reads a value. It refuses repeated members and extreme nesting.
 func readUnambiguous(dec *json.Decoder, depth int) (any, error) {
 	t, err := dec.Token()
 	d, ok := t.(json.Delim)
@@ -64,7 +62,7 @@ func readUnambiguous(dec *json.Decoder, depth int) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			name, _ = t.(string) // the decoder takes nothing else for a name
+			name, _ = t.(string) // the decoder allows only strings as names
 			if _, twice := object[name]; twice {
 				return nil, errAmbiguous
 			}
@@ -88,46 +86,46 @@ func readUnambiguous(dec *json.Decoder, depth int) (any, error) {
 	return list, nil
 }
 
-// How a definition came to be pinned.
+// The origins of a pin.
 const (
-	// PinnedFirstSeen is at first sight, PinnedCosmetic by a change that nobody would act on, PinnedAccepted by a
-	// person, PinnedLocked by the lockfile.
+	// PinnedFirstSeen is the definition that was seen first, PinnedCosmetic a harmless change, PinnedAccepted a change
+	// that a person accepted, PinnedLocked the definition in the lockfile.
 	PinnedFirstSeen = "first seen"
 	PinnedCosmetic  = "cosmetic change"
 	PinnedAccepted  = "accepted"
 	PinnedLocked    = "lockfile"
 )
 
-// A Pin is the definition of a tool that counts, whatever its server says of the tool later.
+// A Pin is the definition of a tool that counts, whatever its server lists later.
 type Pin struct {
 	// Tool is the server's own name of it.
 	Tool string
-	// Definition is as the server sent it, Hash its Fingerprint.
+	// Definition is as the server sent it. Hash is its Fingerprint.
 	Definition json.RawMessage
 	Hash       string
-	// Origin is one of PinnedFirstSeen and its like, At when it was pinned.
+	// Origin is PinnedFirstSeen or one of the other origins. At is when it was pinned.
 	Origin string
 	At     time.Time
-	// Pending is what the server says in its place now; nil where it says nothing else that a person has to see.
+	// Pending is the changed definition of the server; nil if a person has nothing to decide.
 	Pending *PendingChange
 }
 
-// An PendingChange is a changed definition that does not count.
+// A PendingChange is a changed definition that does not count yet.
 type PendingChange struct {
 	Definition json.RawMessage
 	Hash       string
 	At         time.Time
-	// Rejected reports that a person wants nothing of it; else it waits for one.
+	// Rejected reports that a person rejected it; otherwise it waits for a decision.
 	Rejected bool
 }
 
-// sameAs reports whether two pins say the same, whenever they were made.
+// sameAs reports whether two pins are equal except for their time.
 func (p Pin) sameAs(q Pin) bool {
 	return p.Hash == q.Hash && (p.Pending == nil) == (q.Pending == nil) &&
 		(p.Pending == nil || p.Pending.Hash == q.Pending.Hash && p.Pending.Rejected == q.Pending.Rejected)
 }
 
-// Accept puts an offer in the place of what is pinned. The error says that the tool offers something else than the
+// Accept replaces the pinned definition by the pending one. The error means that the pending definition has another
 // hash.
 func (p Pin) Accept(hash string, at time.Time) (Pin, error) {
 	if p.Pending == nil || p.Pending.Hash != hash {
@@ -136,7 +134,7 @@ func (p Pin) Accept(hash string, at time.Time) (Pin, error) {
 	return Pin{Tool: p.Tool, Definition: p.Pending.Definition, Hash: hash, Origin: PinnedAccepted, At: at}, nil
 }
 
-// Reject keeps an offer from being asked about again, for as long as the server makes it. The error is as for Accept.
+// Reject marks the pending definition as rejected, for as long as the server lists it. The error is as for Accept.
 func (p Pin) Reject(hash string) (Pin, error) {
 	if p.Pending == nil || p.Pending.Hash != hash {
 		return p, errOtherChange
@@ -147,45 +145,44 @@ func (p Pin) Reject(hash string) (Pin, error) {
 	return p, nil
 }
 
-var errOtherChange = errors.New("the server says something else by now")
+var errOtherChange = errors.New("the server's definition has changed since")
 
-// A ListedTool is a tool as its server lists it, by the name that it goes by everywhere; no name where it has none.
+// A ListedTool is a tool as its server lists it, with its own name. The name is empty if it has none.
 type ListedTool struct {
 	Tool       string
 	Definition json.RawMessage
 }
 
-// MaxPins is how many tools of a server are remembered, also those that it lists no more. What comes beyond is not
-// shown.
+// MaxPins bounds the tools of a server that are pinned, also those that it lists no more. Further tools are not shown.
 const MaxPins = 10_000
 
-// A PinOutcome is what becomes of a list of tools.
+// A PinOutcome is the result of comparing a list of tools with pins.
 type PinOutcome struct {
 	// Shown are the definitions that count, in the order of the list.
 	Shown []json.RawMessage
-	// Held are the tools that are shown as they are Pinned and may not be called: a person has to see what they say
-	// now. Pinned has those too that are left out because a person rejected what they say.
+	// Held are the tools that are shown with their Pinned definition and must not be called until a person decides on
+	// the change. Pinned also has the tools that are left out because a person rejected the change.
 	Held   []string
 	Pinned map[string]json.RawMessage
-	// LeftOut says why tools of the list are not shown.
+	// LeftOut maps the tools that are not shown to the reasons.
 	LeftOut map[string]string
-	// TooMany reports that some are not shown because their server has named too many.
+	// TooMany reports that some tools are not shown because their server has named more than MaxPins.
 	TooMany bool
-	// Changed are the pins that are new, or not what they were: to be kept.
+	// Changed are the pins to store: new ones, and those that changed.
 	Changed []Pin
 }
 
-// ApplyPins holds a server's list of tools against what is pinned of it, by the tools' own names: what is new is
-// pinned as it is, what means the same passes, so does what is cosmetic, and any other change waits, while the pinned
-// definition stays. A tool whose new definition was rejected is left out. What the lockfile says counts more than what
-// was pinned here; locked may be nil. Cosmetic says whether nobody needs to see a change, see Shield.IsCosmetic.
+// ApplyPins compares a server's list of tools with their pins. A new tool is pinned. An equal definition or a cosmetic
+// change passes; any other change is held, and the pinned definition stays. A tool whose change was rejected is left
+// out. The lockfile takes precedence over the pins; locked may be nil. cosmetic reports whether a change needs no
+// approval, see [Shield.IsCosmetic].
 func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(before, after json.RawMessage) bool,
 	now time.Time) PinOutcome {
 	out := PinOutcome{Shown: make([]json.RawMessage, 0, len(list)), Pinned: map[string]json.RawMessage{},
 		LeftOut: map[string]string{}}
 	known, seen := len(pins), make(map[string]bool, len(list))
 	for _, l := range list {
-		if l.Tool == "" || seen[l.Tool] { // nothing that can be called
+		if l.Tool == "" || seen[l.Tool] { // it cannot be called
 			out.Shown = append(out.Shown, l.Definition)
 			continue
 		}
@@ -208,7 +205,7 @@ func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(bef
 			out.Shown = append(out.Shown, l.Definition)
 		case is.Pending.Rejected:
 			out.Pinned[l.Tool] = is.Definition
-			out.LeftOut[l.Tool] = "a person rejected what its server says of it now"
+			out.LeftOut[l.Tool] = "a person rejected its present definition"
 		default:
 			out.Held = append(out.Held, l.Tool)
 			out.Pinned[l.Tool] = is.Definition
@@ -219,8 +216,8 @@ func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(bef
 	return out
 }
 
-// withdrawnChanges returns the pins of tools that are not listed any more and made an offer: there is nothing to
-// decide. The pin stays, so that a tool does not come back as another one.
+// withdrawnChanges returns the pins of tools that are not listed any more and had a pending change, without that
+// change. The pins stay, so that a tool cannot return with another definition.
 func withdrawnChanges(pins map[string]Pin, seen map[string]bool) (changed []Pin) {
 	for _, p := range pins {
 		if !seen[p.Tool] && p.Pending != nil {
@@ -232,7 +229,7 @@ func withdrawnChanges(pins map[string]Pin, seen map[string]bool) (changed []Pin)
 	return changed
 }
 
-// pinAfterListing is the pin of a tool once its server has listed it. A zero pin or lock is one that there is not.
+// pinAfterListing returns the pin of a tool after its server listed it. A zero pin or lock means none.
 func pinAfterListing(pin, lock Pin, l ListedTool, hash string, cosmetic func(before, after json.RawMessage) bool,
 	now time.Time) Pin {
 	if lock.Hash != "" && lock.Hash != pin.Hash {
@@ -254,8 +251,8 @@ func pinAfterListing(pin, lock Pin, l ListedTool, hash string, cosmetic func(bef
 	return pin
 }
 
-// IsCosmetic reports whether a change needs nobody to look at it. One to what can be read in two ways does: it may say
-// what it said before to the one reader only.
+// IsCosmetic reports whether a change needs no approval. A change to a definition that parsers may read differently
+// does: only one of them may see the old meaning.
 func (s *Shield) IsCosmetic(before, after json.RawMessage) bool {
 	if _, ok := canonicalDefinition(after); !ok {
 		return false

@@ -14,7 +14,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A LockedTool is one tool of a lockfile, or what else its Part says: the definition that its server may show.
+// A LockedTool is one entry of a lockfile: the definition that a server may show for a tool, or for an item of another
+// Part.
 type LockedTool struct {
 	Server     drawbridge.ServerID
 	Part       string
@@ -25,7 +26,7 @@ type LockedTool struct {
 // lockfileVersion is the version of the lockfile that is written and read.
 const lockfileVersion = 1
 
-// lockfileLine is a line of a lockfile but the first, in the order in which its members are written.
+// A lockfileLine is a line of a lockfile after the first. Its members are written in this order.
 type lockfileLine struct {
 	Server     drawbridge.ServerID `json:"server"`
 	Part       string              `json:"part,omitempty"`
@@ -34,10 +35,9 @@ type lockfileLine struct {
 	Definition json.RawMessage     `json:"definition"`
 }
 
-// FormatLockfile writes a lockfile: a line that says its version, and a line of JSON for each tool, by servers and
-// names, whatever order they come in. Definitions are in their canonical form, so that a line differs only where the
-// definition does, and a character that cannot be seen is written as its code point, so that a reviewer sees it. What
-// has no canonical form is left out.
+// FormatLockfile returns a lockfile: a line with its version, and a line of JSON for each tool, sorted by server and
+// name. Definitions are in canonical form, so that a line differs only if the definition does. Invisible characters are
+// written as code points, so that a reviewer sees them. leftOut holds tools without canonical form.
 func FormatLockfile(tools []LockedTool) (text []byte, leftOut []LockedTool) {
 	tools = slices.SortedFunc(slices.Values(tools), func(a, b LockedTool) int {
 		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Tool, b.Tool))
@@ -56,8 +56,7 @@ func FormatLockfile(tools []LockedTool) (text []byte, leftOut []LockedTool) {
 	return b.Bytes(), leftOut
 }
 
-// escapeInvisible writes the characters of canonical JSON that cannot be seen as their code points. They stand in
-// texts only.
+// escapeInvisible escapes the invisible characters of canonical JSON. They occur in texts only.
 func escapeInvisible(canonical []byte) json.RawMessage {
 	if !utf8.Valid(canonical) {
 		return canonical
@@ -65,9 +64,9 @@ func escapeInvisible(canonical []byte) json.RawMessage {
 	return safetext.JSON(canonical)
 }
 
-// ParseLockfile reads a lockfile whose name is for errors. It is strict: a line that is not as FormatLockfile writes
-// it, a hash that is not the definition's, and a tool that is there twice are errors, which begin with the name and
-// the line, as "drawbridge.lock:12: ". The lines may be in any order, so that a merge of two is one.
+// ParseLockfile reads a lockfile; name is for errors. It is strict: a line that differs from the form of
+// FormatLockfile, a wrong hash, and a repeated tool are errors. They begin with name and line, as "drawbridge.lock:12:
+// ". The lines may be in any order, so that a merge of two lockfiles is valid.
 func ParseLockfile(name string, text []byte) ([]LockedTool, error) {
 	wrong := func(n int, format string, args ...any) ([]LockedTool, error) {
 		return nil, fmt.Errorf("%s:%d: %w", name, n, fmt.Errorf(format, args...))
@@ -76,7 +75,7 @@ func ParseLockfile(name string, text []byte) ([]LockedTool, error) {
 	var head map[string]int
 	switch err := json.Unmarshal(first, &head); {
 	case err != nil || len(head) != 1 || head["drawbridge.lock"] < 1:
-		return wrong(1, `it does not begin as a lockfile does: {"drawbridge.lock":%d}`, lockfileVersion)
+		return wrong(1, `a lockfile begins with {"drawbridge.lock":%d}`, lockfileVersion)
 	case head["drawbridge.lock"] > lockfileVersion:
 		return wrong(1, "its version is %d, and this Drawbridge reads %d: update Drawbridge", head["drawbridge.lock"],
 			lockfileVersion)
@@ -107,27 +106,27 @@ func parseLockfileLine(line []byte) (LockedTool, error) {
 	}
 	if bytes.HasPrefix(line, []byte("<<<<<<<")) || bytes.HasPrefix(line, []byte("=======")) ||
 		bytes.HasPrefix(line, []byte(">>>>>>>")) {
-		return LockedTool{}, errors.New("a merge was not finished here")
+		return LockedTool{}, errors.New("this is a conflict of an unfinished merge")
 	}
 	var l lockfileLine
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&l); err != nil {
-		return LockedTool{}, fmt.Errorf("no line of a lockfile: %w", err)
+		return LockedTool{}, fmt.Errorf("not a line of a lockfile: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return LockedTool{}, errors.New("no line of a lockfile: something follows the object")
+		return LockedTool{}, errors.New("not a line of a lockfile: text follows the object")
 	}
 	switch {
 	case l.Server.Validate() != nil:
-		return LockedTool{}, fmt.Errorf("%q is no name of a server", l.Server)
+		return LockedTool{}, fmt.Errorf("%q is not the name of a server", l.Server)
 	case l.Tool == "" || len(l.Definition) == 0:
 		return LockedTool{}, errors.New(`"tool" or "definition" is missing`)
 	case l.Hash != Fingerprint(l.Definition):
 		return LockedTool{}, fmt.Errorf("the hash is not that of the definition, which is %s",
 			Fingerprint(l.Definition))
 	case !slices.Contains(PinnedParts(), l.Part):
-		return LockedTool{}, fmt.Errorf("%q is no part of what servers say that is pinned", l.Part)
+		return LockedTool{}, fmt.Errorf("%q is not a part that is pinned", l.Part)
 	case PinnedName(l.Part, l.Definition) != l.Tool:
 		return LockedTool{}, errors.New(`the definition is of a tool with another name`)
 	}

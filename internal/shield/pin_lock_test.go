@@ -107,25 +107,25 @@ func TestLockfileMistakes(t *testing.T) {
 	good, _ := shield.FormatLockfile([]shield.LockedTool{locked("fs", "z", `{"name":"z"}`)})
 	line := strings.TrimPrefix(string(good), head)
 	for _, tt := range []struct{ name, text, want string }{
-		{"empty", "", `l:1: it does not begin as a lockfile does: {"drawbridge.lock":1}`},
-		{"another file", `{"lockfileVersion":3}`, `l:1: it does not begin as a lockfile does: {"drawbridge.lock":1}`},
+		{"empty", "", `l:1: a lockfile begins with {"drawbridge.lock":1}`},
+		{"another file", `{"lockfileVersion":3}`, `l:1: a lockfile begins with {"drawbridge.lock":1}`},
 		{"newer", `{"drawbridge.lock":2}`, `l:1: its version is 2, and this Drawbridge reads 1: update Drawbridge`},
 		{"an empty line", head + "\n", `l:2: the line is empty`},
-		{"a merge", head + line + "<<<<<<< HEAD\n", `l:3: a merge was not finished here`},
+		{"a merge", head + line + "<<<<<<< HEAD\n", `l:3: this is a conflict of an unfinished merge`},
 		{"not JSON", head + "fs z\n",
-			`l:2: no line of a lockfile: invalid character 's' in literal false (expecting 'a')`},
+			`l:2: not a line of a lockfile: invalid character 's' in literal false (expecting 'a')`},
 		{"two objects", head + strings.TrimSuffix(line, "\n") + line,
-			`l:2: no line of a lockfile: something follows the object`},
+			`l:2: not a line of a lockfile: text follows the object`},
 		{"a member too many", head + strings.Replace(line, `"tool"`, `"x":1,"tool"`, 1),
-			`l:2: no line of a lockfile: json: unknown field "x"`},
-		{"no server", head + strings.Replace(line, `"fs"`, `"f s"`, 1), `l:2: "f s" is no name of a server`},
+			`l:2: not a line of a lockfile: json: unknown field "x"`},
+		{"no server", head + strings.Replace(line, `"fs"`, `"f s"`, 1), `l:2: "f s" is not the name of a server`},
 		{"no tool", head + strings.Replace(line, `"tool":"z",`, ``, 1), `l:2: "tool" or "definition" is missing`},
 		{"edited", head + strings.Replace(line, `{"name":"z"}`, `{"name":"z","description":"x"}`, 1),
 			`l:2: the hash is not that of the definition, which is sha256:bf90c3f5c1aa60c134f8ade407be02808bf8587211c82c8a7879b0b412a898ab`},
 		{"of another tool", head + strings.Replace(line, `"tool":"z"`, `"tool":"y"`, 1),
 			`l:2: the definition is of a tool with another name`},
 		{"no such part", head + strings.Replace(line, `"tool"`, `"part":"resource","tool"`, 1),
-			`l:2: "resource" is no part of what servers say that is pinned`},
+			`l:2: "resource" is not a part that is pinned`},
 		{"of another part", head + strings.Replace(line, `"tool"`, `"part":"instructions","tool"`, 1),
 			`l:2: the definition is of a tool with another name`},
 		{"twice", head + line + line, `l:3: fs z is on line 2 already`},
@@ -135,7 +135,7 @@ func TestLockfileMistakes(t *testing.T) {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
 		if got != nil {
-			t.Errorf("%s: it gives tools all the same", tt.name)
+			t.Errorf("%s: it returns tools all the same", tt.name)
 		}
 	}
 }

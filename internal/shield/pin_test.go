@@ -24,7 +24,7 @@ func TestFingerprint(t *testing.T) {
 		{"an escape", `{"name":"p\u0075t","inputSchema":{"type":"object","maximum":10000000000000000001}}`, true},
 		{"a number beyond 2^53", `{"name":"put","inputSchema":{"type":"object","maximum":10000000000000000002}}`,
 			false},
-		{"a member that nobody knows",
+		{"a member that is unknown",
 			`{"name":"put","x":1,"inputSchema":{"type":"object","maximum":10000000000000000001}}`, false},
 		{"a member twice, the last as before",
 			`{"name":"get","name":"put","inputSchema":{"type":"object","maximum":10000000000000000001}}`, false},
@@ -123,7 +123,7 @@ func TestSettle(t *testing.T) {
 		{"changed back", offered(old, other, false), nil, []shield.ListedTool{old}, shield.PinOutcome{Shown: raws(old),
 			Changed: one(pinned(old))}},
 		{"rejected", offered(old, other, true), nil, []shield.ListedTool{other}, shield.PinOutcome{
-			LeftOut: map[string]string{"put": "a person rejected what its server says of it now"}}},
+			LeftOut: map[string]string{"put": "a person rejected its present definition"}}},
 		{"rejected, and back", offered(old, other, true), nil, []shield.ListedTool{old},
 			shield.PinOutcome{Shown: raws(old), Changed: one(pinned(old))}},
 		{"rejected, and a third", offered(old, other, true), nil, []shield.ListedTool{third}, shield.PinOutcome{

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// The parts of what a server says that are pinned beside its tools, whose part is empty. Resources are not among them:
-// they are what a server has, and their lists change with it.
+// The parts of a listing that are pinned beside the tools, whose part is empty. Resources are not pinned: their lists
+// change with the data of the server.
 const (
 	PartPrompt       = "prompt"
 	PartTemplate     = "template"
 	PartInstructions = "instructions"
 )
 
-// PinnedParts are all parts that are pinned, the tools first.
+// PinnedParts returns all parts that are pinned, the tools first.
 func PinnedParts() []string { return []string{"", PartPrompt, PartTemplate, PartInstructions} }
 
-// PinnedName returns the name under which a definition of a part is pinned; empty for one that has none, and where
-// there is no such part. A server has one text of instructions, which go by the name of their part.
+// PinnedName returns the name under which a definition of a part is pinned. It is empty for a definition without a
+// name, and for an unknown part. Instructions have the name of their part.
 func PinnedName(part string, definition json.RawMessage) string {
 	member, ok := map[string]string{"": "name", PartPrompt: "name", PartTemplate: "uriTemplate",
 		PartInstructions: "instructions"}[part]
@@ -32,13 +32,14 @@ func PinnedName(part string, definition json.RawMessage) string {
 	return *text
 }
 
-// InstructionsDefinition is the definition that instructions are pinned as: an object with the text as its one member.
+// InstructionsDefinition returns the definition that stands for instructions: an object with the text as its one
+// member.
 func InstructionsDefinition(text string) json.RawMessage {
 	return append(append([]byte(`{"instructions":`), quoteJSON(text)...), '}')
 }
 
-// PinLabel names what is pinned under a name, in one word, as people are shown it and type it: a tool by its name,
-// what belongs to another part with the part before it. A tool whose name could be such a word has its own before it.
+// PinLabel returns one word for a pinned item, which people read and type: the name of a tool, and for other parts the
+// part and the name. A tool whose name could be such a word gets a prefix too.
 func PinLabel(part, name string) string {
 	switch before, _, cut := strings.Cut(name, ":"); {
 	case part == PartInstructions:

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// rulesDigest names what definitions are looked at by: a digest of the sources of the rules, the lists of words and
-// the walk. "go test ./shield -run Rules -update" writes it anew.
-const rulesDigest = "ba122ddb48a9"
+// rulesDigest identifies the rules for definitions: a digest of the source files of the rules, the word lists and the
+// walker. "go test ./internal/shield -run Rules -update" updates it.
+const rulesDigest = "30024891de64"
 
-// RulesVersion names the rules and the tables beneath them: what was made of a definition by rules of the same name
-// would be made of it again.
+// RulesVersion identifies the rules and the Unicode tables that they use. With the same version, a definition has the
+// same report.
 func RulesVersion() string { return rulesDigest + " Unicode " + unicode.Version + " " + norm.Version }

@@ -11,29 +11,30 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// sameReading reports whether two texts differ in nothing that their meaning hangs on. All signs count, except for
-// those that one writes in more ways: white space, the case of what begins a sentence, the full stop, or the mark of
-// exclamation, at the end, typographic quotes and dashes, bullets of lists, bold and backticks.
+// sameReading reports whether two texts have the same meaning. All characters count, except for different ways to write
+// the same: white space, the case at the beginning of a sentence, a final full stop or exclamation mark, typographic
+// quotes and dashes, list bullets, bold and backticks.
 func sameReading(before, after string) bool {
 	before, after = plainReading(before), plainReading(after)
-	// A list reads the same without its bullets, and with them in one line.
+	// A list without its bullets, on one line, reads the same.
 	return slices.EqualFunc(proseWords(before), proseWords(after), proseWord.readsSameAs) ||
 		slices.EqualFunc(proseWords(listBullet().ReplaceAllString(before, "$1")),
 			proseWords(listBullet().ReplaceAllString(after, "$1")), proseWord.readsSameAs)
 }
 
-// plainTypography writes with plain signs what typography writes with its own.
+// plainTypography replaces typographic characters by plain ones.
 var plainTypography = strings.NewReplacer(
 	"“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "‘", "'", "’", "'", "‚", "'", "‛", "'",
 	"‐", "-", "‑", "-", "‒", "-", "–", "-", "—", "-", "―", "-", "−", "-", "…", "...", "\r\n", "\n", "\r", "\n",
 )
 
 var (
-	// listBullet begins an entry of a list. Before a number it may be a sign.
+	// listBullet matches the bullet of a list item. Before a number it may be a minus sign.
 	listBullet = lazyRegexp("(?m)^[ \t]*[-*+•◦‣·▪][ \t]+([\\p{L}`*_\"'(\\[])")
-	// boldText is a stretch between doubled stars that can be no path and no wildcard.
+	// boldText matches text between double stars that cannot be a path or a wildcard.
 	boldText = lazyRegexp("(^|[\\s(])\\*\\*([\\p{L}`](?:[^*\\n/\\\\]*[^*\\s/\\\\])?)\\*\\*($|[\\s)]|[.,:;!?](?:\\s|$))")
-	// stressedWords are words that one stresses and calls no file by: a star at any other word may be a wildcard.
+	// stressedWords matches words that are often stressed and are not names of files: a star at another word may be a
+	// wildcard.
 	stressedWords = lazyRegexp(`(^|[\s(])(?:\*(` + stressWords + `)\*|_(` + stressWords +
 		`)_)($|[\s)]|[.,:;!?](?:\s|$))`)
 	backticks = lazyRegexp("`+")
@@ -44,18 +45,18 @@ const (
 	stressWords = stressWord + `(?: ` + stressWord + `)*`
 )
 
-// plainReading returns a text in its canonical form, with plain signs and without what stresses words.
+// plainReading returns a text in canonical form, with plain characters and without marks of emphasis.
 func plainReading(text string) string {
 	text, _ = injection.CanonicalText(text)
 	text = plainTypography.Replace(text)
-	for range 2 { // two that stand side by side share the blank between them
+	for range 2 { // twice, since two neighbours share the blank between them
 		text = boldText().ReplaceAllString(text, "$1$2$3")
 		text = stressedWords().ReplaceAllString(text, "$1$2$3$4")
 	}
-	return trimBetweenScripts(withoutBackticks(text)) // last: stars within backticks or quotes are wildcards
+	return trimBetweenScripts(withoutBackticks(text)) // last, since stars within backticks or quotes are wildcards
 }
 
-// withoutBackticks takes the backticks away, except for those that part two words.
+// withoutBackticks removes backticks, except those that separate two words.
 func withoutBackticks(text string) string {
 	var b strings.Builder
 	at := 0
@@ -71,8 +72,8 @@ func withoutBackticks(text string) string {
 	return b.String() + text[at:]
 }
 
-// trimBetweenScripts takes blanks away that stand between an ideograph, or kana, and a letter or digit of ASCII: who
-// sets them there does so for the eye.
+// trimBetweenScripts removes blanks between an ideograph or kana and an ASCII letter or digit, which are there for
+// looks.
 func trimBetweenScripts(text string) string {
 	latin := func(r rune) bool { return r < utf8.RuneSelf && isWordRune(r) }
 	ideograph := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
@@ -99,20 +100,21 @@ func trimBetweenScripts(text string) string {
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// A proseWord is a word with all signs that touch it.
+// A proseWord is a word with all characters that touch it.
 type proseWord struct {
 	text string
-	// begins reports that a sentence, or a line, begins with it.
+	// begins reports that it is the first word of a sentence or a line.
 	begins bool
 }
 
-// readsSameAs reports whether two words read the same: where both begin a sentence, a capital does not count.
+// readsSameAs reports whether two words read the same. If both begin a sentence, the case of the first letter does not
+// count.
 func (w proseWord) readsSameAs(v proseWord) bool {
 	return w.text == v.text || w.begins && v.begins && withoutCapital(w.text) == withoutCapital(v.text)
 }
 
-// withoutCapital returns a word of letters without the capital that it begins with; what has other signs within may be
-// a name.
+// withoutCapital lowers the first letter of a word of letters. A word with other characters inside may be a name, and
+// stays.
 func withoutCapital(word string) string {
 	bare := strings.Trim(word, `"'(),;:.!?`)
 	if bare == "" || strings.ContainsFunc(bare, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' }) {
@@ -123,14 +125,14 @@ func withoutCapital(word string) string {
 	return word[:at] + string(unicode.ToLower(r)) + word[at+size:]
 }
 
-// proseWords cuts a text at its white space, whose kind and length do not count.
+// proseWords splits a text at white space.
 func proseWords(text string) (all []proseWord) {
 	begins := true
 	for line := range strings.Lines(text) {
 		begins = true
 		for _, field := range strings.Fields(line) {
 			if strings.Trim(field, "-") == "" {
-				field = "-" // a dash of a typewriter
+				field = "-" // a dash in plain typing
 			}
 			all = append(all, proseWord{field, begins})
 			begins = strings.ContainsAny(field[len(field)-1:], ".!?:") || begins && (field == "-" || field == "*" ||
@@ -143,8 +145,8 @@ func proseWords(text string) (all []proseWord) {
 	return all
 }
 
-// withoutFinalStop takes the full stop, or the mark of exclamation, off the last word. After other signs it may be a
-// path, or an ellipsis.
+// withoutFinalStop removes a full stop or exclamation mark from the last word. After other characters it may be part of
+// a path, or an ellipsis.
 func withoutFinalStop(word string) string {
 	stop, size := utf8.DecodeLastRuneInString(word)
 	bare := word[:len(word)-size]
@@ -156,8 +158,8 @@ func withoutFinalStop(word string) string {
 	return word
 }
 
-// titleSaysName reports whether a title has the words of the name beside it and no others; of a schema's that stands
-// for the whole, also with what libraries add.
+// titleSaysName reports whether a title has exactly the words of the name beside it. The title of a whole schema may
+// add the words that schema libraries add.
 func titleSaysName(title, name string) bool {
 	rest, ok := strings.CutPrefix(lowerLettersOnly(title), lowerLettersOnly(name))
 	return ok && name != "" && slices.Contains([]string{"", "arguments", "args", "input", "output", "result"}, rest) &&
@@ -177,11 +179,10 @@ func lowerLettersOnly(text string) string {
 	}, text)
 }
 
-// oneMoreNoun is what a title may go on with to name one thing more: a word or two.
+// oneMoreNoun matches an addition to a title that names one more thing: one or two words.
 var oneMoreNoun = lazyRegexp(`^(?: or |/)([A-Za-z]+)(?: ([A-Za-z]+))?$`)
 
-// riskyWords are words that make more of a title than one thing more: what is done, to how much, to what nobody gives
-// away, and the roots of paths.
+// riskyWords are words that change the meaning of a title when added: actions, quantities, secrets, and roots of paths.
 var riskyWords = wordSet(`delete deletes remove erase wipe drop destroy purge truncate clear clean reset kill stop shred trash discard revert
 		send upload post email mail forward share publish export transfer pay buy sell order leak copy sync import fetch download
 		execute run exec eval invoke call shell write overwrite edit change modify replace rename move install uninstall format grant revoke allow deny
@@ -190,7 +191,7 @@ var riskyWords = wordSet(`delete deletes remove erase wipe drop destroy purge tr
 		secret secrets password passwords passphrase token tokens key keys credential credentials private root sudo admin system disk disks drive
 		home database databases account accounts tmp temp etc usr var bin dev proc sys opt mnt lib`)
 
-// addsOneNoun reports whether a title says what it said, and names one thing more: "issue" is then "issue or pull
+// addsOneNoun reports whether the later title is the earlier one with one more noun: "issue" becomes "issue or pull
 // request".
 func addsOneNoun(before, after string) bool {
 	rest, ok := strings.CutPrefix(after, before)
@@ -198,7 +199,7 @@ func addsOneNoun(before, after string) bool {
 	return ok && before != "" && m != nil && !riskyWords[strings.ToLower(m[1])] && !riskyWords[strings.ToLower(m[2])]
 }
 
-// lazyRegexp compiles an expression when it is first used: most processes compare nothing.
+// lazyRegexp returns a function that compiles an expression on first use: most processes compare nothing.
 func lazyRegexp(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// compared gives what a change of one member of a definition comes to.
+// compared returns what a change of one member of a definition comes to.
 func compared(t *testing.T, member string, before, after any) shield.Comparison {
 	t.Helper()
 	definition := func(v any) json.RawMessage {
@@ -25,7 +25,7 @@ func compared(t *testing.T, member string, before, after any) shield.Comparison 
 	return c
 }
 
-// TestCosmetic: what neither words nor meaning hang on asks nobody.
+// TestCosmetic: what neither words nor meaning hang on asks no one.
 func TestCosmetic(t *testing.T) {
 	for _, tt := range []struct{ name, before, after string }{
 		{"white space", "Puts a  file.\n\n  Then reads it.", "Puts a file. Then reads it."},

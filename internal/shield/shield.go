@@ -8,71 +8,72 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// SanitizedText stands in the place of a text that was blanked.
+// SanitizedText replaces a text that was blanked.
 const SanitizedText = "[sanitized]"
 
-// A CheckVerdict is what came of looking at something. The zero value is Held: what nobody looked at may not pass.
+// A CheckVerdict is the overall result of a check. The zero value is VerdictHeld, so that nothing passes unchecked.
 type CheckVerdict int
 
 const (
-	// VerdictHeld waits for a person. Nothing in this package gives it.
+	// VerdictHeld waits for a person. This package never returns it.
 	VerdictHeld CheckVerdict = iota
-	// VerdictBlanked had a text replaced by Sanitized, or a name by one that says nothing.
+	// VerdictBlanked means that a text was replaced by SanitizedText, or a name by a neutral one.
 	VerdictBlanked
-	// VerdictFlagged had something taken out of it, or met a rule that only labels.
+	// VerdictFlagged means that something was removed, or that a rule matched which only labels.
 	VerdictFlagged
-	// VerdictClean has nothing that counts. It may have been cut at a cap, and may talk about attacks.
+	// VerdictClean means that no finding counts. The text may have been cut to a cap, and may be about attacks.
 	VerdictClean
 )
 
 // String returns "held", "blanked", "flagged" or "clean".
 func (v CheckVerdict) String() string { return [...]string{"held", "blanked", "flagged", "clean"}[v] }
 
-// MarshalText returns the word for it.
+// MarshalText returns the word of String.
 func (v CheckVerdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// WeighedRule is the Rule of what no rule met: a sentence is flagged by what its words weigh, which errs now and then.
+// WeighedRule is the Rule of a sentence that no rule matched, and that was flagged by the weights of its words. This
+// errs now and then.
 const WeighedRule = injection.WeighedRule
 
-// A Finding is one thing that was found or done, and where.
+// A Finding is a match or a change, with its place.
 type Finding struct {
-	// Path is where the text stands, as a JSON pointer (RFC 6901); "" for a text by itself.
+	// Path is the place of the text, as a JSON pointer (RFC 6901); "" for a text by itself.
 	Path string `json:"path"`
-	// Offset is the byte of the text at which it begins; of the canonical form for what rules found, else of the text
-	// as it came.
+	// Offset is the byte of the text at which it begins: in the canonical form for matches of rules, else in the
+	// original.
 	Offset int `json:"at"`
-	// Rule is the name of the rule, or of what was taken.
+	// Rule is the name of the rule, or the kind of the removed characters.
 	Rule string `json:"rule"`
 	// Action is "noted", "flagged", "stripped", "cut", "blanked" or "renamed".
 	Action string `json:"did"`
-	// Why says it to people.
+	// Why describes it for people.
 	Why string `json:"why"`
-	// Excerpt is what was there, as a Go string without its quotes, of 64 bytes at most.
+	// Excerpt is the matched text, quoted as in Go without the quotes, at most 64 bytes.
 	Excerpt string `json:"excerpt,omitempty"`
 }
 
-// affectsVerdict reports whether a reason makes a verdict other than Clean.
+// affectsVerdict reports whether a finding makes the verdict other than VerdictClean.
 func (r Finding) affectsVerdict() bool { return r.Action != "noted" && r.Action != "cut" }
 
-// TextCaps are the most bytes a text of a definition may have. Zero is the default: 1,024 for a description, 2,048 for
-// the instructions of a server, 512 for a text in a schema. What is longer is cut between two characters and ends with
-// a note of it.
+// TextCaps bounds the bytes of a definition's texts. Zero is the default: 1,024 for a description, 2,048 for the
+// instructions of a server, 512 for a text in a schema. A longer text is cut between two characters and ends with a
+// note.
 type TextCaps struct{ Description, Instructions, Schema int }
 
-// Options change how a Shield looks. The zero value cuts at the default caps.
+// Options configure a Shield. The zero value cuts texts at the default caps.
 type Options struct {
 	Caps TextCaps
-	// NoCaps leaves long texts as they are, up to 64 KiB: for servers of a person's own, and clients that are not ours.
+	// NoCaps leaves texts up to 64 KiB uncut: for servers of the user, and clients that are not ours.
 	NoCaps bool
 }
 
-// A Shield judges definitions and results. It is safe for concurrent use, and keeps nothing of what it sees.
+// A Shield checks definitions and results. It is safe for concurrent use, and stores nothing about its input.
 type Shield struct {
 	inspector *injection.Inspector
 	caps      TextCaps
 }
 
-// New makes a Shield. An error says which option is wrong.
+// New returns a Shield. The error names the invalid option.
 func New(o Options) (*Shield, error) {
 	for _, c := range []*int{&o.Caps.Description, &o.Caps.Instructions, &o.Caps.Schema} {
 		if *c < 0 || *c > 0 && *c < minCap {
@@ -98,15 +99,15 @@ func New(o Options) (*Shield, error) {
 	return &Shield{in, o.Caps}, nil
 }
 
-// CheckText judges one text of a definition that stands by itself, such as the instructions of a server, and gives
-// what may be shown to a model in its place.
+// CheckText checks one text of a definition that stands by itself, such as the instructions of a server. It returns the
+// text that may be shown to a model.
 func (s *Shield) CheckText(text string) (string, CheckVerdict, []Finding) {
 	out, reasons := s.checkText(text, "", s.caps.Instructions, injection.PlaceInstructions, nil)
 	return out, verdictOf(reasons), reasons
 }
 
-// CheckResultText judges a text that came as the answer to a call. The text itself is for the caller to leave as it
-// is; what is given back is its canonical form, for who shows it to a model of ours. No result is ever blanked.
+// CheckResultText checks a text in the result of a call, and returns its canonical form for a model. The caller leaves
+// the result itself unchanged. A text of a result is never blanked.
 func (s *Shield) CheckResultText(text string) (string, CheckVerdict, []Finding) {
 	out, reasons := s.checkResultText(text, "", injection.PlaceAnswer)
 	return out, verdictOf(reasons), reasons
@@ -128,7 +129,7 @@ func (s *Shield) checkResultText(text, path string, at injection.TextPlace) (str
 	return out, reasons
 }
 
-// checkText cleans a text, looks at it, and blanks or cuts it.
+// checkText cleans a text, checks it, and blanks or cuts it.
 func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, about func() injection.WordTopic) (
 	string, []Finding) {
 	out, traces := injection.CanonicalText(text)
@@ -149,7 +150,7 @@ func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, 
 	return out, reasons
 }
 
-// removalFindings makes reasons of what was taken.
+// removalFindings converts removals to findings.
 func removalFindings(traces []injection.Removal, path string) (reasons []Finding) {
 	for _, t := range traces {
 		reasons = append(reasons, Finding{Path: path, Offset: t.At, Rule: "hidden-" + t.Kind, Action: "stripped",
@@ -158,17 +159,17 @@ func removalFindings(traces []injection.Removal, path string) (reasons []Finding
 	return reasons
 }
 
-// removedKindText says to people what a kind of trace is.
+// removedKindText describes a kind of removal for people.
 func removedKindText(kind string) string {
 	switch kind {
 	case "tag", "selector", "invisible":
-		return "had characters that show nothing"
+		return "had invisible characters"
 	case "bidi":
-		return "had characters that turn the order of others"
+		return "had characters that change the direction of text"
 	case "control", "escape":
 		return "had control characters"
 	case "private":
-		return "had characters that nobody has defined"
+		return "had characters that Unicode does not define"
 	case "marks":
 		return "had more marks on a letter than any script"
 	case "space":
@@ -183,11 +184,10 @@ func newFinding(f injection.Finding, text, path string, act injection.FindingAct
 		Excerpt: safeExcerpt(text[f.At:min(f.End, len(text))])}
 }
 
-// safeExcerpt returns the beginning of what was found, with nothing in it that acts on a terminal.
+// safeExcerpt returns the beginning of a match in printable ASCII.
 func safeExcerpt(text string) string {
 	const most = 64
-	// Every letter that is not ASCII is a code point here, which safetext does not do: letters that look alike are
-	// what was found.
+	// Letters that are not ASCII are written as code points, which safetext does not do: they may look like others.
 	q := fmt.Sprintf("%+q", safetext.Truncate(text, most, safetext.Bytes, ""))
 	if q = q[1 : len(q)-1]; len(q) > most {
 		q = q[:most]

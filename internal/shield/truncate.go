@@ -9,12 +9,12 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// minCap is the smallest cap: one that has room for the note of what was cut.
+// minCap is the smallest cap: it has room for the note at the end.
 const minCap = 96
 
-// truncateWithNote cuts a text to most bytes, between two characters as people see them, and says at its end how much
-// is missing. safetext.Truncate does not serve: it measures in one unit, and here the bound is in bytes and the cut
-// between graphemes, so that no part of an emoji or of a letter with its marks is left for detection to look at.
+// truncateWithNote cuts a text to at most that many bytes, between two graphemes, and appends how much is missing.
+// safetext.Truncate cannot do this: it counts in one unit, while here the bound is in bytes and the cut between
+// graphemes. A part of an emoji, or of a letter with marks, would be left for detection.
 func truncateWithNote(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -12,9 +12,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/spool"
 )
 
-// TestWhatIsNoFileOfOurs has rows PT-3 and PT-4 in the directory of the record of calls: links and pipes with names
+// TestOtherFilesAreIgnored has rows PT-3 and PT-4 in the directory of the record of calls: links and pipes with names
 // like its files' are neither read nor removed, and those that are files are taken in.
-func TestWhatIsNoFileOfOurs(t *testing.T) {
+func TestOtherFilesAreIgnored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	s := open(t, dir, spool.Options{})
 	put(t, s, "one")

@@ -90,8 +90,8 @@ type File struct {
 	Size int64
 }
 
-// Open opens the spool of this process in a directory, which it creates if it is missing. There is no file before the
-// first Append.
+// Open opens the spool of this process in a directory, which it creates if it is missing. The first Append creates the
+// file.
 func Open(dir string, o Options) (*Spool, error) {
 	if o.MaxWaiting <= 0 {
 		o.MaxWaiting = defaultMaxWaiting
@@ -379,7 +379,7 @@ func (f *File) tornBytes(size int64) (torn int64, err error) {
 }
 
 // Frames returns the contents of the frames from a position on, as many as one read yields, and the position of the
-// next frame. That is from itself if there is no whole frame.
+// next frame. Without a whole frame, that is the given position.
 func (f File) Frames(from int64) (carried [][]byte, next int64, err error) {
 	r, err := os.Open(f.Path)
 	if err != nil {

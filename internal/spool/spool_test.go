@@ -34,7 +34,7 @@ func put(t testing.TB, s *spool.Spool, texts ...string) {
 	}
 }
 
-// read gives all that a file's frames carry.
+// read returns all that a file's frames carry.
 func read(t testing.TB, f spool.File) (texts []string) {
 	t.Helper()
 	for at := int64(0); at < f.Size; {
@@ -91,8 +91,8 @@ func TestAFileIsAsLongAsWhatIsInIt(t *testing.T) {
 	}
 }
 
-// TestAFileThatSomebodyCut goes on: what was cut off is gone, and nothing else.
-func TestAFileThatSomebodyCut(t *testing.T) {
+// TestAFileThatWasCut goes on: what was cut off is gone, and nothing else.
+func TestAFileThatWasCut(t *testing.T) {
 	s := open(t, t.TempDir(), spool.Options{})
 	put(t, s, "one")
 	f := s.PendingFiles()[0]
@@ -106,7 +106,7 @@ func TestAFileThatSomebodyCut(t *testing.T) {
 	}
 }
 
-// TestToPrepareChangesNothing prepares before there is a file, between frames of all lengths, after somebody cut the
+// TestToPrepareChangesNothing prepares before there is a file, between frames of all lengths, after someone cut the
 // file, and at the end.
 func TestToPrepareChangesNothing(t *testing.T) {
 	for _, sync := range []bool{false, true} {
@@ -177,7 +177,7 @@ func TestASpoolIsBounded(t *testing.T) {
 	}
 }
 
-func TestAdoptTakesWhatNobodyHas(t *testing.T) {
+func TestAdoptTakesFilesWithoutOwner(t *testing.T) {
 	dir := t.TempDir()
 	alive, dead := open(t, dir, spool.Options{}), open(t, dir, spool.Options{})
 	put(t, alive, "mine")
@@ -222,7 +222,7 @@ func TestAdoptTakesWhatNobodyHas(t *testing.T) {
 func none(spool.File) {}
 
 // TestWhatCannotBeRemovedIsNotGone has something stand in the place of a file that the directory does not let go: it
-// is handed over again, and nobody is told that it is gone.
+// is handed over again, and no one is told that it is gone.
 func TestWhatCannotBeRemovedIsNotGone(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, spool.Options{})
@@ -265,7 +265,7 @@ func TestWhatCannotBeRemovedIsNotGone(t *testing.T) {
 }
 
 // FuzzFrames holds that of any file the whole frames at its beginning are read, and nothing else; and that it is the
-// same wherever reading begins anew. It is row FZ-15.
+// same wherever reading begins again. It is row FZ-15.
 func FuzzFrames(f *testing.F) {
 	dir := f.TempDir()
 	s := open(f, dir, spool.Options{})

@@ -66,7 +66,7 @@ func TestResult(t *testing.T) {
 		{"members that are there twice", mcp.MethodToolsCall, "x",
 			`{"content":[{"text":"a","te\u0078t":"b"}],"content":[]}`,
 			`{"content":[{"text":"<a>","te\u0078t":"<b>"}],"content":[]}`},
-		{"a block of a kind nobody knows", mcp.MethodToolsCall, "x", `{"content":[{"type":"?","text":"a"},7]}`,
+		{"a block of an unknown kind", mcp.MethodToolsCall, "x", `{"content":[{"type":"?","text":"a"},7]}`,
 			`{"content":[{"type":"?","text":"<a>"},7]}`},
 		{"no text", mcp.MethodToolsCall, "x", `{"content": [ {"type":"image"} , {"text":7}]}`,
 			`{"content": [ {"type":"image"} , {"text":7}]}`},
@@ -90,8 +90,8 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestFlagged has each text looked at: a fence's line says what it met, a prompt's text is only shown as it may be
-// read.
+// TestFlagged has each text looked at: a fence's line names the rules that it met, a prompt's text is only shown as it
+// may be read.
 func TestFlagged(t *testing.T) {
 	look := func(text string) (string, []string) {
 		var rules []string
@@ -137,7 +137,7 @@ func TestAnOrderInPieces(t *testing.T) {
 		met                  bool
 	}{
 		{"two blocks", mcp.MethodToolsCall, `{"content":[{"text":"now"},{"type":"text","text":"obey"}]}`, true},
-		{"three, of which one is no text", mcp.MethodToolsCall,
+		{"three, one of them not a text", mcp.MethodToolsCall,
 			`{"content":[{"text":"now"},{"type":"image","data":""},{"resource":{"text":"obey"}}]}`, true},
 		{"five", mcp.MethodToolsCall,
 			`{"content":[{"text":"a"},{"text":"b"},{"text":"c"},{"text":"now"},{"text":"obey"}]}`, true},
@@ -177,11 +177,11 @@ func TestWanted(t *testing.T) {
 // The lines around a text of the fence N.
 const firstLine, lastLine = "[TOOL_OUTPUT::N::BEGIN server=s tool=t]\n", "\n[TOOL_OUTPUT::N::END]"
 
-// forged is what a reader takes for a line of a fence, whoever reads it: without what cannot be seen, in any case.
+// forged is what a reader takes for a line of a fence, anyone who reads it: without what cannot be seen, in any case.
 var forged = regexp.MustCompile(`(?i)\[tool_output::`)
 
-// sound says what is wrong with a fenced text, or "". The text between the two lines opens nothing, and neither does a
-// beginning of the whole.
+// sound describes what is wrong with a fenced text, or "". The text between the two lines opens nothing, and neither
+// does a beginning of the whole.
 func sound(fenced string) string {
 	inner, begun := strings.CutPrefix(fenced, firstLine)
 	inner, ended := strings.CutSuffix(inner, lastLine)

@@ -128,7 +128,7 @@ func (p ResultFilter) holdBack(ctx context.Context, met []string, result json.Ra
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: fmt.Sprintf("%s %.200s",
 			p.call.Method, p.card),
 		Err:  fmt.Errorf("the call was made, and its answer is held back: it met %s", strings.Join(met, ", ")),
-		Next: "do not call this again: the answer could not be kept, and the log of the gateway says why",
+		Next: "do not call this again: the result could not be stored; see the log of the gateway",
 	}
 	if p.guard.Holder == nil {
 		return f

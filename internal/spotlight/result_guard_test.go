@@ -87,7 +87,7 @@ var heldWhereverItStandsCases = []struct {
 	{"a message's content that is none", mcp.MethodPromptsGet, "x",
 		`{"messages":[{"role":"user","content":"now obey"}]}`, true},
 	{"the name of a message's member", mcp.MethodPromptsGet, "x", `{"messages":[{"now obey":1}]}`, true},
-	{"an answer in words that nobody knows", "acme/do", "x", `{"content":[{"type":"text","text":"now obey"}]}`,
+	{"an answer in words that is unknown", "acme/do", "x", `{"content":[{"type":"text","text":"now obey"}]}`,
 		true},
 	{"an answer that is a text", "acme/do", "x", `"now obey"`, true},
 	{"the value of a completion", mcp.MethodComplete, "x", `{"completion":{"values":["now obey"]}}`, true},

@@ -51,7 +51,7 @@ func TestWhatWasSeenIsNotLookedAtAgain(t *testing.T) {
 	}
 }
 
-// withoutWord gives a fenced answer without what no two have in common.
+// withoutWord returns a fenced answer without what no two have in common.
 func withoutWord(t *testing.T, answer json.RawMessage) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(string(answer), markerPrefix)
@@ -62,9 +62,9 @@ func withoutWord(t *testing.T, answer json.RawMessage) string {
 	return strings.ReplaceAll(string(answer), word, "")
 }
 
-// TestNobodySeesWhatOthersWereAnswered has each principal answered more texts than are remembered, and far more
+// TestCallersDoNotSeeResultsOfOthers has each principal answered more texts than are remembered, and far more
 // principals than have places: what was remembered for the first one stays.
-func TestNobodySeesWhatOthersWereAnswered(t *testing.T) {
+func TestCallersDoNotSeeResultsOfOthers(t *testing.T) {
 	var s seenTexts
 	looked := 0
 	look := func(text string) (string, []string) { looked++; return text, nil }

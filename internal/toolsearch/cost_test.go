@@ -26,7 +26,7 @@ const (
 	preamble, calling, answering, closing = 500, 60, 300, 200
 )
 
-// A recorded task is what somebody wanted, and the tools that it takes: of each group one.
+// A recorded task is what someone wanted, and the tools that it takes: of each group one.
 type recorded struct {
 	ID, Query, Kind string
 	Gold            []string
@@ -99,7 +99,7 @@ func recordings(t testing.TB) (tools map[string]drawbridge.Spec, order []string,
 	return tools, order, tasks
 }
 
-// deckFor gives a deck of so many tools, those that the tasks need among them.
+// deckFor returns a deck of so many tools, those that the tasks need among them.
 func deckFor(tools map[string]drawbridge.Spec, order []string, tasks []recorded, size int) (specs []drawbridge.Spec) {
 	needed := map[string]bool{}
 	for _, task := range tasks {
@@ -196,7 +196,7 @@ func TestTokens(t *testing.T) {
 			for _, task := range some {
 				d := direct(v, task)
 				chosen := d
-				if v.IsShort() || testing.Verbose() { // what nobody reads is not counted
+				if v.IsShort() || testing.Verbose() { // what no one reads is not counted
 					s, l := search(t.Context(), v, tools, task)
 					if found, lost = found+s, lost+l; v.IsShort() {
 						chosen, searches = s, searches+1

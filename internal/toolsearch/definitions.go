@@ -32,13 +32,13 @@ func SearchCards() []drawbridge.Spec {
 			Definition: definition}
 	}
 	return []drawbridge.Spec{
-		own(FindToolsName, findTitle, "Finds tools by what they do.", v.findToolsDefinition()),
+		own(FindToolsName, findTitle, "Finds tools for a task.", v.findToolsDefinition()),
 		own(CallToolName, callTitle, "Calls a tool by its name.", v.callToolDefinition()),
 	}
 }
 
 // ShortListHint is the text about a short list in the deck's instructions.
-const ShortListHint = "Most tools are not in the list: " + FindToolsName + " finds them by what they do, and " +
+const ShortListHint = "Most tools are not in the list: " + FindToolsName + " finds them by task, and " +
 	CallToolName + " calls them.\n"
 
 const (
@@ -51,7 +51,7 @@ const (
 func (v *CardView) findToolsDefinition() json.RawMessage {
 	var b strings.Builder
 	names, counts, hidden := v.unlistedServers()
-	b.WriteString("Find tools by what they do.")
+	b.WriteString("Find tools for a task.")
 	if hidden > 0 {
 		fmt.Fprintf(&b, " %s not in your list of tools, but can be found and called: ",
 			pluralize(hidden, "tool is", "tools are"))
@@ -66,10 +66,10 @@ func (v *CardView) findToolsDefinition() json.RawMessage {
 		}
 		b.WriteString(".")
 	}
-	b.WriteString(" Look here before you say that something cannot be done. Say what you want to do in a few words, " +
-		"one step at a time. The answer has the tools that fit, the best first, with their input schemas; call them with " + CallToolName + ".")
+	b.WriteString(" Look here before you say that something cannot be done. Describe the task in a few words, " +
+		"one step at a time. The result has the matching tools, the best first, with their input schemas; call them with " + CallToolName + ".")
 	return cardDefinition(FindToolsName, findTitle, b.String(),
-		`{"type":"object","properties":{"query":{"type":"string","description":"What the tool is to do, such as \"list open pull requests\"."},`+
+		`{"type":"object","properties":{"query":{"type":"string","description":"The task, such as \"list open pull requests\"."},`+
 			`"limit":{"type":"integer","minimum":1,"maximum":`+strconv.Itoa(maxLimit)+
 			`,"description":"How many tools to show; `+strconv.Itoa(defaultLimit)+
 			` if left out."}},"required":["query"]}`,
@@ -87,10 +87,10 @@ func (v *CardView) callToolDefinition() json.RawMessage {
 		}
 		text += ": any tool of " + strings.Join(names[:min(len(names), maxNamed)], ", ") + of
 	}
-	text += ". " + FindToolsName + " returns its name and the schema of its arguments. The answer is the tool's own."
+	text += ". " + FindToolsName + " returns its name and the schema of its arguments. The result is that of the tool."
 	return cardDefinition(CallToolName, callTitle, text,
 		`{"type":"object","properties":{"name":{"type":"string","description":"The tool's name, as `+
-			FindToolsName+` gave it."},`+
+			FindToolsName+` returned it."},`+
 			`"arguments":{"type":"object","description":"The tool's arguments, by its input schema.","additionalProperties":true}},"required":["name"]}`,
 		`{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true}`)
 }

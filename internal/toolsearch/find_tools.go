@@ -104,7 +104,7 @@ func (v *CardView) AnswerFindTools(ctx context.Context, arguments json.RawMessag
 		limit = int(min(max(n, 1), maxLimit))
 	}
 	if raw := rawjson.Get(arguments, "query"); raw != nil && raw[0] != '"' {
-		return errorResult("query must be a text that says what the tool is to do.")
+		return errorResult("query must be a text that describes the task, such as \"list open pull requests\".")
 	}
 	most := v.finder.options.TopK
 	if most > 0 {
@@ -126,9 +126,9 @@ func describeHits(query string, hits, more []Hit, matched bool) string {
 	var b strings.Builder
 	switch {
 	case len(hits) == 0:
-		return "There are no tools to be found."
+		return "No tools were found."
 	case !matched:
-		b.WriteString("No tool has these words. These may be near, or are some of what there is; say in other words what you want to do to find others.\n")
+		b.WriteString("No tool matches these words. The following tools may be similar, or are examples; describe the task in other words to find others.\n")
 	default:
 		fmt.Fprintf(&b, "%s for %s, the best first. Call one with %s {\"name\": …, \"arguments\": {…}}.\n",
 			pluralize(len(hits), "tool", "tools"), rawjson.Quote(clipQuery(query)), CallToolName)
@@ -161,8 +161,8 @@ func describeHits(query string, hits, more []Hit, matched bool) string {
 	return b.String()
 }
 
-// lineIndenter moves the lines of a description in, but for the first: what begins at the edge of a line is ours, so
-// that no description passes for another tool.
+// lineIndenter indents all lines of a description except the first. Only our own text begins at the edge, so that a
+// description cannot imitate another tool.
 var lineIndenter = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\v", "\n ", "\f", "\n ", "\u0085",
 	"\n ", "\u2028", "\n ", "\u2029", "\n ")
 

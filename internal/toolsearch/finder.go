@@ -136,9 +136,9 @@ func (f *Finder) ServesCaller(caller drawbridge.Caller) bool {
 		!f.options.Disabled)
 }
 
-// View returns the tools of a class of callers at that version. It calls specs, which returns them in listed order, if
-// there is no such view yet. A class has one view at a time: a newer one takes over the index, so that only changed
-// tools are indexed again.
+// View returns the tools of a class of callers at that version. For a new view it calls specs, which returns them in
+// listed order. A class has one view at a time: a newer one takes over the index, so that only changed tools are
+// indexed again.
 func (f *Finder) View(key string, version uint64, specs func() []drawbridge.Spec) *CardView {
 	f.mu.Lock()
 	defer f.mu.Unlock()

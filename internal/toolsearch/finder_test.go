@@ -75,7 +75,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, arguments string) {
 		if rawjson.Valid([]byte(arguments)) != nil {
-			return // what is no JSON does not come here
+			return // what is not JSON does not come here
 		}
 		o, err := toolsearch.ParseCallTool(json.RawMessage(`{"name":"call_tool","_meta":{"x":1}}`),
 			json.RawMessage(arguments))
@@ -107,7 +107,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, arguments string) {
 		if len(arguments) > 0 && rawjson.Valid([]byte(arguments)) != nil {
-			return // what is no JSON does not come here
+			return // what is not JSON does not come here
 		}
 		raw := v.AnswerFindTools(t.Context(), json.RawMessage(arguments)).Raw
 		if err := rawjson.Valid(raw); err != nil || !json.Valid(raw) {
@@ -310,7 +310,7 @@ func (f *far) Nearest(_ context.Context, question string, _ int, _ []index.TextK
 	return nil, nil
 }
 
-// TestAModelIsAskedQuestionsOnly has a caller call what nobody has: the name goes to no model.
+// TestAModelIsAskedQuestionsOnly has a caller call what no one has: the name goes to no model.
 func TestAModelIsAskedQuestionsOnly(t *testing.T) {
 	model := &far{}
 	v := toolsearch.New(toolsearch.Options{Mode: toolsearch.Search, Index: index.Options{Remote: model}}).View("a", 1,
@@ -362,7 +362,7 @@ func TestTurn(t *testing.T) {
 		v.DefinitionsFor(t.Context(), toolsearch.Turn{Query: "write a file"}), v.DefinitionsFor(t.Context(),
 			toolsearch.Turn{Query: "a file is read"})
 	if &one.Raw[0] != &same.Raw[0] || &one.Raw[0] != &other.Raw[0] {
-		t.Error("the same cards are written anew")
+		t.Error("the same cards are written again")
 	}
 	for _, o := range []toolsearch.Options{{TopK: 6}, {TopK: -1}, {TopK: 1, Disabled: true}} {
 		if got := names(view(o).DefinitionsFor(t.Context(), toolsearch.Turn{Query: "file"})); len(got) != 7 ||

@@ -9,8 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// minTermLetters is the fewest letters of a word that says why, and maxTerms the most words that are given for each
-// place.
+// minTermLetters is the length of the shortest word in a reason, and maxTerms the most words per place.
 const minTermLetters, maxTerms = 3, 4
 
 // A term is a word of a query with its stem.

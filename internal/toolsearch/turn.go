@@ -44,8 +44,8 @@ type turnCache struct {
 }
 
 // DefinitionsFor returns the tools for a model: pinned ones, recently called ones, and those that match the query. It
-// returns all of them if there are no more than that, or if searching is disabled. The same turn, or the same choice of
-// tools, has the same bytes.
+// returns all tools if their number is within the limit, or if search is disabled. Equal turns, or equal choices of
+// tools, return equal bytes.
 func (v *CardView) DefinitionsFor(ctx context.Context, t Turn) Definitions {
 	v.finder.warnUnusedSchemas(t.Provider)
 	key := t.Query + "\x00" + strings.Join(t.Recent, "\x00")

@@ -20,16 +20,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// trustAccountKind is the kind of the accounts, which are by what servers are started or reached as.
+// trustAccountKind is the kind of the store accounts with the trust of servers, see gateway.trustAccountID.
 const trustAccountKind = "trust"
 
 const (
-	// flushDelay is how long calls that succeeded wait for others, to be written with them; again is when a write is
-	// tried again.
+	// flushDelay is how long events of successful calls wait, so that several are written at once. flushRetryDelay is
+	// the time until a failed write is tried again.
 	flushDelay      = time.Second
 	flushRetryDelay = 5 * time.Second
-	// maxPendingEvents is how many events of a server wait for the store: while it is away the others count in this
-	// process only.
+	// maxPendingEvents bounds the events of one server that wait for the store. While the store fails, further events
+	// count in this process only.
 	maxPendingEvents = 4 * trust.MaxEvents
 )
 
@@ -55,9 +55,9 @@ type TrustAccounts struct {
 	store AccountStore
 	rules trust.ScoreRules
 	log   *slog.Logger
-	// wake has Run look at once.
+	// wake makes Run check at once for work.
 	wake chan struct{}
-	// writing is held by who writes or reads the store: what waits is written once, and is not lost on the way.
+	// writing is held while the store is read or written, so that each pending event is written once, and none is lost.
 	writing sync.Mutex
 
 	mu       sync.Mutex
@@ -66,20 +66,20 @@ type TrustAccounts struct {
 	next     int
 }
 
-// An trustAccount is what the book has of one server.
+// A trustAccount is the account of one server.
 type trustAccount struct {
 	trust.EventHistory
 	state trust.ScoreState
-	// pending are events that the store does not have, since when the first of them waits; urgent says that one of them
-	// should not.
+	// pending are the events that the store lacks; the first has waited since pendingSince. urgent reports that one of
+	// them should be written at once.
 	pending      []trust.Event
 	pendingSince time.Time
 	urgent       bool
-	// announced says that watchers know of a quarantine.
+	// announced reports whether watchers know of a quarantine.
 	announced bool
 }
 
-// NewTrustAccounts makes accounts that read nothing before Load.
+// NewTrustAccounts returns accounts that are empty before Load.
 func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -90,10 +90,10 @@ func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
 	}
 }
 
-// Load reads what the store has, beside what is still to be written. It is for the beginning, and for when another
-// process may have changed an account. The error is the store's.
+// Load reads the accounts in the store, and keeps pending events. Call it at the start, and when another process may
+// have changed an account. The error is the store's.
 func (b *TrustAccounts) Load(ctx context.Context) error {
-	b.writing.Lock() // what is written meanwhile would be neither in what was read nor in what waits
+	b.writing.Lock() // an event that is written meanwhile would be neither in the bodies nor pending
 	defer b.writing.Unlock()
 	bodies, err := b.store.Accounts(ctx, trustAccountKind)
 	if err != nil {
@@ -108,25 +108,25 @@ func (b *TrustAccounts) Load(ctx context.Context) error {
 	return nil
 }
 
-// parseTrustAccount reads an account. One that cannot be read has nothing in its favour.
+// parseTrustAccount reads an account. An unreadable one is an account in quarantine with the lowest score.
 func parseTrustAccount(body []byte) trust.EventHistory {
 	a, err := trust.ParseHistory(body)
 	if err != nil {
 		a.Events = []trust.Event{{
 			At: time.Now().UTC().Truncate(time.Millisecond), Kind: trust.EventSummary, MissingScore: 1,
-			Quarantined: true, Why: "what was kept of it cannot be read",
+			Quarantined: true, Why: "its stored account cannot be read",
 		}}
 	}
 	return a
 }
 
-// merge puts what the store has in the place of what was known, but for what it does not have yet.
+// merge replaces the history by the stored one, with the pending events added.
 func (a *trustAccount) merge(r trust.ScoreRules, kept trust.EventHistory) {
 	a.EventHistory = kept.WithEvents(a.pending...)
 	a.state = r.Fold(a.Events)
 }
 
-// getOrAdd gives the account of a name. It needs mu.
+// getOrAdd returns the account of a name. The caller holds mu.
 func (b *TrustAccounts) getOrAdd(name string) *trustAccount {
 	a := b.accounts[name]
 	if a == nil {
@@ -136,8 +136,8 @@ func (b *TrustAccounts) getOrAdd(name string) *trustAccount {
 	return a
 }
 
-// AddEvents takes note of what happened with a server: name is that of its account, server what it is called. Moments
-// that are zero are now. A call that succeeded is nothing to note where nothing speaks against the server.
+// AddEvents records events of a server: name is that of its account, server its id. Events without a time happened now.
+// A successful call is not recorded if the account has no events against the server.
 func (b *TrustAccounts) AddEvents(name, server string, events ...trust.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,11 +163,11 @@ func (b *TrustAccounts) AddEvents(name, server string, events ...trust.Event) {
 	}
 }
 
-// spotless says that nothing ever spoke against the server: it is trusted as far as any at every time.
+// spotless reports whether no event was ever recorded against the server: its score is always 1.
 func (a *trustAccount) spotless() bool { return len(a.Events) == 0 }
 
-// clampToNow has nothing be later than now, see trust.Account.Settled. Where nothing is, it costs a look at the last
-// event.
+// clampToNow moves events of the future to now, see trust.EventHistory.AsOf. Without such events it only looks at the
+// last one.
 func (a *trustAccount) clampToNow(r trust.ScoreRules, now time.Time) {
 	if n := len(a.Events); n == 0 || !a.Events[n-1].At.After(now) {
 		return
@@ -177,11 +177,12 @@ func (a *trustAccount) clampToNow(r trust.ScoreRules, now time.Time) {
 	a.state = r.Fold(a.Events)
 }
 
-// addEvent takes an event into the account, and says whether it counts.
+// addEvent adds an event to the account, and reports whether it was new.
 func (a *trustAccount) addEvent(r trust.ScoreRules, e trust.Event) bool {
 	before := len(a.Events)
 	if len(e.Marks) == 0 && (before == 0 || !e.At.Before(a.Events[before-1].At)) {
-		a.Events = append(a.Events, e) // nothing to look for, and nothing to fold anew
+		// the event is new and the last one: the score need not be computed from the start
+		a.Events = append(a.Events, e)
 		a.state = r.Apply(a.state, e)
 	} else if a.EventHistory = a.WithEvents(e); len(a.Events) > before {
 		a.state = r.Fold(a.Events)
@@ -191,7 +192,7 @@ func (a *trustAccount) addEvent(r trust.ScoreRules, e trust.Event) bool {
 	return added
 }
 
-// queueEvent has an event wait for the store.
+// queueEvent queues an event for the store.
 func (a *trustAccount) queueEvent(e trust.Event, now time.Time) {
 	if len(a.pending) == 0 {
 		a.pendingSince = now
@@ -202,7 +203,7 @@ func (a *trustAccount) queueEvent(e trust.Event, now time.Time) {
 	a.urgent = a.urgent || e.Kind != trust.CallSucceeded
 }
 
-// wakeRun has Run look at what there is to do.
+// wakeRun makes Run check for work.
 func (b *TrustAccounts) wakeRun() {
 	select {
 	case b.wake <- struct{}{}:
@@ -210,11 +211,12 @@ func (b *TrustAccounts) wakeRun() {
 	}
 }
 
-// A TrustStatus is how a server stands.
+// A TrustStatus is the present trust of a server.
 type TrustStatus struct {
-	// Score is from 0 to 1.
+	// Score is between 0 and 1.
 	Score float64
-	// Quarantined says that its cards are not to be on a deck, until Until if nothing more happens.
+	// Quarantined reports that the server's cards must not be on a deck. It ends at Until unless further events extend
+	// it.
 	Quarantined bool
 	Until       time.Time
 	// Reasons are the last events that explain the score, the newest first.
@@ -275,8 +277,7 @@ func (b *TrustAccounts) OnQuarantineChange(f func(name string)) (stop func()) {
 	}
 }
 
-// Run writes what was noted, and tells watchers at the moments when quarantines begin and end, until ctx ends. What is
-// not written then is for Flush.
+// Run writes pending events, and calls watchers when quarantines begin and end, until ctx ends. Flush writes the rest.
 func (b *TrustAccounts) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -296,7 +297,7 @@ func (b *TrustAccounts) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes what is not written. The error is the store's.
+// Flush writes all pending events. The error is the store's.
 func (b *TrustAccounts) Flush(ctx context.Context) error {
 	for _, name := range b.accountNames(func(a *trustAccount) bool { return len(a.pending) > 0 }) {
 		if err := b.flushAccount(ctx, name); err != nil {
@@ -306,7 +307,7 @@ func (b *TrustAccounts) Flush(ctx context.Context) error {
 	return nil
 }
 
-// accountNames gives the accounts of which something is true, in their order.
+// accountNames returns the sorted names of the accounts for which is returns true.
 func (b *TrustAccounts) accountNames(is func(*trustAccount) bool) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -319,7 +320,7 @@ func (b *TrustAccounts) accountNames(is func(*trustAccount) bool) (names []strin
 	return names
 }
 
-// flushDue writes what should not wait, and what has waited.
+// flushDue writes the accounts with urgent events, and those whose events waited long enough.
 func (b *TrustAccounts) flushDue(ctx context.Context, now time.Time) {
 	for _, name := range b.accountNames(func(a *trustAccount) bool {
 		return len(a.pending) > 0 &&
@@ -329,7 +330,7 @@ func (b *TrustAccounts) flushDue(ctx context.Context, now time.Time) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		b.log.Warn("what was noted of a server is not in the store yet", "error", err)
+		b.log.Warn("write trust events", "error", err)
 		b.mu.Lock()
 		a := b.getOrAdd(name)
 		a.urgent, a.pendingSince = false, now.Add(flushRetryDelay-flushDelay)
@@ -337,7 +338,7 @@ func (b *TrustAccounts) flushDue(ctx context.Context, now time.Time) {
 	}
 }
 
-// flushAt is when what waits is to be written.
+// flushAt returns when the pending events are due.
 func (a *trustAccount) flushAt() time.Time {
 	if a.urgent {
 		return a.pendingSince
@@ -345,7 +346,7 @@ func (a *trustAccount) flushAt() time.Time {
 	return a.pendingSince.Add(flushDelay)
 }
 
-// flushAccount puts what waits into the store, and takes from there what others put.
+// flushAccount writes the pending events of an account, and reads the events of other processes.
 func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -354,7 +355,7 @@ func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 	a.clampToNow(b.rules, time.Now())
 	pending, server := slices.Clone(a.pending), a.Server
 	b.mu.Unlock()
-	settled := time.Now() // what the store has of a clock that was put back comes before what is noted by this one
+	settled := time.Now() // stored events from a clock that has been set back since come before the pending ones
 	for _, e := range pending {
 		if e.At.Before(settled) {
 			settled = e.At
@@ -377,7 +378,7 @@ func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 	return nil
 }
 
-// notifyWatchers tells watchers of the quarantines that began and ended.
+// notifyWatchers calls the watchers of quarantines that began or ended.
 func (b *TrustAccounts) notifyWatchers() {
 	now := time.Now()
 	changed := b.accountNames(func(a *trustAccount) bool {
@@ -407,7 +408,7 @@ func (b *TrustAccounts) notifyWatchers() {
 	}
 }
 
-// nextWake is when there is something to do next; zero for never.
+// nextWake returns when there is work next; zero for never.
 func (b *TrustAccounts) nextWake() (at time.Time) {
 	now := time.Now()
 	b.mu.Lock()

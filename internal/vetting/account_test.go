@@ -73,7 +73,7 @@ func (s *shelf) Accounts(context.Context, string) (map[string][]byte, error) {
 	return all, nil
 }
 
-// A reader is a book with somebody who watches it, and the moments that they were told.
+// A reader is a book with someone who watches it, and the moments that they were told.
 type reader struct {
 	*vetting.TrustAccounts
 	told []time.Time
@@ -105,7 +105,7 @@ var (
 	succeeds = trust.Event{Kind: trust.CallSucceeded}
 )
 
-// TestAClockThatWasPutBack has a store with events of a clock that was ten years ahead: nobody is held for ten years,
+// TestAClockThatWasPutBack has a store with events of a clock that was ten years ahead: no one is held for ten years,
 // and a reset of then forgives nothing of now, in this book and in one of another process.
 func TestAClockThatWasPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestQuarantineBeginsAndEnds(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		if !b.Quarantined("x") || b.Quarantined("y") {
-			t.Error("31 failures in a row are no quarantine, or another's too")
+			t.Error("31 failures in a row are not a quarantine, or another's too")
 		}
 		until := b.Status("x").Until
 		later := open(t, s)

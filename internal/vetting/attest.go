@@ -12,23 +12,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// Codes of what Attest leaves out.
+// Codes of the tools that AttestStage leaves out.
 const (
-	// CodeUnexpected is a tool that the row's expected_tools does not name.
+	// CodeUnexpected marks a tool that the row's expected_tools does not name.
 	CodeUnexpected = "unexpected"
-	// CodeLocked is a tool that came after the first list, to a row with lock_tool_list.
+	// CodeLocked marks a tool that was added after the first list, for a row with lock_tool_list.
 	CodeLocked = "locked"
 )
 
-// A FirstToolStore remembers the tools that rows were first seen with.
+// A FirstToolStore stores the first list of tools of each row.
 type FirstToolStore interface {
-	// FirstTools gives the tools that are kept of a row; where none are it keeps those given.
+	// FirstTools returns the stored tools of a row. If there are none, it stores the given ones.
 	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
 		[]json.RawMessage, error)
 }
 
-// AttestStage holds a server to what its row says of its tools: to those it names, and to the first list. A server
-// with a locked list shows the tools of the first one as they were, whatever it lists later.
+// AttestStage allows only the tools that a server's row permits: those in expected_tools, and with lock_tool_list those
+// of the first list. Tools of a locked list keep the definition of the first list.
 type AttestStage struct {
 	Store FirstToolStore
 	Log   *slog.Logger
@@ -55,7 +55,7 @@ func (a AttestStage) Apply(ctx context.Context, s *Inspection) error {
 	return nil
 }
 
-// applyLockedTools puts the first list of tools in the place of this one.
+// applyLockedTools replaces the list of tools by the first one.
 func (a AttestStage) applyLockedTools(ctx context.Context, s *Inspection) error {
 	first, err := a.Store.FirstTools(ctx, s.Server.ConfigHash, s.Server.ID, s.Listing.Tools)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 )
 
 // BlockedCalls knows which tools and prompts of servers may not be called, from their last vetted listing. The deck
-// refuses those by its own view; a call that waits for its server to start is checked here, once the new listing was
+// refuses those by its own view. A call that waits for its server to start is checked here, after the new listing was
 // vetted. The zero value blocks nothing. Its methods may be called from several goroutines.
 type BlockedCalls struct {
 	mu sync.RWMutex
-	// blocked has the blocked items of a server, by method and name. vetErrors has the reason why the present listing
+	// blocked holds the blocked items of a server, by method and name. vetErrors holds the error if the present listing
 	// of a server could not be vetted.
 	blocked   map[drawbridge.ServerID]map[[2]string]deck.VettedItem
 	vetErrors map[drawbridge.ServerID]error

@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A lockfile is read when it is asked and was changed since.
+// A lockfile is read on demand, and again after it was changed.
 type lockfile struct {
 	path     string
 	required bool
@@ -23,14 +23,14 @@ type lockfile struct {
 	err      error
 }
 
-// lockfilePins is what a lockfile says: nothing where there is none.
+// lockfilePins is the content of a lockfile; empty if there is none.
 type lockfilePins struct {
-	// hash names it as a whole; nil where there is none.
+	// hash is the hash of the whole file; nil if there is none.
 	hash   []byte
 	byPart map[partKey]map[string]shield.Pin
 }
 
-// A partKey is a part of a server.
+// A partKey identifies a part of a server's listing.
 type partKey struct {
 	server drawbridge.ServerID
 	part   string
@@ -47,7 +47,7 @@ func (f *lockfile) read() (lockfilePins, error) {
 		return lockfilePins{}, nil
 	}
 	if err != nil {
-		return lockfilePins{}, lockfileFault(err, "drawbridge lock write makes it")
+		return lockfilePins{}, lockfileFault(err, "drawbridge lock write creates it")
 	}
 	if f.lastInfo == nil || !os.SameFile(f.lastInfo, info) || !f.lastInfo.ModTime().Equal(info.ModTime()) ||
 		f.lastInfo.Size() != info.Size() {
@@ -64,7 +64,7 @@ func readLockfile(path string) (lockfilePins, error) {
 	}
 	tools, err := shield.ParseLockfile(path, text)
 	if err != nil {
-		return lockfilePins{}, lockfileFault(err, "mend it; no server is shown before that")
+		return lockfilePins{}, lockfileFault(err, "correct the file; until then no server is shown")
 	}
 	sum := sha256.Sum256(text)
 	all := lockfilePins{sum[:], map[partKey]map[string]shield.Pin{}}
@@ -85,9 +85,9 @@ func lockfileFault(err error, next string) error {
 	}
 }
 
-// EditLockfile changes a lockfile: change is given what it says, and says what it shall. One that is not there says
-// nothing, and is made. What cannot be written to a lockfile is given back. The error is that of shield.ParseLockfile,
-// or of config.UpdateLockfile.
+// EditLockfile changes a lockfile: change receives its tools and returns the new ones. A missing file counts as empty,
+// and is created. leftOut holds the tools that a lockfile cannot hold. The error is that of shield.ParseLockfile, or of
+// config.UpdateLockfile.
 func EditLockfile(path string, change func(said []shield.LockedTool) []shield.LockedTool) (leftOut []shield.LockedTool,
 	err error) {
 	err = config.UpdateLockfile(path, func(before []byte) ([]byte, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A PinStore is where pins are kept: store.DB is one.
+// A PinStore stores pins: store.DB implements it.
 type PinStore interface {
 	PinStates(ctx context.Context) (map[store.PinKey]store.PinState, error)
 	PinState(ctx context.Context, place store.PinKey) (store.PinState, error)
@@ -24,17 +24,16 @@ type PinStore interface {
 
 var _ PinStore = (*store.DB)(nil)
 
-// PinOptions are what a Keeper can do without.
+// PinOptions are the options of a PinChecker.
 type PinOptions struct {
-	// LockfilePath is the path of the lockfile; empty is none. Named says that a person asked for it: then it has to
-	// be there.
+	// LockfilePath is the path of the lockfile; empty means none. With LockfileRequired a missing file is an error.
 	LockfilePath     string
 	LockfileRequired bool
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// A PinChecker settles lists. Its methods may be called from several goroutines.
+// A PinChecker compares lists of servers with their pins. Its methods may be called from several goroutines.
 type PinChecker struct {
 	store    PinStore
 	cosmetic func(before, after json.RawMessage) bool
@@ -42,23 +41,23 @@ type PinChecker struct {
 	lockfile *lockfile
 
 	mu sync.Mutex
-	// listings is for lists that servers bring, recalled for those that are remembered of them.
+	// listings is for lists that servers send, and remembered for stored lists.
 	listings, remembered startupStates
 }
 
-// A startupStates has what the store said of all servers when it was first asked, at that time: each list of a start
-// is looked up there once.
+// startupStates caches the states of all servers at a start. Each is used once, so that every list of the start is
+// looked up without a query of its own.
 type startupStates struct {
 	states map[store.PinKey]store.PinState
 	used   map[store.PinKey]bool
 	readAt time.Time
 }
 
-// startupStatesTTL is how long after it was first asked the store need not be asked again.
+// startupStatesTTL is how long the cached states may be used.
 const startupStatesTTL = 5 * time.Second
 
-// NewPinChecker makes a keeper. Cosmetic says whether nobody needs to see a change, see shield.Shield.Cosmetic; it is
-// called for changes only. Nothing is read yet.
+// NewPinChecker returns a checker. cosmetic reports whether a change needs no approval, see shield.Shield.IsCosmetic;
+// it is called for changes only. Nothing is read yet.
 func NewPinChecker(book PinStore, cosmetic func(before, after json.RawMessage) bool, o PinOptions) *PinChecker {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -67,17 +66,16 @@ func NewPinChecker(book PinStore, cosmetic func(before, after json.RawMessage) b
 		required: o.LockfileRequired}}
 }
 
-// A PinSubject is what is settled.
+// A PinSubject identifies the list to compare.
 type PinSubject struct {
 	store.PinKey
-	// InLockfile says that the lockfile speaks of it. It does not speak of what a project brings: two projects may
+	// InLockfile reports whether the lockfile covers the server. It does not cover those of projects: two projects may
 	// each have a server of one name.
 	InLockfile bool
 }
 
-// Reconcile holds a list of a server's, of its tools or another part, against what is pinned of it, and keeps what
-// comes of it. The error is the store's, or a
-// *drawbridge.Fault about the lockfile; then nothing of the list may be shown.
+// Reconcile compares a list of a server, of its tools or another part, with its pins, and stores the result. The error
+// is the store's, or a *drawbridge.Fault about the lockfile. After an error nothing of the list may be shown.
 func (k *PinChecker) Reconcile(ctx context.Context, s PinSubject, list []shield.ListedTool) (shield.PinOutcome, error) {
 	l, err := k.lockedPins(s)
 	if err != nil {
@@ -86,7 +84,7 @@ func (k *PinChecker) Reconcile(ctx context.Context, s PinSubject, list []shield.
 	return k.reconcileWithLock(ctx, l, s, list)
 }
 
-// reconcileWithLock is Settle by what a lockfile says that was read before.
+// reconcileWithLock is like Reconcile, with a lockfile that was already read.
 func (k *PinChecker) reconcileWithLock(ctx context.Context, l lockfilePins, s PinSubject, list []shield.ListedTool) (
 	shield.PinOutcome, error) {
 	locked := l.byPart[partKey{s.Server, s.Part}]
@@ -95,7 +93,7 @@ func (k *PinChecker) reconcileWithLock(ctx context.Context, l lockfilePins, s Pi
 	if err != nil {
 		return shield.PinOutcome{}, err
 	}
-	if len(list) == 0 && known.ListHash == nil { // a part that the server does not have
+	if len(list) == 0 && known.ListHash == nil { // the server does not have this part
 		return unchangedSettlement(list), nil
 	}
 	if bytes.Equal(known.ListHash, sum) {
@@ -124,8 +122,8 @@ func (k *PinChecker) reconcileWithLock(ctx context.Context, l lockfilePins, s Pi
 	return out, nil
 }
 
-// comparePins settles a list. A server that gives no instructions now does not change those that it gave: there is
-// nothing to show.
+// comparePins compares a list with pins and lockfile. If a server sends no instructions now, its pinned ones stay
+// unchanged: there is nothing to show.
 func (k *PinChecker) comparePins(s PinSubject, pins, locked map[string]shield.Pin,
 	list []shield.ListedTool) shield.PinOutcome {
 	if s.Part == shield.PartInstructions && len(pins)+len(locked) > 0 && len(list) == 1 &&
@@ -135,8 +133,8 @@ func (k *PinChecker) comparePins(s PinSubject, pins, locked map[string]shield.Pi
 	return shield.ApplyPins(pins, locked, list, k.cosmetic, k.now())
 }
 
-// PinsWithOffers gives what is pinned of a server where it offers something else, for a list of it that came from
-// elsewhere than the server. The error is the store's.
+// PinsWithOffers returns the pins of a server if some of its present definitions differ from them, and otherwise nil.
+// It is for a stored list. The error is the store's.
 func (k *PinChecker) PinsWithOffers(ctx context.Context, place store.PinKey) (map[string]shield.Pin, error) {
 	list, err := k.lastState(ctx, &k.remembered, place)
 	if err != nil || list.Offers == 0 {
@@ -145,7 +143,7 @@ func (k *PinChecker) PinsWithOffers(ctx context.Context, place store.PinKey) (ma
 	return k.store.Pins(ctx, place)
 }
 
-// lockedPins gives what the lockfile says now, as far as it speaks of what is settled.
+// lockedPins returns the content of the lockfile if it covers the subject.
 func (k *PinChecker) lockedPins(s PinSubject) (lockfilePins, error) {
 	if !s.InLockfile {
 		return lockfilePins{}, nil
@@ -153,7 +151,7 @@ func (k *PinChecker) lockedPins(s PinSubject) (lockfilePins, error) {
 	return k.lockfile.read()
 }
 
-// lastState says what was settled of a server. At a start all of it is read at once.
+// lastState returns the stored state of a server. The first call reads those of all servers.
 func (k *PinChecker) lastState(ctx context.Context, at *startupStates, place store.PinKey) (store.PinState, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,7 +160,8 @@ func (k *PinChecker) lastState(ctx context.Context, at *startupStates, place sto
 		return at.states[place], nil
 	}
 	at.states = nil
-	if !at.readAt.IsZero() { // of the others, which may be all that were ever settled, nothing is to be known
+	// only the first read fetches all servers: the store may hold many that are not configured now
+	if !at.readAt.IsZero() {
 		return k.store.PinState(ctx, place)
 	}
 	lists, err := k.store.PinStates(ctx)
@@ -173,14 +172,14 @@ func (k *PinChecker) lastState(ctx context.Context, at *startupStates, place sto
 	return lists[place], nil
 }
 
-// InvalidateStates has the store be asked again: it may say something else by now.
+// InvalidateStates drops the cached states, so that the store is read again.
 func (k *PinChecker) InvalidateStates() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.listings.states, k.remembered.states = nil, nil
 }
 
-// unchangedSettlement shows a list as it is.
+// unchangedSettlement returns the outcome that shows a list as it is.
 func unchangedSettlement(list []shield.ListedTool) shield.PinOutcome {
 	out := shield.PinOutcome{Shown: make([]json.RawMessage, len(list)), LeftOut: map[string]string{}}
 	for i, l := range list {
@@ -189,7 +188,7 @@ func unchangedSettlement(list []shield.ListedTool) shield.PinOutcome {
 	return out
 }
 
-// listHash names a list as it came, with the lockfile that it was held against.
+// listHash returns a hash of a list and of the lockfile that it was compared with.
 func listHash(list []shield.ListedTool, lock []byte) []byte {
 	h := sha256.New()
 	var size [8]byte

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// nameMember is the member by which the objects of a part are known.
+// nameMember returns the member that names the objects of a part.
 func nameMember(part string) string {
 	if part == shield.PartTemplate {
 		return "uriTemplate"
@@ -17,8 +17,8 @@ func nameMember(part string) string {
 	return "name"
 }
 
-// PinnableItems gives what a listing has of a part, by the names that it is pinned under; of two with one name, the
-// first.
+// PinnableItems returns the items of one part of a listing by the names under which they are pinned. Of two with one
+// name, the first counts.
 func PinnableItems(l drawbridge.Listing, part string) (list []shield.ListedTool) {
 	var all []json.RawMessage
 	switch part {
@@ -41,7 +41,7 @@ func PinnableItems(l drawbridge.Listing, part string) (list []shield.ListedTool)
 	return list
 }
 
-// partNoun is a part for people.
+// partNoun returns the word for a part in texts for people.
 func partNoun(part string) string {
 	if part == "" {
 		return "tool"
@@ -49,7 +49,7 @@ func partNoun(part string) string {
 	return part
 }
 
-// partItems are the objects of a sight that belong to a part.
+// partItems returns the items of a part.
 func partItems(s *Inspection, part string) []deck.VettedItem {
 	switch part {
 	case shield.PartPrompt:

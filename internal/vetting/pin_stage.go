@@ -17,20 +17,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// CodeRejected is the code of what a person wants nothing of as it changed.
+// CodeRejected marks an item whose changed definition a person rejected.
 const CodeRejected = "rejected"
 
-// A PinStage has a listing settled, part by part, before anything of it is changed. It is one deck's.
+// A PinStage compares each part of a listing with its pins, before other stages change it. It belongs to one deck.
 type PinStage struct {
 	checker *PinChecker
 
 	mu sync.Mutex
-	// lastChecks has what came of the last look at each server.
+	// lastChecks holds the result of the last check of each server.
 	lastChecks map[drawbridge.ServerID]pinCheck
 }
 
-// A pinCheck is what a later look could come out otherwise by: that something of the server is held, and the lockfile,
-// where that speaks of it.
+// A pinCheck holds what may change the result of the next check: whether an item is held, and the hash of the lockfile
+// if it covers the server.
 type pinCheck struct {
 	held, locked bool
 	lockHash     []byte
@@ -38,13 +38,13 @@ type pinCheck struct {
 
 var _ Stage = (*PinStage)(nil)
 
-// NewPinStage makes a stage.
+// NewPinStage returns a stage that uses k.
 func NewPinStage(k *PinChecker) *PinStage {
 	return &PinStage{checker: k, lastChecks: map[drawbridge.ServerID]pinCheck{}}
 }
 
-// Apply implements [Stage]. What waits is shown as it is pinned, and a tool or a prompt is held; the server's list is
-// what counts for it, not what an earlier stage keeps of it.
+// Apply implements [Stage]. A changed item is shown as pinned, and a changed tool or prompt cannot be called until a
+// person accepts it. It compares the server's own list, not definitions that an earlier stage kept.
 func (st *PinStage) Apply(ctx context.Context, s *Inspection) error {
 	subject := PinSubject{store.PinKey{Origin: s.Server.Origin, Server: s.Server.ID}, !s.Server.FromProject}
 	lock, err := st.checker.lockedPins(subject)
@@ -56,7 +56,7 @@ func (st *PinStage) Apply(ctx context.Context, s *Inspection) error {
 		subject.Part = part
 		out, err := st.reconcilePart(ctx, lock, subject, s)
 		if err != nil {
-			return fmt.Errorf("hold its %ss against what is pinned: %w", strings.TrimSuffix(partNoun(part), "s"), err)
+			return fmt.Errorf("compare its %ss with the pins: %w", strings.TrimSuffix(partNoun(part), "s"), err)
 		}
 		seen.held = seen.held || len(out.Held)+len(out.LeftOut) > 0
 		applySettlement(s, part, out)
@@ -67,13 +67,13 @@ func (st *PinStage) Apply(ctx context.Context, s *Inspection) error {
 	return nil
 }
 
-// reconcilePart is what becomes of a part of the listing.
+// reconcilePart compares one part of the listing with its pins.
 func (st *PinStage) reconcilePart(ctx context.Context, lock lockfilePins, subject PinSubject,
 	s *Inspection) (shield.PinOutcome, error) {
 	switch remembered := s.Listing.ListedAt.IsZero(); {
 	case remembered && subject.Part == "":
 		return st.reconcileRemembered(ctx, subject, s)
-	case remembered: // by the ledger, which has tools only
+	case remembered: // stored listings have tools only
 		return shield.PinOutcome{}, nil
 	case subject.Part == "":
 		return st.checker.reconcileWithLock(ctx, lock, subject, candidateTools(s))
@@ -81,8 +81,8 @@ func (st *PinStage) reconcilePart(ctx context.Context, lock lockfilePins, subjec
 	return st.checker.reconcileWithLock(ctx, lock, subject, PinnableItems(s.Listing, subject.Part))
 }
 
-// candidateTools are the tools that the server lists and no earlier stage left out: of two of one name the first, and
-// no more of them than there is room for.
+// candidateTools returns the tools that the server lists and no earlier stage left out. Of two with one name the first
+// counts, and there are at most MaxTools.
 func candidateTools(s *Inspection) (list []shield.ListedTool) {
 	wanted := make(map[string]bool, len(s.Tools))
 	for _, t := range s.Tools {
@@ -100,7 +100,7 @@ func candidateTools(s *Inspection) (list []shield.ListedTool) {
 	return list
 }
 
-// reconcileRemembered is the settlement of a list that the ledger remembers: what waits goes on waiting.
+// reconcileRemembered applies the pins to a stored list: changes that wait for a person go on waiting.
 func (st *PinStage) reconcileRemembered(ctx context.Context, subject PinSubject,
 	s *Inspection) (shield.PinOutcome, error) {
 	out := shield.PinOutcome{LeftOut: map[string]string{}, Pinned: map[string]json.RawMessage{}}
@@ -112,7 +112,7 @@ func (st *PinStage) reconcileRemembered(ctx context.Context, subject PinSubject,
 		switch p := pins[rawjson.GetString(t.Original, "name")]; {
 		case p.Pending == nil:
 		case p.Pending.Rejected:
-			out.LeftOut[p.Tool] = "a person rejected what its server says of it now"
+			out.LeftOut[p.Tool] = "a person rejected its present definition"
 		default:
 			out.Held = append(out.Held, p.Tool)
 		}
@@ -120,7 +120,7 @@ func (st *PinStage) reconcileRemembered(ctx context.Context, subject PinSubject,
 	return out, nil
 }
 
-// applySettlement shows the objects of a part as they were settled.
+// applySettlement applies an outcome to the items of a part.
 func applySettlement(s *Inspection, part string, out shield.PinOutcome) {
 	if len(out.Held)+len(out.LeftOut) == 0 {
 		return
@@ -146,7 +146,7 @@ func applySettlement(s *Inspection, part string, out shield.PinOutcome) {
 		if pinned := out.Pinned[name]; pinned != nil {
 			list[i].Original = pinned
 		}
-		if part != shield.PartTemplate { // what is read by its URI says what it is
+		if part != shield.PartTemplate { // a template is used by its URI, which has not changed
 			list[i].HeldReason = "its definition changed, and it waits for a person"
 			list[i].NextStep = AcceptCommand(s.Server.ID, shield.PinLabel(part, name))
 		}
@@ -157,19 +157,19 @@ func applySettlement(s *Inspection, part string, out shield.PinOutcome) {
 	}
 }
 
-// applyInstructions shows the instructions that are pinned in the place of those that changed.
+// applyInstructions replaces changed instructions by the pinned ones.
 func applyInstructions(s *Inspection, out shield.PinOutcome) {
 	s.Listing.Instructions = rawjson.GetString(out.Pinned[shield.PartInstructions], "instructions")
 	note := deck.VettingNote{Kind: "server", Name: shield.PartInstructions, Action: "held",
 		Why: "they changed: drawbridge shield held " + string(s.Server.ID)}
 	if len(out.Held) == 0 {
-		note.Action, note.Why = "kept", "a person rejected those that the server gives now"
+		note.Action, note.Why = "kept", "a person rejected the server's present instructions"
 	}
 	s.Notes = append(s.Notes, note)
 }
 
-// ServersToRecheck gives the servers at which another look may come to something else: those with something that was
-// held, about which a person may have decided since, and those that were held against another lockfile.
+// ServersToRecheck returns the servers whose next check may have another result. An item was held, on which a person
+// may have decided since, or the lockfile has changed.
 func (st *PinStage) ServersToRecheck() (all []drawbridge.ServerID) {
 	now, err := st.checker.lockfile.read()
 	st.mu.Lock()
@@ -183,11 +183,11 @@ func (st *PinStage) ServersToRecheck() (all []drawbridge.ServerID) {
 	return all
 }
 
-// shellSafeName is a name that a shell takes for one word, and a command for no flag.
+// shellSafeName matches names that a shell takes as one word, and a command never as a flag.
 var shellSafeName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.:-]*$`)
 
-// AcceptCommand is what a person types to accept what has that label. A name that a shell would read otherwise is left
-// out: servers choose them.
+// AcceptCommand returns the command line with which a person accepts the changed item with that label. Servers choose
+// the names, so a name that is special in a shell is left out.
 func AcceptCommand(id drawbridge.ServerID, label string) string {
 	command := "drawbridge shield accept " + string(id)
 	if shellSafeName.MatchString(label) {

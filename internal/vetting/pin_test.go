@@ -62,7 +62,7 @@ func (c *counted) count(n *int) error {
 	return c.fail
 }
 
-// taken gives the counts since the last time.
+// taken returns the counts since the last time.
 func (c *counted) taken() string {
 	text := fmt.Sprintf("%d lists, %d places, %d reads, %d writes", c.lists, c.places, c.reads, c.writes)
 	c.lists, c.places, c.reads, c.writes = 0, 0, 0, 0
@@ -241,11 +241,11 @@ func TestALockfileThatCannotBeReadShowsNothing(t *testing.T) {
 	}{
 		{"not there", nil, false, ""},
 		{"named, and not there", nil, true,
-			"read the lockfile: stat PATH: no such file or directory (drawbridge lock write makes it)"},
+			"read the lockfile: stat PATH: no such file or directory (drawbridge lock write creates it)"},
 		{"broken", text("{\"drawbridge.lock\":1}\nx\n"), false,
-			"read the lockfile: PATH:2: no line of a lockfile: invalid character 'x' looking for beginning of value (mend it; no server is shown before that)"},
+			"read the lockfile: PATH:2: not a line of a lockfile: invalid character 'x' looking for beginning of value (correct the file; until then no server is shown)"},
 		{"empty", text(""), false,
-			`read the lockfile: PATH:1: it does not begin as a lockfile does: {"drawbridge.lock":1} (mend it; no server is shown before that)`},
+			`read the lockfile: PATH:1: a lockfile begins with {"drawbridge.lock":1} (correct the file; until then no server is shown)`},
 	} {
 		_ = os.Remove(path)
 		if tt.text != nil {
@@ -292,6 +292,6 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := vetting.EditLockfile(path, func([]shield.LockedTool) []shield.LockedTool { return nil }); err == nil {
-		t.Error("a file that is no lockfile was written over")
+		t.Error("a file that is not a lockfile was written over")
 	}
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// QuestionFilter looks at what servers ask of the people and the models behind callers. Whatever it can not look at it
-// shows nothing of. It is safe for concurrent use.
+// A QuestionFilter sanitises requests of servers to the users and the models behind callers. If a request cannot be
+// checked, nothing of it is shown. It is safe for concurrent use.
 type QuestionFilter struct {
 	sanitiser *Sanitiser
 	record    func(audit.Record) error
 	log       *slog.Logger
 	now       func() time.Time
 
-	// mu guards how many records there were since a minute began, by server.
+	// mu guards the number of records by server in the minute since began.
 	mu    sync.Mutex
 	began time.Time
 	count map[drawbridge.ServerID]int
 }
 
-// SanitiseText gives a text that a server answered as a model may read it, and the rules that it met, see
-// shield.ResultText. Of what it can not look at it shows nothing.
+// SanitiseText returns a text of a server's result in the form that a model may read, and the names of the rules that
+// matched, see shield.Shield.CheckResultText. If the text cannot be checked, nothing of it is returned.
 func (s *Sanitiser) SanitiseText(text string) (shown string, rules []string) {
 	sh, err := s.uncapped()
 	if err != nil {
@@ -39,17 +39,18 @@ func (s *Sanitiser) SanitiseText(text string) (shown string, rules []string) {
 	return shown, shield.RuleNames(reasons)
 }
 
-// NewQuestionFilter makes a look at questions with a sanitiser's rules. Record keeps what was done; nil keeps nothing.
+// NewQuestionFilter returns a filter with the rules of a sanitiser. record stores findings; nil stores nothing.
 func NewQuestionFilter(s *Sanitiser, record func(audit.Record) error, log *slog.Logger,
 	now func() time.Time) *QuestionFilter {
 	return &QuestionFilter{sanitiser: s, record: record, log: log, now: now, count: map[drawbridge.ServerID]int{}}
 }
 
-// Filter gives a question as it may be shown, see shield.Question and shield.Prompt, and records what was done to it.
+// Filter returns the params of a request in the form that may be shown, see shield.Shield.CheckQuestion and
+// CheckPrompt. It records any change.
 func (q *QuestionFilter) Filter(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {
 	report, err := q.inspect(method, params)
 	if err != nil {
-		q.recordAction(server, method, "blanked", "it could not be looked at: "+err.Error())
+		q.recordAction(server, method, "blanked", "it could not be checked: "+err.Error())
 		return emptyQuestion(method)
 	}
 	rules := shield.RuleNames(report.Reasons)
@@ -74,7 +75,7 @@ func (q *QuestionFilter) inspect(method string, params json.RawMessage) (shield.
 	return sh.CheckQuestion(params)
 }
 
-// emptyQuestion is a question of which nothing is shown.
+// emptyQuestion returns params without any text of the server.
 func emptyQuestion(method string) json.RawMessage {
 	if method == mcp.MethodSampling {
 		return json.RawMessage(`{"messages":[],"maxTokens":1}`)
@@ -83,10 +84,10 @@ func emptyQuestion(method string) json.RawMessage {
 		`","requestedSchema":{"type":"object","properties":{}}}`)
 }
 
-// maxRecordsPerMinute is how many questions of one server are recorded in a minute.
+// maxRecordsPerMinute bounds the recorded findings of one server in a minute.
 const maxRecordsPerMinute = 50
 
-// recordAction records what was done to a question.
+// recordAction records how a request was changed or flagged.
 func (q *QuestionFilter) recordAction(server drawbridge.ServerID, method, did, why string) {
 	at := q.now()
 	q.mu.Lock()
@@ -101,9 +102,9 @@ func (q *QuestionFilter) recordAction(server drawbridge.ServerID, method, did, w
 	case n > maxRecordsPerMinute:
 		return
 	case n == maxRecordsPerMinute:
-		why += "; of more in this minute there is no record"
+		why += "; further ones in this minute are not recorded"
 	}
-	q.log.Warn("something of what a server asks was changed or flagged", "server", server, "method", method, "did",
+	q.log.Warn("a request of a server was changed or flagged", "server", server, "method", method, "did",
 		did, "why", why)
 	if q.record == nil {
 		return
@@ -111,6 +112,6 @@ func (q *QuestionFilter) recordAction(server drawbridge.ServerID, method, did, w
 	r := audit.Record{ID: ulid.Make().String(), Kind: audit.Shield, At: at, Method: method, Server: string(server),
 		Card: method, Tool: method, Rule: did, Reason: why}
 	if err := q.record(r); err != nil {
-		q.log.Error("something that the shield did could not be recorded", "server", server, "rule", did, "err", err)
+		q.log.Error("record a finding of the shield", "server", server, "rule", did, "err", err)
 	}
 }

@@ -49,9 +49,9 @@ func TestQuestions(t *testing.T) {
 		kept(mcp.MethodElicitation, "blanked", "/message sets aside what the model was told (override)"),
 		kept(mcp.MethodElicitation, "flagged",
 			"/url leads to a host with letters of several alphabets in a word (lookalikes)"),
-		kept(mcp.MethodElicitation, "blanked", "it could not be looked at: not JSON"),
+		kept(mcp.MethodElicitation, "blanked", "it could not be checked: not JSON"),
 		kept(mcp.MethodSampling, "flagged", "/messages/0/content/text sets aside what the model was told (override)"),
-		kept(mcp.MethodSampling, "blanked", "it could not be looked at: not JSON"),
+		kept(mcp.MethodSampling, "blanked", "it could not be checked: not JSON"),
 	}
 	if diff := cmp.Diff(want, records, cmpopts.IgnoreFields(audit.Record{}, "ID")); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
@@ -62,7 +62,7 @@ func TestQuestions(t *testing.T) {
 		q.Filter("s", mcp.MethodElicitation, json.RawMessage(`[`))
 	}
 	q.Filter("other", mcp.MethodElicitation, json.RawMessage(`[`))
-	if len(records) != 46 || !strings.Contains(records[44].Reason, "of more in this minute there is no record") {
+	if len(records) != 46 || !strings.Contains(records[44].Reason, "further ones in this minute are not recorded") {
 		t.Errorf("%d records", len(records))
 	}
 	at = at.Add(time.Minute)

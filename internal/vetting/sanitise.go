@@ -16,31 +16,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// CodeUnreadable is the code of what cannot be shown in any words: what is no JSON, and a template whose URI would be
-// another.
+// CodeUnreadable marks an item that cannot be shown: invalid JSON, or a template whose URI the shield would change.
 const CodeUnreadable = "unreadable"
 
-// A Sanitiser is the stage that shows what package shield leaves of each object. It looks at nothing twice that it
-// knows, from this process or from records of an earlier one. It is safe for concurrent use, and several chains may
-// share one.
+// A Sanitiser is the stage that applies package shield to each item. It reuses results, from this process or restored
+// ones. It is safe for concurrent use, and several chains may share it.
 type Sanitiser struct {
-	// capped cuts long texts, long leaves them; made when they are first needed, since their lists take time to read.
+	// capped cuts long texts, uncapped does not. Each is made on first use, since its word lists take time to read.
 	capped, uncapped func() (*shield.Shield, error)
 
 	mu        sync.Mutex
 	results   map[string]*rowResult
 	snapshots map[string]*rowSnapshot
-	// skills are what is shown of entries, by a hash of the rules and the entry; nil is not shown. weight counts their
-	// bytes.
+	// skills caches the sanitised skills, by a hash of the rules and the skill; nil hides it. skillBytes is their total
+	// size.
 	skills     map[[sha256.Size]byte]json.RawMessage
 	skillBytes int
 }
 
-// maxCachedRows bounds of how many rows something is known: a process may see any number, one after the other. What is
-// forgotten is looked at again.
+// maxCachedRows bounds the rows with cached results. Listings of a dropped row are checked again.
 const maxCachedRows = 1024
 
-// A rowSnapshot is a row's last book as text. One that came from elsewhere is opened once.
+// A rowSnapshot is the last result of a row as text. opened reports that it needs no more parsing.
 type rowSnapshot struct {
 	text   []byte
 	opened bool
@@ -48,13 +45,13 @@ type rowSnapshot struct {
 
 var _ Stage = (*Sanitiser)(nil)
 
-// A rowResult has the book of one row. Who looks at a listing of the row holds it.
+// A rowResult holds the result of one row. mu is held while a listing of the row is checked.
 type rowResult struct {
 	mu     sync.Mutex
 	result *listingResult
 }
 
-// NewSanitiser makes a Sanitiser that knows nothing.
+// NewSanitiser returns a Sanitiser without results.
 func NewSanitiser() *Sanitiser {
 	made := func(o shield.Options) func() (*shield.Shield, error) {
 		return sync.OnceValues(func() (*shield.Shield, error) { return shield.New(o) })
@@ -66,8 +63,8 @@ func NewSanitiser() *Sanitiser {
 	}
 }
 
-// Restore takes the record of a row, by which the row's next listing is shown if it is the one that the record is
-// about, also where the rules have changed since: see Stale.
+// Restore takes over the stored result of a row. If the next listing has the same items, the result is used, even if
+// the rules have changed since: see IsStale.
 func (s *Sanitiser) Restore(row string, text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +73,7 @@ func (s *Sanitiser) Restore(row string, text []byte) {
 	}
 }
 
-// setSnapshot keeps the record of a row. The lock is held.
+// setSnapshot stores the snapshot of a row. The caller holds mu.
 func (s *Sanitiser) setSnapshot(row string, r *rowSnapshot) {
 	if len(s.snapshots) >= maxCachedRows && s.snapshots[row] == nil {
 		clear(s.snapshots)
@@ -84,7 +81,7 @@ func (s *Sanitiser) setSnapshot(row string, r *rowSnapshot) {
 	s.snapshots[row] = r
 }
 
-// Snapshot gives what is to be remembered of a row; nil where nothing of it was looked at.
+// Snapshot returns the result of a row to store, or nil if no listing of it was checked.
 func (s *Sanitiser) Snapshot(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,14 +91,14 @@ func (s *Sanitiser) Snapshot(row string) []byte {
 	return nil
 }
 
-// IsStale says whether what is shown of a row's listing was made by other rules than today's. To look at the listing
-// again is to look by today's.
+// IsStale reports whether the result for a row was made by other rules than the present ones. Vetting the listing again
+// applies the present rules.
 func (s *Sanitiser) IsStale(m deck.Server) bool {
 	b := s.rowResultOf(m).latest()
 	return b != nil && b.Rules != rulesID(m)
 }
 
-// rulesID names all that decides what becomes of a member's listing.
+// rulesID identifies the rules that apply to a server's listing.
 func rulesID(m deck.Server) string {
 	return fmt.Sprintf("%s foreign %t", shield.RulesVersion(), m.FromProject)
 }
@@ -125,7 +122,7 @@ func (f *rowResult) latest() *listingResult {
 	return f.result
 }
 
-// takeRestored gives the record of a row that came from elsewhere, once.
+// takeRestored returns the restored result of a row once, and nil afterwards.
 func (s *Sanitiser) takeRestored(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,35 +135,34 @@ func (s *Sanitiser) takeRestored(row string) []byte {
 }
 
 // Apply implements [Stage].
-func (s *Sanitiser) Apply(ctx context.Context, sight *Inspection) error {
-	all, places, err := itemsToShow(sight)
+func (s *Sanitiser) Apply(ctx context.Context, in *Inspection) error {
+	all, places, err := itemsToShow(in)
 	if err != nil {
 		return err
 	}
-	shelf := s.rowResultOf(sight.Server)
-	shelf.mu.Lock()
-	defer shelf.mu.Unlock()
-	b := shelf.result
-	if b == nil || b.Rules != rulesID(sight.Server) {
-		b = parseListingResult(s.takeRestored(sight.Server.ConfigHash), all)
+	row := s.rowResultOf(in.Server)
+	row.mu.Lock()
+	defer row.mu.Unlock()
+	b := row.result
+	if b == nil || b.Rules != rulesID(in.Server) {
+		b = parseListingResult(s.takeRestored(in.Server.ConfigHash), all)
 	}
 	if b == nil || !b.covers(all) {
-		if b, err = s.sanitiseItems(ctx, sight, b, all); err != nil {
+		if b, err = s.sanitiseItems(ctx, in, b, all); err != nil {
 			return err
 		}
 	}
-	if !sight.Listing.ListedAt.IsZero() {
-		shelf.result = b
+	if !in.Listing.ListedAt.IsZero() {
+		row.result = b
 	}
-	b.applyTo(sight, all, places)
+	b.applyTo(in, all, places)
 	return nil
 }
 
-// itemsToShow are the objects that may be shown, by part, with their places: those that nobody left out, and of the
-// tools no more than there is room for. What a server says of itself is its info, its capabilities and its
-// instructions.
+// itemsToShow returns the items that may be shown, by part, with their places: those that no stage left out, and at
+// most MaxTools tools. The part partServer has the server's info, capabilities and instructions.
 func itemsToShow(s *Inspection) (all [partCount][]json.RawMessage, places [partCount][]int, err error) {
-	names := map[string]bool{} // of the tools, where there are more than there is room for
+	names := map[string]bool{} // names of the tools, if there are more than allowed
 	bounded := s.Server.MaxTools > 0 && len(s.Tools) > s.Server.MaxTools
 	for part, list := range [...][]deck.VettedItem{s.Tools, s.Prompts, s.Resources, s.Templates} {
 		all[part], places[part] = make([]json.RawMessage, 0, len(list)), make([]int, 0, len(list))
@@ -188,22 +184,22 @@ func itemsToShow(s *Inspection) (all [partCount][]json.RawMessage, places [partC
 	return all, places, nil
 }
 
-// sanitiseItems looks at all objects that an earlier book of the same rules does not have.
-func (s *Sanitiser) sanitiseItems(ctx context.Context, sight *Inspection, before *listingResult,
+// sanitiseItems checks all items that are not in an earlier result of the same rules.
+func (s *Sanitiser) sanitiseItems(ctx context.Context, in *Inspection, before *listingResult,
 	all [partCount][]json.RawMessage) (*listingResult, error) {
-	b := &listingResult{Rules: rulesID(sight.Server), Digest: itemsDigest(all)}
+	b := &listingResult{Rules: rulesID(in.Server), Digest: itemsDigest(all)}
 	if before != nil && before.Rules != b.Rules {
 		before = nil
 	}
 	for part, list := range all {
 		for at, raw := range list {
 			if err := ctx.Err(); err != nil {
-				return nil, fmt.Errorf("look at %s: %w", countOf(len(list), partNouns[part]), err)
+				return nil, fmt.Errorf("check %s: %w", countOf(len(list), partNouns[part]), err)
 			}
 			l, ok := before.find(part, at, raw)
 			if !ok {
 				var err error
-				if l, err = s.sanitiseItem(sight.Server, part, at, raw); err != nil {
+				if l, err = s.sanitiseItem(in.Server, part, at, raw); err != nil {
 					return nil, err
 				}
 			}
@@ -215,17 +211,17 @@ func (s *Sanitiser) sanitiseItems(ctx context.Context, sight *Inspection, before
 	}
 	text, err := json.Marshal(b)
 	if err != nil {
-		return nil, fmt.Errorf("keep what was made of the listing: %w", err)
+		return nil, fmt.Errorf("encode the result of the listing: %w", err)
 	}
-	if !sight.Listing.ListedAt.IsZero() {
+	if !in.Listing.ListedAt.IsZero() {
 		s.mu.Lock()
-		s.setSnapshot(sight.Server.ConfigHash, &rowSnapshot{text, true})
+		s.setSnapshot(in.Server.ConfigHash, &rowSnapshot{text, true})
 		s.mu.Unlock()
 	}
 	return b.withItems(all), nil
 }
 
-// sanitiseItem looks at one object.
+// sanitiseItem checks one item.
 func (s *Sanitiser) sanitiseItem(m deck.Server, part, at int, raw json.RawMessage) (itemResult, error) {
 	if len(raw) == 0 {
 		return itemResult{}, nil
@@ -252,7 +248,7 @@ func (s *Sanitiser) sanitiseItem(m deck.Server, part, at int, raw json.RawMessag
 	return newItemResult(part, raw, report), nil
 }
 
-// newItemResult is what is kept of a report.
+// newItemResult converts a report to the result that is stored.
 func newItemResult(part int, raw json.RawMessage, report shield.Report) (l itemResult) {
 	l.Names = report.Renamed
 	if !sameBytes(report.Canonical, raw) {
@@ -267,7 +263,7 @@ func newItemResult(part int, raw json.RawMessage, report shield.Report) (l itemR
 	own := rawjson.GetString(raw, partMembers[part])
 	switch {
 	case rawjson.GetString(l.Definition, partMembers[part]) == own:
-	case part == partTemplates: // no URI could be made of it
+	case part == partTemplates: // a URI made from the changed template would be another one
 		return itemResult{LeftOut: "its URI is not what it looks like"}
 	default:
 		sum := sha256.Sum256([]byte(own))
@@ -277,10 +273,10 @@ func newItemResult(part int, raw json.RawMessage, report shield.Report) (l itemR
 	return l
 }
 
-// severities orders what is done to a text, the gravest first; what is not in it is not noted.
+// severities orders the actions on a text, the most severe first. Other actions are not noted.
 var severities = [...]string{"blanked", "renamed", "flagged", "stripped", "cut"}
 
-// summariseReasons says what was done, the gravest of it in full.
+// summariseReasons returns the most severe action, and a text about it and the number of others.
 func summariseReasons(reasons []shield.Finding) (did, why string) {
 	rank := func(r shield.Finding) int { return slices.Index(severities[:], r.Action) }
 	reasons = slices.DeleteFunc(slices.Clone(reasons), func(r shield.Finding) bool { return rank(r) < 0 })

@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The parts of a listing, in the order that records count them by.
+// The parts of a listing. Stored results use these numbers.
 const (
 	partTools = iota
 	partPrompts
@@ -19,11 +19,11 @@ const (
 	partTemplates
 	partServer // info, capabilities, instructions
 	partCount
-	// partSkills are no part of a listing: they are asked for by themselves.
+	// partSkills is not part of a listing: skills are requested separately.
 	partSkills
 )
 
-// The places of what a server says of itself, and their names.
+// The places of the items in partServer. selfNames are their names in notes.
 const (
 	selfInfo = iota
 	selfCapabilities
@@ -32,41 +32,41 @@ const (
 
 var selfNames = [...]string{"info", "capabilities", "instructions"}
 
-// words are the parts for people, members what names an object of each.
+// partNouns are the words for the parts in texts for people; partMembers are the members that name their items.
 var (
 	partNouns   = [partCount]string{"tool", "prompt", "resource", "template", "server"}
 	partMembers = [partCount]string{"name", "name", "uri", "uriTemplate", ""}
 )
 
-// A itemResult is what came of looking at one object that is not shown as it came, or of which something was noted.
+// An itemResult is the result for one item that was changed or has a note.
 type itemResult struct {
 	Part int `json:"part"`
 	At   int `json:"at"`
-	// Definition is what is shown; empty for the object as it came.
+	// Definition is the changed definition; empty if it is unchanged.
 	Definition []byte            `json:"definition,omitempty"`
 	Names      map[string]string `json:"names,omitempty"`
-	// Did and Why are the note; empty for none. Out leaves the object out, and says why.
+	// Did and Why are the note; empty for none. LeftOut is the reason for leaving the item out; empty to show it.
 	Did     string `json:"did,omitempty"`
 	Why     string `json:"why,omitempty"`
 	LeftOut string `json:"out,omitempty"`
-	// Slight is that of the note.
+	// Slight reports that the note is a guess.
 	Slight bool `json:"slight,omitempty"`
 }
 
-// A listingResult is what came of looking at one listing: by which rules, and all that is not shown as it came.
+// A listingResult is the result for one listing: the rules, and the items that were changed or have a note.
 type listingResult struct {
 	Rules string `json:"rules"`
-	// Digest is that of the objects that were looked at: those that nobody looked at are not in the book.
+	// Digest is the hash of the checked items. Items that were not checked are not part of the result.
 	Digest string       `json:"digest"`
 	Items  []itemResult `json:"looks,omitempty"`
 
 	objects [partCount][]json.RawMessage
-	// byPlace has the looks; byBytes the place of each object, made when it is first needed.
+	// byPlace holds Items by place; byBytes holds the place of each item, and is made on first use.
 	byPlace [partCount]map[int]itemResult
 	byBytes [partCount]map[string]int
 }
 
-// itemsDigest is that of all objects, with their lengths and numbers.
+// itemsDigest returns a hash of all items, with their lengths and numbers.
 func itemsDigest(all [partCount][]json.RawMessage) string {
 	h := sha256.New()
 	var size [8]byte
@@ -84,7 +84,7 @@ func itemsDigest(all [partCount][]json.RawMessage) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// parseListingResult is the book of a record, if it is about these objects.
+// parseListingResult parses a stored result. It returns nil if the result belongs to other items, or is invalid.
 func parseListingResult(record []byte, all [partCount][]json.RawMessage) *listingResult {
 	b := &listingResult{}
 	if len(record) == 0 || json.Unmarshal(record, b) != nil || b.Digest != itemsDigest(all) {
@@ -98,7 +98,7 @@ func parseListingResult(record []byte, all [partCount][]json.RawMessage) *listin
 	return b.withItems(all)
 }
 
-// withItems has the book say what it is about.
+// withItems sets the items that the result belongs to.
 func (b *listingResult) withItems(all [partCount][]json.RawMessage) *listingResult {
 	b.objects = all
 	for _, l := range b.Items {
@@ -110,8 +110,7 @@ func (b *listingResult) withItems(all [partCount][]json.RawMessage) *listingResu
 	return b
 }
 
-// find gives what came of looking at an object, which probably stands where it stood. It says false for one that is
-// not in the book.
+// find returns the result for an item, which is probably at its old place. ok is false if the item was not checked.
 func (b *listingResult) find(part, at int, raw json.RawMessage) (itemResult, bool) {
 	if b == nil {
 		return itemResult{}, false
@@ -132,7 +131,7 @@ func (b *listingResult) find(part, at int, raw json.RawMessage) (itemResult, boo
 	return b.byPlace[part][at], true
 }
 
-// covers says whether the book is about just these objects in their order.
+// covers reports whether the result belongs to exactly these items in this order.
 func (b *listingResult) covers(all [partCount][]json.RawMessage) bool {
 	for part, list := range all {
 		if !slices.EqualFunc(list, b.objects[part], sameBytes) {
@@ -142,7 +141,7 @@ func (b *listingResult) covers(all [partCount][]json.RawMessage) bool {
 	return true
 }
 
-// applyTo shows the objects, which the book is about, at their places in the sight.
+// applyTo applies the result to the items at their places in the inspection.
 func (b *listingResult) applyTo(s *Inspection, all [partCount][]json.RawMessage, places [partCount][]int) {
 	for part, list := range [...][]deck.VettedItem{s.Tools, s.Prompts, s.Resources, s.Templates} {
 		for at, place := range places[part] {

@@ -10,16 +10,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A SkillStage is a Stage that looks at skills too.
+// A SkillStage is a Stage that also checks skills.
 type SkillStage interface {
-	// ApplyToSkill gives an entry of a list of skills as it may be shown; nil where it may not. An error keeps the
-	// list.
+	// ApplyToSkill returns an entry of a list of skills in the form that may be shown, or nil to hide it. An error
+	// hides the whole list.
 	ApplyToSkill(ctx context.Context, server deck.Server, entry json.RawMessage) (json.RawMessage, error)
 }
 
 var _ SkillStage = (*Sanitiser)(nil)
 
-// VetSkill applies those stages to a skill that handle skills. The error is theirs, or that none of them does.
+// VetSkill applies the stages that handle skills. The error is that of a stage, or reports that no stage handles
+// skills.
 func (c Chain) VetSkill(ctx context.Context, server deck.Server, entry json.RawMessage) (_ json.RawMessage, err error) {
 	looked := false
 	for _, stage := range c {
@@ -31,19 +32,19 @@ func (c Chain) VetSkill(ctx context.Context, server deck.Server, entry json.RawM
 		}
 	}
 	if !looked {
-		return nil, errors.New("vet a skill: nobody looks at them")
+		return nil, errors.New("vet a skill: no stage handles skills")
 	}
 	return entry, nil
 }
 
-// maxSkills bounds how many skills a Sanitiser knows, maxSkillBytes what is shown of all of them: lists are asked for
-// again and again, and may have other entries each time.
+// maxSkills bounds the number of cached skills, and maxSkillBytes their size. Lists are requested often, and may have
+// other entries each time.
 const (
 	maxSkills     = 4096
 	maxSkillBytes = 32 << 20
 )
 
-// ApplyToSkill implements [SkillStage]. A skill is found by its URI, so one whose URI would be another is not shown.
+// ApplyToSkill implements [SkillStage]. A skill is read by its URI, so a skill whose URI would change is hidden.
 func (s *Sanitiser) ApplyToSkill(ctx context.Context, m deck.Server, entry json.RawMessage) (json.RawMessage, error) {
 	key := sha256.Sum256([]byte(rulesID(m) + "\x00" + string(entry)))
 	s.mu.Lock()

@@ -9,19 +9,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// A Stage is one look at a listing.
+// A Stage checks a listing, and decides which part of it is shown.
 type Stage interface {
-	// Apply changes what s says is shown. An error keeps the whole listing from the deck. It is called for several
+	// Apply changes the vetted listing in s. After an error nothing of the listing is shown. It is called for several
 	// servers at once, and for one server in the order of its listings.
 	Apply(ctx context.Context, s *Inspection) error
 }
 
-// A Inspection is a listing, and what is shown of it so far. To the first stage nothing is.
+// An Inspection is a listing with the result of the stages so far. Before the first stage nothing is shown.
 type Inspection struct {
 	Server deck.Server
-	// Listing is what came. A Listing whose At is zero is what the ledger remembers of the tools.
+	// Listing is the server's list. If its ListedAt is zero, it is the stored list of tools in the ledger.
 	Listing drawbridge.Listing
-	// Vetted is what is shown. A stage changes its objects where they stand, and may add some and take some away.
+	// VettedListing is the part that is shown. A stage changes its items in place, and may add or remove items.
 	deck.VettedListing
 }
 
@@ -30,7 +30,7 @@ func (s *Inspection) addNote(kind, name, did, why string) {
 	s.Notes = append(s.Notes, deck.VettingNote{Kind: kind, Name: name, Action: did, Why: why})
 }
 
-// A Chain is stages in their order.
+// A Chain is a sequence of stages.
 type Chain []Stage
 
 // Vet applies the stages to a listing: each sees the result of those before it. Without stages nothing is shown.
@@ -47,7 +47,7 @@ func (c Chain) Vet(ctx context.Context, server deck.Server, l drawbridge.Listing
 	return s.VettedListing, nil
 }
 
-// unshownItems has the objects of a list, none of them shown.
+// unshownItems returns the items of a list, none of them shown.
 func unshownItems(list []json.RawMessage) []deck.VettedItem {
 	out := make([]deck.VettedItem, len(list))
 	for i, raw := range list {

@@ -56,7 +56,7 @@ func vet(t testing.TB, c Chain, m deck.Server, l drawbridge.Listing) deck.Vetted
 	return v
 }
 
-// shown gives the definitions that are shown, and the codes of the others.
+// shown returns the definitions that are shown, and the codes of the others.
 func shown(list []deck.VettedItem) (out []string) {
 	for _, s := range list {
 		if s.Definition == nil {
@@ -101,12 +101,12 @@ func TestEachKindIsSanitised(t *testing.T) {
 	}
 	want(t, notes, []string{
 		`tool "sub" blanked: /description sets aside what the model was told (override), and 1 more`,
-		`tool "mul\u200b" stripped: /name had characters that show nothing (hidden-invisible), and 1 more`,
-		`prompt "p" stripped: /description had characters that turn the order of others (hidden-bidi)`,
-		`resource "x://\u200b1" stripped: /uri had characters that show nothing (hidden-invisible)`,
+		`tool "mul\u200b" stripped: /name had invisible characters (hidden-invisible), and 1 more`,
+		`prompt "p" stripped: /description had characters that change the direction of text (hidden-bidi)`,
+		`resource "x://\u200b1" stripped: /uri had invisible characters (hidden-invisible)`,
 		`resource "x://2" renamed: /name sets aside what the model was told (override), and 1 more`,
-		`template "x://{a}" stripped: /title had characters that show nothing (hidden-invisible)`,
-		`server "info" stripped: /name had characters that show nothing (hidden-invisible)`,
+		`template "x://{a}" stripped: /title had invisible characters (hidden-invisible)`,
+		`server "info" stripped: /name had invisible characters (hidden-invisible)`,
 		`server "capabilities" blanked: /experimental/x/about sets aside what the model was told (override), and 1 more`,
 		`server "instructions" blanked: it asks for what the system told the model (system-prompt), and 1 more`,
 	})
@@ -256,7 +256,7 @@ func TestWhatIsRememberedIsNotLookedAt(t *testing.T) {
 	got := vet(t, Chain{next}, deck.Server{}, reordered)
 	want(t, got.Tools, []deck.VettedItem{v.Tools[1], v.Tools[0]})
 
-	// A record of another listing, of other caps, or that is damaged, is no record.
+	// A record of another listing, of other caps, or that is damaged, is not a record.
 	for name, record := range map[string][]byte{"another": []byte(strings.Replace(string(record), `"digest":"`,
 		`"digest":"0`, 1)), "damaged": record[:len(record)/2], "no object": []byte("7")} {
 		s := NewSanitiser()
@@ -357,7 +357,7 @@ func TestALockedListStaysAsItWasFirst(t *testing.T) {
 	if !strings.Contains(log.String(), "tool list refresh rejected for 's': list is locked after initial connect") {
 		t.Error(log.String())
 	}
-	// What the ledger remembers is no first list.
+	// What the ledger remembers is not a first list.
 	remembered := listed(`{"name":"z"}`)
 	remembered.ListedAt, remembered.ConfigHash = time.Time{}, "other"
 	vet(t, c, m, remembered)
@@ -418,7 +418,7 @@ func TestSkillsAreSanitised(t *testing.T) {
 	}
 }
 
-// FuzzRecord opens any record on a listing: it never shows what nobody has looked at as something else than it is.
+// FuzzRecord opens any record on a listing: it never shows what no one has looked at as something else than it is.
 func FuzzRecord(f *testing.F) {
 	l := listed(`{"name":"a"}`)
 	s := NewSanitiser()

@@ -92,9 +92,9 @@ func deprivations() []deprivation {
 		{name: "quotas without their store", settings: "[tools]\nmax_tool_calls_per_session = 5\n",
 			after: without("accounts"), says: "calls cannot be counted", code: drawbridge.PolicyBlocked},
 		{name: "approvals without the grants", rules: asks, after: without("grants"),
-			says: "the store where they are asked does not answer", code: drawbridge.PolicyBlocked},
+			says: "it needs a person's approval, and the store does not answer", code: drawbridge.PolicyBlocked},
 		{name: "approvals without the questions", rules: asks, after: without("asks"),
-			says: "the store where they are asked does not answer", code: drawbridge.PolicyBlocked},
+			says: "it needs a person's approval, and the store does not answer", code: drawbridge.PolicyBlocked},
 		{
 			name: "the record without its directory", says: "record it in the audit", code: drawbridge.ServerError,
 			before: func(t *testing.T, _, location string) {
