@@ -1,12 +1,8 @@
 package gateway
 
 import (
-	"slices"
-	"strings"
-
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
-	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
 // ApprovalDetails describe a call that waits for approval, as a person sees it: the member Shown of
@@ -18,16 +14,9 @@ func (g *Gateway) approvalQueue() *guards.ApprovalQueue {
 	return &guards.ApprovalQueue{DB: g.shared.db, Logger: g.log, Timeout: g.set.Settings.AskTimeout}
 }
 
-// spotlightFilter returns a function that reports whether a caller gets results marked as foreign text, by the
-// settings. The row of a server goes before them.
-func (g *Gateway) spotlightFilter() func(drawbridge.Caller) bool {
+// spotlightFilter returns the callers whose results are marked as foreign text, by the settings. The row of a server
+// goes before them.
+func (g *Gateway) spotlightFilter() spotlight.CallerFilter {
 	s := g.set.Settings
-	always := s.SpotlightHTTP != nil && *s.SpotlightHTTP
-	return func(c drawbridge.Caller) bool {
-		return always && c.Transport == drawbridge.HTTPTransport || len(s.SpotlightClients) > 0 &&
-			c.Kind == drawbridge.External && slices.ContainsFunc(s.SpotlightClients, func(name string) bool {
-			return strings.EqualFold(name, strings.TrimSpace(rawjson.GetString(c.Client, "name"))) ||
-				c.Principal == "client:"+name
-		})
-	}
+	return spotlight.CallerFilter{HTTP: s.SpotlightHTTP != nil && *s.SpotlightHTTP, Clients: s.SpotlightClients}
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 )
@@ -14,12 +13,12 @@ import (
 // collectOwnFiles says which files are ours: what decides what is started and who may call what, and what is kept of
 // it. Of a project's files they are those for servers alone: what else stands in other programs' settings tools may
 // change, and a changed row waits for approval anyway.
-func collectOwnFiles(c Config, set config.Configuration, dir func(drawbridge.ServerID) string) guards.OwnFiles {
+func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 	lookup := c.LookupEnv
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
-	o := guards.OwnFiles{WorkingDir: dir}
+	var o guards.OwnFiles
 	add := func(to *[]string, all ...string) {
 		for _, one := range all {
 			if abs, err := filepath.Abs(one); err == nil && one != "" {
@@ -62,23 +61,7 @@ func collectOwnFiles(c Config, set config.Configuration, dir func(drawbridge.Ser
 
 // updateOwnFiles has the guard of our own files know which these are now.
 func (g *Gateway) updateOwnFiles() {
-	o := collectOwnFiles(g.config, g.set, g.workingDir)
-	o.RelativeDirs = g.relativeDirs
+	o := collectOwnFiles(g.config, g.set)
+	o.WorkingDir, o.RelativeDirs = g.serverTable.WorkingDir, g.serverTable.RelativeDirs
 	g.fileGuard.Update(o)
-}
-
-// workingDir is the directory that a server's program starts in; empty for one that is reached by a URL.
-func (g *Gateway) workingDir(id drawbridge.ServerID) string {
-	if row := g.rowByID(id); row != nil && row.URL == "" {
-		return row.Cwd
-	}
-	return ""
-}
-
-// relativeDirs are the directories that relative paths of a server may start at; none of one that is reached by a URL.
-func (g *Gateway) relativeDirs(id drawbridge.ServerID) []string {
-	if row := g.rowByID(id); row != nil && row.URL == "" {
-		return g.ruleGuard.RelativeDirs(id)
-	}
-	return nil
 }

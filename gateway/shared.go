@@ -42,7 +42,7 @@ type Shared struct {
 // A upstreamPool is what gateways share of package bridge, or of its stand-in where that is left out of the build.
 type upstreamPool interface {
 	Run(ctx context.Context) error
-	newFleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.MountRecord) (fleet, error)
+	newFleet(g *Gateway, c Config, mounts map[string]store.MountRecord) (fleet, error)
 }
 
 // OpenShared opens the store and the vault, and makes room for servers. Of the configuration it takes what is not one

@@ -47,20 +47,19 @@ func rootsOf(s config.Settings) (roots []upstream.Root) {
 	return roots
 }
 
-// newFleet makes the fleet of these rows, with what is remembered of them.
-func (p mcpPool) newFleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.MountRecord) (fleet,
-	error) {
+// newFleet makes a fleet without servers, which has the stored listings and statuses of those that are added.
+func (p mcpPool) newFleet(g *Gateway, c Config, mounts map[string]store.MountRecord) (fleet, error) {
 	known, last := rememberedMounts(mounts)
-	return p.Pool.NewFleet(rows, upstream.FleetOptions{
+	return p.Pool.NewFleet(nil, upstream.FleetOptions{
 		KnownListings: known, LastStatuses: last, OnListed: g.enrolListing, OnNotification: g.forwardNotice,
 		AdmitCall: g.blocked.Check, Environ: c.Environ,
+		CallObservers: []upstream.CallObserver{g.shared.callLimiter, g.serverTrust},
 	})
 }
 
 // forwardNotice takes what a server said outside any call; one that is quarantined says nothing.
 func (g *Gateway) forwardNotice(n drawbridge.ServerNotification) {
-	if row := g.rowByID(n.Server); g.shared.trustAccounts == nil || row == nil ||
-		!g.shared.trustAccounts.Quarantined(row.trustAccount()) {
+	if !g.serverTrust.Quarantined(n.Server) {
 		g.deck.HandleNotification(n)
 	}
 }

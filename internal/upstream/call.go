@@ -14,8 +14,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// Do makes a call to a server and returns its result object. It mounts the server first if necessary. The result is as
-// the server sent it, less the server's name for itself. An error is a *drawbridge.Fault: with Raw for an error
+// Do makes a call to a server and returns its result object. It waits until Run has begun, and mounts the server first
+// if necessary. The result is as the server sent it, less the server's name for itself. An error is a *drawbridge.Fault: with Raw for an error
 // response, Transient for a server that is away, Ambiguous if the call may have taken effect.
 //
 // A call that was not sent is sent once more. A call of unknown outcome is repeated at most twice, after a pause, and
@@ -31,7 +31,19 @@ import (
 // call), callWithRetry (session and retries), callTask (tools that exist only as tasks), roundTrip (one request on the
 // session). interop.CallEnv leads back into callWithSignIn for every repeated round.
 func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
-	e, err := f.serverByID(id)
+	result, err := f.callServer(ctx, id, call)
+	if ctx.Err() == nil { // otherwise the caller ended the call, not the server
+		for _, o := range f.options.CallObservers {
+			o.CallEnded(id, call, result, err)
+		}
+	}
+	return result, err
+}
+
+// callServer makes a call for Do.
+func (f *Fleet) callServer(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (
+	drawbridge.Result, error) {
+	e, err := f.awaitServer(ctx, id)
 	if err != nil {
 		return drawbridge.Result{}, err
 	}

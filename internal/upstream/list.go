@@ -77,6 +77,9 @@ func (e *managedServer) readListing(ctx context.Context, s *session, began time.
 // changes. It waits for a server that is being connected; one that is not connected is listed when it starts. It
 // returns an error for an unknown name, and if the tools could not be listed; then nothing was published.
 func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error) {
+	if f.isHeld(id) {
+		return false, nil
+	}
 	e, err := f.serverByID(id)
 	if err != nil {
 		return false, err

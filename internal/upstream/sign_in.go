@@ -16,6 +16,7 @@ type Vault = oauth.Vault
 // Access returns the sign-in manager of a principal at a server. The error is for an unknown name, or
 // ErrSignInNotConfigured.
 func (f *Fleet) Access(id drawbridge.ServerID, principal string) (drawbridge.SignInManager, error) {
+	f.Release(id)
 	e, err := f.serverByID(id)
 	if err != nil {
 		return nil, err

@@ -132,7 +132,7 @@ func (f *Fleet) AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) e
 
 // Mount mounts the server now, unless it is mounted, and waits until it is listed.
 func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
-	e, err := f.serverByID(id)
+	e, err := f.awaitServer(ctx, id)
 	if err != nil {
 		return drawbridge.Listing{}, err
 	}

@@ -59,7 +59,10 @@ func (e *managedServer) removeWatches(f *Fleet) {
 // otherwise a *drawbridge.Fault. The caller must then call Watch with the rest. What a server refuses later is logged
 // and dropped until the next Watch.
 func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error {
-	e, err := f.serverByID(id)
+	if w.IsEmpty() && f.isHeld(id) {
+		return nil
+	}
+	e, err := f.awaitServer(ctx, id)
 	if err != nil {
 		return err
 	}

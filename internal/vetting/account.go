@@ -62,7 +62,7 @@ type TrustAccounts struct {
 
 	mu       sync.Mutex
 	accounts map[string]*trustAccount
-	watchers map[int]func(name string)
+	watchers map[int]func(ctx context.Context, name string)
 	next     int
 }
 
@@ -86,7 +86,7 @@ func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
 	}
 	return &TrustAccounts{
 		store: store, rules: o.Rules, log: o.Logger, wake: make(chan struct{}, 1),
-		accounts: map[string]*trustAccount{}, watchers: map[int]func(string){},
+		accounts: map[string]*trustAccount{}, watchers: map[int]func(context.Context, string){},
 	}
 }
 
@@ -260,9 +260,9 @@ func (b *TrustAccounts) Reset(ctx context.Context, name, server string) error {
 	return b.flushAccount(ctx, name)
 }
 
-// OnQuarantineChange registers f, which Run calls with the name of each account whose quarantine begins or ends. f may
-// block. stop removes it.
-func (b *TrustAccounts) OnQuarantineChange(f func(name string)) (stop func()) {
+// OnQuarantineChange registers f, which Run calls with its context and the name of each account whose quarantine begins
+// or ends. f may block. stop removes it.
+func (b *TrustAccounts) OnQuarantineChange(f func(ctx context.Context, name string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id := b.next
@@ -288,7 +288,7 @@ func (b *TrustAccounts) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		b.flushDue(ctx, time.Now())
-		b.notifyWatchers()
+		b.notifyWatchers(ctx)
 		timer.Stop()
 		if at := b.nextWake(); !at.IsZero() {
 			timer.Reset(time.Until(at))
@@ -378,7 +378,7 @@ func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 }
 
 // notifyWatchers tells watchers of the quarantines that began and ended.
-func (b *TrustAccounts) notifyWatchers() {
+func (b *TrustAccounts) notifyWatchers(ctx context.Context) {
 	now := time.Now()
 	changed := b.accountNames(func(a *trustAccount) bool {
 		a.clampToNow(b.rules, now)
@@ -394,7 +394,7 @@ func (b *TrustAccounts) notifyWatchers() {
 		}
 		b.log.Warn(word, "server", a.Server, "trust", b.rules.Score(a.state, now), "until",
 			b.rules.QuarantineEnd(a.state, now))
-		var watchers []func(string)
+		var watchers []func(context.Context, string)
 		for id := range b.next {
 			if f := b.watchers[id]; f != nil {
 				watchers = append(watchers, f)
@@ -402,7 +402,7 @@ func (b *TrustAccounts) notifyWatchers() {
 		}
 		b.mu.Unlock()
 		for _, f := range watchers {
-			f(name)
+			f(ctx, name)
 		}
 	}
 }
