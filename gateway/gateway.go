@@ -122,16 +122,8 @@ type fleet interface {
 	deck.Upstream
 	runner
 	mounter
-	holder
 	accessProvider
 	statusReporter
-}
-
-// A holder keeps servers from starting before their time.
-type holder interface {
-	// Hold adds a server that starts at Release, or at its first call.
-	Hold(row config.Server) error
-	Release(id drawbridge.ServerID)
 }
 
 // A statusReporter reports the status of its servers.
@@ -154,12 +146,20 @@ type runner interface {
 	Running() <-chan struct{}
 }
 
-// A mounter mounts, lists, adds and removes servers.
+// A mounter mounts and lists its servers.
 type mounter interface {
+	serverSet
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 	AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error
 	Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error)
+}
+
+// A serverSet adds and removes servers.
+type serverSet interface {
 	Add(row config.Server) error
+	// Hold adds a server that starts at Release, or when it is called.
+	Hold(row config.Server) error
+	Release(id drawbridge.ServerID)
 	Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 }
 
