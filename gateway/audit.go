@@ -37,7 +37,8 @@ const (
 )
 
 // openAudit makes the audit of calls: nil where the settings turn it off, and on a store that forgets everything.
-func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (*store.AuditWriter, error) {
+func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (
+	*store.AuditWriter, error) {
 	if s.Audit.Enabled != nil && !*s.Audit.Enabled {
 		return nil, nil
 	}
@@ -52,7 +53,7 @@ func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) 
 		Key:         signingKeyLoader(vault, s.Audit.KeyFile, true),
 	}
 	if s.Audit.KeyFile != "" { // the vault's is not asked for before it is needed
-		if _, err := o.Key(); err != nil {
+		if _, err := o.Key(ctx); err != nil {
 			c.Logger.Warn("calls are on record, but nothing signs them as long as audit.key_file has no key", "err",
 				err)
 		}
@@ -88,10 +89,11 @@ func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, 
 
 // signingKeyLoader gives what finds the key that signs the audit: in the file where one is named, else in the vault,
 // which keeps one from the first time it is asked if make is set. The key is looked for once.
-func signingKeyLoader(vault *secrets.Vault, file string, make bool) func() (ed25519.PrivateKey, error) {
+func signingKeyLoader(vault *secrets.Vault, file string, make bool) func(context.Context) (
+	ed25519.PrivateKey, error) {
 	var mu sync.Mutex
 	var found ed25519.PrivateKey
-	return func() (ed25519.PrivateKey, error) {
+	return func(ctx context.Context) (ed25519.PrivateKey, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if found != nil {
@@ -101,17 +103,17 @@ func signingKeyLoader(vault *secrets.Vault, file string, make bool) func() (ed25
 		if file != "" {
 			found, err = keyInFile(file)
 		} else {
-			found, err = keyInVault(vault, make)
+			found, err = keyInVault(ctx, vault, make)
 		}
 		return found, err
 	}
 }
 
 // keyInVault gives the vault's key. Of processes that make one at the same time all get the first one's.
-func keyInVault(vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
+func keyInVault(ctx context.Context, vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
 	seed, err := vault.Get(signingKeyName)
 	if errors.Is(err, secrets.ErrNotFound) && make {
-		ctx, cancel := context.WithTimeout(context.Background(), auditDrainTimeout)
+		ctx, cancel := context.WithTimeout(ctx, auditDrainTimeout)
 		defer cancel()
 		unlock, held := vault.Lock(ctx, signingKeyName)
 		if held != nil {
@@ -191,7 +193,7 @@ func (g *Shared) closeAudit() error {
 	if g.audit == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), auditDrainTimeout)
+	ctx, cancel := context.WithTimeout(g.closing, auditDrainTimeout)
 	defer cancel()
 	return g.audit.Close(ctx)
 }
@@ -214,7 +216,7 @@ func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 
 // AuditPublicKey gives the public key that a gateway with that configuration signs the audit with; nil where there is
 // none yet.
-func AuditPublicKey(c Config) (ed25519.PublicKey, error) {
+func AuditPublicKey(ctx context.Context, c Config) (ed25519.PublicKey, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
 	if err != nil {
@@ -224,7 +226,7 @@ func AuditPublicKey(c Config) (ed25519.PublicKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := signingKeyLoader(vault, s.Audit.KeyFile, false)()
+	key, err := signingKeyLoader(vault, s.Audit.KeyFile, false)(ctx)
 	if errors.Is(err, secrets.ErrNotFound) {
 		return nil, nil
 	}

@@ -28,9 +28,9 @@ const (
 )
 
 // A lazyStarter decides when servers start. It has the fleet hold those that are remembered, until the first list was
-// answered or a second has passed; the fleet starts one earlier that is called. Servers without a listing start at once,
-// and of those the ones that were never tried before have the first list wait for them a little. Where servers start on
-// demand the fleet has all of them, and starts none by itself.
+// answered or a second has passed; the fleet starts one earlier that is called. Servers without a listing start at
+// once, and of those the ones that were never tried before have the first list wait for them a little. Where servers
+// start on demand the fleet has all of them, and starts none by itself.
 type lazyStarter struct {
 	fleet    fleet
 	onDemand bool

@@ -35,6 +35,8 @@ type Shared struct {
 	audit *store.AuditWriter
 	// models are those that run elsewhere; nil is none.
 	models *llm.ToolModels
+	// closing is the context of OpenShared without its end: Close writes to the store with it.
+	closing context.Context
 	// hadClients says that there were clients with tokens of their own.
 	hadClients atomic.Bool
 }
@@ -62,7 +64,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := openAudit(c, s, db, vault)
+	a, err := openAudit(ctx, c, s, db, vault)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -79,12 +81,14 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	m, err := openModels(c, s, vault, db)
+	m, err := openModels(ctx, c, s, vault, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &Shared{
-		db: db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db), trustAccounts: book, audit: a,
+		closing: context.WithoutCancel(ctx),
+		db:      db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
+		trustAccounts: book, audit: a,
 		pinChecker: keeper,
 		vetted:     &vettedCache{sanitiser: sanitiser, stored: map[string][]byte{}},
 	}, nil
@@ -214,7 +218,7 @@ func (g *Shared) flushTrust() error {
 	if g.trustAccounts == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), quarantineTimeout)
+	ctx, cancel := context.WithTimeout(g.closing, quarantineTimeout)
 	defer cancel()
 	return g.trustAccounts.Flush(ctx)
 }

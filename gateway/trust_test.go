@@ -128,7 +128,8 @@ func TestCallsMoveTrust(t *testing.T) {
 	} {
 		score := func() float64 { return g.serverTrust.Lookup(tt.id).Score }
 		before := score()
-		g.serverTrust.CallEnded(tt.id, drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)},
+		g.serverTrust.CallEnded(tt.id, drawbridge.Call{Method: "tools/call",
+			Params: json.RawMessage(`{"name":"echo"}`)},
 			drawbridge.Result{}, tt.err)
 		// The clock goes on: what comes back in that time is far less than the least that counts.
 		if by := score() - before; by < tt.by-0.001 || by > tt.by+0.001 {

@@ -150,7 +150,7 @@ func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Sett
 		return
 	}
 	const about = "the vector store"
-	v, err := gateway.OpenVectors(gateway.Config{Environ: a.Environ}, s, nil, a.vaultSecrets())
+	v, err := gateway.OpenVectors(ctx, gateway.Config{Environ: a.Environ}, s, nil, a.vaultSecrets())
 	if err == nil {
 		defer v.Close()
 		if v.RunsCommand() && !probe {

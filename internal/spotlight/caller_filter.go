@@ -21,8 +21,9 @@ func (f CallerFilter) Selects(c drawbridge.Caller) bool {
 	if f.HTTP && c.Transport == drawbridge.HTTPTransport {
 		return true
 	}
-	return len(f.Clients) > 0 && c.Kind == drawbridge.External && slices.ContainsFunc(f.Clients, func(name string) bool {
-		return strings.EqualFold(name, strings.TrimSpace(rawjson.GetString(c.Client, "name"))) ||
-			c.Principal == "client:"+name
-	})
+	return len(f.Clients) > 0 && c.Kind == drawbridge.External && slices.ContainsFunc(f.Clients,
+		func(name string) bool {
+			return strings.EqualFold(name, strings.TrimSpace(rawjson.GetString(c.Client, "name"))) ||
+				c.Principal == "client:"+name
+		})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// Hold adds a server that does not start before Release, or before it is called, mounted, watched or signed in to. Until
-// then it has no status and cannot be listed. The error is as for Add.
+// Hold adds a server that does not start before Release, or before it is called, mounted, watched or signed in to.
+// Until then it has no status and cannot be listed. The error is as for Add.
 func (f *Fleet) Hold(row config.Server) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

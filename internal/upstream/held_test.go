@@ -22,7 +22,8 @@ func TestAHeldServerStartsWhenItIsNeeded(t *testing.T) {
 		starts bool
 	}{
 		{"nothing", func(*rig) error { return nil }, false},
-		{"a watch of nothing", func(r *rig) error { return r.Watch(r.t.Context(), "held", drawbridge.WatchSet{}) }, false},
+		{"a watch of nothing", func(r *rig) error { return r.Watch(r.t.Context(), "held", drawbridge.WatchSet{}) },
+			false},
 		{"a listing", func(r *rig) error {
 			connected, err := r.Relist(r.t.Context(), "held")
 			if connected {

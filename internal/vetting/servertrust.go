@@ -46,7 +46,8 @@ type accountHolder struct {
 
 var _ TrustGate = (*ServerTrust)(nil)
 
-// NewServerTrust returns a ServerTrust without servers. Without accounts every server is trusted as far as its row says.
+// NewServerTrust returns a ServerTrust without servers. Without accounts every server is trusted as far as its row
+// says.
 func NewServerTrust(accounts *TrustAccounts) *ServerTrust { return &ServerTrust{accounts: accounts} }
 
 // Update replaces the servers by those of rows.
