@@ -69,7 +69,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	sanitiser := vetting.NewSanitiser()
-	p, err := newUpstreamPool(c.Logger, c, s, db, vault, newQuestionFilter(sanitiser, a, c.Logger))
+	p, err := newUpstreamPool(ctx, c.Logger, c, s, db, vault, newQuestionFilter(sanitiser, a, c.Logger))
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -19,13 +20,14 @@ var _ fleet = (*upstream.Fleet)(nil)
 // A mcpPool is the servers that the gateways of one ground share.
 type mcpPool struct{ *upstream.Pool }
 
-func newUpstreamPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault *secrets.Vault,
+func newUpstreamPool(ctx context.Context, log *slog.Logger, c Config, s config.Settings, db *store.DB,
+	vault *secrets.Vault,
 	look questionFilter) (upstreamPool, error) {
 	var memory upstream.MountStore
 	if db != nil {
 		memory = db
 	}
-	p, err := upstream.NewPool(upstream.Options{
+	p, err := upstream.NewPool(ctx, upstream.Options{
 		Logger: log, Version: c.Version, MountStore: memory, Roots: rootsOf(s), Principal: processOwner().Principal,
 		Vault: vault, Keeper: vault.UserSecrets(),
 		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
@@ -65,9 +67,9 @@ func (g *Gateway) forwardNotice(n drawbridge.ServerNotification) {
 }
 
 // newAccessProvider is a fleet that never runs.
-func newAccessProvider(c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (
+func newAccessProvider(ctx context.Context, c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (
 	accessProvider, error) {
-	p, err := newUpstreamPool(c.Logger, c, s, nil, vault, nil)
+	p, err := newUpstreamPool(ctx, c.Logger, c, s, nil, vault, nil)
 	if err != nil {
 		return nil, err
 	}

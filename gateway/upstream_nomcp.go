@@ -25,7 +25,7 @@ type noFleet struct {
 // noPool is what such fleets share: nothing.
 type noPool struct{}
 
-func newUpstreamPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault,
+func newUpstreamPool(context.Context, *slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault,
 	questionFilter) (upstreamPool, error) {
 	return noPool{}, nil
 }
@@ -39,7 +39,8 @@ func (noPool) newFleet(*Gateway, Config, map[string]store.MountRecord) (fleet, e
 	return &noFleet{}, nil
 }
 
-func newAccessProvider(_ Config, _ config.Settings, _ *secrets.Vault, rows []config.Server) (accessProvider, error) {
+func newAccessProvider(_ context.Context, _ Config, _ config.Settings, _ *secrets.Vault, rows []config.Server) (
+	accessProvider, error) {
 	return &noFleet{rows: rows}, nil
 }
 

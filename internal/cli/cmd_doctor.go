@@ -115,7 +115,7 @@ func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Con
 		p.Statuses = nil // what is remembered of faults is out of date
 	}
 	c.CheckConfig(p)
-	a.examineCredentials(c, set, p.Statuses)
+	a.examineCredentials(ctx, c, set, p.Statuses)
 	a.examineVectors(ctx, c, set.Settings, probe)
 	for _, m := range gateway.CheckModels(ctx, gateway.Config{Environ: a.Environ}, set.Settings,
 		a.vaultSecrets(), probe) {

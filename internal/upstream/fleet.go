@@ -190,8 +190,8 @@ type Fleet struct {
 
 // NewFleet returns a fleet of rows in configuration order, with a pool of its own. It starts nothing before Run. It
 // returns an error for an invalid option, for two rows of one name, and for a row that may not be mounted.
-func NewFleet(rows []config.Server, o Options) (*Fleet, error) {
-	p, err := NewPool(o)
+func NewFleet(ctx context.Context, rows []config.Server, o Options) (*Fleet, error) {
+	p, err := NewPool(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +301,7 @@ func (f *Fleet) Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 func (f *Fleet) detachServer(e *managedServer) (gone <-chan struct{}) {
 	done := make(chan struct{})
 	if !f.pool.detachFleet(f, e) {
-		e.removeWatches(f)
+		e.watch.removeFleet(f)
 		close(done)
 		return done
 	}
@@ -309,7 +309,7 @@ func (f *Fleet) detachServer(e *managedServer) (gone <-chan struct{}) {
 		defer close(done)
 		e.waitForCalls()
 		e.shutDown()
-		e.work.Wait()
+		e.workers.wait()
 		f.pool.dropServer(e)
 	})
 	if !ended { // nothing runs

@@ -106,7 +106,8 @@ func TestObserversAreToldOfCalls(t *testing.T) {
 
 func TestACallWaitsForTheFleetToRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, err := NewFleet([]config.Server{{ID: "fake", Command: "fake", Type: "stdio"}}, Options{Principal: owner})
+		f, err := NewFleet(t.Context(), []config.Server{{ID: "fake", Command: "fake", Type: "stdio"}},
+			Options{Principal: owner})
 		if err != nil {
 			t.Fatal(err)
 		}

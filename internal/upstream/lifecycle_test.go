@@ -239,8 +239,9 @@ func TestWhatIsRememberedIsKnownBeforeAnythingStarts(t *testing.T) {
 		"h": {Server: "a", ConfigHash: "h", Era: drawbridge.Legacy, Tools: []json.RawMessage{[]byte(echoDefinition)},
 			ListedAt: at},
 	}
-	f, err := NewFleet([]config.Server{{ID: "a", Command: "a", Type: "stdio", Hash: "h"}, {ID: "b", URL: "http://b",
-		Type: "http", Hash: "changed"}}, Options{FleetOptions: FleetOptions{KnownListings: known}})
+	f, err := NewFleet(t.Context(), []config.Server{{ID: "a", Command: "a", Type: "stdio", Hash: "h"},
+		{ID: "b", URL: "http://b",
+			Type: "http", Hash: "changed"}}, Options{FleetOptions: FleetOptions{KnownListings: known}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +256,7 @@ func TestWhatIsRememberedIsKnownBeforeAnythingStarts(t *testing.T) {
 
 func TestWhatIsRecalledIsKnownOfServersThatCome(t *testing.T) {
 	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	f, err := NewFleet(nil,
+	f, err := NewFleet(t.Context(), nil,
 		Options{FleetOptions: FleetOptions{KnownListings: map[string]drawbridge.Listing{"old": {Server: "a",
 			ConfigHash: "old", Era: drawbridge.Modern}}}})
 	if err != nil {
@@ -279,7 +280,7 @@ func TestWhatIsRecalledIsKnownOfServersThatCome(t *testing.T) {
 }
 
 func TestAFleetThatDoesNotRunSaysSo(t *testing.T) {
-	f, err := NewFleet([]config.Server{{ID: "a", Command: "a", Phase: drawbridge.Idle}}, Options{})
+	f, err := NewFleet(t.Context(), []config.Server{{ID: "a", Command: "a", Phase: drawbridge.Idle}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +316,7 @@ func TestNewRefusesWhatNoConfigurationGives(t *testing.T) {
 		{"a bad name", []config.Server{{ID: "a__b"}}, Options{}},
 		{"a time below zero", []config.Server{row}, Options{CallTimeout: -1}},
 	} {
-		if _, err := NewFleet(tt.rows, tt.o); err == nil {
+		if _, err := NewFleet(t.Context(), tt.rows, tt.o); err == nil {
 			t.Errorf("%s was accepted", tt.name)
 		}
 	}
@@ -335,7 +336,7 @@ func TestAnEndWhileAServerStartsIsQuiet(t *testing.T) {
 		var log strings.Builder
 		row := config.Server{ID: "fake", Command: "fake", Type: "stdio", Hash: "hash", Enabled: true,
 			Phase: drawbridge.Idle}
-		fleet, err := NewFleet([]config.Server{row}, Options{MountStore: stuckMemory{&memory{}},
+		fleet, err := NewFleet(t.Context(), []config.Server{row}, Options{MountStore: stuckMemory{&memory{}},
 			Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)

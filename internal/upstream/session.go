@@ -53,14 +53,15 @@ type session struct {
 	loseOnce sync.Once
 	cause    error // set before lost is closed
 
-	called         bool   // there was a call; guarded by the server's mu
-	firstCaller    string // the first caller's session, and whether there were others; guarded by the server's mu
+	called bool // there was a call; guarded by sessions.mu of the server
+	// the first caller's session, and whether there were others; guarded by sessions.mu of the server
+	firstCaller    string
 	severalCallers bool
 	levelMu        sync.Mutex // is held while the level is set
 	logLevel       string     // of log lines, as the server was told it
 
-	// The fields below are guarded by the server's mu. opening is the primary session's, which ends when its listing
-	// was published. listErr is why its tools are known only from before.
+	// The fields below are guarded by sessions.mu of the server. opening is the primary session's, which ends when its
+	// listing was published. listErr is why its tools are known only from before.
 	opening  *sessionOpening
 	listErr  error
 	borrowed int             // how many calls use the session
@@ -87,15 +88,15 @@ func (s *session) isStateful() bool { return s.isPrivate() || s.key.sharedByKind
 
 // hasSingleCaller reports whether all calls were one caller's, so that server requests belong to that caller.
 func (s *session) hasSingleCaller() bool {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
 	return s.isPrivate() || s.key.sharedByKind && !s.severalCallers
 }
 
 // belongsTo reports whether the session has, so far, only calls of the caller with that session.
 func (s *session) belongsTo(session string) bool {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
 	return s.key.session == session || s.key.sharedByKind && !s.severalCallers && s.firstCaller == session
 }
 
@@ -174,7 +175,7 @@ func (s *session) HandleNotification(method string, params json.RawMessage) {
 // triggerRelist lists the server again, since its lists changed or may have.
 func (s *session) triggerRelist() {
 	if s.isPrimary() || s.needsMirrorWatch() {
-		wakeOne(s.server.relistSignal)
+		wakeOne(s.server.signals.relist)
 		s.server.mountToRelist()
 	}
 }
@@ -191,8 +192,8 @@ func (s *session) currentCall() *inFlightCall {
 
 // callsInFlight returns the calls in flight, the newest last.
 func (s *session) callsInFlight() []*inFlightCall {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
@@ -244,7 +245,7 @@ func (s *session) Wake() { transport.WakeServer(s.conn, s.ownRequestParams(nil))
 // isOver reports whether the session cannot be used any more.
 func (s *session) isOver() bool { return isClosed(s.lost) || isClosed(s.conn.Done()) }
 
-// acquire counts a call. It returns false for a session that is over. It needs the server's mu.
+// acquire counts a call. It returns false for a session that is over. It needs sessions.mu of the server.
 func (s *session) acquire() bool {
 	if s.isOver() {
 		return false
@@ -253,16 +254,24 @@ func (s *session) acquire() bool {
 	return true
 }
 
-// release ends the use of acquire. It needs the server's mu.
-func (s *session) release() {
-	s.borrowed--
-	s.lastUsed = time.Now()
+// setListError stores why the tools of the connection are known only from before; nil if they were listed.
+func (s *session) setListError(err error) {
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
+	s.listErr = err
+}
+
+// listError returns the error of setListError.
+func (s *session) listError() error {
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
+	return s.listErr
 }
 
 // trackCall adds a call in flight; untrackCall removes it.
 func (s *session) trackCall(x *inFlightCall) {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
 	s.calls = append(s.calls, x)
 	if caller := x.Call().Caller.Session; !s.called {
 		s.firstCaller = caller
@@ -273,8 +282,8 @@ func (s *session) trackCall(x *inFlightCall) {
 }
 
 func (s *session) untrackCall(x *inFlightCall) {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
 	if i := slices.Index(s.calls, x); i >= 0 {
 		s.calls = slices.Delete(s.calls, i, i+1)
 	}
@@ -282,8 +291,8 @@ func (s *session) untrackCall(x *inFlightCall) {
 
 // hadCall reports whether the session had a call.
 func (s *session) hadCall() bool {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
 	return s.called
 }
 

@@ -60,7 +60,7 @@ func (t *ServerTrust) Update(rows []config.Server) {
 	t.servers.Store(&servers)
 }
 
-// holder returns a server; ok is false if it is unknown or there are no accounts.
+// holder returns a server; ok is false if it is unknown or trust is turned off.
 func (t *ServerTrust) holder(id drawbridge.ServerID) (h accountHolder, ok bool) {
 	if servers := t.servers.Load(); t.accounts != nil && servers != nil {
 		h, ok = (*servers)[id]
