@@ -233,9 +233,9 @@ func (e *managedServer) callTimeout() time.Duration {
 func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	s.raiseLogLevel(ctx, call)
 	x := newInFlightCall(ctx, s, call, s.server.callTimeout(), s.server.log)
-	s.trackCall(x)
+	s.calls.add(x)
 	m, err := s.conn.Call(x.Context(), call.Method, s.paramsForServer(call), x)
-	s.untrackCall(x)
+	s.calls.remove(x)
 	if cause := x.finish(); err != nil && cause != nil && ctx.Err() == nil {
 		err = cause
 	}

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,19 +52,16 @@ type session struct {
 	loseOnce sync.Once
 	cause    error // set before lost is closed
 
-	called bool // there was a call; guarded by sessions.mu of the server
-	// the first caller's session, and whether there were others; guarded by sessions.mu of the server
-	firstCaller    string
-	severalCallers bool
-	levelMu        sync.Mutex // is held while the level is set
-	logLevel       string     // of log lines, as the server was told it
+	calls sessionCalls
+
+	levelMu  sync.Mutex // is held while the level is set
+	logLevel string     // of log lines, as the server was told it
 
 	// The fields below are guarded by sessions.mu of the server. opening is the primary session's, which ends when its
 	// listing was published. listErr is why its tools are known only from before.
 	opening  *sessionOpening
 	listErr  error
-	borrowed int             // how many calls use the session
-	calls    []*inFlightCall // the calls in flight, newest last
+	borrowed int // how many calls use the session
 	lastUsed time.Time
 }
 
@@ -88,16 +84,12 @@ func (s *session) isStateful() bool { return s.isPrivate() || s.key.sharedByKind
 
 // hasSingleCaller reports whether all calls were one caller's, so that server requests belong to that caller.
 func (s *session) hasSingleCaller() bool {
-	s.server.sessions.mu.Lock()
-	defer s.server.sessions.mu.Unlock()
-	return s.isPrivate() || s.key.sharedByKind && !s.severalCallers
+	return s.isPrivate() || s.key.sharedByKind && !s.calls.hadSeveralCallers()
 }
 
 // belongsTo reports whether the session has, so far, only calls of the caller with that session.
 func (s *session) belongsTo(session string) bool {
-	s.server.sessions.mu.Lock()
-	defer s.server.sessions.mu.Unlock()
-	return s.key.session == session || s.key.sharedByKind && !s.severalCallers && s.firstCaller == session
+	return s.key.session == session || s.key.sharedByKind && s.calls.areAllOf(session)
 }
 
 // isPrimary reports whether this is the primary session.
@@ -183,31 +175,24 @@ func (s *session) triggerRelist() {
 // currentCall returns the call that a message must belong to: the only one in flight or, if all are one caller's, the
 // newest. The connection cannot tell, since it counts our own requests too.
 func (s *session) currentCall() *inFlightCall {
-	calls := s.callsInFlight()
+	calls := s.calls.current()
 	if n := len(calls); n == 1 || n > 1 && s.hasSingleCaller() {
 		return calls[n-1]
 	}
 	return nil
 }
 
-// callsInFlight returns the calls in flight, the newest last.
-func (s *session) callsInFlight() []*inFlightCall {
-	s.server.sessions.mu.Lock()
-	defer s.server.sessions.mu.Unlock()
-	return slices.Clone(s.calls)
-}
-
 // HandleRequest answers a request that the connection cannot attribute to a call. Before the first call, and later if
 // all calls are one caller's, it goes to the call that the session was opened for.
 func (s *session) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
-	calls := s.callsInFlight()
+	calls := s.calls.current()
 	switch {
 	case len(calls) == 1:
 		return calls[0].HandleRequest(ctx, method, params)
 	case len(calls) > 1 && s.hasSingleCaller():
 		return s.answerForAnyCall(ctx, calls, method, params)
-	case s.openingCall != nil && (s.hasSingleCaller() || !s.hadCall()):
+	case s.openingCall != nil && (s.hasSingleCaller() || !s.calls.hadCall()):
 		return s.AnswerServerRequest(ctx, *s.openingCall, method, params)
 	case s.openingCall != nil && s.key.clientKind != "" && method == mcp.MethodRootsList &&
 		mcp.ClientAcceptsRequest(s.openingCall.Caller.Capabilities, method, params):
@@ -266,34 +251,6 @@ func (s *session) listError() error {
 	s.server.sessions.mu.Lock()
 	defer s.server.sessions.mu.Unlock()
 	return s.listErr
-}
-
-// trackCall adds a call in flight; untrackCall removes it.
-func (s *session) trackCall(x *inFlightCall) {
-	s.server.sessions.mu.Lock()
-	defer s.server.sessions.mu.Unlock()
-	s.calls = append(s.calls, x)
-	if caller := x.Call().Caller.Session; !s.called {
-		s.firstCaller = caller
-	} else if caller != s.firstCaller {
-		s.severalCallers = true
-	}
-	s.called = true
-}
-
-func (s *session) untrackCall(x *inFlightCall) {
-	s.server.sessions.mu.Lock()
-	defer s.server.sessions.mu.Unlock()
-	if i := slices.Index(s.calls, x); i >= 0 {
-		s.calls = slices.Delete(s.calls, i, i+1)
-	}
-}
-
-// hadCall reports whether the session had a call.
-func (s *session) hadCall() bool {
-	s.server.sessions.mu.Lock()
-	defer s.server.sessions.mu.Unlock()
-	return s.called
 }
 
 // wakeOne wakes the receiver of c, now or at its next receive.

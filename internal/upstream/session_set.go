@@ -17,8 +17,16 @@ import (
 //   - A server that sends requests takes its callers off shared sessions. None is published or borrowed after that.
 //   - The use count of a session and the slots and groups are changed with the session, so that none is ended in use.
 //
-// Its lock is taken before those of the watch set, the listing, the health and the workers, and after no other lock of
-// the server. The methods named Locked need mu; it guards the fields of each session that say so, too.
+// Two rules lead to the other parts of a server:
+//
+//   - The opening of the primary session ends after its listing was stored. Code that finds no listing while it holds
+//     mu therefore finds that opening, if there is one, and no second one is made.
+//   - A watch set is changed before its fleet looks for the primary session, and read with mu held before an idle one
+//     is ended. So a watched session stays, or the fleet opens another.
+//
+// Its lock is taken before those of the watch set, the listing, the health, the workers and the calls of a session, and
+// after no other lock of the server. The methods named Locked need mu; it guards the fields of each session that say
+// so, too.
 type sessionSet struct {
 	primary  sessionKey // of the primary session
 	overHTTP bool       // sessions take no process
@@ -237,7 +245,7 @@ func (p *sessionSet) hasNoCallsLocked() bool {
 
 // isPrimaryUnusedLocked reports whether the primary session is a process that no caller uses.
 func (p *sessionSet) isPrimaryUnusedLocked(home *session) bool {
-	if home.called || home.proc == nil {
+	if home.calls.hadCall() || home.proc == nil {
 		return false
 	}
 	for k := range p.live {
@@ -320,7 +328,7 @@ func (p *sessionSet) makeRoomLocked(k sessionKey) bool {
 	}
 	var oldest *session
 	for other, s := range p.live {
-		idle := s.borrowed == 0 && s.called && !p.claimedSlots[other] // one that has not begun is about to
+		idle := s.borrowed == 0 && s.calls.hadCall() && !p.claimedSlots[other] // one that has not begun is about to
 		if idle && other.isExtra() && other.group() == k.group() &&
 			(oldest == nil || s.lastUsed.Before(oldest.lastUsed)) {
 			oldest = s
