@@ -42,6 +42,8 @@ type Deck struct {
 	sealer      tokenSealer
 	now         func() time.Time
 	maxTools    int
+	// ending is the context of New without its end: sessions end with it.
+	ending context.Context
 	// beforeList and beforeUnknown may be nil.
 	beforeList    func(context.Context)
 	beforeUnknown func(context.Context, drawbridge.Caller, string)
@@ -66,8 +68,8 @@ type Deck struct {
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
-		filterSkill: o.FilterSkill,
-		maker:       itemMaker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, searcher: toolsearch.New(o.Discovery),
+		filterSkill: o.FilterSkill, ending: context.WithoutCancel(ctx),
+		maker: itemMaker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, searcher: toolsearch.New(o.Discovery),
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
 	if d.beforeUnknown == nil && d.beforeList != nil {

@@ -195,7 +195,7 @@ func (d *Deck) EndSession(caller drawbridge.Caller) {
 	if caller.Session == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), unwatchTimeout)
+	ctx, cancel := context.WithTimeout(d.ending, unwatchTimeout)
 	defer cancel()
 	for _, server := range d.subscriptions.dropSession(caller) {
 		done, err := d.subscriptions.lockServer(ctx, server)

@@ -1,12 +1,8 @@
 package gateway
 
 import (
-	"slices"
-	"strings"
-
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
-	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
 // ApprovalDetails describes a call that waits for approval, as a person sees it. It is the member Shown of
@@ -20,14 +16,7 @@ func (g *Gateway) approvalQueue() *guards.ApprovalQueue {
 
 // spotlightFilter returns a function that reports whether a caller gets results marked as foreign text, by the
 // settings. The setting in the row of a server takes precedence.
-func (g *Gateway) spotlightFilter() func(drawbridge.Caller) bool {
+func (g *Gateway) spotlightFilter() spotlight.CallerFilter {
 	s := g.set.Settings
-	always := s.SpotlightHTTP != nil && *s.SpotlightHTTP
-	return func(c drawbridge.Caller) bool {
-		return always && c.Transport == drawbridge.HTTPTransport || len(s.SpotlightClients) > 0 &&
-			c.Kind == drawbridge.External && slices.ContainsFunc(s.SpotlightClients, func(name string) bool {
-			return strings.EqualFold(name, strings.TrimSpace(rawjson.GetString(c.Client, "name"))) ||
-				c.Principal == "client:"+name
-		})
-	}
+	return spotlight.CallerFilter{HTTP: s.SpotlightHTTP != nil && *s.SpotlightHTTP, Clients: s.SpotlightClients}
 }

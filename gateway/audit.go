@@ -37,7 +37,8 @@ const (
 )
 
 // openAudit opens the audit of calls. It returns nil if the settings turn it off, and for a store in memory.
-func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (*store.AuditWriter, error) {
+func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (
+	*store.AuditWriter, error) {
 	if s.Audit.Enabled != nil && !*s.Audit.Enabled {
 		return nil, nil
 	}
@@ -52,7 +53,7 @@ func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) 
 		Key:         signingKeyLoader(vault, s.Audit.KeyFile, true),
 	}
 	if s.Audit.KeyFile != "" { // the key in the vault is read only when needed
-		if _, err := o.Key(); err != nil {
+		if _, err := o.Key(ctx); err != nil {
 			c.Logger.Warn("calls are recorded, but the record is not signed: audit.key_file holds no key", "err",
 				err)
 		}
@@ -88,10 +89,11 @@ func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, 
 
 // signingKeyLoader returns a function that loads the key that signs the audit: from the file if one is named, else from
 // the vault. If make is set and the vault has no key, the first call makes one. A loaded key is kept.
-func signingKeyLoader(vault *secrets.Vault, file string, make bool) func() (ed25519.PrivateKey, error) {
+func signingKeyLoader(vault *secrets.Vault, file string, make bool) func(context.Context) (
+	ed25519.PrivateKey, error) {
 	var mu sync.Mutex
 	var found ed25519.PrivateKey
-	return func() (ed25519.PrivateKey, error) {
+	return func(ctx context.Context) (ed25519.PrivateKey, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if found != nil {
@@ -101,17 +103,17 @@ func signingKeyLoader(vault *secrets.Vault, file string, make bool) func() (ed25
 		if file != "" {
 			found, err = keyInFile(file)
 		} else {
-			found, err = keyInVault(vault, make)
+			found, err = keyInVault(ctx, vault, make)
 		}
 		return found, err
 	}
 }
 
 // keyInVault returns the key in the vault. Processes that make one at the same time all get the same key.
-func keyInVault(vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
+func keyInVault(ctx context.Context, vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
 	seed, err := vault.Get(signingKeyName)
 	if errors.Is(err, secrets.ErrNotFound) && make {
-		ctx, cancel := context.WithTimeout(context.Background(), auditDrainTimeout)
+		ctx, cancel := context.WithTimeout(ctx, auditDrainTimeout)
 		defer cancel()
 		unlock, held := vault.Lock(ctx, signingKeyName)
 		if held != nil {
@@ -191,7 +193,7 @@ func (g *Shared) closeAudit() error {
 	if g.audit == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), auditDrainTimeout)
+	ctx, cancel := context.WithTimeout(g.closing, auditDrainTimeout)
 	defer cancel()
 	return g.audit.Close(ctx)
 }
@@ -214,7 +216,7 @@ func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 
 // AuditPublicKey returns the public key with which a gateway with that configuration signs the audit, or nil if it has
 // no key yet.
-func AuditPublicKey(c Config) (ed25519.PublicKey, error) {
+func AuditPublicKey(ctx context.Context, c Config) (ed25519.PublicKey, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
 	if err != nil {
@@ -224,7 +226,7 @@ func AuditPublicKey(c Config) (ed25519.PublicKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := signingKeyLoader(vault, s.Audit.KeyFile, false)()
+	key, err := signingKeyLoader(vault, s.Audit.KeyFile, false)(ctx)
 	if errors.Is(err, secrets.ErrNotFound) {
 		return nil, nil
 	}

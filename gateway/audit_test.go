@@ -71,14 +71,14 @@ func TestSigningKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signingKeyLoader(vault, "", false)(); !errors.Is(err, secrets.ErrNotFound) {
+	if _, err := signingKeyLoader(vault, "", false)(t.Context()); !errors.Is(err, secrets.ErrNotFound) {
 		t.Errorf("a key that no one has made: %v", err)
 	}
-	first, err := signingKeyLoader(vault, "", true)()
+	first, err := signingKeyLoader(vault, "", true)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := signingKeyLoader(vault, "", true)()
+	again, err := signingKeyLoader(vault, "", true)(t.Context())
 	if err != nil || !again.Equal(first) {
 		t.Errorf("another key the second time: %v", err)
 	}
@@ -97,11 +97,12 @@ func TestSigningKey(t *testing.T) {
 		}
 	}
 	write(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	if key, err := signingKeyLoader(vault, file, true)(); err != nil || !key.Equal(own) {
+	if key, err := signingKeyLoader(vault, file, true)(t.Context()); err != nil || !key.Equal(own) {
 		t.Errorf("the key of a file: %v", err)
 	}
 	write([]byte("-----BEGIN PRIVATE KEY-----\nY2FuYXJ5\n-----END PRIVATE KEY-----\n"))
-	if _, err := signingKeyLoader(vault, file, true)(); err == nil || strings.Contains(err.Error(), "Y2FuYXJ5") ||
+	if _, err := signingKeyLoader(vault, file, true)(t.Context()); err == nil ||
+		strings.Contains(err.Error(), "Y2FuYXJ5") ||
 		strings.Contains(err.Error(), "canary") {
 		t.Errorf("a file without a key: %v", err)
 	}
@@ -130,7 +131,8 @@ func TestAKeyFileWithoutAKeyIsTold(t *testing.T) {
 			bool) {
 			return "", false
 		}}
-		if a, err := openAudit(c, config.Settings{Audit: config.AuditSettings{KeyFile: file}}, db, vault); a == nil ||
+		if a, err := openAudit(t.Context(), c, config.Settings{Audit: config.AuditSettings{KeyFile: file}}, db,
+			vault); a == nil ||
 			err != nil {
 			t.Errorf("with the key file %q there is no audit: %v", file, err)
 		}
@@ -139,7 +141,7 @@ func TestAKeyFileWithoutAKeyIsTold(t *testing.T) {
 			t.Errorf("with the key file %q the log says %q", file, got)
 		}
 	}
-	if _, err := signingKeyLoader(vault, "", false)(); !errors.Is(err, secrets.ErrNotFound) {
+	if _, err := signingKeyLoader(vault, "", false)(t.Context()); !errors.Is(err, secrets.ErrNotFound) {
 		t.Errorf("the vault has a key that no one needed yet: %v", err)
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
@@ -97,8 +96,9 @@ type Gateway struct {
 	enroller   *enroller
 	config     Config
 
-	// rows are the mountable server rows by name, for readers that must not wait for mu.
-	rows atomic.Pointer[map[drawbridge.ServerID]*mountableRow]
+	// serverTable and serverTrust hold the facts about mountable servers that calls need, so that no call waits for mu.
+	serverTable guards.ServerTable
+	serverTrust *vetting.ServerTrust
 
 	// stopTrustWatch ends the subscription to quarantine changes.
 	stopTrustWatch func()
@@ -146,12 +146,20 @@ type runner interface {
 	Running() <-chan struct{}
 }
 
-// A mounter mounts, lists, adds and removes servers.
+// A mounter mounts and lists its servers.
 type mounter interface {
+	serverSet
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 	AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error
 	Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error)
+}
+
+// A serverSet adds and removes servers.
+type serverSet interface {
 	Add(row config.Server) error
+	// Hold adds a server that starts at Release, or when it is called.
+	Hold(row config.Server) error
+	Release(id drawbridge.ServerID)
 	Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 }
 
@@ -240,19 +248,25 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	g.updateOwnFiles()
 	g.starter = newLazyStarter(g.set.Mountable(), mounts, c, g.set.Settings.FirstListWait)
-	g.starter.hides, g.starter.onCallEnd = g.ruleGuard.Hides, g.onCallEnd
+	g.starter.hides = g.ruleGuard.Hides
+	g.serverTrust = vetting.NewServerTrust(g.shared.trustAccounts)
+	if g.fleet, err = g.shared.pool.newFleet(g, c, mounts); err != nil {
+		return err
+	}
+	g.starter.fleet = g.fleet
 	view, pipeline := &cardBackend{g}, g.newPipeline()
-	g.deck, err = deck.New(ctx, g.starter, deck.Options{
+	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
 		Cards: cards.Catalogue(view, view), FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
-		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter(),
+		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,
 		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},
 		Discovery: deckDiscovery(LoadedConfig{config: c, set: g.set}.discoverySettings(),
 			g.shared.models.IndexOptions(), g.log), BeforeList: g.starter.waitBeforeList,
 		BeforeUnknown: g.starter.waitForUnknownName,
 		Guards: slices.Concat(guards.All(guards.Dependencies{
-			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, Limiter: g.shared.callLimiter, ServerRate: g.serverRate,
+			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, Limiter: g.shared.callLimiter,
+			ServerRate: g.serverTable.Rate,
 		}), c.Guards),
 	})
 	if err != nil {
@@ -267,10 +281,9 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if err := g.enroller.configure(ctx, members, mounts); err != nil {
 		return storeFault("record the configuration", err)
 	}
-	if g.fleet, err = g.shared.pool.newFleet(g, c, g.starter.startableRows(), mounts); err != nil {
+	if err := g.starter.addRows(); err != nil {
 		return err
 	}
-	g.starter.fleet = g.fleet
 	g.server, err = g.NewServer(ctx, c.Token, c.Origins)
 	return err
 }
@@ -326,7 +339,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		group.Go(func() error { return g.shared.Run(ctx) })
 	}
 	group.Go(func() error { return g.fleet.Run(ctx) })
-	group.Go(func() error { return g.starter.run(ctx, g.log, g.revetStale) })
+	group.Go(func() error { return g.starter.run(ctx, g.revetStale) })
 	if g.Library() != nil {
 		group.Go(func() error { return g.embedCards(ctx) })
 	}

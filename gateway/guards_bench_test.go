@@ -82,10 +82,11 @@ func guarded(b *testing.B, settings string, fence bool) {
 	go func() { ran <- g.Run(ctx) }()
 	defer func() { stop(); <-ran }()
 	d, err := deck.New(b.Context(), quiet{g}, deck.Options{
-		Audit: g.shared.auditRecorder(), Spotlight: g.spotlightFilter(),
+		Audit: g.shared.auditRecorder(), Spotlight: g.spotlightFilter().Selects,
 		Inspect: g.shared.vetted.sanitiser.SanitiseText,
 		Guards: guards.All(guards.Dependencies{
-			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, Limiter: g.shared.callLimiter, ServerRate: g.serverRate,
+			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, Limiter: g.shared.callLimiter,
+			ServerRate: g.serverTable.Rate,
 		}),
 	})
 	if err != nil {
@@ -139,7 +140,8 @@ type quiet struct{ g *Gateway }
 func (q quiet) Do(_ context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
 	result := drawbridge.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"` +
 		strings.Repeat("0123456789abcdef", 4) + `"}]}`)}
-	q.g.onCallEnd(id, call, result, nil)
+	q.g.shared.callLimiter.CallEnded(id, call, result, nil)
+	q.g.serverTrust.CallEnded(id, call, result, nil)
 	return result, nil
 }
 

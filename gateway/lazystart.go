@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -29,20 +27,20 @@ const (
 	delayAfterList = 50 * time.Millisecond
 )
 
-// A lazyStarter decides when servers start, and is the deck's upstream for that reason: it keeps those that are
-// remembered from the fleet until the first list was answered, a second has passed, or one of their cards is called.
-// Servers without a listing start at once, and of those the ones that were never tried before have the first list wait
-// for them a little. Where servers start on demand the fleet has all of them, and starts none by itself.
+// A lazyStarter decides when servers start. It has the fleet hold those that are remembered, until the first list was
+// answered or a second has passed; the fleet starts one earlier that is called. Servers without a listing start at
+// once, and of those the ones that were never tried before have the first list wait for them a little. Where servers
+// start on demand the fleet has all of them, and starts none by itself.
 type lazyStarter struct {
 	fleet    fleet
 	onDemand bool
 	naming   deck.NamingStyle
 	grace    time.Duration
 	rows     []config.Server
-	// hides reports whether the rules hide a server from a caller; onCallEnd is called when a call of a server has
-	// ended.
-	hides     func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
-	onCallEnd func(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error)
+	// held are the remembered servers, which the fleet holds at first.
+	held map[drawbridge.ServerID]bool
+	// hides reports whether the rules hide a server from a caller.
+	hides func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
 	// neverTried are the servers that the first list waits for.
 	neverTried []drawbridge.ServerID
 
@@ -53,13 +51,9 @@ type lazyStarter struct {
 	started   atomic.Int64
 
 	mu sync.Mutex
-	// heldRows are the rows that the fleet does not know of yet.
-	heldRows map[drawbridge.ServerID]config.Server
 	// unlisted are the servers that had no listing when they were configured.
 	unlisted []drawbridge.ServerID
 }
-
-var _ deck.Upstream = (*lazyStarter)(nil)
 
 func newLazyStarter(rows []config.Server, mounts map[string]store.MountRecord, c Config,
 	grace time.Duration) *lazyStarter {
@@ -68,15 +62,12 @@ func newLazyStarter(rows []config.Server, mounts map[string]store.MountRecord, c
 	}
 	s := &lazyStarter{
 		onDemand: c.OnDemand, naming: c.Naming, grace: grace, rows: rows,
-		listRequested: make(chan struct{}), heldRows: map[drawbridge.ServerID]config.Server{},
-		onCallEnd: func(drawbridge.ServerID, drawbridge.Call, drawbridge.Result, error) {},
+		listRequested: make(chan struct{}), held: map[drawbridge.ServerID]bool{},
 	}
 	for _, row := range rows {
 		m := mounts[row.Hash]
 		if m.Listing != nil {
-			if !c.OnDemand {
-				s.heldRows[row.ID] = row
-			}
+			s.held[row.ID] = !c.OnDemand
 			continue
 		}
 		s.unlisted = append(s.unlisted, row.ID)
@@ -89,13 +80,22 @@ func newLazyStarter(rows []config.Server, mounts map[string]store.MountRecord, c
 }
 
 // startableRows returns the rows that the fleet may mount as soon as it runs.
-func (s *lazyStarter) startableRows() (rows []config.Server) {
-	for _, row := range s.rows {
-		if _, held := s.heldRows[row.ID]; !held {
-			rows = append(rows, row)
+func (s *lazyStarter) addRows() error {
+	for i, row := range s.rows {
+		add := s.fleet.Add
+		if s.held[row.ID] {
+			add = s.fleet.Hold
+		}
+		if err := add(row); err != nil {
+			for _, added := range s.rows[:i] {
+				if gone, err := s.fleet.Remove(added.ID); err == nil {
+					<-gone
+				}
+			}
+			return err
 		}
 	}
-	return rows
+	return nil
 }
 
 // waitBeforeList has a list wait for servers that were never tried before, up to the grace period after the start, and
@@ -164,7 +164,7 @@ func serverByPrefix(name string, ids []drawbridge.ServerID) (said drawbridge.Ser
 }
 
 // run lets the remembered servers start when it is their time, and does then what can wait that long.
-func (s *lazyStarter) run(ctx context.Context, log *slog.Logger, then func(context.Context)) error {
+func (s *lazyStarter) run(ctx context.Context, then func(context.Context)) error {
 	s.started.Store(time.Now().UnixNano())
 	if s.onDemand {
 		then(ctx)
@@ -185,31 +185,10 @@ func (s *lazyStarter) run(ctx context.Context, log *slog.Logger, then func(conte
 		}
 	}
 	for _, row := range s.rows {
-		if err := s.releaseRow(row.ID); err != nil {
-			log.Warn("start a remembered server", "server", row.ID, "err", err)
-		}
+		s.fleet.Release(row.ID)
 	}
 	then(ctx)
 	return nil
-}
-
-// releaseRow hands a row over to the fleet, which mounts it.
-func (s *lazyStarter) releaseRow(id drawbridge.ServerID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	row, ok := s.heldRows[id]
-	if !ok {
-		return nil
-	}
-	delete(s.heldRows, id)
-	return s.fleet.Add(row)
-}
-
-func (s *lazyStarter) isHeldBack(id drawbridge.ServerID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.heldRows[id]
-	return ok
 }
 
 // noteAddedServer takes note of a server that came after the start.
@@ -227,68 +206,8 @@ func (s *lazyStarter) neverListed() []drawbridge.ServerID {
 }
 
 // forget drops a row, and reports whether it was still held.
-func (s *lazyStarter) forget(id drawbridge.ServerID) bool {
+func (s *lazyStarter) forget(id drawbridge.ServerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlisted = slices.DeleteFunc(s.unlisted, func(other drawbridge.ServerID) bool { return other == id })
-	_, ok := s.heldRows[id]
-	delete(s.heldRows, id)
-	return ok
 }
-
-// ensureReleased waits until Run has begun, beside which the first calls may come, and hands the row over if it is
-// held back.
-func (s *lazyStarter) ensureReleased(ctx context.Context, id drawbridge.ServerID) error {
-	select {
-	case <-s.fleet.Running():
-		return s.releaseRow(id)
-	case <-ctx.Done():
-		return &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "the gateway does not run", Err: ctx.Err(),
-		}
-	}
-}
-
-// mount starts the server and waits for its listing.
-func (s *lazyStarter) mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
-	if err := s.ensureReleased(ctx, id); err != nil {
-		return drawbridge.Listing{}, err
-	}
-	return s.fleet.Mount(ctx, id)
-}
-
-// Do starts the server if it is held back, and passes the call on.
-func (s *lazyStarter) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
-	if err := s.ensureReleased(ctx, id); err != nil {
-		return drawbridge.Result{}, err
-	}
-	result, err := s.fleet.Do(ctx, id, call)
-	if ctx.Err() == nil { // else it is not the server that ended it
-		s.onCallEnd(id, call, result, err)
-	}
-	return result, err
-}
-
-// Watch starts the server if it is held back and there is something to watch, and passes the set on.
-func (s *lazyStarter) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error {
-	if w.IsEmpty() && s.isHeldBack(id) {
-		return nil
-	}
-	if err := s.ensureReleased(ctx, id); err != nil {
-		return err
-	}
-	return s.fleet.Watch(ctx, id, w)
-}
-
-// SetLogLevel passes the level on; the fleet remembers it for servers that start later.
-func (s *lazyStarter) SetLogLevel(ctx context.Context, session, level string) error {
-	return s.fleet.SetLogLevel(ctx, session, level)
-}
-
-// ForwardNotification passes on a notification of a caller's.
-func (s *lazyStarter) ForwardNotification(ctx context.Context, session, method string, params json.RawMessage) {
-	s.fleet.ForwardNotification(ctx, session, method, params)
-}
-
-// EndSession passes the end of a session on.
-func (s *lazyStarter) EndSession(session string) { s.fleet.EndSession(session) }

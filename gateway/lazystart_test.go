@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -26,6 +25,7 @@ type yard struct {
 
 	mu    sync.Mutex
 	heard []string
+	held  []string
 }
 
 func (y *yard) hear(format string, args ...any) {
@@ -40,26 +40,22 @@ func (y *yard) told() []string {
 	return slices.Clone(y.heard)
 }
 
-// Running is closed from the first: a yard always runs.
-func (y *yard) Running() <-chan struct{} {
-	open := make(chan struct{})
-	close(open)
-	return open
-}
-
 func (y *yard) Add(row config.Server) error {
 	y.hear("add %s", row.ID)
 	return nil
 }
 
-func (y *yard) Do(_ context.Context, id drawbridge.ServerID, _ drawbridge.Call) (drawbridge.Result, error) {
-	y.hear("do %s", id)
-	return drawbridge.Result{}, nil
+func (y *yard) Hold(row config.Server) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.held = append(y.held, string(row.ID))
+	return nil
 }
 
-func (y *yard) Watch(_ context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error {
-	y.hear("watch %s %v", id, w.URIs)
-	return nil
+func (y *yard) Release(id drawbridge.ServerID) {
+	if slices.Contains(y.held, string(id)) {
+		y.hear("release %s", id)
+	}
 }
 
 func (y *yard) AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error {
@@ -134,7 +130,7 @@ func TestTheGraceCountsFromTheStart(t *testing.T) {
 		s, y := setUp(false, 0, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { _ = s.run(ctx, slog.New(slog.DiscardHandler), func(context.Context) {}) })
+		wg.Go(func() { _ = s.run(ctx, func(context.Context) {}) })
 		<-time.After(200 * time.Millisecond)
 		s.waitBeforeList(t.Context())
 		if got := time.Since(y.began); got != 250*time.Millisecond {
@@ -164,34 +160,24 @@ func TestRememberedServersStartWhenItIsTheirTime(t *testing.T) {
 		act  func(s *lazyStarter)
 		want []string
 	}{
-		{"nobody asks", func(*lazyStarter) {}, []string{"1s add listed", "1s add lost"}},
+		{"nobody asks", func(*lazyStarter) {}, []string{"1s release listed", "1s release lost"}},
 		{"after the first list", func(s *lazyStarter) {
 			<-time.After(400 * time.Millisecond)
 			s.waitBeforeList(context.Background())
-		}, []string{"450ms add listed", "450ms add lost"}},
-		{"at the first call", func(s *lazyStarter) {
-			<-time.After(100 * time.Millisecond)
-			for range 2 {
-				_, _ = s.Do(context.Background(), "lost", drawbridge.Call{})
-			}
-			_, _ = s.Do(context.Background(), "new", drawbridge.Call{})
-		}, []string{"100ms add lost", "100ms do lost", "100ms do lost", "100ms do new", "1s add listed"}},
-		{"to be watched", func(s *lazyStarter) {
-			_ = s.Watch(context.Background(), "listed", drawbridge.WatchSet{})
-			_ = s.Watch(context.Background(), "listed", drawbridge.WatchSet{URIs: []string{"r://1"}})
-		}, []string{"0s add listed", "0s watch listed [r://1]", "1s add lost"}},
+		}, []string{"450ms release listed", "450ms release lost"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, y := setUp(false, 0, map[drawbridge.ServerID]time.Duration{"new": 0})
-				if got := ids(s.startableRows()); !slices.Equal(got, []string{"new", "failed"}) {
-					t.Errorf("at once start %v", got)
+				if err := s.addRows(); err != nil {
+					t.Fatal(err)
 				}
 				var wg sync.WaitGroup
-				wg.Go(func() { _ = s.run(t.Context(), slog.New(slog.DiscardHandler), func(context.Context) {}) })
+				wg.Go(func() { _ = s.run(t.Context(), func(context.Context) {}) })
 				tt.act(s)
 				wg.Wait()
-				if diff := cmp.Diff(tt.want, y.told()); diff != "" {
+				want := append([]string{"0s add new", "0s add failed"}, tt.want...)
+				if diff := cmp.Diff(want, y.told()); diff != "" {
 					t.Errorf("the fleet heard (-want +got):\n%s", diff)
 				}
 			})
@@ -265,21 +251,14 @@ func TestAnUnknownNameWaitsForTheServersThatCouldBringIt(t *testing.T) {
 
 func TestOnDemandTheFleetHasAllAndStartsNone(t *testing.T) {
 	s, y := setUp(true, 0, nil)
-	if got := ids(s.startableRows()); len(got) != len(rows) {
-		t.Errorf("the fleet has %v", got)
+	if err := s.addRows(); err != nil || len(y.told()) != len(rows) || len(y.held) > 0 {
+		t.Errorf("the fleet has %v and holds %v, %v", y.told(), y.held, err)
 	}
-	if err := s.run(t.Context(), slog.New(slog.DiscardHandler), func(context.Context) {}); err != nil ||
-		len(y.told()) > 0 {
+	if err := s.run(t.Context(), func(context.Context) {}); err != nil ||
+		len(y.told()) != len(rows) {
 		t.Errorf("the fleet heard %v, %v", y.told(), err)
 	}
 	if got := fmt.Sprint(s.neverListed()); got != "[new failed]" {
 		t.Errorf("without a listing are %s", got)
 	}
-}
-
-func ids(rows []config.Server) (out []string) {
-	for _, row := range rows {
-		out = append(out, string(row.ID))
-	}
-	return out
 }

@@ -188,7 +188,7 @@ func TestFilesThatSettingsNameAreOurs(t *testing.T) {
 	o := collectOwnFiles(Config{Dir: dir, Paths: []string{at("rows.json")}, LookupEnv: func(string) (string,
 		bool) {
 		return "", false
-	}}, config.Configuration{Settings: s}, nil)
+	}}, config.Configuration{Settings: s})
 	for _, name := range []string{"token", "lock", "secret", "key", "rows.json", ".mcp.json",
 		".drawbridge/drawbridge.toml"} {
 		if !slices.Contains(o.Paths, at(filepath.FromSlash(name))) {

@@ -26,10 +26,11 @@ func modelOptions(c Config, s config.Settings, kept secrets.SecretGetter) llm.Mo
 }
 
 // openModels opens the models of the settings. It returns nil if there are none.
-func openModels(c Config, s config.Settings, vault *secrets.Vault, db *store.DB) (*llm.ToolModels, error) {
+func openModels(ctx context.Context, c Config, s config.Settings, vault *secrets.Vault, db *store.DB) (
+	*llm.ToolModels, error) {
 	o := modelOptions(c, s, vault.UserSecrets())
 	o.Known = vault.Known()
-	o.OpenVectors = func() (llm.VectorStoreCloser, error) { return OpenVectors(c, s, db, vault.UserSecrets()) }
+	o.OpenVectors = func() (llm.VectorStoreCloser, error) { return OpenVectors(ctx, c, s, db, vault.UserSecrets()) }
 	return llm.OpenModels(o)
 }
 

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 )
@@ -14,12 +13,12 @@ import (
 // collectOwnFiles returns the files that Drawbridge protects from tools: configuration, approvals, credentials and
 // records. Of a project's files they are only the ones that list MCP servers. Tools may change other settings files of
 // a project, and a changed row waits for approval anyway.
-func collectOwnFiles(c Config, set config.Configuration, dir func(drawbridge.ServerID) string) guards.OwnFiles {
+func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 	lookup := c.LookupEnv
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
-	o := guards.OwnFiles{WorkingDir: dir}
+	var o guards.OwnFiles
 	add := func(to *[]string, all ...string) {
 		for _, one := range all {
 			if abs, err := filepath.Abs(one); err == nil && one != "" {
@@ -62,23 +61,7 @@ func collectOwnFiles(c Config, set config.Configuration, dir func(drawbridge.Ser
 
 // updateOwnFiles tells the file guard which files to protect now.
 func (g *Gateway) updateOwnFiles() {
-	o := collectOwnFiles(g.config, g.set, g.workingDir)
-	o.RelativeDirs = g.relativeDirs
+	o := collectOwnFiles(g.config, g.set)
+	o.WorkingDir, o.RelativeDirs = g.serverTable.WorkingDir, g.serverTable.RelativeDirs
 	g.fileGuard.Update(o)
-}
-
-// workingDir returns the directory in which a server's program starts; empty for a server with a URL.
-func (g *Gateway) workingDir(id drawbridge.ServerID) string {
-	if row := g.rowByID(id); row != nil && row.URL == "" {
-		return row.Cwd
-	}
-	return ""
-}
-
-// relativeDirs returns the directories that relative paths of a server may start at; none for a server with a URL.
-func (g *Gateway) relativeDirs(id drawbridge.ServerID) []string {
-	if row := g.rowByID(id); row != nil && row.URL == "" {
-		return g.ruleGuard.RelativeDirs(id)
-	}
-	return nil
 }

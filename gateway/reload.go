@@ -86,11 +86,7 @@ func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (l
 			continue
 		}
 		work.Go(func() {
-			var connected bool
-			var err error
-			if !g.starter.isHeldBack(row.ID) {
-				connected, err = g.fleet.Relist(ctx, row.ID)
-			}
+			connected, err := g.fleet.Relist(ctx, row.ID)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -181,9 +177,8 @@ func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Ch
 		return Changes{}, storeFault("record the configuration", err)
 	}
 	for _, id := range leaving {
-		if !g.starter.forget(id) {
-			_, err = g.fleet.Remove(id) // the server ends by itself, after its calls
-		}
+		g.starter.forget(id)
+		_, err = g.fleet.Remove(id) // it ends by itself, after its calls
 	}
 	g.fleet.SetRemembered(rememberedMounts(mounts))
 	for _, row := range set.Mountable() {

@@ -11,7 +11,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -26,9 +25,6 @@ func (g *Gateway) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge
 	}
 	if row.Phase != drawbridge.Idle {
 		return drawbridge.Listing{}, serverOffFault(row)
-	}
-	if err := g.starter.ensureReleased(ctx, id); err != nil {
-		return drawbridge.Listing{}, err
 	}
 	return g.fleet.Mount(ctx, id)
 }
@@ -70,10 +66,7 @@ func (g *Gateway) MountNew(ctx context.Context) {
 	var group errgroup.Group
 	for _, id := range g.starter.neverListed() {
 		group.Go(func() error {
-			if err := g.starter.ensureReleased(ctx, id); err != nil {
-				return err
-			}
-			_, _ = g.starter.mount(ctx, id) // the result is in the status
+			_, _ = g.fleet.Mount(ctx, id) // how it went is in the status
 			return nil
 		})
 	}
@@ -120,9 +113,7 @@ func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) erro
 		return storeFault(fmt.Sprintf("detach %s", id), err)
 	}
 	g.attached = slices.DeleteFunc(g.attached, func(row config.Server) bool { return row.ID == id })
-	if g.starter.forget(id) {
-		return nil
-	}
+	g.starter.forget(id)
 	gone, err := g.fleet.Remove(id)
 	if err != nil {
 		return err
@@ -152,7 +143,7 @@ func (g *Gateway) Status() []drawbridge.ServerStatus {
 		s := drawbridge.ServerStatus{Server: row.ID, Phase: row.Phase, Reason: row.Reason, Transport: row.Transport(),
 			Era: drawbridge.ProtocolEra(0).String()}
 		if row.Phase == drawbridge.Idle {
-			s = fillStatus(s, live, onDeck[row.ID]).WithTrust(g.serverTrust(row.ID))
+			s = fillStatus(s, live, onDeck[row.ID]).WithTrust(g.serverTrust.Lookup(row.ID))
 		}
 		s.Source = row.Origin.String()
 		out = append(out, s)
@@ -184,10 +175,10 @@ func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow boo
 func (g *Gateway) deckMembers() []deck.Server {
 	g.registerSecrets()
 	var out []deck.Server
-	rows := map[drawbridge.ServerID]*mountableRow{}
-	defer g.rows.Store(&rows)
-	for _, row := range g.set.Mountable() {
-		rows[row.ID] = &mountableRow{row, sync.OnceValue(func() string { return trustAccountID(row) })}
+	rows := g.set.Mountable()
+	g.serverTable.Update(rows, g.set.Settings.RootURIs())
+	g.serverTrust.Update(rows)
+	for _, row := range rows {
 		most := row.MaxTools
 		if most == 0 && row.Origin.Kind == config.OriginProject {
 			most = cmp.Or(g.set.Settings.MaxToolsProject, maxProjectTools)
@@ -203,30 +194,6 @@ func (g *Gateway) deckMembers() []deck.Server {
 		})
 	}
 	return out
-}
-
-// A mountableRow is a row that may be mounted, and the name of its trust account. The name is computed once, since
-// every call needs it.
-type mountableRow struct {
-	config.Server
-	trustAccount func() string
-}
-
-// rowByID returns the mountable row of a server, or nil if there is none.
-func (g *Gateway) rowByID(id drawbridge.ServerID) *mountableRow {
-	if rows := g.rows.Load(); rows != nil {
-		return (*rows)[id]
-	}
-	return nil
-}
-
-// serverRate returns how many calls a server may have in a minute.
-func (g *Gateway) serverRate(id drawbridge.ServerID) guards.ServerRate {
-	row := g.rowByID(id)
-	if row == nil {
-		return guards.ServerRate{}
-	}
-	return guards.ServerRate{Name: row.Hash, Max: row.MaxCallsPerMinute}
 }
 
 func unknownServer(id drawbridge.ServerID) error {

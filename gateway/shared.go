@@ -35,14 +35,16 @@ type Shared struct {
 	audit *store.AuditWriter
 	// models are the remote models; nil means none.
 	models *llm.ToolModels
-	// hadClients is set when the store was seen to have clients with tokens of their own.
+	// closing is the context of OpenShared without its end: Close writes to the store with it.
+	closing context.Context
+	// hadClients says that there were clients with tokens of their own.
 	hadClients atomic.Bool
 }
 
 // An upstreamPool is the part of package upstream that gateways share, or its stand-in in a build with the tag nomcp.
 type upstreamPool interface {
 	Run(ctx context.Context) error
-	newFleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.MountRecord) (fleet, error)
+	newFleet(g *Gateway, c Config, mounts map[string]store.MountRecord) (fleet, error)
 }
 
 // OpenShared opens the store and the vault, and prepares the pool of servers. It uses the members of c that do not
@@ -63,12 +65,12 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := openAudit(c, s, db, vault)
+	a, err := openAudit(ctx, c, s, db, vault)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	sanitiser := vetting.NewSanitiser()
-	p, err := newUpstreamPool(c.Logger, c, s, db, vault, newQuestionFilter(sanitiser, a, c.Logger))
+	p, err := newUpstreamPool(ctx, c.Logger, c, s, db, vault, newQuestionFilter(sanitiser, a, c.Logger))
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -80,12 +82,13 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	m, err := openModels(c, s, vault, db)
+	m, err := openModels(ctx, c, s, vault, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &Shared{
-		db: db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
+		closing: context.WithoutCancel(ctx),
+		db:      db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
 		trustAccounts: accounts, audit: a,
 		pinChecker: pins,
 		vetted:     &vettedCache{sanitiser: sanitiser, stored: map[string][]byte{}},
@@ -216,7 +219,7 @@ func (g *Shared) flushTrust() error {
 	if g.trustAccounts == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), quarantineTimeout)
+	ctx, cancel := context.WithTimeout(g.closing, quarantineTimeout)
 	defer cancel()
 	return g.trustAccounts.Flush(ctx)
 }

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
@@ -12,9 +14,6 @@ var ErrNotSignedIn = errNotSignedIn
 // every gateway with that vault; other processes see it within seconds. The error is for an unknown server, and for one
 // that requires no sign-in.
 func (g *Gateway) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
-	if err := g.starter.releaseRow(id); err != nil {
-		return nil, err
-	}
 	return g.fleet.Access(id, g.owner.Principal)
 }
 
@@ -23,7 +22,7 @@ type SignInManager struct{ fleet accessProvider }
 
 // OpenSignInManager opens a SignInManager for rows, except those that were refused, with the vault of a gateway with
 // that configuration. Of two rows with one name the first counts. It needs no Close. The error is as for Open.
-func OpenSignInManager(c Config, rows []config.Server) (*SignInManager, error) {
+func OpenSignInManager(ctx context.Context, c Config, rows []config.Server) (*SignInManager, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
 	if err != nil {
@@ -41,7 +40,7 @@ func OpenSignInManager(c Config, rows []config.Server) (*SignInManager, error) {
 		row.Phase = drawbridge.Idle // a server that is off may have a credential
 		first = append(first, row)
 	}
-	fleet, err := newAccessProvider(c, s, vault, first)
+	fleet, err := newAccessProvider(ctx, c, s, vault, first)
 	return &SignInManager{fleet}, err
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
-	"github.com/google/go-cmp/cmp"
+	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
 // cardsOf returns how many cards of a server are on the deck.
@@ -58,7 +58,7 @@ func TestAQuarantinedServerLeavesTheDeck(t *testing.T) {
 	if all == 0 || cardsOf(g, "good") == 0 {
 		t.Fatal("there is nothing to take away")
 	}
-	g.addTrustEvents("bad", trust.Event{Kind: trust.TextSanitised, Count: 3, Why: "tool echo"})
+	g.serverTrust.AddEvents("bad", trust.Event{Kind: trust.TextSanitised, Count: 3, Why: "tool echo"})
 	until(t, g, func() bool { return cardsOf(g, "bad") == 0 })
 	_, err := g.Deck().Call(t.Context(), drawbridge.Call{Caller: g.Owner(),
 		Params: json.RawMessage(`{"name":"bad__echo","arguments":{"text":"x"}}`)})
@@ -105,7 +105,7 @@ func TestCallsMoveTrust(t *testing.T) {
 	g := openOnly(t, Config{Servers: []config.Server{row(t, "s", "legacy"), row(t, "s2", "legacy", "y"),
 		row(t, "other", "legacy", "x")}})
 	for _, id := range []drawbridge.ServerID{"s", "s2"} {
-		g.addTrustEvents(id, trust.Event{Kind: trust.DefinitionChanged, Count: 2})
+		g.serverTrust.AddEvents(id, trust.Event{Kind: trust.DefinitionChanged, Count: 2})
 	}
 	fault := func(kind drawbridge.FaultKind, code drawbridge.FaultCode) error {
 		return &drawbridge.Fault{Kind: kind, Code: code, Step: "call echo on s"}
@@ -126,16 +126,17 @@ func TestCallsMoveTrust(t *testing.T) {
 		{"not signed in", "s", fault(drawbridge.BridgeFault, drawbridge.AuthFailure), 0},
 		{"our own store", "s", fault(drawbridge.Backend, drawbridge.ServerError), 0},
 	} {
-		score := func() float64 { return g.serverTrust(tt.id).Score }
+		score := func() float64 { return g.serverTrust.Lookup(tt.id).Score }
 		before := score()
-		g.onCallEnd(tt.id, drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)},
+		g.serverTrust.CallEnded(tt.id, drawbridge.Call{Method: "tools/call",
+			Params: json.RawMessage(`{"name":"echo"}`)},
 			drawbridge.Result{}, tt.err)
 		// The clock goes on: what comes back in that time is far less than the least that counts.
 		if by := score() - before; by < tt.by-0.001 || by > tt.by+0.001 {
 			t.Errorf("%s: the score moves by %.4f, want %.4f", tt.name, by, tt.by)
 		}
 	}
-	if got := g.serverTrust("other").Score; got != 1 {
+	if got := g.serverTrust.Lookup("other").Score; got != 1 {
 		t.Errorf("the other server's score is %v", got)
 	}
 }
@@ -144,11 +145,11 @@ func TestCallsMoveTrust(t *testing.T) {
 func TestCallsThatFailTogetherCountOnce(t *testing.T) {
 	g := openOnly(t, Config{Servers: []config.Server{row(t, "s", "legacy")}})
 	for range 40 {
-		g.onCallEnd("s", drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)},
+		g.serverTrust.CallEnded("s", drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)},
 			drawbridge.Result{},
 			&drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "call echo on s"})
 	}
-	if got := g.serverTrust("s").Score; got > 0.981 || got < 0.9 { // a few moments may have passed
+	if got := g.serverTrust.Lookup("s").Score; got > 0.981 || got < 0.9 { // a few moments may have passed
 		t.Errorf("the score is %v", got)
 	}
 }
@@ -163,7 +164,7 @@ func TestACallerWhoLeavesCostsNoTrust(t *testing.T) {
 		_, _ = g.Deck().Call(ctx, drawbridge.Call{Caller: g.Owner(),
 			Params: json.RawMessage(`{"name":"s__echo","arguments":{"text":"x"}}`)})
 	}
-	if got := g.serverTrust("s").Score; got != 1 {
+	if got := g.serverTrust.Lookup("s").Score; got != 1 {
 		t.Errorf("the score is %v", got)
 	}
 }
@@ -177,39 +178,13 @@ func TestTrustCanBeTurnedOff(t *testing.T) {
 	if b != nil || err != nil {
 		t.Errorf("there is a book: %v, %v", b, err)
 	}
-	g := &Gateway{shared: &Shared{}}
-	g.addTrustEvents("s", trust.Event{Kind: trust.CallFailed})
-	if got := g.serverTrust("s"); got != nil {
-		t.Errorf("someone keeps an account: %v", got)
+	g := &Gateway{serverTrust: vetting.NewServerTrust(nil)}
+	g.serverTrust.AddEvents("s", trust.Event{Kind: trust.CallFailed})
+	if got := g.serverTrust.Lookup("s"); got != nil {
+		t.Errorf("somebody keeps an account: %v", got)
 	}
 	if b, err := ReadTrustRecords(t.Context(), nil, s); b != nil || err != nil {
 		t.Errorf("it can be read: %v, %v", b, err)
-	}
-}
-
-func TestAccountOf(t *testing.T) {
-	written := func(text string) config.Server { return config.Server{Raw: json.RawMessage(text)} }
-	same := [][2]config.Server{
-		{written(`{"command":"x","args":["a"],"env":{"A":"1"}}`),
-			written(`{"env": {"A":"1"}, "args":["a"], "command":"x", "trust":"trusted"}`)},
-		{{ID: "a", Command: "x", Hash: "1"}, {ID: "b", Command: "x", Hash: "2"}},
-	}
-	other := [][2]config.Server{
-		{written(`{"command":"x","args":["a"]}`), written(`{"command":"x","args":["b"]}`)},
-		{written(`{"command":"x"}`), written(`{"url":"x"}`)},
-		{written(`{"command":"x","env":{"A":"1"}}`), written(`{"command":"x","env":{"A":"2"}}`)},
-		{{Command: "x", Cwd: "/a"}, {Command: "x", Cwd: "/b"}},
-		{{Command: "x", Args: []string{"a", "b"}}, {Command: "x", Args: []string{"a b"}}},
-	}
-	for _, pair := range same {
-		if diff := cmp.Diff(trustAccountID(pair[0]), trustAccountID(pair[1])); diff != "" {
-			t.Errorf("%s and %s: %s", pair[0].Raw, pair[1].Raw, diff)
-		}
-	}
-	for _, pair := range other {
-		if trustAccountID(pair[0]) == trustAccountID(pair[1]) {
-			t.Errorf("%s and %s have one account", pair[0].Raw, pair[1].Raw)
-		}
 	}
 }
 
@@ -225,7 +200,7 @@ func TestAQuarantinedServerSaysNothing(t *testing.T) {
 	line := drawbridge.ServerNotification{Server: "bad", Method: "notifications/message",
 		Params: json.RawMessage(`{"level":"info","data":"x"}`)}
 	g.forwardNotice(line)
-	g.addTrustEvents("bad", trust.Event{Kind: trust.TextSanitised, Count: 3})
+	g.serverTrust.AddEvents("bad", trust.Event{Kind: trust.TextSanitised, Count: 3})
 	g.forwardNotice(line)
 	if heard != 1 {
 		t.Errorf("%d lines were heard, want the first", heard)

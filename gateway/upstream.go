@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -19,13 +20,14 @@ var _ fleet = (*upstream.Fleet)(nil)
 // An mcpPool holds the servers that the gateways on one Shared use.
 type mcpPool struct{ *upstream.Pool }
 
-func newUpstreamPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault *secrets.Vault,
+func newUpstreamPool(ctx context.Context, log *slog.Logger, c Config, s config.Settings, db *store.DB,
+	vault *secrets.Vault,
 	look questionFilter) (upstreamPool, error) {
 	var memory upstream.MountStore
 	if db != nil {
 		memory = db
 	}
-	p, err := upstream.NewPool(upstream.Options{
+	p, err := upstream.NewPool(ctx, upstream.Options{
 		Logger: log, Version: c.Version, MountStore: memory, Roots: rootsOf(s), Principal: processOwner().Principal,
 		Vault: vault, Keeper: vault.UserSecrets(),
 		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
@@ -48,27 +50,26 @@ func rootsOf(s config.Settings) (roots []upstream.Root) {
 }
 
 // newFleet returns the fleet of these rows, with their stored listings and statuses.
-func (p mcpPool) newFleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.MountRecord) (fleet,
-	error) {
+func (p mcpPool) newFleet(g *Gateway, c Config, mounts map[string]store.MountRecord) (fleet, error) {
 	known, last := rememberedMounts(mounts)
-	return p.Pool.NewFleet(rows, upstream.FleetOptions{
+	return p.Pool.NewFleet(nil, upstream.FleetOptions{
 		KnownListings: known, LastStatuses: last, OnListed: g.enrolListing, OnNotification: g.forwardNotice,
 		AdmitCall: g.blocked.Check, Environ: c.Environ,
+		CallObservers: []upstream.CallObserver{g.shared.callLimiter, g.serverTrust},
 	})
 }
 
 // forwardNotice passes a notification of a server to the deck; those of a quarantined server are dropped.
 func (g *Gateway) forwardNotice(n drawbridge.ServerNotification) {
-	if row := g.rowByID(n.Server); g.shared.trustAccounts == nil || row == nil ||
-		!g.shared.trustAccounts.Quarantined(row.trustAccount()) {
+	if !g.serverTrust.Quarantined(n.Server) {
 		g.deck.HandleNotification(n)
 	}
 }
 
 // newAccessProvider returns a fleet that never runs.
-func newAccessProvider(c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (
+func newAccessProvider(ctx context.Context, c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (
 	accessProvider, error) {
-	p, err := newUpstreamPool(c.Logger, c, s, nil, vault, nil)
+	p, err := newUpstreamPool(ctx, c.Logger, c, s, nil, vault, nil)
 	if err != nil {
 		return nil, err
 	}

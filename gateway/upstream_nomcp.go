@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -15,12 +17,15 @@ import (
 )
 
 // noFleet is the fleet of a build without MCP servers.
-type noFleet struct{ rows []config.Server }
+type noFleet struct {
+	mu   sync.Mutex
+	rows []config.Server
+}
 
 // A noPool is the pool of a build without MCP servers: it holds nothing.
 type noPool struct{}
 
-func newUpstreamPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault,
+func newUpstreamPool(context.Context, *slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault,
 	questionFilter) (upstreamPool, error) {
 	return noPool{}, nil
 }
@@ -30,12 +35,13 @@ func (noPool) Run(ctx context.Context) error {
 	return nil
 }
 
-func (noPool) newFleet(_ *Gateway, _ Config, rows []config.Server, _ map[string]store.MountRecord) (fleet, error) {
-	return &noFleet{rows}, nil
+func (noPool) newFleet(*Gateway, Config, map[string]store.MountRecord) (fleet, error) {
+	return &noFleet{}, nil
 }
 
-func newAccessProvider(_ Config, _ config.Settings, _ *secrets.Vault, rows []config.Server) (accessProvider, error) {
-	return &noFleet{rows}, nil
+func newAccessProvider(_ context.Context, _ Config, _ config.Settings, _ *secrets.Vault, rows []config.Server) (
+	accessProvider, error) {
+	return &noFleet{rows: rows}, nil
 }
 
 var errNotSignedIn = errors.New("not signed in")
@@ -94,15 +100,28 @@ func (*noFleet) SetLogLevel(context.Context, string, string) error              
 func (*noFleet) ForwardNotification(context.Context, string, string, json.RawMessage)            {}
 func (*noFleet) SetRemembered(map[string]drawbridge.Listing, map[string]drawbridge.ServerStatus) {}
 func (*noFleet) EndSession(string)                                                               {}
-func (*noFleet) Add(config.Server) error                                                         { return nil }
+func (*noFleet) Hold(config.Server) error                                                        { return nil }
+func (*noFleet) Release(drawbridge.ServerID)                                                     {}
 
-func (*noFleet) Remove(drawbridge.ServerID) (<-chan struct{}, error) {
+func (n *noFleet) Add(row config.Server) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rows = append(n.rows, row)
+	return nil
+}
+
+func (n *noFleet) Remove(id drawbridge.ServerID) (<-chan struct{}, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rows = slices.DeleteFunc(n.rows, func(row config.Server) bool { return row.ID == id })
 	gone := make(chan struct{})
 	close(gone)
 	return gone, nil
 }
 
 func (n *noFleet) Status() []drawbridge.ServerStatus {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	var out []drawbridge.ServerStatus
 	for _, row := range n.rows {
 		out = append(out, drawbridge.ServerStatus{

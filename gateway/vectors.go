@@ -24,11 +24,12 @@ func (g *Gateway) PruneVectors(ctx context.Context) (dropped int64, err error) {
 
 // OpenVectors opens the vector store of the settings. It connects on first use, and must be closed before db. Of c it
 // uses Environ only. An error with the code InvalidInput means a wrong URL.
-func OpenVectors(c Config, s config.Settings, db *store.DB, kept secrets.SecretGetter) (*store.LazyVectors, error) {
+func OpenVectors(ctx context.Context, c Config, s config.Settings, db *store.DB, kept secrets.SecretGetter) (
+	*store.LazyVectors, error) {
 	environ := c.Environ
 	if environ == nil {
 		environ = os.Environ()
 	}
-	return store.NewLazyVectors(store.LazyVectorOptions{Settings: s.Vectors, Store: db, Secrets: kept,
+	return store.NewLazyVectors(ctx, store.LazyVectorOptions{Settings: s.Vectors, Store: db, Secrets: kept,
 		Environ: environ})
 }

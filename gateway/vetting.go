@@ -25,7 +25,7 @@ func (g *Gateway) newPipeline() *vetting.Pipeline {
 	return &vetting.Pipeline{
 		Stages: vetting.Chain{vetting.AttestStage{Store: g.shared.db, Log: g.log}, g.pinStage,
 			g.shared.vetted.sanitiser},
-		Blocked: &g.blocked, Trust: trustGate{g}, Log: g.log,
+		Blocked: &g.blocked, Trust: g.serverTrust, Log: g.log,
 	}
 }
 

@@ -58,7 +58,7 @@ var errNoMachineKey = errors.New("the key of this machine is not there")
 // machine or by one of keys, in hexadecimal; with keys, one of them must have signed. Defects are in the result. The
 // error is a UserError for a malformed key, a *NoStoreError, or that of a store that cannot be read.
 func (r *Service) VerifyAudit(ctx context.Context, keys []string) (v AuditVerification, err error) {
-	trusted, unknown, err := r.trustedKeys(keys)
+	trusted, unknown, err := r.trustedKeys(ctx, keys)
 	if err != nil {
 		return v, err
 	}
@@ -81,7 +81,7 @@ func (r *Service) VerifyAudit(ctx context.Context, keys []string) (v AuditVerifi
 
 // trustedKeys returns the keys that may sign: the named ones and that of this machine. Where there are none, unknown
 // is the reason.
-func (r *Service) trustedKeys(named []string) (keys []ed25519.PublicKey, unknown, err error) {
+func (r *Service) trustedKeys(ctx context.Context, named []string) (keys []ed25519.PublicKey, unknown, err error) {
 	for _, text := range named {
 		key, err := audit.ParsePublicKey(text)
 		if err != nil {
@@ -89,7 +89,7 @@ func (r *Service) trustedKeys(named []string) (keys []ed25519.PublicKey, unknown
 		}
 		keys = append(keys, key)
 	}
-	switch own, err := gateway.AuditPublicKey(r.o.Gateway); {
+	switch own, err := gateway.AuditPublicKey(ctx, r.o.Gateway); {
 	case own != nil:
 		keys = append(keys, own)
 	case len(keys) > 0:

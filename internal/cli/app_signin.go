@@ -17,8 +17,8 @@ func (a *app) newSignInCommands() signInCommands {
 		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Environ: a.Environ, Admin: a.adminService, Vault: a.openVault,
 		ErrAlreadyPrinted: errAlreadyPrinted,
 		WithSignInServers: a.withSignInGateway,
-		SignOutProvider: func(roll admin.ServerList) (admin.SignInProvider, error) {
-			return gateway.OpenSignInManager(a.gatewayConfig(), roll.Servers)
+		SignOutProvider: func(ctx context.Context, roll admin.ServerList) (admin.SignInProvider, error) {
+			return gateway.OpenSignInManager(ctx, a.gatewayConfig(), roll.Servers)
 		},
 	}
 }
@@ -49,8 +49,8 @@ func (a *app) confirmDefaultYes(ctx context.Context, question string) bool {
 }
 
 // loadCredentialStates says how we stand with the servers of these rows.
-func (a *app) loadCredentialStates(rows []config.Server) (credentialStates, error) {
-	p, err := gateway.OpenSignInManager(a.gatewayConfig(), rows)
+func (a *app) loadCredentialStates(ctx context.Context, rows []config.Server) (credentialStates, error) {
+	p, err := gateway.OpenSignInManager(ctx, a.gatewayConfig(), rows)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func auditNewDesk(t *testing.T, key ed25519.PrivateKey) auditDesk {
 	}
 	t.Cleanup(func() { db.Close() })
 	return auditDesk{t, db, db.NewAuditWriter(filepath.Join(home, "store.db-audit"),
-		store.AuditOptions{Key: func() (ed25519.PrivateKey, error) { return key, nil }}), home}
+		store.AuditOptions{Key: func(context.Context) (ed25519.PrivateKey, error) { return key, nil }}), home}
 }
 
 // run types a command.

@@ -120,7 +120,7 @@ func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Con
 		p.Statuses = nil // what is remembered of faults is out of date
 	}
 	c.CheckConfig(p)
-	a.examineCredentials(c, set, p.Statuses)
+	a.examineCredentials(ctx, c, set, p.Statuses)
 	a.examineVectors(ctx, c, set.Settings, probe)
 	for _, m := range gateway.CheckModels(ctx, gateway.Config{Environ: a.Environ}, set.Settings,
 		a.vaultSecrets(), probe) {
@@ -155,7 +155,7 @@ func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Sett
 		return
 	}
 	const about = "the vector store"
-	v, err := gateway.OpenVectors(gateway.Config{Environ: a.Environ}, s, nil, a.vaultSecrets())
+	v, err := gateway.OpenVectors(ctx, gateway.Config{Environ: a.Environ}, s, nil, a.vaultSecrets())
 	if err == nil {
 		defer v.Close()
 		if v.RunsCommand() && !probe {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -11,13 +12,14 @@ import (
 
 // examineCredentials says how we stand with each server that wants to know who asks, and what keeps that. No server is
 // asked, and none is started.
-func (a *app) examineCredentials(c *doctorReport, set config.Configuration, statuses []drawbridge.ServerStatus) {
+func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set config.Configuration,
+	statuses []drawbridge.ServerStatus) {
 	v, err := a.openVault()
 	if err != nil {
 		c.AddProblem(errorFinding("the vault", err))
 		return
 	}
-	all, err := a.loadCredentialStates(set.Servers)
+	all, err := a.loadCredentialStates(ctx, set.Servers)
 	if err != nil {
 		c.AddProblem(errorFinding("the vault", err))
 		return

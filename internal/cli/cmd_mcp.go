@@ -43,7 +43,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			credentials, err := a.loadCredentialStates(list.InForce())
+			credentials, err := a.loadCredentialStates(cmd.Context(), list.InForce())
 			if err != nil {
 				return err
 			}

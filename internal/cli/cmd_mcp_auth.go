@@ -30,7 +30,7 @@ type signInCommands struct {
 	// WithSignInServers opens the servers, starts none, and runs them while work does.
 	WithSignInServers func(ctx context.Context, work func(context.Context, admin.SignInServers) error) error
 	// SignOutProvider gives what signs out of the servers that are configured.
-	SignOutProvider func(admin.ServerList) (admin.SignInProvider, error)
+	SignOutProvider func(context.Context, admin.ServerList) (admin.SignInProvider, error)
 	// ErrAlreadyPrinted ends a command that has said why.
 	ErrAlreadyPrinted error
 }
@@ -260,7 +260,7 @@ func (d signInCommands) signOut(ctx context.Context, id drawbridge.ServerID, asJ
 	if err != nil {
 		return err
 	}
-	p, err := d.SignOutProvider(roll)
+	p, err := d.SignOutProvider(ctx, roll)
 	if err != nil {
 		return err
 	}

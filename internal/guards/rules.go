@@ -127,9 +127,6 @@ func RelativeDirs(row config.Server, roots []string) (all []string) {
 	return all
 }
 
-// RelativeDirs returns the directories of a configured server, see RelativeDirs. The slice must not be changed.
-func (w *RuleGuard) RelativeDirs(id drawbridge.ServerID) []string { return w.rules.Load().dirs[id] }
-
 // TrustLevel returns the trust level of a server, as rules name it.
 func TrustLevel(row config.Server) string { return cmp.Or(row.Trust, untrusted) }
 

@@ -41,7 +41,7 @@ type AuditOptions struct {
 	// MaxWaiting is how many bytes may wait for the store; 0 is 256 MiB. Beyond them no call is let through.
 	MaxWaiting int64
 	// Key returns the key that signs checkpoints when one is due; nil signs none.
-	Key func() (ed25519.PrivateKey, error)
+	Key func(context.Context) (ed25519.PrivateKey, error)
 	// KeepFor is how long records are kept by the store's clock, KeepRecords how many; 0 is for ever, and all. While
 	// the store's clock and that of the process differ by more than 5 minutes, or the store's has jumped, none is
 	// removed by age.

@@ -291,7 +291,7 @@ func (a *AuditWriter) sign(ctx context.Context) error {
 	if err != nil {
 		return a.db.fault("sign the audit", err)
 	}
-	key, err := a.o.Key()
+	key, err := a.o.Key(ctx)
 	if err != nil {
 		return err
 	}

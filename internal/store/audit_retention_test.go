@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"crypto/ed25519"
 	"database/sql"
 	"fmt"
@@ -27,7 +28,7 @@ func TestOldRecordsAreTakenOutInSteps(t *testing.T) {
 				o.KeepRecords = 100
 			}
 			if key != nil {
-				o.Key = func() (ed25519.PrivateKey, error) { return key, nil }
+				o.Key = func(context.Context) (ed25519.PrivateKey, error) { return key, nil }
 			}
 			a := open(t, location).NewAuditWriter(filepath.Join(t.TempDir(), "spool"), o)
 			for i := range 3000 {

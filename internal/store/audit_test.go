@@ -395,7 +395,7 @@ func newKey(t testing.TB) ed25519.PrivateKey {
 func signed(t *testing.T, location string, key ed25519.PrivateKey, calls int, o store.AuditOptions) *store.DB {
 	t.Helper()
 	db := open(t, location)
-	o.Key = func() (ed25519.PrivateKey, error) { return key, nil }
+	o.Key = func(context.Context) (ed25519.PrivateKey, error) { return key, nil }
 	a := db.NewAuditWriter(t.TempDir(), o)
 	for run, n := rand.Text(), 0; n < calls; n++ {
 		record(t, a, fmt.Sprintf("%s-%d", run, n))

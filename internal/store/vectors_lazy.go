@@ -51,12 +51,12 @@ var (
 )
 
 // NewLazyVectors makes a keeper. Code InvalidInput means a URL that leads nowhere, where that is known already.
-func NewLazyVectors(o LazyVectorOptions) (*LazyVectors, error) {
+func NewLazyVectors(ctx context.Context, o LazyVectorOptions) (*LazyVectors, error) {
 	k := &LazyVectors{o: o, resolver: secrets.Resolver{Keychain: o.Secrets}, opening: make(chan struct{}, 1)}
 	if k.NeedsResolving() {
 		return k, nil
 	}
-	_, err := k.openOnce(context.Background())
+	_, err := k.openOnce(ctx)
 	return k, err
 }
 

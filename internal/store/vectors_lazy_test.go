@@ -43,7 +43,7 @@ func (k *kept) set(name, value string) {
 func newKeeper(t *testing.T, o store.LazyVectorOptions) *store.LazyVectors {
 	t.Helper()
 	o.SearchTimeout = time.Minute // on whatever machine
-	k, err := store.NewLazyVectors(o)
+	k, err := store.NewLazyVectors(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestOneOpens(t *testing.T) {
 }
 
 func TestAURLThatLeadsNowhere(t *testing.T) {
-	_, err := store.NewLazyVectors(
+	_, err := store.NewLazyVectors(t.Context(),
 		store.LazyVectorOptions{Settings: config.VectorStoreSettings{Store: []config.ValuePart{{Text: "qdrant://hunter2@vectors.example"}}}})
 	refused(t, err, drawbridge.InvalidInput, "write qdrants://")
 }

@@ -19,7 +19,7 @@ func BenchmarkDo(b *testing.B) {
 	name.Value = value
 	row := config.Server{ID: "legacy", Type: "stdio", Command: command, Args: args, Env: []config.NameValue{name},
 		Hash: "h", Phase: drawbridge.Idle}
-	f, err := NewFleet([]config.Server{row}, Options{Principal: owner})
+	f, err := NewFleet(b.Context(), []config.Server{row}, Options{Principal: owner})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func BenchmarkDo(b *testing.B) {
 			}
 		}
 	})
-	home := f.byName["legacy"].liveSessions()[0]
+	home := f.byName["legacy"].sessions.usable()[0]
 	b.Run("connection", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

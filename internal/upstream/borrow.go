@@ -30,17 +30,17 @@ const (
 )
 
 // sessionKeyFor returns the key of the session for a call from a client of that kind. While the server's era is unknown
-// it returns the primary key. It needs mu.
+// it returns the primary key. It needs sessions.mu.
 func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) sessionKey {
-	if e.era == 0 {
+	if e.sessions.era == 0 {
 		return e.primaryKey()
 	}
 	c := call.Caller
-	k := sessionKey{era: e.primaryEra(), principal: e.callerAuth().PrincipalFor(c)}
-	if c.Era != 0 && e.era.Has(c.Era) {
+	k := sessionKey{era: e.sessions.primaryEraLocked(), principal: e.callerAuth().PrincipalFor(c)}
+	if c.Era != 0 && e.sessions.era.Has(c.Era) {
 		k.era = c.Era
 	}
-	if e.sessionlessLegacy && e.pool.clients.canBeAsked(c) {
+	if e.sessions.sessionlessLegacy && e.pool.clients.canBeAsked(c) {
 		k.era = drawbridge.Modern
 	}
 	if e.config.Share == "all" && e.config.Credentials != config.PerCallerCredentials {
@@ -62,7 +62,7 @@ func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) session
 	case c.Era == drawbridge.Legacy && c.Session != "" && (kind != "" || e.wantsLog(call)):
 		k.session = c.Session
 	}
-	if !k.isExtra() && k.principal == e.pool.o.Principal && k.era == e.primaryEra() {
+	if !k.isExtra() && k.principal == e.pool.o.Principal && k.era == e.sessions.primaryEraLocked() {
 		return e.primaryKey()
 	}
 	return k
@@ -71,10 +71,10 @@ func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) session
 // needsPrivateSession reports whether a stateful caller gets a session of its own. It does over HTTP, where a session
 // takes no process; with a server known to send requests; and if it already has one. Most servers never send requests,
 // so callers of one kind share a session opened with their capabilities. The first request there is passed on if its
-// caller is known. It needs mu.
+// caller is known. It needs sessions.mu.
 func (e *managedServer) needsPrivateSession(c drawbridge.Caller) bool {
-	return e.config.URL != "" || e.asksClients || e.pool.callerSessions.logLevel(c.Session) != "" ||
-		e.sessions[sessionKey{era: drawbridge.Legacy, principal: c.Principal, session: c.Session}] != nil
+	return e.config.URL != "" || e.sessions.asksClients || e.pool.callerSessions.logLevel(c.Session) != "" ||
+		e.sessions.live[sessionKey{era: drawbridge.Legacy, principal: c.Principal, session: c.Session}] != nil
 }
 
 // clientKindFor returns a key for clients that declared the same and may need a session of their kind; "" for other
@@ -95,30 +95,10 @@ func (e *managedServer) clientKindFor(call drawbridge.Call) string {
 	default:
 		declares = false
 	}
-	if !isolated && (!declares || e.speaksEra(drawbridge.Modern)) {
+	if !isolated && (!declares || e.sessions.knownEra().Has(drawbridge.Modern)) {
 		return ""
 	}
 	return traits.kind
-}
-
-// speaksEra reports whether the server is known to speak a protocol era.
-func (e *managedServer) speaksEra(era drawbridge.ProtocolEra) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.era.Has(era)
-}
-
-// maxGroupSessions returns how many sessions the group of a key may have.
-func (e *managedServer) maxGroupSessions(k sessionKey) int {
-	switch {
-	case e.config.URL != "" && k.session != "":
-		return maxPrivateSessionsHTTP
-	case e.config.URL != "":
-		return maxExtraSessionsHTTP
-	case k.session != "":
-		return maxPrivateSessions
-	}
-	return maxExtraSessions
 }
 
 // wantsLog reports whether the caller asked for log lines. On a shared session such lines cannot be attributed.
@@ -127,90 +107,6 @@ func (e *managedServer) wantsLog(call drawbridge.Call) bool {
 		return requestedLogLevel(call.Params) != ""
 	}
 	return call.Caller.Session != "" && e.pool.callerSessions.logLevel(call.Caller.Session) != ""
-}
-
-// claimSlot returns the key of the session for a call. Of a key with slots it claims the first free one until
-// releaseSlot. It returns false when all slots are in use. It needs mu.
-func (e *managedServer) claimSlot(k sessionKey) (sessionKey, bool) {
-	if k.slot == 0 {
-		return k, true
-	}
-	fresh := sessionKey{}
-	for k.slot = 1; k.slot <= e.maxGroupSessions(k); k.slot++ {
-		switch {
-		case e.claimedSlots[k]:
-		case e.sessions[k] != nil:
-			e.claimedSlots[k] = true
-			return k, true
-		case fresh.slot == 0:
-			fresh = k
-		}
-	}
-	if fresh.slot > 0 {
-		e.claimedSlots[fresh] = true
-	}
-	return fresh, fresh.slot > 0
-}
-
-// releaseSlot frees a claimed slot. It needs mu.
-func (e *managedServer) releaseSlot(k sessionKey) {
-	if e.claimedSlots[k] {
-		delete(e.claimedSlots, k)
-		e.wakeWaiters()
-	}
-}
-
-// wakeWaiters wakes calls that wait for a slot or for room. It needs mu.
-func (e *managedServer) wakeWaiters() {
-	close(e.slotFreed)
-	e.slotFreed = make(chan struct{})
-}
-
-// A sessionGroup identifies sessions counted against one bound: one principal's, for its stateless callers or for its
-// stateful ones.
-type sessionGroup struct {
-	principal string
-	private   bool
-}
-
-func (k sessionKey) group() sessionGroup { return sessionGroup{k.principal, k.session != ""} }
-
-// isExtra reports whether the session counts against its group's bound.
-func (k sessionKey) isExtra() bool { return k.session != "" || k.clientKind != "" }
-
-// makeRoom reports whether one more session may be opened. At the bound it ends the session that was idle longest;
-// there is room once that has ended. It needs mu.
-func (e *managedServer) makeRoom(k sessionKey) bool {
-	if !k.isExtra() || e.groupSizes[k.group()] < e.maxGroupSessions(k) {
-		return true
-	}
-	var oldest *session
-	for other, s := range e.sessions {
-		idle := s.borrowed == 0 && s.called && !e.claimedSlots[other] // one that has not begun is about to
-		if idle && other.isExtra() && other.group() == k.group() &&
-			(oldest == nil || s.lastUsed.Before(oldest.lastUsed)) {
-			oldest = s
-		}
-	}
-	if oldest != nil {
-		delete(e.sessions, oldest.key)
-		oldest.markLost(errIdle)
-	}
-	return false
-}
-
-// adjustGroupSize adds n to the size of the key's group. It needs mu.
-func (e *managedServer) adjustGroupSize(k sessionKey, n int) {
-	if !k.isExtra() {
-		return
-	}
-	c := k.group()
-	if e.groupSizes[c] += n; e.groupSizes[c] == 0 {
-		delete(e.groupSizes, c)
-	}
-	if n < 0 {
-		e.wakeWaiters()
-	}
 }
 
 var errAllBusy = errors.New("every session is busy with a call or waits for its caller; try again later")
@@ -223,9 +119,7 @@ func (e *managedServer) borrowSession(ctx context.Context, call drawbridge.Call,
 	var mine sessionKey // the claimed slot, if any
 	defer func() {
 		if err != nil && mine.slot > 0 {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.releaseSlot(mine)
+			e.sessions.releaseSlot(mine)
 		}
 	}()
 	var patience time.Time // when the wait for a slot ends, once it has begun
@@ -234,17 +128,17 @@ func (e *managedServer) borrowSession(ctx context.Context, call drawbridge.Call,
 		if err := ctx.Err(); err != nil {
 			return nil, e.unsentFault(step, err)
 		}
-		e.mu.Lock()
+		e.sessions.mu.Lock()
 		k, free := e.sessionKeyFor(call, kind), true
 		if k.slot > 0 && mine.slot == 0 {
-			mine, free = e.claimSlot(k)
+			mine, free = e.sessions.claimSlotLocked(k)
 		}
 		if k.slot > 0 {
 			k = mine
 		}
-		if !free || !e.canUseSession(k) {
-			freed := e.slotFreed
-			e.mu.Unlock()
+		if !free || !e.sessions.canUseLocked(k) {
+			freed := e.sessions.slotFreed
+			e.sessions.mu.Unlock()
 			if patience.IsZero() {
 				patience = time.Now().Add(e.callTimeout())
 			}
@@ -275,14 +169,6 @@ func (e *managedServer) unsentFault(step string, err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: step, Err: err}
 }
 
-// canUseSession reports whether a call has a session to use, or one may be opened. It needs mu.
-func (e *managedServer) canUseSession(k sessionKey) bool {
-	if s := e.sessions[k]; s != nil && !s.isOver() || e.openings[k] != nil {
-		return true
-	}
-	return e.makeRoom(k)
-}
-
 // waitForSlot waits until a slot is free or a session has ended.
 func (e *managedServer) waitForSlot(ctx context.Context, freed <-chan struct{}, until time.Time, step string) error {
 	timer := time.NewTimer(time.Until(until))
@@ -306,25 +192,25 @@ type openingWait struct {
 }
 
 // recentFailure returns the error of the last opening of this session, or of the primary one, if it is recent. It needs
-// mu.
+// sessions.mu.
 func (e *managedServer) recentFailure(k sessionKey) error {
 	for _, k := range []sessionKey{k, e.primaryKey()} {
-		if err := e.failures.lastError(k); err != nil && !e.signedInSince(k.principal, err) {
+		if err := e.sessions.failures.lastError(k); err != nil && !e.signedInSince(k.principal, err) {
 			return err
 		}
 	}
 	return nil
 }
 
-// acquireOrOpen returns the session of a key for one more call, or the opening to wait for. It is called with mu held
-// and returns without.
+// acquireOrOpen returns the session of a key for one more call, or the opening to wait for. It is called with
+// sessions.mu held and returns without.
 func (e *managedServer) acquireOrOpen(k sessionKey, call drawbridge.Call, step string) (*session, openingWait, error) {
-	defer e.mu.Unlock()
-	s := e.sessions[k]
+	defer e.sessions.mu.Unlock()
+	s := e.sessions.live[k]
 	if s != nil && s.acquire() {
 		return s, openingWait{}, nil
 	}
-	if e.openings[k] == nil {
+	if e.sessions.openings[k] == nil {
 		if err := e.recentFailure(k); err != nil {
 			return nil, openingWait{}, e.unavailableFault(step, err)
 		}
@@ -351,23 +237,6 @@ func isClosed(c <-chan struct{}) bool {
 
 // returnSession ends the use of a borrowed session. Set open if the server may still be working on the call: over HTTP
 // a cancellation can overtake its request. A session with a slot then ends, so that no other call shares it.
-func (e *managedServer) returnSession(s *session, open bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s.release()
-	e.retireSharedSession(s)
-	if e.drained != nil && e.hasNoCalls() {
-		close(e.drained)
-		e.drained = nil
-	}
-	if s.key.singleUse || open && s.key.slot > 0 && s.server.config.URL != "" {
-		delete(e.sessions, s.key)
-		s.markLost(errSingleUse)
-	}
-	if e.groupSizes[s.key.group()] >= e.maxGroupSessions(s.key) {
-		e.wakeWaiters() // it may make room now
-	}
-	e.releaseSlot(s.key)
-}
+func (e *managedServer) returnSession(s *session, open bool) { e.sessions.giveBack(s, open) }
 
 var errSingleUse = errors.New("the session was for one call, which is over")

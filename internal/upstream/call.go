@@ -14,9 +14,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// Do makes a call to a server and returns its result object. It mounts the server first if necessary. The result is as
-// the server sent it, less the server's name for itself. An error is a *drawbridge.Fault: with Raw for an error
-// response, Transient for a server that is away, Ambiguous if the call may have taken effect.
+// Do makes a call to a server and returns its result object. It waits until Run has begun, and mounts the server first
+// if necessary. The result is as the server sent it, less the server's name for itself. An error is a
+// *drawbridge.Fault: with Raw for an error response, Transient for a server that is away, Ambiguous if the call may
+// have taken effect.
 //
 // A call that was not sent is sent once more. A call of unknown outcome is repeated at most twice, after a pause, and
 // only if the server declared that repeating is harmless.
@@ -31,7 +32,19 @@ import (
 // call), callWithRetry (session and retries), callTask (tools that exist only as tasks), roundTrip (one request on the
 // session). interop.CallEnv leads back into callWithSignIn for every repeated round.
 func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
-	e, err := f.serverByID(id)
+	result, err := f.callServer(ctx, id, call)
+	if ctx.Err() == nil { // otherwise the caller ended the call, not the server
+		for _, o := range f.options.CallObservers {
+			o.CallEnded(id, call, result, err)
+		}
+	}
+	return result, err
+}
+
+// callServer makes a call for Do.
+func (f *Fleet) callServer(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (
+	drawbridge.Result, error) {
+	e, err := f.awaitServer(ctx, id)
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -77,17 +90,7 @@ func (e *managedServer) allowedCapabilities(c drawbridge.Caller) json.RawMessage
 // mayAskLegacyWay reports whether the server may send requests that a stateless caller's era does not have. That is so
 // for a server that is, or may turn out to be, stateful, and a caller that accepts requests.
 func (e *managedServer) mayAskLegacyWay(c drawbridge.Caller) bool {
-	return e.pool.clients.canBeAsked(c) && !e.speaksEra(drawbridge.Modern)
-}
-
-// serverCapabilities returns the last known capabilities of the server.
-func (e *managedServer) serverCapabilities() json.RawMessage {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.listing == nil {
-		return nil
-	}
-	return e.listing.Capabilities
+	return e.pool.clients.canBeAsked(c) && !e.sessions.knownEra().Has(drawbridge.Modern)
 }
 
 // callEnv returns the environment in which interop makes the requests of one call.
@@ -97,13 +100,11 @@ func (e *managedServer) callEnv(f *Fleet, call drawbridge.Call) interop.CallEnv 
 		return e.callWithSignIn(ctx, f, call)
 	}
 	return interop.CallEnv{
-		Server: e.config.ID, Step: step, Capabilities: e.serverCapabilities(), Call: carry,
+		Server: e.config.ID, Step: step, Capabilities: e.listing.capabilities(), Call: carry,
 		Limit: maxCallDuration(e.callTimeout()), Lifetime: e.ctx, Logger: e.log, Elicitations: &e.elicitations,
 		Rules: e.pool.o.Elicitation,
 		Start: func(work func()) error {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			if !e.startWorker(work) {
+			if !e.workers.start(work) {
 				return e.unavailableFault(step, e.notRunningFault())
 			}
 			return nil
@@ -153,24 +154,34 @@ func (e *managedServer) checkAdmission(ctx context.Context, f *Fleet, s *session
 	if f.options.AdmitCall == nil {
 		return nil
 	}
-	e.mu.Lock()
-	o := s.opening
-	if o == nil && !e.listedThisRun { // an extra session: the primary one is listed
-		o = e.requestSession(e.primaryKey(), nil)
-	}
-	e.mu.Unlock()
+	o := e.listingOf(s)
 	err := e.waitListed(ctx, o, e.callTimeout())
-	e.mu.Lock()
-	if err == nil && s.listErr != nil {
-		wakeOne(e.relistSignal)
-		err = s.listErr
+	if err == nil {
+		if err = s.listError(); err != nil {
+			wakeOne(e.signals.relist)
+		}
 	}
-	e.mu.Unlock()
 	// otherwise only the caller's own sign-in is missing
 	if err != nil && (s.isPrimary() || s.key.principal == e.pool.o.Principal) {
 		return e.unavailableFault(step, fmt.Errorf("list its tools: %w", err))
 	}
 	return f.options.AdmitCall(ctx, e.config.ID, call)
+}
+
+// listingOf returns the opening of the primary session that ends with the listing of the session's connection, or nil
+// if that is listed.
+func (e *managedServer) listingOf(s *session) *sessionOpening {
+	e.sessions.mu.Lock()
+	defer e.sessions.mu.Unlock()
+	if s.opening != nil {
+		return s.opening
+	}
+	// An extra session: the primary one is listed. The lock is held meanwhile, since the opening ends after its
+	// listing.
+	if _, listed := e.listing.get(); !listed {
+		return e.requestSession(e.primaryKey(), nil)
+	}
+	return nil
 }
 
 // callFault returns the fault for a call without a result on this session.
@@ -207,10 +218,7 @@ func (e *managedServer) isRepeatable(call drawbridge.Call) bool {
 		return true
 	}
 	name, _ := mcp.TargetName(call.Method, call.Params)
-	e.mu.Lock()
-	listing := e.listing
-	e.mu.Unlock()
-	return listing != nil && isToolRepeatable(listing.Tools, name)
+	return e.listing.isRepeatable(name)
 }
 
 // callTimeout returns how long a call may go without an answer or progress.
@@ -225,9 +233,9 @@ func (e *managedServer) callTimeout() time.Duration {
 func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	s.raiseLogLevel(ctx, call)
 	x := newInFlightCall(ctx, s, call, s.server.callTimeout(), s.server.log)
-	s.trackCall(x)
+	s.calls.add(x)
 	m, err := s.conn.Call(x.Context(), call.Method, s.paramsForServer(call), x)
-	s.untrackCall(x)
+	s.calls.remove(x)
 	if cause := x.finish(); err != nil && cause != nil && ctx.Err() == nil {
 		err = cause
 	}
@@ -243,7 +251,7 @@ func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.Raw
 		return result, nil
 	}
 	if call.Caller.Era == drawbridge.Modern { // a stateful server may use these members too
-		if method, found := interop.UndeclaredRequest(call.Caller.Capabilities, s.server.serverCapabilities(),
+		if method, found := interop.UndeclaredRequest(call.Caller.Capabilities, s.server.listing.capabilities(),
 			result); found {
 			return nil, &drawbridge.Fault{
 				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,

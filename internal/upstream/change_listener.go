@@ -30,7 +30,8 @@ type listenerOptions struct {
 	AwaitProcessed func(ctx context.Context)
 	// Wanted returns the watch set, and a version that counts its changes.
 	Wanted func() (w drawbridge.WatchSet, turn int)
-	// OnApplied is called when the server applied a version, with what it refused and what is given up of that.
+	// OnApplied is called when the server applied a version, with its refusals and the items that are not wanted any
+	// more.
 	OnApplied func(turn int, refused watchRefusals, gone drawbridge.WatchSet)
 	// OnMissed is called when list changes may have been missed.
 	OnMissed func()
@@ -246,8 +247,8 @@ func (r *changeListener) refusesEverything(err error) bool {
 	return err != nil
 }
 
-// bisectRefused requests ever smaller parts of what was refused with err, and returns the parts that are refused by
-// themselves.
+// bisectRefused requests ever smaller parts of the set that was refused with err, and returns the parts that are
+// refused by themselves.
 func (r *changeListener) bisectRefused(suspects drawbridge.WatchSet, err error) (found watchRefusals) {
 	if len(suspects.URIs)+len(suspects.Tasks) == 1 {
 		return watchRefusals{newWatchRefusal(suspects, err)}

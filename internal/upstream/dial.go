@@ -82,8 +82,8 @@ func (s *session) dialStdio(ctx context.Context) error {
 }
 
 // ResolveProcess returns the program path and environment with which a stdio row would be started, without starting it.
-// The environment is "name=value" pairs made of ours and the row's. inherit is Options.InheritEnv. The error says why
-// the program was not found.
+// The environment is "name=value" pairs made of ours and the row's. inherit is Options.InheritEnv. The error is for a
+// program that was not found.
 func ResolveProcess(row config.Server, ours []string, inherit bool) (program string, env []string, err error) {
 	p := Pool{o: Options{InheritEnv: inherit}}
 	env = process.Environ(ours, environFromPairs(row.Env), p.inheritsEnv(row))
@@ -105,7 +105,7 @@ func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) e
 		Client:            client,
 		Tokens:            s.server.tokenSource(s.key.principal),
 		Handler:           s,
-		HeaderParams:      s.server.headerParamsFor,
+		HeaderParams:      s.server.listing.headerParams,
 		OnGap:             s.triggerRelist,
 		OnJunk:            func([]byte) { s.junk.Add(1) },
 		AllowLocalNetwork: s.server.config.Origin.Kind != config.OriginProject, Logger: s.server.log,
@@ -120,11 +120,4 @@ func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) e
 	}
 	s.conn = conn
 	return nil
-}
-
-// headerParamsFor returns the arguments of a tool that are also sent in headers.
-func (e *managedServer) headerParamsFor(tool string) []mcp.HeaderParam {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.tools.HeaderParams[tool]
 }

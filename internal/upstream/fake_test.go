@@ -237,7 +237,7 @@ func newRig(t *testing.T, f *fake, o Options, change ...func(*config.Server)) *r
 	if o.LastStatuses == nil { // a server that is known to ask, so that callers have sessions of their own with it
 		o.LastStatuses = map[string]drawbridge.ServerStatus{row.Hash: {Asks: true}}
 	}
-	fleet, err := NewFleet([]config.Server{row}, o)
+	fleet, err := NewFleet(t.Context(), []config.Server{row}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

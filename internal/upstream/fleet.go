@@ -68,8 +68,15 @@ type FleetOptions struct {
 	// AdmitCall refuses calls that the last published listing does not allow. If it is set, a call waits until the
 	// listing of a new connection was published. It may be nil.
 	AdmitCall func(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) error
+	// CallObservers are told of the end of each call, unless the caller left before.
+	CallObservers []CallObserver
 	// Environ is the environment from which stdio servers get theirs, as "name=value"; nil means the process's.
 	Environ []string
+}
+
+// A CallObserver is told how each call of a server ended. It must not block.
+type CallObserver interface {
+	CallEnded(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error)
 }
 
 // Options configure a Fleet. The zero value works.
@@ -178,12 +185,13 @@ type Fleet struct {
 	active bool       // Run runs and was not told to end
 	order  []drawbridge.ServerID
 	byName map[drawbridge.ServerID]*managedServer
+	held   map[drawbridge.ServerID]config.Server // the rows of servers that Hold keeps from starting
 }
 
 // NewFleet returns a fleet of rows in configuration order, with a pool of its own. It starts nothing before Run. It
 // returns an error for an invalid option, for two rows of one name, and for a row that may not be mounted.
-func NewFleet(rows []config.Server, o Options) (*Fleet, error) {
-	p, err := NewPool(o)
+func NewFleet(ctx context.Context, rows []config.Server, o Options) (*Fleet, error) {
+	p, err := NewPool(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +209,8 @@ func (p *Pool) NewFleet(rows []config.Server, part FleetOptions) (*Fleet, error)
 	if part.Environ == nil {
 		part.Environ = os.Environ()
 	}
-	f := &Fleet{pool: p, options: part, started: make(chan struct{}), byName: map[drawbridge.ServerID]*managedServer{}}
+	f := &Fleet{pool: p, options: part, started: make(chan struct{}), byName: map[drawbridge.ServerID]*managedServer{},
+		held: map[drawbridge.ServerID]config.Server{}}
 	for _, row := range rows {
 		if err := f.Add(row); err != nil {
 			f.detachAll()
@@ -221,17 +230,32 @@ func (f *Fleet) SetRemembered(known map[string]drawbridge.Listing, last map[stri
 // Add adds a server to the fleet; while Run runs, it is mounted. It returns an error for a name in use and for a row
 // that may not be mounted.
 func (f *Fleet) Add(row config.Server) error {
+	f.mu.Lock()
+	if err := f.checkRow(row); err != nil {
+		f.mu.Unlock()
+		return err
+	}
+	f.addAndUnlock(row)
+	return nil
+}
+
+// checkRow returns an error for a row that the fleet cannot add. It needs mu.
+func (f *Fleet) checkRow(row config.Server) error {
 	if err := row.ID.Validate(); err != nil {
 		return err
 	}
 	if row.Phase != drawbridge.Idle && row.Phase != "" {
 		return fmt.Errorf("add %s: the server is %s: %s", row.ID, row.Phase, row.Reason)
 	}
-	f.mu.Lock()
-	if f.byName[row.ID] != nil {
-		f.mu.Unlock()
+	if _, held := f.held[row.ID]; held || f.byName[row.ID] != nil {
 		return fmt.Errorf("add %s: the name is in use", row.ID)
 	}
+	return nil
+}
+
+// addAndUnlock adds the server of a row that checkRow accepted. It needs mu, and unlocks it before the server is
+// mounted.
+func (f *Fleet) addAndUnlock(row config.Server) {
 	e := f.pool.attachFleet(f, row)
 	f.byName[row.ID] = e
 	f.order = append(f.order, row.ID)
@@ -240,7 +264,6 @@ func (f *Fleet) Add(row config.Server) error {
 	if active {
 		f.mountOrNotify(e)
 	}
-	return nil
 }
 
 // mountOrNotify mounts a server, and publishes its listing to the fleet if it is mounted already.
@@ -258,10 +281,17 @@ func (f *Fleet) mountOrNotify(e *managedServer) {
 func (f *Fleet) Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error) {
 	f.mu.Lock()
 	e := f.byName[id]
+	_, held := f.held[id]
+	delete(f.held, id)
 	delete(f.byName, id)
 	f.order = slices.DeleteFunc(f.order, func(other drawbridge.ServerID) bool { return other == id })
 	f.mu.Unlock()
-	if e == nil {
+	switch {
+	case held: // it never started
+		done := make(chan struct{})
+		close(done)
+		return done, nil
+	case e == nil:
 		return nil, unknownServerFault(id)
 	}
 	return f.detachServer(e), nil
@@ -271,7 +301,7 @@ func (f *Fleet) Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 func (f *Fleet) detachServer(e *managedServer) (gone <-chan struct{}) {
 	done := make(chan struct{})
 	if !f.pool.detachFleet(f, e) {
-		e.removeWatches(f)
+		e.watch.removeFleet(f)
 		close(done)
 		return done
 	}
@@ -279,7 +309,7 @@ func (f *Fleet) detachServer(e *managedServer) (gone <-chan struct{}) {
 		defer close(done)
 		e.waitForCalls()
 		e.shutDown()
-		e.work.Wait()
+		e.workers.wait()
 		f.pool.dropServer(e)
 	})
 	if !ended { // nothing runs
@@ -354,7 +384,7 @@ func (f *Fleet) detachAll() {
 	}
 }
 
-// Running is closed when Run has begun. Before that, calls are refused.
+// Running is closed when Run has begun. Calls that come earlier wait for that.
 func (f *Fleet) Running() <-chan struct{} { return f.started }
 
 func (f *Fleet) serverByID(id drawbridge.ServerID) (*managedServer, error) {

@@ -30,7 +30,8 @@ func playHost() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	f, err := NewFleet(rows, Options{ProbeTimeout: 100 * time.Millisecond, CloseGrace: 100 * time.Millisecond})
+	f, err := NewFleet(context.Background(), rows, Options{ProbeTimeout: 100 * time.Millisecond,
+		CloseGrace: 100 * time.Millisecond})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -239,8 +239,9 @@ func TestWhatIsRememberedIsKnownBeforeAnythingStarts(t *testing.T) {
 		"h": {Server: "a", ConfigHash: "h", Era: drawbridge.Legacy, Tools: []json.RawMessage{[]byte(echoDefinition)},
 			ListedAt: at},
 	}
-	f, err := NewFleet([]config.Server{{ID: "a", Command: "a", Type: "stdio", Hash: "h"}, {ID: "b", URL: "http://b",
-		Type: "http", Hash: "changed"}}, Options{FleetOptions: FleetOptions{KnownListings: known}})
+	f, err := NewFleet(t.Context(), []config.Server{{ID: "a", Command: "a", Type: "stdio", Hash: "h"},
+		{ID: "b", URL: "http://b",
+			Type: "http", Hash: "changed"}}, Options{FleetOptions: FleetOptions{KnownListings: known}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +256,7 @@ func TestWhatIsRememberedIsKnownBeforeAnythingStarts(t *testing.T) {
 
 func TestWhatIsRecalledIsKnownOfServersThatCome(t *testing.T) {
 	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	f, err := NewFleet(nil,
+	f, err := NewFleet(t.Context(), nil,
 		Options{FleetOptions: FleetOptions{KnownListings: map[string]drawbridge.Listing{"old": {Server: "a",
 			ConfigHash: "old", Era: drawbridge.Modern}}}})
 	if err != nil {
@@ -279,18 +280,20 @@ func TestWhatIsRecalledIsKnownOfServersThatCome(t *testing.T) {
 }
 
 func TestAFleetThatDoesNotRunSaysSo(t *testing.T) {
-	f, err := NewFleet([]config.Server{{ID: "a", Command: "a", Phase: drawbridge.Idle}}, Options{})
+	f, err := NewFleet(t.Context(), []config.Server{{ID: "a", Command: "a", Phase: drawbridge.Idle}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Do(t.Context(), "a", echo(caller(drawbridge.Legacy)))
-	if want := "call echo on a: server a is unavailable: mount a: start: the fleet is not running (retry)"; err == nil || err.Error() != want {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // otherwise they would wait
+	_, err = f.Do(ctx, "a", echo(caller(drawbridge.Legacy)))
+	if want := "the gateway does not run: context canceled"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	if _, err := f.Mount(t.Context(), "a"); err == nil {
+	if _, err := f.Mount(ctx, "a"); err == nil {
 		t.Error("it was mounted")
 	}
-	if err := f.Watch(t.Context(), "a", drawbridge.WatchSet{URIs: []string{"x:y"}}); err == nil {
+	if err := f.Watch(ctx, "a", drawbridge.WatchSet{URIs: []string{"x:y"}}); err == nil {
 		t.Error("it is watched")
 	}
 	f.EndSession("s")
@@ -313,7 +316,7 @@ func TestNewRefusesWhatNoConfigurationGives(t *testing.T) {
 		{"a bad name", []config.Server{{ID: "a__b"}}, Options{}},
 		{"a time below zero", []config.Server{row}, Options{CallTimeout: -1}},
 	} {
-		if _, err := NewFleet(tt.rows, tt.o); err == nil {
+		if _, err := NewFleet(t.Context(), tt.rows, tt.o); err == nil {
 			t.Errorf("%s was accepted", tt.name)
 		}
 	}
@@ -333,7 +336,7 @@ func TestAnEndWhileAServerStartsIsQuiet(t *testing.T) {
 		var log strings.Builder
 		row := config.Server{ID: "fake", Command: "fake", Type: "stdio", Hash: "hash", Enabled: true,
 			Phase: drawbridge.Idle}
-		fleet, err := NewFleet([]config.Server{row}, Options{MountStore: stuckMemory{&memory{}},
+		fleet, err := NewFleet(t.Context(), []config.Server{row}, Options{MountStore: stuckMemory{&memory{}},
 			Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)

@@ -28,13 +28,13 @@ func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool)
 		return e.mountFault("list", err)
 	}
 	tools := parseToolTraits(l.Tools, e.config.URL != "")
-	e.mu.Lock()
-	worth := e.budget.recordChange(e.listing, &l, time.Now())
-	e.listing, e.listedThisRun, e.tools, s.listErr = &l, true, tools, out.Missed[mcp.MethodToolsList]
+	before, _ := e.listing.get()
+	worth := e.listing.budget.recordChange(before, &l, time.Now())
+	s.setListError(out.Missed[mcp.MethodToolsList])
+	e.listing.set(&l, tools)
 	if !began.IsZero() {
-		e.startMillis = max(1, time.Since(began).Milliseconds())
+		e.health.noteStart(max(1, time.Since(began).Milliseconds()))
 	}
-	e.mu.Unlock()
 	if m := e.pool.o.MountStore; m != nil && worth {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), statusSaveTimeout)
 		defer cancel()
@@ -43,7 +43,7 @@ func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool)
 		}
 	}
 	e.notifyListed(l)
-	e.setPhase(drawbridge.Ready, e.budget.describeProblems(out.Problems, time.Now()))
+	e.setPhase(drawbridge.Ready, e.listing.budget.describeProblems(out.Problems, time.Now()))
 	return nil
 }
 
@@ -51,19 +51,16 @@ func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool)
 // before its budget allows another listing keeps the last one; it is listed when its time comes.
 func (e *managedServer) readListing(ctx context.Context, s *session, began time.Time) (drawbridge.Listing,
 	listingOutcome, error) {
-	e.mu.Lock()
-	last := e.listing
-	if !began.IsZero() && last != nil && e.budget.waitTime(time.Now()) > 0 {
-		defer e.mu.Unlock()
-		wakeOne(e.relistSignal)
+	last, _ := e.listing.get()
+	if !began.IsZero() && last != nil && e.listing.budget.waitTime(time.Now()) > 0 {
+		wakeOne(e.signals.relist)
 		return *last, listingOutcome{}, nil
 	}
 	l := drawbridge.Listing{
-		Server: e.config.ID, ConfigHash: e.config.Hash, Era: e.era,
+		Server: e.config.ID, ConfigHash: e.config.Hash, Era: e.sessions.knownEra(),
 		Info: s.info, Capabilities: s.capabilities, Instructions: s.instructions,
 		CacheHints: map[string]drawbridge.CacheHint{},
 	}
-	e.mu.Unlock()
 	if s.hint != nil {
 		l.CacheHints[mcp.MethodDiscover] = *s.hint
 	}
@@ -77,29 +74,30 @@ func (e *managedServer) readListing(ctx context.Context, s *session, began time.
 // changes. It waits for a server that is being connected; one that is not connected is listed when it starts. It
 // returns an error for an unknown name, and if the tools could not be listed; then nothing was published.
 func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error) {
+	if f.isHeld(id) {
+		return false, nil
+	}
 	e, err := f.serverByID(id)
 	if err != nil {
 		return false, err
 	}
-	e.mu.Lock()
-	o := e.openings[e.primaryKey()]
-	spared := o == nil && e.sessions[e.primaryKey()] == nil && len(e.sessions) > 0
+	e.sessions.mu.Lock()
+	o := e.sessions.openings[e.primaryKey()]
+	spared := o == nil && e.sessions.live[e.primaryKey()] == nil && len(e.sessions.live) > 0
 	if spared { // other sessions are open
 		o = e.requestSession(e.primaryKey(), nil)
 	}
-	e.mu.Unlock()
+	e.sessions.mu.Unlock()
 	if err = e.waitListed(ctx, o, forever); spared || ctx.Err() != nil {
 		return true, err
 	}
-	e.mu.Lock()
-	s := e.sessions[e.primaryKey()]
-	e.mu.Unlock()
+	s := e.sessions.primarySession()
 	if s == nil {
 		return false, nil
 	}
 	answer := make(chan error, 1)
 	select {
-	case e.relistRequests <- answer:
+	case e.signals.relistRequests <- answer:
 	case <-s.lost:
 		return false, nil
 	case <-s.conn.Done():

@@ -215,7 +215,7 @@ func TestOverHTTPToolsWithBadMarksAreLeftOut(t *testing.T) {
 		if s := r.Status()[0]; names(l) != "good" || !strings.Contains(s.Fault, `tool "bad" was left out`) {
 			t.Errorf("%q, %+v", names(l), s)
 		}
-		if m := r.byName["fake"].headerParamsFor("good"); len(m) != 1 || m[0].Header != "Mcp-Param-A" {
+		if m := r.byName["fake"].listing.headerParams("good"); len(m) != 1 || m[0].Header != "Mcp-Param-A" {
 			t.Errorf("%+v", m)
 		}
 	})

@@ -20,8 +20,8 @@ func (w *watcher) newListener() *changeListener {
 		TellsListChanges: slices.ContainsFunc([]string{"tools", "prompts", "resources"}, func(kind string) bool {
 			return mcp.DeclaresAny(rawjson.Get(s.capabilities, kind), "listChanged")
 		}),
-		Wanted: w.wantedWatch, OnApplied: w.markApplied,
-		OnMissed: func() { wakeOne(e.relistSignal) },
+		Wanted: e.watch.current, OnApplied: w.markApplied,
+		OnMissed: func() { wakeOne(e.signals.relist) },
 		IsOver:   s.isOver, Logger: e.log,
 	}
 	if e.config.URL == "" {

@@ -28,7 +28,7 @@ func (f *Fleet) SetLogLevel(ctx context.Context, session, level string) error {
 	f.pool.callerSessions.setLogLevel(session, level)
 	var work sync.WaitGroup
 	for _, e := range f.servers() {
-		for _, s := range e.liveSessions() {
+		for _, s := range e.sessions.usable() {
 			if !s.hasCallerCapabilities() || s.key.session == session {
 				work.Go(func() { s.setLogLevel(ctx, f.pool.callerSessions.connectionLogLevel(s.key.session)) })
 			}
@@ -76,19 +76,6 @@ func (s *session) raiseLogLevel(ctx context.Context, call drawbridge.Call) {
 	}
 }
 
-// liveSessions returns the sessions that can be used.
-func (e *managedServer) liveSessions() []*session {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var live []*session
-	for _, s := range e.sessions {
-		if !s.isOver() {
-			live = append(live, s)
-		}
-	}
-	return live
-}
-
 // ForwardNotification sends a notification of the caller with that session to the servers that have a session for that
 // caller. A server that does not accept it within a few seconds is skipped.
 func (f *Fleet) ForwardNotification(ctx context.Context, session, method string, params json.RawMessage) {
@@ -96,7 +83,7 @@ func (f *Fleet) ForwardNotification(ctx context.Context, session, method string,
 	defer cancel()
 	var work sync.WaitGroup
 	for _, e := range f.servers() {
-		for _, s := range e.liveSessions() {
+		for _, s := range e.sessions.usable() {
 			theirs := session != "" && s.belongsTo(session) && s.era == drawbridge.Legacy && s.openingCall != nil
 			if !theirs || !mcp.ClientMayNotify(s.openingCall.Caller.Capabilities, s.capabilities, method) {
 				continue
@@ -120,29 +107,11 @@ func (f *Fleet) EndSession(session string) {
 	f.pool.callerSessions.endSession(session)
 	quieter := f.pool.callerSessions.mostVerboseLevel()
 	for _, e := range f.servers() {
-		for _, s := range e.liveSessions() {
+		for _, s := range e.sessions.usable() {
 			if quieter != "" && !s.hasCallerCapabilities() {
-				e.lowerLogLevel(s, quieter)
+				e.workers.start(func() { s.setLogLevel(e.ctx, quieter) })
 			}
 		}
-		e.mu.Lock()
-		for k, s := range e.sessions {
-			if k.session == session {
-				s.markLost(errCallerGone)
-			}
-		}
-		for k, o := range e.openings {
-			if k.session == session {
-				o.cancel()
-			}
-		}
-		e.mu.Unlock()
+		e.sessions.endCallerSession(session)
 	}
-}
-
-// lowerLogLevel lowers the level of a shared session to the most verbose one still wanted. It does not wait.
-func (e *managedServer) lowerLogLevel(s *session, level string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.startWorker(func() { s.setLogLevel(e.ctx, level) })
 }

@@ -27,9 +27,7 @@ func (e *managedServer) openPrimary(ctx context.Context) (*session, drawbridge.P
 	ctx, cancel := context.WithTimeout(ctx, e.pool.o.ConnectTimeout)
 	defer cancel()
 	g := sessionOpener{server: e, key: e.primaryKey()}
-	e.mu.Lock()
-	known := e.era
-	e.mu.Unlock()
+	known := e.sessions.knownEra()
 	var s *session
 	var era drawbridge.ProtocolEra
 	var err error

@@ -308,9 +308,11 @@ func TestNothingIsKeptOfSessionsThatEnded(t *testing.T) {
 		}
 		synctest.Wait()
 		e := r.byName["fake"]
-		if len(e.sessions) != 1 || len(e.openings) != 0 || r.pool.callerSessions.mostVerboseLevel() != "" ||
+		if len(e.sessions.live) != 1 || len(e.sessions.openings) != 0 ||
+			r.pool.callerSessions.mostVerboseLevel() != "" ||
 			r.fake.open() != 1 {
-			t.Errorf("%d sessions, %d openings, level %q, %d connections", len(e.sessions), len(e.openings),
+			t.Errorf("%d sessions, %d openings, level %q, %d connections", len(e.sessions.live),
+				len(e.sessions.openings),
 				r.pool.callerSessions.mostVerboseLevel(), r.fake.open())
 		}
 	})

@@ -19,8 +19,10 @@ import (
 // A Pool holds servers that several fleets share: two rows with the same content and the same resolved values are one
 // server. A server ends with the last fleet that uses it. Its methods may be called from several goroutines.
 type Pool struct {
-	o              Options
-	dial           dialFunc
+	o    Options
+	dial dialFunc
+	// ctx is the context of NewPool without its end: servers end in their order, see shutDown.
+	ctx            context.Context
 	work           sync.WaitGroup // every goroutine; only startWorker adds to it
 	parkedCalls    *interop.ParkedCalls
 	callerSessions callerSessionRegistry
@@ -39,14 +41,16 @@ type Pool struct {
 	order         []*managedServer
 }
 
-// NewPool returns a pool without servers. It ignores the FleetOptions in o. It returns an error for an invalid option.
-func NewPool(o Options) (*Pool, error) {
+// NewPool returns a pool without servers. It ignores the FleetOptions in o, and the end of ctx. It returns an error for
+// an invalid option.
+func NewPool(ctx context.Context, o Options) (*Pool, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	return &Pool{
-		o: o, dial: newDialFunc(o), parkedCalls: interop.NewParkedCalls(o.ParkTime, interop.MaxParkedCalls),
+		o: o, dial: newDialFunc(o), ctx: context.WithoutCancel(ctx), parkedCalls: interop.NewParkedCalls(o.ParkTime,
+			interop.MaxParkedCalls),
 		begun:   make(chan struct{}),
 		secrets: secrets.Resolver{Keychain: o.Keeper}, byFingerprint: map[string]*managedServer{},
 		signIns: oauth.NewManager(oauth.ManagerOptions{Vault: o.Vault, Version: o.Version, Logger: o.Logger}),
@@ -184,9 +188,7 @@ func (e *managedServer) notifyListed(l drawbridge.Listing) {
 func (e *managedServer) notifyLateFleet(f *Fleet) {
 	e.notifyMu.Lock()
 	defer e.notifyMu.Unlock()
-	e.mu.Lock()
-	l, fresh := e.listing, e.listedThisRun
-	e.mu.Unlock()
+	l, fresh := e.listing.get()
 	if fresh && f.options.OnListed != nil && slices.Contains(e.fleets.snapshot(), f) {
 		f.options.OnListed(e.ctx, *l)
 	}

@@ -25,7 +25,7 @@ type shared struct {
 func newShared(t *testing.T, rows ...config.Server) *shared {
 	t.Helper()
 	fake := newFake()
-	p, err := NewPool(Options{Principal: owner})
+	p, err := NewPool(t.Context(), Options{Principal: owner})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,10 +200,8 @@ func TestAFleetThatLeftWatchesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if !e.watch.wanted.IsEmpty() {
-			t.Errorf("watched for nobody: %v", e.watch.wanted)
+		if wanted, _ := e.watch.current(); !wanted.IsEmpty() {
+			t.Errorf("watched for nobody: %v", wanted)
 		}
 	})
 }

@@ -28,12 +28,12 @@ func (e *managedServer) runPrimary() {
 		if err == nil {
 			s, err = w.session, e.servePrimary(w)
 			w.stopListening()
-			e.removeSession(s)
+			e.sessions.remove(s)
 		}
 		if err != nil && time.Since(began) > stableSessionAge {
 			pause = minRemountPause
 		}
-		if !e.closeAndAwaitRemount(s, err, max(pause, e.budget.waitTime(time.Now()))) {
+		if !e.closeAndAwaitRemount(s, err, max(pause, e.listing.budget.waitTime(time.Now()))) {
 			return
 		}
 		pause = min(2*pause, maxRemountPause)
@@ -77,7 +77,7 @@ func (e *managedServer) waitToRemount(pause time.Duration, why error) bool {
 		signed = e.awaitSignIn(ctx, needed)
 	}
 	for {
-		if e.isPrimaryWanted() {
+		if e.sessions.isPrimaryWanted() {
 			return e.ctx.Err() == nil
 		}
 		select {
@@ -85,65 +85,60 @@ func (e *managedServer) waitToRemount(pause time.Duration, why error) bool {
 			return e.ctx.Err() == nil
 		case <-signed:
 			return e.ctx.Err() == nil
-		case <-e.retryNow:
+		case <-e.signals.retryNow:
 		case <-e.ctx.Done():
 			return false
 		}
 	}
 }
 
-func (e *managedServer) isPrimaryWanted() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.openings[e.primaryKey()] != nil
-}
-
 // keepPrimaryRunning reports whether a caller waits for the primary session or a listing is due. If not, runPrimary
 // ends.
 func (e *managedServer) keepPrimaryRunning(idle bool) bool {
-	if e.isPrimaryWanted() {
+	if e.sessions.isPrimaryWanted() {
 		return true
 	}
 	if idle {
 		e.setPhase(drawbridge.Idle, nil)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.primaryRunning = e.openings[e.primaryKey()] != nil || len(e.relistSignal) > 0
-	return e.primaryRunning
+	p := &e.sessions
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.primaryRunning = p.openings[p.primary] != nil || len(e.signals.relist) > 0
+	return p.primaryRunning
 }
 
 // mountToRelist mounts a server whose primary session was stopped, to list it again.
 func (e *managedServer) mountToRelist() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.primaryRunning && !e.ended {
+	e.sessions.mu.Lock()
+	defer e.sessions.mu.Unlock()
+	if !e.sessions.primaryRunning && !e.workers.hasEnded() {
 		e.requestSession(e.primaryKey(), nil)
 	}
 }
 
 // finishPrimary ends the primary session's opening and state at the end of the server.
 func (e *managedServer) finishPrimary() {
-	e.mu.Lock()
-	if o := e.openings[e.primaryKey()]; o != nil {
-		e.finishOpening(e.primaryKey(), o, e.mountFault("start", errRemoved))
+	p := &e.sessions
+	p.mu.Lock()
+	if o := p.openings[p.primary]; o != nil {
+		p.finishLocked(p.primary, o, e.mountFault("start", errRemoved))
 	}
-	e.primaryRunning = false
-	faulted := e.phase == drawbridge.Faulted
-	e.mu.Unlock()
-	if !faulted { // a fault stays visible
+	p.primaryRunning = false
+	p.mu.Unlock()
+	if !e.health.isFaulted() { // a fault stays visible
 		e.setPhase(drawbridge.Closed, nil)
 	}
-	e.markFirstAttemptDone()
+	e.health.markAttempted()
 }
 
 // tryMount mounts the server: it connects, does the handshake, starts watching, and lists.
 func (e *managedServer) tryMount() (*watcher, error) {
 	began := time.Now()
-	e.mu.Lock()
+	e.sessions.mu.Lock()
 	o := e.requestSession(e.primaryKey(), nil)
-	e.mu.Unlock()
-	defer e.markFirstAttemptDone()
+	e.sessions.mu.Unlock()
+	defer e.health.markAttempted()
 	e.setPhase(drawbridge.Connecting, nil)
 	if m := e.pool.o.MountStore; m != nil {
 		if err := m.RecordAttempt(e.ctx, e.config.Hash, e.config.ID); err != nil && e.ctx.Err() == nil {
@@ -155,15 +150,15 @@ func (e *managedServer) tryMount() (*watcher, error) {
 		e.finishPrimaryOpening(o, err)
 		return nil, err
 	}
-	e.mu.Lock()
-	e.era, s.opening = era, o
+	e.sessions.mu.Lock()
+	e.sessions.era, s.opening = era, o
 	e.publishSession(o, s)
-	e.mu.Unlock()
+	e.sessions.mu.Unlock()
 	w := e.newWatcher(e.ctx, s)
 	w.startWatch()
 	if err := e.listAndPublish(s, began, false); err != nil {
 		w.stopListening()
-		e.removeSession(s)
+		e.sessions.remove(s)
 		e.closeSession(s, quickCloseTimeout)
 		e.finishPrimaryOpening(o, err)
 		return nil, err
@@ -177,29 +172,22 @@ func (e *managedServer) finishPrimaryOpening(o *sessionOpening, err error) {
 	if err != nil && e.ctx.Err() == nil {
 		e.setPhase(drawbridge.Faulted, err)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	p := &e.sessions
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err != nil {
-		e.failures.record(e.primaryKey(), err)
+		p.failures.record(p.primary, err)
 	}
-	e.finishOpening(e.primaryKey(), o, err)
-}
-
-// markFirstAttemptDone closes firstAttemptDone.
-func (e *managedServer) markFirstAttemptDone() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !isClosed(e.firstAttemptDone) {
-		close(e.firstAttemptDone)
-	}
+	p.finishLocked(p.primary, o, err)
 }
 
 // runExtra opens an extra session and keeps it until it is lost or idle.
 func (e *managedServer) runExtra(k sessionKey, o *sessionOpening, opener *drawbridge.Call) {
+	p := &e.sessions
 	defer func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.adjustGroupSize(k, -1)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.resizeGroupLocked(k, -1)
 	}()
 	defer e.callerAuth().ForgetCaller(k.principal)
 	ctx, cancel := context.WithTimeout(o.ctx, e.pool.o.ConnectTimeout)
@@ -208,28 +196,28 @@ func (e *managedServer) runExtra(k sessionKey, o *sessionOpening, opener *drawbr
 	if err == nil {
 		defer e.mirrorWatch(s)()
 	}
-	e.mu.Lock()
+	p.mu.Lock()
 	switch {
 	case err != nil:
 		if o.ctx.Err() != nil {
 			err = e.mountFault("start", errCallerGone)
 		} else {
-			e.failures.record(k, err)
+			p.failures.record(k, err)
 		}
-		e.finishOpening(k, o, err)
-		e.mu.Unlock()
+		p.finishLocked(k, o, err)
+		p.mu.Unlock()
 		return
 	case o.ctx.Err() != nil:
 		s.markLost(errCallerGone)
-	case k.sharedByKind && e.asksClients:
+	case k.sharedByKind && p.asksClients:
 		s.markLost(errIdle) // the server sent a request meanwhile: callers now use private sessions
-	case e.era.Has(drawbridge.Modern) && isSessionless(s):
-		e.sessionlessLegacy = true
+	case p.era.Has(drawbridge.Modern) && isSessionless(s):
+		p.sessionlessLegacy = true
 		s.markLost(errSessionlessLegacy)
 	}
 	e.publishSession(o, s)
-	e.finishOpening(k, o, nil)
-	e.mu.Unlock()
+	p.finishLocked(k, o, nil)
+	p.mu.Unlock()
 	idle := time.NewTimer(e.idleTimeout(s))
 	defer idle.Stop()
 	why := error(nil)
@@ -250,7 +238,7 @@ func (e *managedServer) runExtra(k sessionKey, o *sessionOpening, opener *drawbr
 			}
 		}
 	}
-	e.removeSession(s)
+	e.sessions.remove(s)
 	e.closeSession(s, e.closeTimeout())
 }
 

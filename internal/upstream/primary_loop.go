@@ -35,10 +35,10 @@ func (e *managedServer) servePrimary(w *watcher) error {
 			return s.cause
 		case <-s.conn.Done():
 			return s.endCause()
-		case <-e.rewatchSignal:
+		case <-e.signals.rewatch:
 			w.applyWatch()
-		case <-e.relistSignal:
-			wait := max(e.pool.o.RefreshEvery-time.Since(refreshed), e.budget.waitTime(time.Now()))
+		case <-e.signals.relist:
+			wait := max(e.pool.o.RefreshEvery-time.Since(refreshed), e.listing.budget.waitTime(time.Now()))
 			switch {
 			case due != nil:
 			case wait <= 0:
@@ -48,9 +48,9 @@ func (e *managedServer) servePrimary(w *watcher) error {
 			}
 		case <-due:
 			refresh()
-		case answer := <-e.relistRequests:
+		case answer := <-e.signals.relistRequests:
 			answer <- relist(true)
-		case <-e.idleCheck:
+		case <-e.signals.idleCheck:
 			idle.Reset(0)
 		case <-idle.C:
 			left := e.retireIfIdle(s)
@@ -83,32 +83,21 @@ func (e *managedServer) idleTimeout(s *session) time.Duration {
 // unusedPrimaryIdle is how long a listed primary session stays if all callers use sessions of another kind.
 const unusedPrimaryIdle = 5 * time.Second
 
-// isPrimaryUnused reports whether the primary session is a process that no caller uses. It needs mu.
-func (e *managedServer) isPrimaryUnused(home *session) bool {
-	if home.called || home.proc == nil {
-		return false
-	}
-	for k := range e.sessions {
-		if k.sharedByKind {
-			return true
-		}
-	}
-	return false
-}
-
-// retireIfIdle takes an idle session out of use, or returns how long it has left.
+// retireIfIdle takes an idle session out of use, or returns how long it has left. It reads the watch set with
+// sessions.mu held: Watch changes that first and then looks for the session, so one of them sees the other.
 func (e *managedServer) retireIfIdle(s *session) (left time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	p := &e.sessions
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	limit := e.idleTimeout(s)
-	if s.isPrimary() && e.isPrimaryUnused(s) {
+	if s.isPrimary() && p.isPrimaryUnusedLocked(s) {
 		limit = min(limit, unusedPrimaryIdle)
 	}
-	if s.borrowed > 0 || s.isPrimary() && !e.watch.wanted.IsEmpty() {
+	if s.borrowed > 0 || s.isPrimary() && e.watch.isWatching() {
 		return limit
 	}
 	if left = limit - time.Since(s.lastUsed); left <= 0 {
-		delete(e.sessions, s.key)
+		delete(p.live, s.key)
 	}
 	return left
 }

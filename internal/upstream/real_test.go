@@ -65,7 +65,7 @@ func runReal(t *testing.T, o Options, rows ...config.Server) *realFleet {
 		o.CloseGrace = 200 * time.Millisecond
 	}
 	var err error
-	if r.Fleet, err = NewFleet(rows, o); err != nil {
+	if r.Fleet, err = NewFleet(t.Context(), rows, o); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ func (s *session) AnswerServerRequest(ctx context.Context, call drawbridge.Call,
 	params json.RawMessage) (result, errorObject json.RawMessage) {
 	capability := mcp.RequiredCapability(method)
 	if capability != "" {
-		s.server.markAsksClients()
+		s.server.sessions.markAsksClients()
 	}
 	switch {
 	case s.era == drawbridge.Legacy && s.hasCallerCapabilities() && call.Peer != nil &&
@@ -30,7 +30,7 @@ func (s *session) AnswerServerRequest(ctx context.Context, call drawbridge.Call,
 		return interop.RootsResult(s.server.pool.o.Roots), nil
 	default:
 		if method == mcp.MethodElicitation {
-			s.server.noteDecline(s.server.pool.o.Elicitation.BlockReason(s.server.config, call.Caller))
+			s.server.health.noteDecline(s.server.pool.o.Elicitation.BlockReason(s.server.config, call.Caller))
 		}
 		return nil, mcp.NewErrorObject(mcp.CodeMethodNotFound, fmt.Sprintf("%s: the client did not declare %s", method,
 			capability), nil)
@@ -41,23 +41,4 @@ func (s *session) AnswerServerRequest(ctx context.Context, call drawbridge.Call,
 		return answer, nil
 	}
 	return nil, interop.ErrorForServer(err)
-}
-
-// markAsksClients records that the server sends requests: from now on callers that accept requests get private
-// sessions.
-func (e *managedServer) markAsksClients() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.asksClients = true
-	for _, s := range e.sessions {
-		e.retireSharedSession(s)
-	}
-}
-
-// retireSharedSession ends an unused shared session whose callers now have private ones. It needs mu.
-func (e *managedServer) retireSharedSession(s *session) {
-	if s.key.sharedByKind && e.asksClients && s.borrowed == 0 {
-		delete(e.sessions, s.key)
-		s.markLost(errIdle)
-	}
 }

@@ -14,9 +14,7 @@ func (e *managedServer) resolveValues(ctx context.Context, member string, pairs 
 	for _, what := range missing {
 		e.log.Warn("a value was left out", "what", what)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.missingValues = missing
+	e.health.noteMissing(missing)
 	return found
 }
 

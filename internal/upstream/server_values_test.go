@@ -29,7 +29,7 @@ func deferred(name string, parts ...config.ValuePart) config.DeferredValue {
 // endpointOf makes an endpoint of a row that nobody connects to.
 func endpointOf(t *testing.T, row config.Server) *managedServer {
 	t.Helper()
-	p, err := NewPool(Options{Keeper: kept{"one", "k3pt"}})
+	p, err := NewPool(t.Context(), Options{Keeper: kept{"one", "k3pt"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestValuesThatAreReferences(t *testing.T) {
 		`env LOST is left out: find "two" in the keychain: nothing has that name`,
 		"env GONE is left out: the file " + filepath.Join(dir, "gone") + " is not there",
 	}
-	if diff := cmp.Diff(notes, e.statusLocked().Notes); diff != "" {
+	if diff := cmp.Diff(notes, e.status().Notes); diff != "" {
 		t.Error(diff)
 	}
 	want = []config.NameValue{{Name: "X", Value: "${file:x}!y"}}
@@ -87,7 +87,7 @@ func TestValuesThatAreReferences(t *testing.T) {
 		{Name: "LINES"}})); diff != "" {
 		t.Error(diff)
 	}
-	if notes := e.statusLocked().Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "header LINES is left out") {
+	if notes := e.status().Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "header LINES is left out") {
 		t.Errorf("the status notes %q", notes)
 	}
 }

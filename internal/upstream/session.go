@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,18 +52,16 @@ type session struct {
 	loseOnce sync.Once
 	cause    error // set before lost is closed
 
-	called         bool   // there was a call; guarded by the server's mu
-	firstCaller    string // the first caller's session, and whether there were others; guarded by the server's mu
-	severalCallers bool
-	levelMu        sync.Mutex // is held while the level is set
-	logLevel       string     // of log lines, as the server was told it
+	calls sessionCalls
 
-	// The fields below are guarded by the server's mu. opening is the primary session's, which ends when its listing
-	// was published. listErr is why its tools are known only from before.
+	levelMu  sync.Mutex // is held while the level is set
+	logLevel string     // of log lines, as the server was told it
+
+	// The fields below are guarded by sessions.mu of the server. opening is the primary session's, which ends when its
+	// listing was published. listErr is why its tools are known only from before.
 	opening  *sessionOpening
 	listErr  error
-	borrowed int             // how many calls use the session
-	calls    []*inFlightCall // the calls in flight, newest last
+	borrowed int // how many calls use the session
 	lastUsed time.Time
 }
 
@@ -87,16 +84,12 @@ func (s *session) isStateful() bool { return s.isPrivate() || s.key.sharedByKind
 
 // hasSingleCaller reports whether all calls were one caller's, so that server requests belong to that caller.
 func (s *session) hasSingleCaller() bool {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	return s.isPrivate() || s.key.sharedByKind && !s.severalCallers
+	return s.isPrivate() || s.key.sharedByKind && !s.calls.hadSeveralCallers()
 }
 
 // belongsTo reports whether the session has, so far, only calls of the caller with that session.
 func (s *session) belongsTo(session string) bool {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	return s.key.session == session || s.key.sharedByKind && !s.severalCallers && s.firstCaller == session
+	return s.key.session == session || s.key.sharedByKind && s.calls.areAllOf(session)
 }
 
 // isPrimary reports whether this is the primary session.
@@ -174,7 +167,7 @@ func (s *session) HandleNotification(method string, params json.RawMessage) {
 // triggerRelist lists the server again, since its lists changed or may have.
 func (s *session) triggerRelist() {
 	if s.isPrimary() || s.needsMirrorWatch() {
-		wakeOne(s.server.relistSignal)
+		wakeOne(s.server.signals.relist)
 		s.server.mountToRelist()
 	}
 }
@@ -182,31 +175,24 @@ func (s *session) triggerRelist() {
 // currentCall returns the call that a message must belong to: the only one in flight or, if all are one caller's, the
 // newest. The connection cannot tell, since it counts our own requests too.
 func (s *session) currentCall() *inFlightCall {
-	calls := s.callsInFlight()
+	calls := s.calls.current()
 	if n := len(calls); n == 1 || n > 1 && s.hasSingleCaller() {
 		return calls[n-1]
 	}
 	return nil
 }
 
-// callsInFlight returns the calls in flight, the newest last.
-func (s *session) callsInFlight() []*inFlightCall {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	return slices.Clone(s.calls)
-}
-
 // HandleRequest answers a request that the connection cannot attribute to a call. Before the first call, and later if
 // all calls are one caller's, it goes to the call that the session was opened for.
 func (s *session) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
-	calls := s.callsInFlight()
+	calls := s.calls.current()
 	switch {
 	case len(calls) == 1:
 		return calls[0].HandleRequest(ctx, method, params)
 	case len(calls) > 1 && s.hasSingleCaller():
 		return s.answerForAnyCall(ctx, calls, method, params)
-	case s.openingCall != nil && (s.hasSingleCaller() || !s.hadCall()):
+	case s.openingCall != nil && (s.hasSingleCaller() || !s.calls.hadCall()):
 		return s.AnswerServerRequest(ctx, *s.openingCall, method, params)
 	case s.openingCall != nil && s.key.clientKind != "" && method == mcp.MethodRootsList &&
 		mcp.ClientAcceptsRequest(s.openingCall.Caller.Capabilities, method, params):
@@ -244,7 +230,7 @@ func (s *session) Wake() { transport.WakeServer(s.conn, s.ownRequestParams(nil))
 // isOver reports whether the session cannot be used any more.
 func (s *session) isOver() bool { return isClosed(s.lost) || isClosed(s.conn.Done()) }
 
-// acquire counts a call. It returns false for a session that is over. It needs the server's mu.
+// acquire counts a call. It returns false for a session that is over. It needs sessions.mu of the server.
 func (s *session) acquire() bool {
 	if s.isOver() {
 		return false
@@ -253,38 +239,18 @@ func (s *session) acquire() bool {
 	return true
 }
 
-// release ends the use of acquire. It needs the server's mu.
-func (s *session) release() {
-	s.borrowed--
-	s.lastUsed = time.Now()
+// setListError stores why the tools of the connection are known only from before; nil if they were listed.
+func (s *session) setListError(err error) {
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
+	s.listErr = err
 }
 
-// trackCall adds a call in flight; untrackCall removes it.
-func (s *session) trackCall(x *inFlightCall) {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	s.calls = append(s.calls, x)
-	if caller := x.Call().Caller.Session; !s.called {
-		s.firstCaller = caller
-	} else if caller != s.firstCaller {
-		s.severalCallers = true
-	}
-	s.called = true
-}
-
-func (s *session) untrackCall(x *inFlightCall) {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	if i := slices.Index(s.calls, x); i >= 0 {
-		s.calls = slices.Delete(s.calls, i, i+1)
-	}
-}
-
-// hadCall reports whether the session had a call.
-func (s *session) hadCall() bool {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	return s.called
+// listError returns the error of setListError.
+func (s *session) listError() error {
+	s.server.sessions.mu.Lock()
+	defer s.server.sessions.mu.Unlock()
+	return s.listErr
 }
 
 // wakeOne wakes the receiver of c, now or at its next receive.

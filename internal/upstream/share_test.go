@@ -99,11 +99,11 @@ func TestAHomeThatNobodyCallsIsSpared(t *testing.T) {
 	}
 	do("echo", `{"text":"x"}`)
 	e := r.byName[id]
-	e.mu.Lock()
-	home := e.sessions[e.primaryKey()]
+	e.sessions.mu.Lock()
+	home := e.sessions.live[e.primaryKey()]
 	home.lastUsed = home.lastUsed.Add(-unusedPrimaryIdle)
-	e.mu.Unlock()
-	wakeOne(e.idleCheck)
+	e.sessions.mu.Unlock()
+	wakeOne(e.signals.idleCheck)
 	<-home.conn.Done()
 	do("echo", `{"text":"x"}`)
 	for s := r.Status()[0]; s.Phase != drawbridge.Ready; s = r.Status()[0] {

@@ -16,6 +16,7 @@ type Vault = oauth.Vault
 // Access returns the sign-in manager of a principal at a server. The error is for an unknown name, or
 // ErrSignInNotConfigured.
 func (f *Fleet) Access(id drawbridge.ServerID, principal string) (drawbridge.SignInManager, error) {
+	f.Release(id)
 	e, err := f.serverByID(id)
 	if err != nil {
 		return nil, err
@@ -26,8 +27,8 @@ func (f *Fleet) Access(id drawbridge.ServerID, principal string) (drawbridge.Sig
 	return nil, fmt.Errorf("sign in at %s: %w", id, ErrSignInNotConfigured)
 }
 
-// ErrNotSignedIn is wrapped if there is no sign-in to end. ErrSignInNotConfigured is wrapped if a server's row does not
-// allow signing in.
+// ErrNotSignedIn is wrapped if there was nothing to sign out from. ErrSignInNotConfigured is wrapped if a server's row
+// does not allow signing in.
 var (
 	ErrNotSignedIn         = oauth.ErrNotSignedIn
 	ErrSignInNotConfigured = errors.New("its row has no sign-in settings, or sets the credential itself")
@@ -59,9 +60,7 @@ const TokenVariable = oauth.TokenVariable
 func (e *managedServer) awaitSignIn(ctx context.Context, needed *oauth.SignInRequiredError) <-chan struct{} {
 	done := make(chan struct{})
 	c := e.credential(e.pool.o.Principal)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if c == nil || !e.startWorker(func() { defer close(done); _ = c.WaitForNewToken(ctx, needed) }) {
+	if c == nil || !e.workers.start(func() { defer close(done); _ = c.WaitForNewToken(ctx, needed) }) {
 		return nil
 	}
 	return done

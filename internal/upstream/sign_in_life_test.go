@@ -131,7 +131,8 @@ func TestHomeComesBack(t *testing.T) {
 			t.Errorf("%v: %+v", err, f)
 		}
 		r.await("protected", drawbridge.NeedsSignIn)
-		other, err := NewFleet([]config.Server{protected(p)}, Options{Vault: vaultIn(t, dir), Principal: owner})
+		other, err := NewFleet(t.Context(), []config.Server{protected(p)}, Options{Vault: vaultIn(t, dir),
+			Principal: owner})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,9 +293,7 @@ func TestTokenOfAStdioServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.mu.Lock()
-	e.sessions[e.primaryKey()].markLost(fmt.Errorf("for the test"))
-	e.mu.Unlock()
+	e.sessions.primarySession().markLost(fmt.Errorf("for the test"))
 	for r.statusOf("tokened").Phase == drawbridge.Ready {
 		<-time.After(5 * time.Millisecond)
 	}

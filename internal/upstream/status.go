@@ -1,13 +1,10 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/oauth"
-	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
 // stderrLines is how many lines of a server's standard error are shown.
@@ -18,56 +15,49 @@ func (f *Fleet) Status() []drawbridge.ServerStatus {
 	all := f.servers()
 	out := make([]drawbridge.ServerStatus, 0, len(all))
 	for _, e := range all {
-		e.mu.Lock()
-		out = append(out, e.statusLocked())
-		e.mu.Unlock()
+		out = append(out, e.status())
 	}
 	return out
 }
 
-// statusLocked returns the server's status. It needs mu.
-func (e *managedServer) statusLocked() drawbridge.ServerStatus {
-	s := drawbridge.ServerStatus{
-		Server: e.config.ID, Phase: e.phase, Transport: e.config.Transport(), Era: e.era.String(),
-		StartMillis: e.startMillis, Asks: e.asksClients, Fault: e.lastFault, SignIn: e.signInURL, Stderr: e.stderr,
-		Junk: e.junkLines,
-	}
-	if s.Phase == drawbridge.Idle && len(e.sessions) > 0 {
-		s.Phase = drawbridge.Ready // its primary session was stopped, others are open
-	}
+// status returns the server's status. Its parts are read one after another: each is true, at moments close together.
+func (e *managedServer) status() drawbridge.ServerStatus {
+	s := drawbridge.ServerStatus{Server: e.config.ID, Transport: e.config.Transport()}
+	e.health.report(&s)
 	if e.config.Origin.Path != "" {
 		s.Source = e.config.Origin.String()
 	}
-	if l := e.listing; l != nil {
+	if l, _ := e.listing.get(); l != nil {
 		s.Cards, s.Prompts = len(l.Tools), len(l.Prompts)
 		s.Resources, s.Templates = len(l.Resources), len(l.Templates)
 		s.Listed = l.ListedAt
 	}
-	s.Notes = append(s.Notes, e.missingValues...)
-	if e.declineReason != "" {
-		s.Notes = append(s.Notes, "asked for elicitation, which "+e.declineReason)
+	e.reportSessions(&s)
+	s.Stderr = s.Stderr[max(0, len(s.Stderr)-stderrLines):]
+	return s
+}
+
+// reportSessions fills in the members of a status that come from the sessions.
+func (e *managedServer) reportSessions(s *drawbridge.ServerStatus) {
+	p := &e.sessions
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Era, s.Asks = p.era.String(), p.asksClients
+	if s.Phase == drawbridge.Idle && len(p.live) > 0 {
+		s.Phase = drawbridge.Ready // its primary session was stopped, others are open
 	}
-	for _, session := range e.sessions {
+	for _, session := range p.live {
 		s.Junk += int(session.junk.Load())
 		switch {
 		case session.proc == nil:
 		case session.isPrimary():
 			s.PIDs = append([]int{session.proc.PID()}, s.PIDs...)
-			s.Stderr, e.confinement = session.proc.Stderr(), session.proc.Confinement()
+			s.Stderr, s.Confined = session.proc.Stderr(), session.proc.Confinement()
+			e.health.noteConfinement(s.Confined)
 		default:
 			s.PIDs = append(s.PIDs, session.proc.PID())
 		}
 	}
-	s.Confined = e.confinement
-	s.Stderr = s.Stderr[max(0, len(s.Stderr)-stderrLines):]
-	return s
-}
-
-// noteDecline stores, for people, why the server's elicitation was declined and what would allow it.
-func (e *managedServer) noteDecline(why string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.declineReason = cmp.Or(why, e.declineReason)
 }
 
 // statusSaveTimeout bounds the saving of a status, also at shutdown.
@@ -76,30 +66,9 @@ const statusSaveTimeout = 5 * time.Second
 // setPhase changes the server's state and saves the status. The last fault stays visible. Only the primary loop calls
 // it, so that saves are in order.
 func (e *managedServer) setPhase(phase drawbridge.ServerPhase, fault error) {
-	needed := oauth.SignInRequired(fault)
-	if phase == drawbridge.Faulted && needed.HasURL() {
-		phase = drawbridge.NeedsSignIn
-	}
-	e.mu.Lock()
-	e.phase = phase
-	switch {
-	case needed.HasURL():
-		e.signInURL = needed.URL
-	case fault != nil, phase == drawbridge.Ready:
-		e.signInURL = ""
-	}
-	news := false
-	switch {
-	case fault != nil:
-		e.lastFault = transport.TruncatedError(fault)
-		news = e.loggedFault != e.lastFault
-		e.loggedFault = e.lastFault
-	case phase == drawbridge.Ready:
-		e.loggedFault = ""
-	}
-	status := e.statusLocked()
+	phase, news := e.health.enter(phase, fault)
+	status := e.status()
 	status.PIDs = nil
-	e.mu.Unlock()
 	e.log.Debug("a server changed its state", "phase", string(phase))
 	if news {
 		e.log.Warn("a server has a fault", "phase", string(phase), "error", status.Fault)
@@ -123,7 +92,7 @@ func (f *Fleet) AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) e
 		return err
 	}
 	select {
-	case <-e.firstAttemptDone:
+	case <-e.health.attempted:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -132,22 +101,21 @@ func (f *Fleet) AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) e
 
 // Mount mounts the server now, unless it is mounted, and waits until it is listed.
 func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
-	e, err := f.serverByID(id)
+	e, err := f.awaitServer(ctx, id)
 	if err != nil {
 		return drawbridge.Listing{}, err
 	}
-	e.mu.Lock()
-	o := e.openings[e.primaryKey()]
-	if home := e.sessions[e.primaryKey()]; o == nil && (home == nil || home.isOver()) {
+	e.sessions.mu.Lock()
+	o := e.sessions.openings[e.primaryKey()]
+	if home := e.sessions.live[e.primaryKey()]; o == nil && (home == nil || home.isOver()) {
 		o = e.requestSession(e.primaryKey(), nil)
 	}
-	e.mu.Unlock()
+	e.sessions.mu.Unlock()
 	if err := e.waitListed(ctx, o, forever); err != nil {
 		return drawbridge.Listing{}, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return *e.listing, nil
+	last, _ := e.listing.get()
+	return *last, nil
 }
 
 // waitListed waits until an opening of the primary session, if any, has ended. It returns why it did not end in a

@@ -16,10 +16,8 @@ func (f *Fleet) ReadStderr(ctx context.Context, id drawbridge.ServerID, follow b
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	lines := e.stderr
-	e.mu.Unlock()
-	p := e.primaryProcess()
+	lines := e.health.lastStderr()
+	p := e.sessions.primaryProcess()
 	switch {
 	case p != nil && follow:
 		lines = nil // FollowStderr repeats them
@@ -34,20 +32,5 @@ func (f *Fleet) ReadStderr(ctx context.Context, id drawbridge.ServerID, follow b
 	if !follow {
 		return nil
 	}
-	return process.FollowStderr(ctx, p, e.ctx.Done(), e.primaryProcess, each)
-}
-
-// primaryProcess returns the process of the primary session, or nil.
-func (e *managedServer) primaryProcess() *process.Process {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if home := e.sessions[e.primaryKey()]; home != nil {
-		return home.proc
-	}
-	for k, s := range e.sessions {
-		if k.sharedByKind { // the primary session was stopped
-			return s.proc
-		}
-	}
-	return nil
+	return process.FollowStderr(ctx, p, e.ctx.Done(), e.sessions.primaryProcess, each)
 }

@@ -22,9 +22,7 @@ func (s *session) needsTask(call drawbridge.Call) bool {
 	if s.era != drawbridge.Legacy || call.Method != mcp.MethodToolsCall {
 		return false
 	}
-	s.server.mu.Lock()
-	only := s.server.tools.TaskOnly
-	s.server.mu.Unlock()
+	only := s.server.listing.taskOnly()
 	return len(only) > 0 && only[rawjson.GetString(call.Params, "name")] && rawjson.Get(call.Params, "task") == nil &&
 		rawjson.Get(s.capabilities, "tasks", "requests", "tools", "call") != nil
 }

@@ -16,50 +16,17 @@ import (
 // watchTimeout bounds one watch request.
 const watchTimeout = listenAckTimeout
 
-// A watchState is the watch set of a server.
-type watchState struct {
-	// requested holds the watch set of each fleet; wanted is their union less what the server refused.
-	requested watchRequests[*Fleet]
-	wanted    drawbridge.WatchSet
-	// version counts changes of wanted. appliedVersion is the last version that the server applied, and refused what it
-	// refused of that.
-	version, appliedVersion int
-	refused                 watchRefusals
-	// versionSignal is closed and replaced when version grows, appliedSignal when appliedVersion does.
-	versionSignal, appliedSignal chan struct{}
-}
-
-func newWatchState() watchState {
-	return watchState{versionSignal: make(chan struct{}), appliedSignal: make(chan struct{})}
-}
-
-// updateWatch makes the primary loop apply the watch set. It needs mu.
-func (e *managedServer) updateWatch() {
-	e.watch.wanted = e.watch.requested.union()
-	e.watch.version++
-	wakeOne(e.rewatchSignal)
-	close(e.watch.versionSignal)
-	e.watch.versionSignal = make(chan struct{})
-}
-
-// removeWatches drops the watch set of a fleet that leaves the server.
-func (e *managedServer) removeWatches(f *Fleet) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.watch.requested.forOwner(f).IsEmpty() {
-		e.watch.requested.set(f, drawbridge.WatchSet{})
-		e.updateWatch()
-	}
-}
-
 // Watch replaces the fleet's watch set at a server; an empty one ends watching. It waits until the server has applied
 // it. The watch is established again whenever the server was away. A stateful server notifies of its tasks unasked.
 //
-// The error is for what was not watched before: a *drawbridge.UnwatchedError if the server refused some of it,
+// The error is for items that were not watched before: a *drawbridge.UnwatchedError if the server refused some of it,
 // otherwise a *drawbridge.Fault. The caller must then call Watch with the rest. What a server refuses later is logged
 // and dropped until the next Watch.
 func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error {
-	e, err := f.serverByID(id)
+	if w.IsEmpty() && f.isHeld(id) {
+		return nil
+	}
+	e, err := f.awaitServer(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -67,22 +34,18 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	defer cancel()
 	step := fmt.Sprintf("watch %s", id)
 	w = drawbridge.WatchSet{URIs: slices.Clone(w.URIs), Tasks: slices.Clone(w.Tasks)}
-	e.mu.Lock()
-	if !slices.Contains(e.fleets.snapshot(), f) { // it has just left: the watch would never be removed
-		e.mu.Unlock()
+	fresh, turn, ok := e.watch.request(f, &e.fleets, w)
+	if !ok {
 		return unknownServerFault(id)
 	}
-	fresh := w.Without(e.watch.requested.union())
-	e.watch.requested.set(f, w)
-	e.updateWatch()
-	turn := e.watch.version
 	var o *sessionOpening
-	home := e.sessions[e.primaryKey()]
+	e.sessions.mu.Lock() // after the watch set was changed, see retireIfIdle
+	home := e.sessions.live[e.primaryKey()]
 	away := home == nil || home.isOver()
 	if away && !fresh.IsEmpty() {
 		o = e.requestSession(e.primaryKey(), nil)
 	}
-	e.mu.Unlock()
+	e.sessions.mu.Unlock()
 	if away && o == nil {
 		return nil // a server that is away watches nothing; it hears of this when it is back
 	}
@@ -92,15 +55,12 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	if some, ok := errors.AsType[*drawbridge.UnwatchedError](err); ok {
 		fresh = some.Unwatched
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	// so that it is new when it is asked for again
-	e.watch.requested.set(f, e.watch.requested.forOwner(f).Without(fresh))
+	e.watch.withdraw(f, fresh)
 	return err
 }
 
-// awaitWatch waits until the server, which o opens if it is away, has applied a version. It returns an error for what
-// it refused of fresh.
+// awaitWatch waits until the server, which o opens if it is away, has applied a version. It returns an error
+// for the items of fresh that were refused.
 func (e *managedServer) awaitWatch(ctx context.Context, step string, o *sessionOpening, turn int,
 	fresh drawbridge.WatchSet) error {
 	if o != nil {
@@ -113,9 +73,7 @@ func (e *managedServer) awaitWatch(ctx context.Context, step string, o *sessionO
 		}
 	}
 	for {
-		e.mu.Lock()
-		applied, refused, moved := e.watch.appliedVersion, e.watch.refused.within(fresh), e.watch.appliedSignal
-		e.mu.Unlock()
+		applied, refused, moved := e.watch.progress(fresh)
 		if applied >= turn {
 			if len(refused) > 0 {
 				return &drawbridge.UnwatchedError{Unwatched: refused.watchSet(), Err: e.callFault(step, refused[0].Err)}
@@ -193,9 +151,7 @@ func (e *managedServer) mirrorWatch(s *session) (stop func()) {
 	work.Go(func() {
 		defer w.stopListening()
 		for {
-			e.mu.Lock()
-			said := e.watch.versionSignal
-			e.mu.Unlock()
+			said := e.watch.nextVersion()
 			w.applyWatch()
 			select {
 			case <-said:
@@ -229,20 +185,13 @@ func (w *watcher) applyWatch() {
 		w.listener.update()
 		return
 	}
-	wanted, turn := w.wantedWatch()
+	wanted, turn := w.server.watch.current()
 	ctx, cancel := context.WithTimeout(w.ctx, watchTimeout)
 	defer cancel()
 	refused := w.subscriptions.update(ctx, wanted.URIs)
 	if !w.session.isOver() { // otherwise the next session reports
 		w.markApplied(turn, refused, refused.finalOnes().watchSet())
 	}
-}
-
-// wantedWatch returns the watch set and its version.
-func (w *watcher) wantedWatch() (drawbridge.WatchSet, int) {
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
-	return w.server.watch.wanted, w.server.watch.version
 }
 
 // markApplied records that the server applied a version, except what it refused; gone is not wanted any more.
@@ -252,18 +201,7 @@ func (w *watcher) markApplied(turn int, refused watchRefusals, gone drawbridge.W
 	for _, one := range refused {
 		e.log.Info("a server refused a watch", "error", one.Err)
 	}
-	if !w.session.isPrimary() {
-		return
+	if w.session.isPrimary() {
+		e.watch.markApplied(turn, refused, gone)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if turn < e.watch.appliedVersion {
-		return
-	}
-	e.watch.appliedVersion, e.watch.refused = turn, refused
-	if turn == e.watch.version {
-		e.watch.wanted = e.watch.wanted.Without(gone)
-	}
-	close(e.watch.appliedSignal)
-	e.watch.appliedSignal = make(chan struct{})
 }

@@ -62,7 +62,7 @@ type TrustAccounts struct {
 
 	mu       sync.Mutex
 	accounts map[string]*trustAccount
-	watchers map[int]func(name string)
+	watchers map[int]func(ctx context.Context, name string)
 	next     int
 }
 
@@ -86,7 +86,7 @@ func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
 	}
 	return &TrustAccounts{
 		store: store, rules: o.Rules, log: o.Logger, wake: make(chan struct{}, 1),
-		accounts: map[string]*trustAccount{}, watchers: map[int]func(string){},
+		accounts: map[string]*trustAccount{}, watchers: map[int]func(context.Context, string){},
 	}
 }
 
@@ -262,9 +262,9 @@ func (b *TrustAccounts) Reset(ctx context.Context, name, server string) error {
 	return b.flushAccount(ctx, name)
 }
 
-// OnQuarantineChange registers f, which Run calls with the name of each account whose quarantine begins or ends. f may
-// block. stop removes it.
-func (b *TrustAccounts) OnQuarantineChange(f func(name string)) (stop func()) {
+// OnQuarantineChange registers f, which Run calls with its context and the name of each account whose quarantine begins
+// or ends. f may block. stop removes it.
+func (b *TrustAccounts) OnQuarantineChange(f func(ctx context.Context, name string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id := b.next
@@ -289,7 +289,7 @@ func (b *TrustAccounts) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		b.flushDue(ctx, time.Now())
-		b.notifyWatchers()
+		b.notifyWatchers(ctx)
 		timer.Stop()
 		if at := b.nextWake(); !at.IsZero() {
 			timer.Reset(time.Until(at))
@@ -379,7 +379,7 @@ func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 }
 
 // notifyWatchers calls the watchers of quarantines that began or ended.
-func (b *TrustAccounts) notifyWatchers() {
+func (b *TrustAccounts) notifyWatchers(ctx context.Context) {
 	now := time.Now()
 	changed := b.accountNames(func(a *trustAccount) bool {
 		a.clampToNow(b.rules, now)
@@ -395,7 +395,7 @@ func (b *TrustAccounts) notifyWatchers() {
 		}
 		b.log.Warn(word, "server", a.Server, "trust", b.rules.Score(a.state, now), "until",
 			b.rules.QuarantineEnd(a.state, now))
-		var watchers []func(string)
+		var watchers []func(context.Context, string)
 		for id := range b.next {
 			if f := b.watchers[id]; f != nil {
 				watchers = append(watchers, f)
@@ -403,7 +403,7 @@ func (b *TrustAccounts) notifyWatchers() {
 		}
 		b.mu.Unlock()
 		for _, f := range watchers {
-			f(name)
+			f(ctx, name)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func open(t *testing.T, s *shelf) *reader {
 	if err := r.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.OnQuarantineChange(func(string) { r.told = append(r.told, time.Now()) })
+	r.OnQuarantineChange(func(context.Context, string) { r.told = append(r.told, time.Now()) })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- r.Run(ctx) }()

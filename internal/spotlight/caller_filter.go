@@ -1,0 +1,29 @@
+package spotlight
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// A CallerFilter selects callers whose results are marked as foreign text. The zero value selects none.
+type CallerFilter struct {
+	// HTTP selects every caller of the HTTP endpoint.
+	HTTP bool
+	// Clients selects external clients: by the name that a client declares, in any case, or by that of its token.
+	Clients []string
+}
+
+// Selects reports whether the caller gets marked results.
+func (f CallerFilter) Selects(c drawbridge.Caller) bool {
+	if f.HTTP && c.Transport == drawbridge.HTTPTransport {
+		return true
+	}
+	return len(f.Clients) > 0 && c.Kind == drawbridge.External && slices.ContainsFunc(f.Clients,
+		func(name string) bool {
+			return strings.EqualFold(name, strings.TrimSpace(rawjson.GetString(c.Client, "name"))) ||
+				c.Principal == "client:"+name
+		})
+}

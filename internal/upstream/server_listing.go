@@ -1,0 +1,68 @@
+package upstream
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// A serverListing is the last known listing of a server. Its methods may be called from several goroutines. They call
+// nothing that takes another lock.
+type serverListing struct {
+	// budget belongs to the primary loop, which alone lists the server.
+	budget relistBudget
+
+	mu      sync.Mutex
+	last    *drawbridge.Listing // nil before the first; never changed
+	thisRun bool                // last was made by this process
+	tools   toolTraits          // those of last
+}
+
+// newServerListing returns a listing that an earlier process made.
+func newServerListing(known *drawbridge.Listing, headers bool) serverListing {
+	return serverListing{last: known, tools: parseToolTraits(known.Tools, headers)}
+}
+
+// set replaces the listing by one of this process, together with the traits of its tools.
+func (l *serverListing) set(fresh *drawbridge.Listing, tools toolTraits) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last, l.thisRun, l.tools = fresh, true, tools
+}
+
+// get returns the listing, or nil, and reports whether this process made it.
+func (l *serverListing) get() (last *drawbridge.Listing, thisRun bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last, l.thisRun
+}
+
+// capabilities returns the last known capabilities of the server.
+func (l *serverListing) capabilities() json.RawMessage {
+	if last, _ := l.get(); last != nil {
+		return last.Capabilities
+	}
+	return nil
+}
+
+// isRepeatable reports whether a tool declares that repeating a call is harmless.
+func (l *serverListing) isRepeatable(tool string) bool {
+	last, _ := l.get()
+	return last != nil && isToolRepeatable(last.Tools, tool)
+}
+
+// headerParams returns the arguments of a tool that are also sent in headers.
+func (l *serverListing) headerParams(tool string) []mcp.HeaderParam {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tools.HeaderParams[tool]
+}
+
+// taskOnly returns the tools that must be called as tasks. The map must not be changed.
+func (l *serverListing) taskOnly() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tools.TaskOnly
+}

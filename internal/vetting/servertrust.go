@@ -1,0 +1,119 @@
+package vetting
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/trust"
+)
+
+// TrustAccountName returns the name of the account of a server: a hash of its command or URL, with arguments,
+// environment and headers as written. A server that is renamed, or gets other settings of ours, keeps its account.
+func TrustAccountName(row config.Server) string {
+	parts := []any{row.Command, row.Args, row.URL, row.Env, row.Headers}
+	if len(row.Raw) > 0 {
+		parts = parts[:0]
+		for _, member := range []string{"command", "args", "url", "env", "headers"} {
+			parts = append(parts, json.RawMessage(rawjson.Canonical(rawjson.Get(row.Raw, member))))
+		}
+	}
+	text, err := json.Marshal(append(parts, row.Cwd))
+	if err != nil {
+		text = []byte(row.Hash) // not JSON: an account of its own
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// A ServerTrust finds the trust accounts of servers by the names that the servers have in one configuration. Its
+// methods may be called from several goroutines.
+type ServerTrust struct {
+	accounts *TrustAccounts // nil if servers have no accounts
+	servers  atomic.Pointer[map[drawbridge.ServerID]accountHolder]
+}
+
+// An accountHolder is a server that may have an account. The account's name is made once, since every call needs it.
+type accountHolder struct {
+	level   trust.Level
+	account func() string
+}
+
+var _ TrustGate = (*ServerTrust)(nil)
+
+// NewServerTrust returns a ServerTrust without servers. Without accounts every server is trusted as far as its row
+// says.
+func NewServerTrust(accounts *TrustAccounts) *ServerTrust { return &ServerTrust{accounts: accounts} }
+
+// Update replaces the servers by those of rows.
+func (t *ServerTrust) Update(rows []config.Server) {
+	servers := make(map[drawbridge.ServerID]accountHolder, len(rows))
+	for _, row := range rows {
+		servers[row.ID] = accountHolder{trust.Level(row.Trust),
+			sync.OnceValue(func() string { return TrustAccountName(row) })}
+	}
+	t.servers.Store(&servers)
+}
+
+// holder returns a server; ok is false if it is unknown or trust is turned off.
+func (t *ServerTrust) holder(id drawbridge.ServerID) (h accountHolder, ok bool) {
+	if servers := t.servers.Load(); t.accounts != nil && servers != nil {
+		h, ok = (*servers)[id]
+	}
+	return h, ok
+}
+
+// AddEvents records events in the account of a server.
+func (t *ServerTrust) AddEvents(id drawbridge.ServerID, events ...trust.Event) {
+	if h, ok := t.holder(id); ok {
+		t.accounts.AddEvents(h.account(), string(id), events...)
+	}
+}
+
+// CallEnded records the end of a call in the account of the server, see CallEvidence.
+func (t *ServerTrust) CallEnded(id drawbridge.ServerID, _ drawbridge.Call, _ drawbridge.Result, err error) {
+	t.AddEvents(id, CallEvidence(err)...)
+}
+
+// Quarantined reports whether a server is quarantined now.
+func (t *ServerTrust) Quarantined(id drawbridge.ServerID) bool {
+	h, ok := t.holder(id)
+	return ok && t.accounts.Quarantined(h.account())
+}
+
+// Lookup returns the trust of a server, or nil if it has no account.
+func (t *ServerTrust) Lookup(id drawbridge.ServerID) *drawbridge.Trust {
+	h, ok := t.holder(id)
+	if !ok {
+		return nil
+	}
+	found := t.accounts.Status(h.account()).Trust(h.level)
+	return &found
+}
+
+// ServersOf returns the servers with an account of that name, in no particular order.
+func (t *ServerTrust) ServersOf(account string) (ids []drawbridge.ServerID) {
+	servers := t.servers.Load()
+	if servers == nil {
+		return nil
+	}
+	for id, h := range *servers {
+		if h.account() == account {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Trust returns the status as people see it. configured is the level in the server's row.
+func (s TrustStatus) Trust(configured trust.Level) drawbridge.Trust {
+	return drawbridge.Trust{
+		Score: s.Score, Level: string(trust.LevelForScore(s.Score, configured)),
+		Quarantined: s.Quarantined, Until: s.Until,
+	}
+}
