@@ -126,7 +126,7 @@ func TestDisabledServers(t *testing.T) {
 	wantDiff(t, "files that turn them off", []string{w.path(legacyJSON), "", "", "", w.path(userJSON)}, files)
 	wantDiff(t, "reasons", []string{
 		`"disabledServers" of ` + w.path(legacyJSON) + ` names it`,
-		"it comes from a project directory, and nobody has approved it", "",
+		"it comes from a project directory and is not approved yet", "",
 		`"enabled" is false`,
 		`"disabledServers" of ` + w.path(userJSON) + ` names it`,
 	}, reasons)

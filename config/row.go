@@ -129,7 +129,7 @@ func (r *rowReader) decidePhase() {
 		return
 	}
 	if s.Origin.Kind == OriginProject {
-		s.Phase, s.Reason = drawbridge.NeedsApproval, "it comes from a project directory, and nobody has approved it"
+		s.Phase, s.Reason = drawbridge.NeedsApproval, "it comes from a project directory and is not approved yet"
 		if r.approved == nil || !r.approved(*s) {
 			return
 		}

@@ -224,7 +224,7 @@ func TestSignOut(t *testing.T) {
 		"not revoked": {gate{why: errors.New("no way")}, admin.SignOutResult{Server: "n", WasSignedIn: true,
 			Why: "no way"}, `✓ Signed out of "n"`},
 		"nobody is there": {gate{out: gateway.ErrNotSignedIn}, admin.SignOutResult{Server: "n"},
-			`Nobody is signed in at "n".`},
+			`You are not signed in at "n".`},
 	} {
 		got, err := w.SignOut(t.Context(), roll, "n", &tt.gate)
 		if err != nil {

@@ -12,7 +12,7 @@ func (a *app) newToolIndexCommands() toolIndexCommands {
 		Caller: commandLineCaller, HubModelStatus: a.hubModelStatus, StatusLine: a.statusLine}
 }
 
-// hubModelStatus says how those of the hub are, if one runs.
+// hubModelStatus describes how those of the hub are, if one runs.
 func (a *app) hubModelStatus() (gateway.ModelStatus, bool) {
 	state, err := hub.ReadState(a.hubOptions())
 	return state.Models, err == nil
@@ -21,7 +21,7 @@ func (a *app) hubModelStatus() (gateway.ModelStatus, bool) {
 func (a *app) indexCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "index",
-		Short: "Look at what tools are found by, and measure it",
+		Short: "Inspect and measure the tool search",
 	}
 	cmd.AddCommand(a.newToolIndexCommands().statsCommand(), a.newToolIndexCommands().rebuildCommand(),
 		evalCommand{Out: a.Out, Err: a.Err, Dir: a.Dir}.command())

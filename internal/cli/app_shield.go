@@ -38,7 +38,7 @@ func (a *app) relistAfterDecision(ctx context.Context, servers ...drawbridge.Ser
 	})
 }
 
-// listMountedItems gives what servers list, one's or all, as it came, and of which servers nothing could be had.
+// listMountedItems returns what servers list, one's or all, as it came, and of which servers nothing could be had.
 func (a *app) listMountedItems(ctx context.Context, server drawbridge.ServerID) (all []serverItem,
 	absent []unlistedServer, err error) {
 	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {

@@ -48,7 +48,7 @@ func (a *app) confirmDefaultYes(ctx context.Context, question string) bool {
 	return err == nil && yes
 }
 
-// loadCredentialStates says how we stand with the servers of these rows.
+// loadCredentialStates describes how we stand with the servers of these rows.
 func (a *app) loadCredentialStates(rows []config.Server) (credentialStates, error) {
 	p, err := gateway.OpenSignInManager(a.gatewayConfig(), rows)
 	if err != nil {

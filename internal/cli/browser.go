@@ -14,7 +14,7 @@ import (
 )
 
 // openBrowser has a browser show an address. The browser is the person's: nobody waits for its end, nor ends it. The
-// error says that there is none, in words that "open it yourself" follows.
+// error describes that there is none, in words that "open it yourself" follows.
 func (d signInCommands) openBrowser(address string) error {
 	if err := checkBrowserURL(address); err != nil {
 		return err
@@ -47,12 +47,12 @@ func checkBrowserURL(address string) error {
 			return r <= ' ' || r == 0x7f ||
 				strings.ContainsRune("\"'`<>", r)
 		}) {
-		return errors.New("this is no address to give to a browser")
+		return errors.New("not an address for a browser")
 	}
 	return nil
 }
 
-// browserCommand gives the program that shows addresses, with the words before the address.
+// browserCommand returns the program that shows addresses, with the words before the address.
 func (d signInCommands) browserCommand() ([]string, error) {
 	if named, _ := d.Env("BROWSER"); named != "" {
 		if _, err := exec.LookPath(named); err == nil {

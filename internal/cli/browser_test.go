@@ -136,10 +136,10 @@ func TestBrowseSaysWhyNot(t *testing.T) {
 func TestStanding(t *testing.T) {
 	soon, ago := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 	for want, c := range map[string]drawbridge.CredentialStatus{
-		"nobody is signed in":                                       {},
-		"needs sign-in":                                             {URL: "u"},
-		"needs sign-in: it was revoked":                             {URL: "u", Problem: "it was revoked"},
-		"signed in, until the server says otherwise":                {SignedIn: true},
+		"not signed in":                              {},
+		"needs sign-in":                              {URL: "u"},
+		"needs sign-in: it was revoked":              {URL: "u", Problem: "it was revoked"},
+		"signed in, until the server says otherwise": {SignedIn: true},
 		"signed in, until the server says otherwise; renews itself": {SignedIn: true, AutoRenews: true},
 		"signed in until " + formatLocalTime(soon):                  {SignedIn: true, Expires: soon},
 		"signed in until " + formatLocalTime(soon) + ", renews itself": {SignedIn: true, Expires: soon,
@@ -215,7 +215,7 @@ func TestStandings(t *testing.T) {
 		needed[k.Server] = k.SignInReason
 	}
 	if diff := cmp.Diff(map[drawbridge.ServerID]string{
-		"in": "", "begun": "nobody is signed in", "none": "nobody is signed in", "said": "",
+		"in": "", "begun": "not signed in", "none": "not signed in", "said": "",
 		"broken": "the keychain is away",
 	}, needed); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)

@@ -52,7 +52,7 @@ func checkArgumentsObject(b []byte) (json.RawMessage, error) {
 		return nil, admin.UserError(fmt.Sprintf("the arguments are not JSON: %v", err))
 	}
 	if b[0] != '{' {
-		return nil, admin.UserError("the arguments are not a JSON object")
+		return nil, admin.UserError("arguments must be a JSON object")
 	}
 	return b, nil
 }
@@ -77,7 +77,7 @@ func parseArgumentValue(property json.RawMessage, text string) (json.RawMessage,
 	return rawjson.Quote(text), nil
 }
 
-// hasJSONType says whether the JSON value has the type, by its first character.
+// hasJSONType reports whether the JSON value has the type, by its first character.
 func hasJSONType(value, kind string) bool {
 	first := strings.TrimSpace(value)[0]
 	switch kind {

@@ -27,7 +27,7 @@ func formatPendingCall(p admin.PendingCall) string {
 		caller += ", by " + safetext.Exact(c.Door)
 	}
 	if c.Client != "" {
-		caller += ", says that it is " + safetext.Exact(c.Client)
+		caller += ", client name " + safetext.Exact(c.Client)
 	}
 	row("caller", caller)
 	row("why", safetext.Exact(approvalReason(c)))
@@ -60,7 +60,7 @@ func writeReadableJSON(b *strings.Builder, value json.RawMessage, indent string)
 			writeElementStart(b, &first, indent)
 			b.WriteString(safetext.Quote(name))
 			if names[name] > 1 {
-				b.WriteString(" (a name that is there twice: the server may take either)")
+				b.WriteString(" (duplicate key: the server may read either value)")
 			}
 			b.WriteString(": ")
 			writeReadableJSON(b, m.Value, indent+"  ")

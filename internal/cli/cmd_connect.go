@@ -60,8 +60,8 @@ func (a *app) disconnectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disconnect CLIENT",
 		Short: "Take Drawbridge out of a client's configuration again",
-		Long: `Take Drawbridge out of a client's own configuration again. A file that nobody has edited since
-"drawbridge connect" becomes what it was, to the byte; in one that somebody has, the edits stay.`,
+		Long: `Take Drawbridge out of a client's own configuration again. A file that was not edited since
+"drawbridge connect" is restored exactly; in an edited file, the edits stay.`,
 		Example: "  drawbridge disconnect cursor",
 		Args:    exactArgs(1, "the id of one client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,7 +100,7 @@ type clientState struct {
 	Client string `json:"client"`
 	Title  string `json:"title"`
 	File   string `json:"file"`
-	// Present says that the client's file is there.
+	// Present describes that the client's file is there.
 	Present   bool `json:"present"`
 	Connected bool `json:"connected"`
 	// Command is what the client starts.
@@ -195,7 +195,7 @@ func (a *app) connectClient(ctx context.Context, id string, o connectFlags) erro
 			entry.Command)
 	}
 	if len(set.Servers) == 0 {
-		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge import takes over those that you have")
+		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge import copies those that you have")
 	}
 	done, err := a.applyClientPlan(ctx, plan, o, "connect")
 	if err == nil && done && !o.noList {
@@ -223,7 +223,7 @@ type connectReport struct {
 	File    string   `json:"file"`
 	Changes []string `json:"changes"`
 	Diff    string   `json:"diff,omitempty"`
-	// Done says that the file is now as it shall be.
+	// Done describes that the file is now as it shall be.
 	Done bool `json:"done"`
 }
 

@@ -210,7 +210,7 @@ func (a *app) probeServers(ctx context.Context, c *doctorReport) error {
 	return nil
 }
 
-// cannotStart says whether it is known already that a server cannot be started.
+// cannotStart reports whether it is known already that a server cannot be started.
 func (c *doctorReport) cannotStart(s config.Server) bool {
 	return slices.ContainsFunc(c.Servers, func(one doctor.ServerInfo) bool {
 		return one.Source == s.Origin.String() && one.Program == "" && s.Command != ""

@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// examineCredentials says how we stand with each server that wants to know who asks, and what keeps that. No server is
-// asked, and none is started.
+// examineCredentials describes how we stand with each server that wants to know who asks, and what keeps that. No
+// server is asked, and none is started.
 func (a *app) examineCredentials(c *doctorReport, set config.Configuration, statuses []drawbridge.ServerStatus) {
 	v, err := a.openVault()
 	if err != nil {

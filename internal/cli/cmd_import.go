@@ -27,22 +27,22 @@ func (a *app) importCommand() *cobra.Command {
 	var o importFlags
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Take over the servers that your other programs have configured",
-		Long: `Take over the servers that your other programs have configured: a table of what there is,
-then what is new is written to your own mcp.json, after a yes. Their files stay as they are
-(drawbridge connect puts Drawbridge into one). Nothing is started.
+		Short: "Copy the servers that you configured in other programs",
+		Long: `Copy the servers that you configured in other programs. The command prints a table, asks, and
+writes the new servers to your own mcp.json. It changes nothing in the other programs' files
+(drawbridge connect puts Drawbridge into one) and starts no server.
 
-  new        is taken over
-  same       your own configuration has it already, or another program says the same
-  shadowed   another program has another server of that name, and counts first
+  new        will be copied
+  same       your own configuration or an earlier program has the same server
+  shadowed   an earlier program has another server of that name, which wins
   conflict   your own configuration has another server of that name
   refused    it could not be mounted
 
-What project directories bring is not taken over: it stays there, and waits for approval.
+Servers of project directories are not copied: they stay there and wait for approval.
 
-Values of "env" and "headers" that look like secrets can be moved to the keychain on the way: the
-row refers to them then. At a terminal that is asked; else --secrets move does it.`,
-		Example: `  drawbridge import                          show, ask, and take over
+Values of "env" and "headers" that look like secrets can be moved to the keychain; the copied
+row then refers to them. At a terminal the command asks; elsewhere --secrets move does it.`,
+		Example: `  drawbridge import                          show, ask, and copy
   drawbridge import --from cursor --yes      without asking
   drawbridge import --yes --secrets move     and with secrets in the keychain
   drawbridge import --dry-run --json`,
@@ -61,9 +61,9 @@ row refers to them then. At a terminal that is asked; else --secrets move does i
 	flags.StringSliceVar(&o.from, "from", nil, "only what `PROGRAM` has, such as cursor or claude-code; repeats")
 	flags.StringVar(&o.secrets, "secrets", "",
 		"`move` has values that look like secrets in the keychain, keep leaves them in the file")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "take over without asking")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "copy without asking")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing")
-	flags.BoolVar(&o.asJSON, "json", false, "print JSON; then nothing is asked, and only --yes takes over")
+	flags.BoolVar(&o.asJSON, "json", false, "print JSON; no questions are asked, and only --yes copies")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ type importableServer struct {
 	Notes     []string            `json:"notes,omitempty"`
 	// Secrets names the values that look like secrets in plain text.
 	Secrets []string `json:"plain_secrets,omitempty"`
-	// movable says that some of them can be moved.
+	// movable describes that some of them can be moved.
 	movable bool
 }
 
@@ -117,7 +117,7 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	take := fresh > 0 && !o.dryRun && o.yes
 	asked := fresh > 0 && !o.dryRun && !o.yes && !o.asJSON && a.isInteractive()
 	if asked {
-		take = a.confirmDefaultNo(ctx, fmt.Sprintf("Take over %s into %s?", formatCount(fresh, "server"),
+		take = a.confirmDefaultNo(ctx, fmt.Sprintf("Copy %s into %s?", formatCount(fresh, "server"),
 			a.abbreviateHome(file)))
 	}
 	if take {
@@ -135,7 +135,7 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 		switch {
 		case errors.Is(err, hub.ErrNoHub): // nobody has to be told
 		case err != nil:
-			safetext.Fprintf(a.Err, "the running hub did not take it over: %v\n", err)
+			safetext.Fprintf(a.Err, "reload the running hub: %v\n", err)
 		default:
 			safetext.Fprintln(a.Err, live)
 		}
@@ -204,7 +204,7 @@ func plainSecretsNote(names []string) string {
 		"in plain text, and it looks like a secret: %s (drawbridge secret set NAME keeps it, and ${keychain:NAME} stands for it)", strings.Join(names, ", "))
 }
 
-// printImportResult says what was done, and what there is to do.
+// printImportResult describes what was done, and what there is to do.
 func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
 	fmt.Fprintln(a.Out)
 	switch {
@@ -213,12 +213,12 @@ func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
 	case fresh == 0:
 		fmt.Fprintln(a.Out, "nothing is new: nothing was changed")
 	case len(found.Taken) > 0:
-		safetext.Fprintf(a.Out, "✓ %s taken over into %s\n", formatCount(len(found.Taken), "server"),
+		safetext.Fprintf(a.Out, "✓ %s copied into %s\n", formatCount(len(found.Taken), "server"),
 			a.abbreviateHome(found.File))
 		a.printMovedSecrets(found)
 		fmt.Fprintln(a.Out, "next: drawbridge connect CLIENT")
 	case o.dryRun || !a.isInteractive():
-		safetext.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n",
+		safetext.Fprintf(a.Out, "%s would be copied; nothing was changed (drawbridge import --yes does it)\n",
 			formatCount(fresh, "server"))
 	default:
 		fmt.Fprintln(a.Out, "nothing was changed")

@@ -51,7 +51,7 @@ func (a *app) importServers(ctx context.Context, o importFlags, found *importRep
 	return true, nil
 }
 
-// confirmSecretsMove says whether secrets are to be moved to the keychain, and asks where nothing says so. The error
+// confirmSecretsMove reports whether secrets are to be moved to the keychain, and asks where nothing says so. The error
 // means that there was no answer.
 func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, rows []config.ImportCandidate) (bool, error) {
 	n := 0

@@ -33,11 +33,11 @@ func (d toolIndexCommands) statsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Say how many cards there are to find, and what lists of them cost",
-		Long: `Say how many cards there are to find, about how many tokens of a model the list of all of
-them has and how many the short one, and which of the two a client is shown. Of a model of your own
-it says how many cards have a vector, since when it is not asked because it does not answer,
-and what went wrong last: as the hub has it, if one runs, else as it answers one question now.`,
+		Short: "Count the tools in the index and the tokens that lists of them cost",
+		Long: `Count the tools in the index. The command also prints the approximate tokens of the full and
+the short list, and which of the two a client sees. For a model of your own it prints how many
+tools have a vector, since when the model does not answer, and its last error: as the hub knows
+it, if one runs, else from one question asked now.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -46,12 +46,12 @@ and what went wrong last: as the hub has it, if one runs, else as it answers one
 				if asJSON {
 					return PrintJSON(d.Out, s)
 				}
-				list := "all cards"
+				list := "all tools"
 				if s.Short {
 					list = "the short list"
 				}
-				safetext.Fprintf(d.Out, "%s of %s\n", formatCount(s.Cards, "card"), formatCount(s.Servers, "server"))
-				safetext.Fprintf(d.Out, "all cards: about %d tokens; the short list: about %d\n",
+				safetext.Fprintf(d.Out, "%s of %s\n", formatCount(s.Cards, "tool"), formatCount(s.Servers, "server"))
+				safetext.Fprintf(d.Out, "all tools: about %d tokens; the short list: about %d\n",
 					s.Tokens, s.ShortTokens)
 				safetext.Fprintf(d.Out, "mode %s: a client is shown %s\n", s.Mode, list)
 				safetext.Fprintf(d.Out, "indexed in %.1f ms\n", s.Millis)
@@ -156,11 +156,11 @@ func (d toolIndexCommands) rebuildCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Index all cards, and have the vectors made that are missing",
-		Long: `Index all cards anew, and, where a model embeds them, have every vector made that is missing,
-with a progress bar at a terminal. A vector is kept by the text that it is of: none is made
-twice, so after a change of a description only what is new costs anything. When all are
-there, those that the store has of models which are not set any more are dropped.`,
+		Short: "Index all tools and create missing vectors",
+		Long: `Index all tools again and, with an embedding model, create every missing vector. A terminal
+shows the progress. A vector is stored under its text, so after a change of a description only
+new texts cost anything. When all vectors exist, those of models that are not configured any
+more are deleted.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -202,7 +202,7 @@ func (d toolIndexCommands) rebuildIndex(ctx context.Context, g *gateway.Gateway,
 	if asJSON {
 		return PrintJSON(d.Out, r)
 	}
-	safetext.Fprintf(d.Out, "indexed %s in %.1f ms\n", formatCount(r.Cards, "card"), r.Millis)
+	safetext.Fprintf(d.Out, "indexed %s in %.1f ms\n", formatCount(r.Cards, "tool"), r.Millis)
 	if r.Model != "" {
 		safetext.Fprintf(d.Out, "%s of the model %s\n", formatCount(r.Vectors, "vector"), safetext.Text(r.Model))
 	}
@@ -231,7 +231,7 @@ func (d toolIndexCommands) awaitEmbedding(ctx context.Context, status func() ind
 			return s, nil
 		}
 		if s.Err != "" {
-			return s, fmt.Errorf("embed the cards: %d of %d: %s (drawbridge doctor)", s.Vectors, s.Texts, s.Err)
+			return s, fmt.Errorf("embed the tools: %d of %d: %s (drawbridge doctor)", s.Vectors, s.Texts, s.Err)
 		}
 		d.drawProgress("embedding", s.Vectors+s.Refused, s.Texts)
 		select {

@@ -132,7 +132,7 @@ func readEvalFile[T any](d evalCommand, name string, read func(string, io.Reader
 	return read(name, f)
 }
 
-// isSameFile says whether two names lead to one file.
+// isSameFile reports whether two names lead to one file.
 func (d evalCommand) isSameFile(one, other string) bool {
 	a, err := os.Stat(d.resolvePath(one))
 	if err != nil {
@@ -142,7 +142,7 @@ func (d evalCommand) isSameFile(one, other string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// unknownTools gives the tools that questions need and that are not there, each once, in their order.
+// unknownTools returns the tools that questions need and that are not there, each once, in their order.
 func unknownTools(queries []evalsearch.Query, tools []index.Document) (missing []string) {
 	known := make(map[string]bool, len(tools))
 	for _, t := range tools {

@@ -138,7 +138,7 @@ func missingListParts(g *gateway.Gateway, said drawbridge.Listing) (parts []stri
 	return parts, fault
 }
 
-// lockableRows gives the rows of those names, or all of a person's own: those also that cannot be mounted because
+// lockableRows returns the rows of those names, or all of a person's own: those also that cannot be mounted because
 // something is wrong in them.
 func lockableRows(set config.Configuration, names []string) ([]config.Server, error) {
 	rows := slices.DeleteFunc(set.Mountable(), func(row config.Server) bool { return !gateway.LockfileCovers(row) })

@@ -107,7 +107,7 @@ func compareWithLockfile(s *shield.Shield, locked []shield.LockedTool, all []ser
 	return found, tools
 }
 
-// printUnconfiguredServers says which servers of the lockfile are not configured here.
+// printUnconfiguredServers describes which servers of the lockfile are not configured here.
 func (d lockCommands) printUnconfiguredServers(locked []shield.LockedTool, all []serverDefinitions) {
 	var told []drawbridge.ServerID
 	for _, t := range locked {

@@ -19,7 +19,7 @@ import (
 func (a *app) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "See, add, change, approve and test the configured servers, and sign in at them",
+		Short: "Manage, approve, test and sign in to the configured servers",
 		Args:  rejectUnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -33,7 +33,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Show each configured server and how it is; starts nothing",
+		Short: "List the configured servers with their state; starts no server",
 		Example: `  drawbridge mcp list
   drawbridge mcp list --all
   drawbridge mcp list --json | jq '.[] | select(.phase == "faulted")'`,
@@ -74,7 +74,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
 	paint := newScoreColours(w, a.Env)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\t"+paint.header("TRUST")+"\tSOURCE")
+	fmt.Fprintln(tw, "NAME\tSTATE\tTOOLS\tPROTOCOL\tTRANSPORT\tSTART\tLISTED\t"+paint.header("TRUST")+"\tSOURCE")
 	for _, r := range rows {
 		safetext.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			r.Server, r.Phase, r.Cards, r.Era, r.Transport, formatStartTime(r.StartMillis), formatAgo(r.Listed),
@@ -128,7 +128,7 @@ func (a *app) mcpTestCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "test NAME",
-		Short:   "Start one server, list it, and say how that went",
+		Short:   "Start one server, list its tools and print the result",
 		Example: "  drawbridge mcp test github",
 		Args:    exactArgs(1, "the name of one server"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -305,7 +305,7 @@ func TestServeAtATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := atTerminal(t, dir, "serve")
-	c.see(`"repo" is off: it comes from a project directory, and nobody has approved it (drawbridge mcp approve repo)`)
+	c.see(`"repo" is off: it comes from a project directory and is not approved yet (drawbridge mcp approve repo)`)
 	if _, err := c.tty.WriteString("\x04"); err != nil {
 		t.Fatal(err)
 	}

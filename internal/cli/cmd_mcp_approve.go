@@ -109,7 +109,7 @@ func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 	}
 	if refused {
 		return nil, usageError{errors.New(
-			"nothing was approved: there is no terminal to ask at (--yes approves what is shown)")}
+			"nothing was approved: no terminal to ask at (--yes approves the rows shown)")}
 	}
 	return agreed, nil
 }

@@ -29,7 +29,7 @@ type signInCommands struct {
 	Vault func() (*secrets.Vault, error)
 	// WithSignInServers opens the servers, starts none, and runs them while work does.
 	WithSignInServers func(ctx context.Context, work func(context.Context, admin.SignInServers) error) error
-	// SignOutProvider gives what signs out of the servers that are configured.
+	// SignOutProvider returns what signs out of the servers that are configured.
 	SignOutProvider func(admin.ServerList) (admin.SignInProvider, error)
 	// ErrAlreadyPrinted ends a command that has said why.
 	ErrAlreadyPrinted error
@@ -62,20 +62,20 @@ func (d signInCommands) authCommand() *cobra.Command {
 	cmd := withServerArg(&cobra.Command{
 		Use:     "auth NAME",
 		Aliases: []string{"login"},
-		Short:   "Sign in at a server that wants to know who asks",
-		Long: `Sign in at a server that wants to know who asks. The address is shown, and opened with the program
-that $BROWSER names, or else with that of the system. The browser comes back to this machine; where
+		Short:   "Sign in at a server that requires authentication",
+		Long: `Sign in at a server that requires authentication. The address is printed, and opened with the
+program that $BROWSER names, or with the system's browser. The browser comes back to this machine; where
 it cannot, paste the address that it ended at, or give that to --code, here or later.
 
-What comes of it is kept in the vault, sealed, and renews itself; whatever serves the server hears of
-it within a second.`,
+The credential is stored encrypted and renewed automatically. Running processes use it within
+a second.`,
 		Example: `  drawbridge mcp auth github
   drawbridge mcp auth github --device            where there is no browser
   drawbridge mcp auth github --no-browser
   pbpaste | drawbridge mcp auth github --code -`,
 	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signIn(ctx, id, w) })
 	w.register(cmd)
-	cmd.Flags().BoolVar(&w.Reauthenticate, "again", false, "sign in anew where somebody is signed in, as reauth does")
+	cmd.Flags().BoolVar(&w.Reauthenticate, "again", false, "sign in again even if already signed in, as reauth does")
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (d signInCommands) reauthCommand() *cobra.Command {
 	w := signInFlags{SignInRequest: admin.SignInRequest{Reauthenticate: true}}
 	cmd := withServerArg(&cobra.Command{
 		Use:     "reauth NAME",
-		Short:   "Sign in anew: what is kept is replaced once that worked",
+		Short:   "Sign in again; the old credential is replaced once that works",
 		Example: "  drawbridge mcp reauth github",
 	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signIn(ctx, id, w) })
 	w.register(cmd)
@@ -161,7 +161,7 @@ func (d signInCommands) signIn(ctx context.Context, id drawbridge.ServerID, w si
 	return d.printSignInReport(id, r, w.asJSON)
 }
 
-// readCredential says how we stand with a server.
+// readCredential describes how we stand with a server.
 func readCredential(s admin.SignInProvider, id drawbridge.ServerID) (drawbridge.CredentialStatus, error) {
 	access, err := s.ServerSignIn(id)
 	if err != nil {
@@ -195,7 +195,7 @@ func (d signInCommands) readRedirectURL(ctx context.Context, text string) (strin
 	return text, nil
 }
 
-// printSignInReport says what came of a sign-in.
+// printSignInReport describes what came of a sign-in.
 func (d signInCommands) printSignInReport(id drawbridge.ServerID, r signInReport, asJSON bool) error {
 	if v, err := d.Vault(); err == nil && r.Outcome != admin.SignInNotNeeded {
 		r.Kept = v.DescribeProtection()
@@ -232,7 +232,7 @@ func (d signInCommands) printSignInText(r signInReport) error {
 	case r.Fault != "":
 		_, err = safetext.Fprintf(d.Out, "✗ Failed to connect to %q: %s\n", r.Server, r.Fault)
 	case r.Outcome == admin.AlreadySignedIn:
-		_, err = safetext.Fprintf(d.Out, "  the server answers: %s (drawbridge mcp reauth %s signs in anew)\n",
+		_, err = safetext.Fprintf(d.Out, "  the server answers: %s (drawbridge mcp reauth %s signs in again)\n",
 			formatToolCount(r.Tools), r.Server)
 	default:
 		_, err = safetext.Fprintf(d.Out, "  the server answers: %s\n", formatToolCount(r.Tools))

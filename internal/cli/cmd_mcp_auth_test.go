@@ -61,7 +61,7 @@ func TestPasteAtATerminal(t *testing.T) {
 	}
 }
 
-// TestSignInIsCancelled leaves at the prompt: nobody is signed in.
+// TestSignInIsCancelled leaves at the prompt: not signed in.
 func TestSignInIsCancelled(t *testing.T) {
 	p := oauthtest.New(t, oauthtest.Options{})
 	dir := configured(t, fmt.Sprintf(`{"servers": {"protected": {"type": "http", "url": %q}}}`, p.ResourceURL))

@@ -43,7 +43,7 @@ func (a *app) relistHub(servers ...drawbridge.ServerID) (string, error) {
 	return reloadSummary(hub.Relist(a.hubOptions(), servers...))
 }
 
-// reloadSummary says what a reload did, and what went wrong in it.
+// reloadSummary describes what a reload did, and what went wrong in it.
 func reloadSummary(r hub.ReloadReport, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -58,7 +58,8 @@ func toErrors(texts []string) (all []error) {
 	return all
 }
 
-// printChange says what became of a server: the outcome in one line, and what else there is to know on standard error.
+// printChange describes what became of a server: the outcome in one line, and what else there is to know on standard
+// error.
 func (a *app) printChange(c admin.Change, asJSON bool) error {
 	if asJSON {
 		return PrintJSON(a.Out, c)
@@ -165,10 +166,10 @@ func (a *app) mcpReloadCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have the running hub read the configuration again",
-		Long: `Have the running hub read the configuration again. It does so by itself when a file
-changes; only the servers whose rows changed are started anew. The connected ones are asked
-what they list now.`,
+		Short: "Make the running hub reload its configuration",
+		Long: `Make the running hub reload its configuration. It does so by itself when a file
+changes; only servers whose configuration changed are restarted. The connected ones are listed
+again.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := a.relistHub()

@@ -18,7 +18,7 @@ func (a *app) mcpGetCommand() *cobra.Command {
 	var asJSON bool
 	cmd := withServerArg(&cobra.Command{
 		Use:   "get NAME",
-		Short: "Show one server's row, where it stands and how it is; starts nothing",
+		Short: "Show one server's configuration and state; starts no server",
 		Long: `Show one server's row, where it stands and how it is. Variables are not put in, and what
 may be a secret is not shown.`,
 		Example: "  drawbridge mcp get github",

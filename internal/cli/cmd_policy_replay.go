@@ -83,7 +83,7 @@ func (d policyCommands) printReplay(r gateway.ReplayReport) error {
 	changes := map[string]int{}
 	if len(r.Changed) > 0 {
 		tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tCARD\tBEFORE\tNOW\tBY\tID")
+		fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tTOOL\tBEFORE\tNOW\tBY\tID")
 		for _, c := range r.Changed {
 			changes[c.Before+" → "+c.Now]++
 			fmt.Fprintln(tw, strings.Join(replayColumns(c), "\t"))
@@ -129,7 +129,7 @@ func replayColumns(c gateway.ReplayedCall) []string {
 	return row
 }
 
-// printUnclear says what is missing of calls that cannot be judged, and of how many, with the last of them.
+// printUnclear describes what is missing of calls that cannot be judged, and of how many, with the last of them.
 func (d policyCommands) printUnclear(calls []gateway.ReplayedCall) {
 	missing, last := map[string]int{}, map[string]string{}
 	for _, c := range calls {

@@ -21,9 +21,9 @@ func (a *app) psCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "Show what runs: the hub, its clients and its servers",
-		Long: `Show what runs: the hub, which is the one process of yours that holds the servers; the clients
-that it serves; and the servers, with their processes, their memory, and about how many tokens
-their definitions cost a model that is given all of them.`,
+		Long: `Show what runs: the hub, which is the process that owns your servers; its clients; and the
+servers, with their processes, their memory, and about how many tokens their definitions cost
+a model that receives all of them.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			state, err := hub.ReadState(a.hubOptions())
@@ -47,7 +47,7 @@ their definitions cost a model that is given all of them.`,
 	return cmd
 }
 
-// noHubText says why there is nothing to see.
+// noHubText describes why there is nothing to see.
 const noHubText = "no hub runs: the first client that starts \"drawbridge serve\" starts it"
 
 func (a *app) printHubState(s hub.State) error {
@@ -57,7 +57,7 @@ func (a *app) printHubState(s hub.State) error {
 	if len(s.Clients) > 0 {
 		fmt.Fprintln(w)
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "CLIENT\tPID\tDOOR\tSINCE\tMEMORY\tDIRECTORY")
+		fmt.Fprintln(tw, "CLIENT\tPID\tVIA\tSINCE\tMEMORY\tDIRECTORY")
 		for _, c := range s.Clients {
 			safetext.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", dashIfEmpty(c.Host), c.PID, c.Door, formatUptime(c.Since),
 				formatBytes(c.Memory), a.abbreviateHome(c.Dir))
@@ -75,7 +75,7 @@ func (a *app) printHubState(s hub.State) error {
 	}
 	fmt.Fprintln(w)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "SERVER\tPHASE\tPIDS\tMEMORY\tTOKENS\tCLIENTS\tSOURCE")
+	fmt.Fprintln(tw, "SERVER\tSTATE\tPIDS\tMEMORY\tTOKENS\tCLIENTS\tSOURCE")
 	for _, one := range s.Servers {
 		pids := strings.Trim(fmt.Sprint(one.PIDs), "[]")
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Server, one.Phase, dashIfEmpty(pids),
@@ -153,7 +153,7 @@ func (a *app) printLogs(ctx context.Context, id drawbridge.ServerID, follow bool
 		fmt.Fprintln(a.Out, safetext.Text(line))
 	}
 	if len(rows[i].Stderr) == 0 {
-		safetext.Fprintf(a.Err, "nothing is remembered of what %q wrote to standard error\n", id)
+		safetext.Fprintf(a.Err, "no standard error output of %q is stored\n", id)
 	}
 	if follow {
 		return fmt.Errorf("there is nothing to follow: the server %q is not run by a hub (drawbridge ps)", id)

@@ -108,7 +108,7 @@ func (d secretCommands) setSecret(ctx context.Context, name string) error {
 	return err
 }
 
-// readValue gives the value that a person types, or that comes from standard input.
+// readValue returns the value that a person types, or that comes from standard input.
 func (d secretCommands) readValue(ctx context.Context, name string) ([]byte, error) {
 	var value []byte
 	if person, ok := term.StartDialogue(ctx, d.In, d.Err); ok {
@@ -147,7 +147,7 @@ func (d secretCommands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "Show the names of what is kept, never the values",
+		Short:   "List the names of stored secrets, never the values",
 		Args:    exactArgs(0, "no arguments"),
 		RunE:    func(*cobra.Command, []string) error { return d.listSecrets(asJSON) },
 	}

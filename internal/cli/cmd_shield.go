@@ -37,12 +37,12 @@ type shieldCommands struct {
 	Out, Err io.Writer
 	// Env finds a variable of the environment.
 	Env func(name string) (string, bool)
-	// ListItems gives what is mounted, of one server or of all, and those of which nothing could be had; an unknown
+	// ListItems returns what is mounted, of one server or of all, and those of which nothing could be had; an unknown
 	// server is an error.
 	ListItems func(ctx context.Context, server drawbridge.ServerID) ([]serverItem, []unlistedServer, error)
-	// Admin gives what a person may decide with.
+	// Admin returns what a person may decide with.
 	Admin func() *admin.Service
-	// IsInteractive says whether there is a person who can be asked, Confirm asks for a yes.
+	// IsInteractive reports whether there is a person who can be asked, Confirm asks for a yes.
 	IsInteractive func() bool
 	Confirm       func(ctx context.Context, question string, otherwise bool) (bool, error)
 	// ErrAlreadyPrinted ends a command whose findings were printed, and that is to fail.
@@ -53,7 +53,7 @@ type shieldCommands struct {
 func (d shieldCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shield",
-		Short: "Vet what servers say: definitions, results, and how definitions change",
+		Short: "Check definitions and results of servers, and changes of definitions",
 		Long: `Vet what servers say before a model reads it, and decide about tools whose definition changed.
 What is found, and what it means, is in docs/shield.md. "shield trust" shows how far each
 server is trusted for how it behaved.`,
@@ -163,7 +163,7 @@ func (d shieldCommands) scanMounted(ctx context.Context, s *shield.Shield, serve
 	return nil
 }
 
-// heldReasons says why parts of servers are held, by server and label.
+// heldReasons describes why parts of servers are held, by server and label.
 func (d shieldCommands) heldReasons(ctx context.Context, server drawbridge.ServerID) (map[string]string, error) {
 	all, err := d.Admin().HeldTools(ctx, server)
 	if err != nil {

@@ -21,7 +21,7 @@ func (d shieldCommands) heldCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "held [SERVER [TOOL...]]",
-		Short: "Show the tools whose definition changed, with what changed",
+		Short: "Show the tools whose definition changed, with the changes",
 		Long: `Show the tools whose definition changed since it was pinned, word by word: [-gone-] and {+new+}. A tool
 that waits is listed as it was, and no call reaches it; one that was rejected is not listed. The same holds
 for prompts (prompt:NAME), templates of resources (template:URI) and what a server says of its own use
@@ -45,7 +45,7 @@ for prompts (prompt:NAME), templates of resources (template:URI) and what a serv
 	return cmd
 }
 
-// heldTools gives the held tools that words name: a server, and tools of it.
+// heldTools returns the held tools that words name: a server, and tools of it.
 func (d shieldCommands) heldTools(ctx context.Context, words []string) ([]admin.HeldTool, error) {
 	if len(words) == 0 {
 		return d.Admin().HeldTools(ctx, "")
@@ -190,7 +190,7 @@ func (d shieldCommands) confirmTools(ctx context.Context, tools []admin.HeldTool
 	}
 	if len(tools) > 0 && !yes && !d.IsInteractive() {
 		return nil, admin.UserError(
-			"nothing was accepted: there is no terminal to ask at (--yes accepts what is shown)")
+			"nothing was accepted: no terminal to ask at (--yes accepts the changes shown)")
 	}
 	return agreed, nil
 }
@@ -199,9 +199,9 @@ func (d shieldCommands) rejectCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reject SERVER [TOOL...]",
-		Short: "Take changed tools off the deck",
-		Long: `Take changed tools off the deck: all of a server that wait, or those named. They come back when the server
-says what it said before, and wait again when it says a third thing.`,
+		Short: "Keep changed tools unavailable",
+		Long: `Keep changed tools unavailable: all of a server that wait, or those named. They return when the server
+offers the pinned definition again, and wait again when it offers another one.`,
 		Example: "  drawbridge shield reject github create_issue",
 		Args:    requireServerArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -218,7 +218,7 @@ says what it said before, and wait again when it says a third thing.`,
 	return cmd
 }
 
-// printToolDecision says what was done.
+// printToolDecision describes what was done.
 func (d shieldCommands) printToolDecision(did string, tools []admin.HeldTool, live string, asJSON bool,
 	err error) error {
 	switch {

@@ -36,7 +36,7 @@ func listingItems(l drawbridge.Listing) (all []serverItem) {
 	return all
 }
 
-// mountedItems gives what servers list, one's or all, as it came, and of which of them nothing could be had.
+// mountedItems returns what servers list, one's or all, as it came, and of which of them nothing could be had.
 func mountedItems(g *gateway.Gateway, server drawbridge.ServerID) (all []serverItem, absent []unlistedServer) {
 	for _, s := range g.Status() {
 		if server != "" && server != s.Server || s.Phase == drawbridge.Disabled || s.Phase == drawbridge.NeedsApproval {

@@ -61,9 +61,9 @@ func (a resultScanner) scan(raw json.RawMessage) (shield.Report, error) {
 	return report, nil
 }
 
-// eachGuardedText gives each text of an answer to look that the gateway looks at before it lets the answer pass. Which
-// method answers so the answer says itself, by what it has, but a server may say what it likes: it is looked at as the
-// answer to each, where what may be bytes in Base64 counts only for the methods that it belongs to.
+// eachGuardedText returns each text of an answer to look that the gateway looks at before it lets the answer pass.
+// Which method answers so the answer says itself, by what it has, but a server may say what it likes: it is looked at
+// as the answer to each, where what may be bytes in Base64 counts only for the methods that it belongs to.
 func eachGuardedText(raw json.RawMessage, look func(text string) (shown string, rules []string)) {
 	plainly := func(text string) (string, []string) {
 		if isBase64Alphabet(text) {
@@ -92,7 +92,7 @@ func eachGuardedText(raw json.RawMessage, look func(text string) (shown string, 
 	}
 }
 
-// isBase64Alphabet says whether a text has no character but those of Base64, in any of its alphabets.
+// isBase64Alphabet reports whether a text has no character but those of Base64, in any of its alphabets.
 func isBase64Alphabet(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
@@ -115,12 +115,12 @@ func textPointers(raw json.RawMessage, of map[string][]shield.Finding) map[strin
 	return at
 }
 
-// isBinary says whether a text stands where bytes belong.
+// isBinary reports whether a text stands where bytes belong.
 func (t jsonText) isBinary() bool {
 	return !t.isName && slices.Contains([]string{"data", "blob"}, t.memberName())
 }
 
-// decodedTexts gives the texts that the gateway reads the bytes as.
+// decodedTexts returns the texts that the gateway reads the bytes as.
 func (t jsonText) decodedTexts() (said []string) {
 	if t.isBinary() {
 		alone := slices.Concat([]byte(`{"contents":[{"blob":`), rawjson.Quote(t.text), []byte("}]}"))

@@ -15,7 +15,7 @@ import (
 // unreadableRowError is around what says why a row cannot be read.
 type unreadableRowError struct{ error }
 
-// eachFileRow gives the rows of a file to do. Those that cannot be read are told, the first with the reason, and have
+// eachFileRow returns the rows of a file to do. Those that cannot be read are told, the first with the reason, and have
 // the command fail.
 func (d shieldCommands) eachFileRow(file string, p *scanPrinter, do func(jsonLine) error) error {
 	in := d.In
@@ -93,8 +93,8 @@ func (o *scanOutcome) judgeRow(s *shield.Shield, line []byte) error {
 	return o.judge(s, kind, raw)
 }
 
-// rowSubject says what a row has: itself, where it is a definition, in which all texts are looked at whatever their
-// members are called. A row that has two things is refused: who reads it may read the other one.
+// rowSubject describes what a row has: itself, where it is a definition, in which all texts are looked at whatever
+// their members are called. A row that has two things is refused: who reads it may read the other one.
 func rowSubject(line []byte) (kind string, raw json.RawMessage, err error) {
 	name := rawjson.Get(line, "name")
 	if name != nil && (rawjson.Get(line, "description") != nil || rawjson.Get(line, "inputSchema") != nil) {
@@ -120,8 +120,8 @@ func rowSubject(line []byte) (kind string, raw json.RawMessage, err error) {
 	return "row", nil, fmt.Errorf("neither a tool nor an object with one of %s", strings.Join(rowKinds(), ", "))
 }
 
-// checkRowValue says why a value is not what its kind says, such as a definition that is null: a server could not say
-// it.
+// checkRowValue describes why a value is not what its kind says, such as a definition that is null: a server could not
+// say it.
 func checkRowValue(kind string, raw json.RawMessage) error {
 	switch first := raw[0]; kind {
 	case "text", "instructions":

@@ -18,11 +18,11 @@ func (d shieldCommands) trustCommand() *cobra.Command {
 	var reset, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "trust [SERVER]",
-		Short: "Show how far servers are trusted and why, or forgive one",
+		Short: "Show how far servers are trusted and why, or reset one",
 		Long: `Show how far each server is trusted for how it behaved, from 0 to 1; with SERVER also the last
-things that moved its score. A server under the threshold is quarantined: its cards leave the
-deck until time has brought enough of the score back. --reset forgives it everything: for a
-server that was looked at, and is well.`,
+things that moved its score. A server under the threshold is quarantined: its tools are
+unavailable until its score has recovered with time. --reset restores the full score, for a
+server that you examined and trust.`,
 		Example: `  drawbridge shield trust
   drawbridge shield trust github
   drawbridge shield trust github --reset`,
@@ -35,7 +35,7 @@ server that was looked at, and is well.`,
 			case len(args) == 1:
 				server = drawbridge.ServerID(args[0])
 			case reset:
-				return admin.UserError("--reset needs the server that is forgiven")
+				return admin.UserError("--reset needs the name of a server")
 			}
 			if reset {
 				forgive = server
@@ -47,7 +47,7 @@ server that was looked at, and is well.`,
 			return d.printTrust(all, server, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&reset, "reset", false, "forgive the server everything that was held against it")
+	cmd.Flags().BoolVar(&reset, "reset", false, "restore the full score of the server")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -82,7 +82,7 @@ func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.Se
 	paint := newScoreColours(d.Out, d.Env)
 	fmt.Fprintln(tw, "NAME\t"+paint.header("TRUST")+"\tLEVEL\tSTATE")
 	for _, t := range all {
-		state := "on the deck"
+		state := "available"
 		if t.Quarantined {
 			state = "quarantined until " + formatLocalTime(t.Until)
 		}

@@ -20,7 +20,7 @@ import (
 func (a *app) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
-		Short: "List, find, show and call the cards of the deck",
+		Short: "List, find, show and call tools",
 		Args:  rejectUnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -41,9 +41,9 @@ func (a *app) toolsListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the cards of the deck",
-		Long: `List the cards of the deck: from the last listing of each server, which starts nothing.
-A server that was never listed is started for it.`,
+		Short: "List the available tools",
+		Long: `List the available tools, from the last listing of each server.
+A server that was never listed is started once.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -94,9 +94,9 @@ func (a *app) toolsShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show one card: what it does and what it takes",
+		Short:   "Show one tool: its description and its arguments",
 		Example: "  drawbridge tools show fs__read_text_file",
-		Args:    exactArgs(1, "the name of one card"),
+		Args:    exactArgs(1, "the name of one tool"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
 				spec, err := a.findCard(ctx, g, args[0])
@@ -167,15 +167,15 @@ func (a *app) toolsCallCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "call NAME [JSON | KEY=VALUE...]",
-		Short: "Call one card and print its answer",
-		Long: `Call one card and print its answer. Arguments are one JSON object ("-" reads it from
-standard input), or KEY=VALUE words, whose values take the type that the card's schema
-asks for. The exit code is 1 when the tool reports an error.`,
+		Short: "Call one tool and print its result",
+		Long: `Call one tool and print its result. Arguments are one JSON object ("-" reads it from
+standard input), or KEY=VALUE words, whose values are converted to the types of the tool's
+schema. The exit code is 1 when the tool reports an error.`,
 		Example: `  drawbridge tools call everything__echo message=hello
   drawbridge tools call fs__read_multiple_files '{"paths": ["a.txt", "b.txt"]}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{fmt.Errorf("%s takes the name of a card (see %q)", cmd.CommandPath(),
+				return usageError{fmt.Errorf("%s takes the name of a tool (see %q)", cmd.CommandPath(),
 					cmd.CommandPath()+" --help")}
 			}
 			return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 )
 
-// isInteractive says whether there is a person who can be asked.
+// isInteractive reports whether there is a person who can be asked.
 func (a *app) isInteractive() bool { return term.IsInteractive(a.In, a.Err) }
 
 // startDialogue begins one; false where nobody is there. It is to be closed.
@@ -19,7 +19,7 @@ func (a *app) startDialogue(ctx context.Context) (*term.Dialogue, bool) {
 func (a *app) confirm(ctx context.Context, question string, otherwise bool) (bool, error) {
 	d, ok := a.startDialogue(ctx)
 	if !ok {
-		return false, errors.New("there is nobody to ask")
+		return false, errors.New("no terminal to ask at")
 	}
 	defer d.Close()
 	return d.Confirm(question, otherwise)

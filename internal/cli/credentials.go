@@ -20,7 +20,7 @@ import (
 // credentialStates say how we stand with servers that one signs in at.
 type credentialStates map[drawbridge.ServerID]drawbridge.CredentialStatus
 
-// readCredentialStates gives those of rows with which a credential has to do: whose row says how to sign in, or at
+// readCredentialStates returns those of rows with which a credential has to do: whose row says how to sign in, or at
 // which somebody did, or was to. No server is asked.
 func readCredentialStates(p admin.SignInProvider, rows []config.Server) credentialStates {
 	all := credentialStates{}
@@ -44,11 +44,11 @@ func readCredentialStates(p admin.SignInProvider, rows []config.Server) credenti
 type credentialReport struct {
 	drawbridge.CredentialStatus
 	Standing string `json:"standing"`
-	// SignInReason says why somebody has to sign in; empty where nobody has.
+	// SignInReason describes why somebody has to sign in; empty where nobody has.
 	SignInReason string `json:"needed,omitempty"`
 }
 
-// reports gives all credentials, in the order of the servers' names. Statuses are what is remembered of the servers.
+// reports returns all credentials, in the order of the servers' names. Statuses are what is remembered of the servers.
 func (all credentialStates) reports(statuses []drawbridge.ServerStatus) (kept []credentialReport) {
 	known := maps.Clone(all)
 	wanted := map[drawbridge.ServerID]bool{}
@@ -69,7 +69,7 @@ func (all credentialStates) reports(statuses []drawbridge.ServerStatus) (kept []
 		case c.Problem != "":
 			k.SignInReason = c.Problem
 		case c.URL != "" || wanted[id]:
-			k.SignInReason = "nobody is signed in"
+			k.SignInReason = "not signed in"
 		}
 		kept = append(kept, k)
 	}
@@ -90,13 +90,13 @@ func (all credentialStates) unconfiguredSignIns(entries []secrets.SecretInfo) (n
 	return names
 }
 
-// isAuthFailure says whether a server went wrong since it wants to know who asks.
+// isAuthFailure reports whether a server went wrong since it wants to know who asks.
 func isAuthFailure(fault error) bool {
 	return fault != nil && drawbridge.AsFault(fault).Code == drawbridge.AuthFailure
 }
 
-// authRequiredText says what a server wants that refuses us and is not signed in at (seed 001 knows three things that
-// it may want).
+// authRequiredText describes what a server wants that refuses us and is not signed in at (seed 001 knows three things
+// that it may want).
 func authRequiredText(row config.Server) string {
 	key := row.Auth != nil && row.Auth.Type == "apikey" ||
 		slices.ContainsFunc(row.Headers, func(p config.NameValue) bool {
@@ -113,7 +113,7 @@ func authRequiredText(row config.Server) string {
 type serverWithCredential struct {
 	drawbridge.ServerStatus
 	Credential *drawbridge.CredentialStatus `json:"credential,omitempty"`
-	// signInPending says that who prepared the sign-in waits still for the browser to come back.
+	// signInPending describes that who prepared the sign-in waits still for the browser to come back.
 	signInPending bool
 }
 
@@ -145,7 +145,7 @@ func (all credentialStates) annotateStatuses(rows []drawbridge.ServerStatus) []s
 	return out
 }
 
-// printSignInState says what to do about a server that wants to know who asks, or until when it knows.
+// printSignInState describes what to do about a server that wants to know who asks, or until when it knows.
 func (l serverWithCredential) printSignInState(w io.Writer) {
 	c := l.Credential
 	if l.Phase != drawbridge.NeedsSignIn {
@@ -193,7 +193,7 @@ func describeCredential(c drawbridge.CredentialStatus) string {
 	case c.URL != "":
 		return "needs sign-in"
 	}
-	return "nobody is signed in"
+	return "not signed in"
 }
 
 // forbiddenStatusPattern is a status by which servers refuse somebody, and no part of another number.

@@ -31,7 +31,7 @@ func DiffDefinitions(s *shield.Shield, before, after json.RawMessage) Definition
 	}
 }
 
-// String gives the kind and the risk.
+// String returns the kind and the risk.
 func (d DefinitionDiff) String() string { return fmt.Sprintf("%s (%s)", d.Kind, d.Risk) }
 
 // How much of a text is shown around what changed in it, and of the changes of one definition.

@@ -35,7 +35,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// isTemporaryBinary says whether a program's path is one that "go run" or "go test" made and will take away.
+// isTemporaryBinary reports whether a program's path is one that "go run" or "go test" made and will take away.
 func isTemporaryBinary(path string) bool {
 	return strings.Contains(filepath.ToSlash(path), "/go-build")
 }

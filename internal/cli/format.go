@@ -35,7 +35,7 @@ type ExitError int
 // Error is empty.
 func (ExitError) Error() string { return "" }
 
-// interruptedError gives what a command ended with, where Ctrl-C broke it off as what that was, with the exit code
+// interruptedError returns what a command ended with, where Ctrl-C broke it off as what that was, with the exit code
 // that shells give then. ctx is the command's, which ends with Ctrl-C.
 func interruptedError(ctx context.Context, err error) error {
 	const by ExitError = 130
@@ -96,7 +96,7 @@ func (l listPrinter[T]) print(out, whom io.Writer, all []T, asJSON bool) error {
 	return table.Flush()
 }
 
-// formatCount says how many there are of what has a plain plural: "1 record", "2 records".
+// formatCount returns a count with a regular plural: "1 record", "2 records".
 func formatCount[N int | uint64](n N, what string) string {
 	if n != 1 {
 		what += "s"

@@ -26,16 +26,16 @@ func formatReload(r hub.ReloadReport) string {
 	text := "the hub " + strings.Join(parts, ", ")
 	switch {
 	case len(r.Listed) > 0 && len(parts) == 0:
-		text = "the hub listed " + joinServerNames(r.Listed) + " anew"
+		text = "the hub listed " + joinServerNames(r.Listed) + " again"
 	case len(r.Listed) > 0:
-		text += ", listed " + joinServerNames(r.Listed) + " anew"
+		text += ", listed " + joinServerNames(r.Listed) + " again"
 	case len(parts) == 0 && len(r.Away) > 0:
-		return "not connected, and listed anew when started: " + joinServerNames(r.Away)
+		return "not connected, listed again at the next start: " + joinServerNames(r.Away)
 	case len(parts) == 0:
 		return "the hub is up to date"
 	}
 	if len(r.Away) > 0 {
-		text += "; not connected, and listed anew when started: " + joinServerNames(r.Away)
+		text += "; not connected, listed again at the next start: " + joinServerNames(r.Away)
 	}
 	return text
 }

@@ -21,7 +21,7 @@ type jsonLine struct {
 	Number int
 	// Object is the object on it. It is good until the next row is read.
 	Object []byte
-	// Err says why there is no such object.
+	// Err describes why there is no such object.
 	Err error
 }
 
@@ -37,7 +37,7 @@ func (r jsonLine) id() string {
 	return strconv.Itoa(r.Number)
 }
 
-// eachJSONLine gives the rows of a file in their order. An error is what do ended with, or that the file cannot be
+// eachJSONLine returns the rows of a file in their order. An error is what do ended with, or that the file cannot be
 // read on from a line.
 func eachJSONLine(in io.Reader, do func(jsonLine) error) error {
 	return eachJSONLineWithin(in, maxJSONLine, do)
@@ -68,7 +68,7 @@ func eachJSONLineWithin(in io.Reader, most int, do func(jsonLine) error) error {
 	}
 }
 
-// checkJSONObject says why a line is no object that the gateway would take from a server.
+// checkJSONObject describes why a line is no object that the gateway would take from a server.
 func checkJSONObject(line []byte) error {
 	if err := rawjson.Valid(line); err != nil {
 		return err
@@ -86,7 +86,7 @@ type lineReader struct {
 	line     []byte
 }
 
-// next gives the next line, or says that it is too long and gives nothing of it. The error io.EOF comes with the last
+// next returns the next line, or says that it is too long and gives nothing of it. The error io.EOF comes with the last
 // one.
 func (r *lineReader) next() (line []byte, long bool, err error) {
 	r.line = r.line[:0]
@@ -114,7 +114,7 @@ func (r *lineReader) appendPart(part []byte) {
 	r.line = append(r.line, part...)
 }
 
-// checkDefinitionDepth says why a definition could not be in a list that a server answers with: it nests too deep,
+// checkDefinitionDepth describes why a definition could not be in a list that a server answers with: it nests too deep,
 // with the list around it, for the gateway to read the answer.
 func checkDefinitionDepth(definition json.RawMessage) error {
 	const around = 3 // the message, its result and the list

@@ -27,7 +27,7 @@ type pathStep struct {
 	index     int
 }
 
-// eachJSONText gives all texts of JSON, in their order.
+// eachJSONText returns all texts of JSON, in their order.
 func eachJSONText(raw json.RawMessage) iter.Seq[jsonText] {
 	return func(yield func(jsonText) bool) {
 		dec := json.NewDecoder(bytes.NewReader(raw))

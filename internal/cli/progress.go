@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// progressInterval is how often the progress line is drawn anew.
+// progressInterval is how often the progress line is redrawn.
 const progressInterval = 200 * time.Millisecond
 
 // withProgress does something that servers are mounted for, shows who is late, and has the line taken away before it

@@ -314,7 +314,7 @@ func (h *household) trouble() {
 	h.provider.RevokeAll()
 	h.write("printed", "")
 	for _, door := range h.fleet {
-		h.note("the answer when nobody is signed in any more", door.call("protected__whoami", `{}`))
+		h.note("the answer when not signed in any more", door.call("protected__whoami", `{}`))
 		h.note("the answer of a server that is there still", door.call("child__echo", `{"text":"x"}`))
 	}
 	h.run("", "mcp", "list", "--json")

@@ -20,7 +20,7 @@ func (k vaultSecretStore) openValues() (secrets.UserSecrets, error) {
 	return v.UserSecrets(), nil
 }
 
-// Get gives a value, as secrets.UserSecrets does.
+// Get returns a value, as secrets.UserSecrets does.
 func (k vaultSecretStore) Get(name string) ([]byte, error) {
 	values, err := k.openValues()
 	if err != nil {

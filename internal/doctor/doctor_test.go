@@ -47,7 +47,7 @@ func TestAPersonsDecisions(t *testing.T) {
 	want := &doctor.Report{
 		Problems: []doctor.Finding{{
 			About: `server "maybe"`, Source: at,
-			Text: "it needs approval: it comes from a project directory, and nobody has approved it",
+			Text: "it needs approval: it comes from a project directory and is not approved yet",
 			Fix:  "look at it, then drawbridge mcp approve maybe, or drawbridge mcp reject maybe",
 		}},
 		Notes: []doctor.Finding{

@@ -1,4 +1,5 @@
-// Package term is the person at the other end, where there is one: questions are put to them and answers come back.
+// Package term asks questions at a terminal and reads the answers. It writes nothing where no terminal is connected, and
+// it restores the terminal's state when a dialogue is closed.
 package term
 
 import (
@@ -24,17 +25,16 @@ type Dialogue struct {
 	before   *term.State
 }
 
-// IsTerminal says whether w is a terminal that a person looks at.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// IsInteractive says whether there is a person who can be asked: somebody who sees what is written to out and types on
-// in.
+// IsInteractive reports whether a person can be asked: in and out are both terminals.
 func IsInteractive(in io.Reader, out io.Writer) bool { return IsTerminal(in) && IsTerminal(out) }
 
-// StartDialogue begins a dialogue; false where nobody is there. It is to be closed.
+// StartDialogue begins a dialogue, which the caller closes. It returns false where in or out is not a terminal.
 func StartDialogue(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue, bool) {
 	return NewKeyReader(in).StartDialogue(ctx, out)
 }
@@ -57,7 +57,7 @@ func (k *KeyReader) StartDialogue(ctx context.Context, out io.Writer) (*Dialogue
 	return &Dialogue{ctx, terminal, k, fd, before}, true
 }
 
-// Close gives the terminal back.
+// Close returns the terminal back.
 func (d *Dialogue) Close() { _ = term.Restore(d.fd, d.before) }
 
 // DiscardInput drops what was typed before: it is no answer to what was not seen yet. The error says that it is there

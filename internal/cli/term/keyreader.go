@@ -20,7 +20,7 @@ type readResult struct {
 	err  error
 }
 
-// NewKeyReader gives what a person types on in.
+// NewKeyReader returns what a person types on in.
 func NewKeyReader(in io.Reader) *KeyReader { return &KeyReader{in: in} }
 
 // read reads until ctx ends.
