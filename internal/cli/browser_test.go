@@ -83,7 +83,7 @@ func TestBrowser(t *testing.T) {
 		"blanks only":          {map[string]string{"BROWSER": " "}, nil, "the variable BROWSER names no program"},
 		"a display":            {map[string]string{"DISPLAY": ":0"}, []string{"xdg-open"}, ""},
 		"a display of Wayland": {map[string]string{"WAYLAND_DISPLAY": "wayland-0"}, []string{"xdg-open"}, ""},
-		"nothing":              {nil, nil, "there is no display here, and BROWSER names no program"},
+		"nothing":              {nil, nil, "no display was found, and BROWSER is not set"},
 	} {
 		got, err := newSignInCommandsWithEnv(tt.variables).browserCommand()
 		if diff := cmp.Diff(tt.want, got); diff != "" || (err != nil || tt.err != "") &&

@@ -172,7 +172,7 @@ type app struct {
 	verbose       bool
 }
 
-// newLogger writes to standard error what is at least that bad; all of it where the person asked for that.
+// newLogger returns a logger to standard error for messages of at least this level; of all levels with --verbose.
 func (a *app) newLogger(level slog.Level) *slog.Logger {
 	if a.verbose {
 		level = slog.LevelDebug
@@ -200,14 +200,14 @@ func buildVersion() string {
 	return "dev"
 }
 
-// openGateway opens the whole system, with what the command changes.
+// openGateway opens the gateway; change may adjust its configuration for the command.
 func (a *app) openGateway(ctx context.Context, change func(*gateway.Config)) (*gateway.Gateway, error) {
 	cfg := a.gatewayConfig()
 	change(&cfg)
 	return gateway.Open(ctx, cfg)
 }
 
-// gatewayConfig returns the configuration that the flags and the process amount to.
+// gatewayConfig returns the configuration of the gateway from the flags and the process.
 func (a *app) gatewayConfig() gateway.Config {
 	return gateway.Config{
 		Paths: a.configPaths, Dir: a.Dir, LookupEnv: a.Env, Store: a.storeLocation,
@@ -215,8 +215,7 @@ func (a *app) gatewayConfig() gateway.Config {
 	}
 }
 
-// openOnDemandGateway opens the whole system for a command that starts only the servers it needs, and that tells
-// itself how they were.
+// openOnDemandGateway opens a gateway that starts servers only on demand. The command itself reports their state.
 func (a *app) openOnDemandGateway(ctx context.Context) (*gateway.Gateway, error) {
 	return a.openGateway(ctx, func(c *gateway.Config) {
 		c.OnDemand = true
@@ -224,18 +223,18 @@ func (a *app) openOnDemandGateway(ctx context.Context) (*gateway.Gateway, error)
 	})
 }
 
-// readConfig reads what is configured, with what the person approved of it, and starts nothing.
+// readConfig reads the configuration and the person's approvals. It starts no server.
 func (a *app) readConfig(ctx context.Context) (config.Configuration, error) {
 	roll, err := a.adminService().ReadServers(ctx)
 	return roll.Configuration, err
 }
 
-// configOptions says where configuration is looked for.
+// configOptions returns the options that locate the configuration files.
 func (a *app) configOptions() config.Options {
 	return config.Options{Paths: a.configPaths, Dir: a.Dir, LookupEnv: a.Env, KeychainValue: a.vaultSecrets().Lookup}
 }
 
-// configNotes are what a person should know of the configuration: its warnings, and the rows that stay off.
+// configNotes returns the warnings of the configuration and the rows that stay off, for a person.
 func configNotes(set config.Configuration) (all []string) {
 	for _, w := range set.Warnings {
 		all = append(all, w.String())

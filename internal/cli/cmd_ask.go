@@ -18,14 +18,14 @@ import (
 
 // askCommands runs the commands on waiting calls. Every field is required.
 type askCommands struct {
-	// In is where a person types; Out is for what was asked for, Err for everything else.
+	// In is the person's input; Out receives results, and Err everything else.
 	In       io.Reader
 	Out, Err io.Writer
 	// Admin returns the service that keeps the calls.
 	Admin func() *admin.Service
 }
 
-// command is "ask", with the commands below it. Words after it are for the caller to refuse.
+// command returns the command "ask" with its subcommands. The caller refuses words after it.
 func (d askCommands) command() *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
@@ -151,10 +151,10 @@ func (d askCommands) printAnswer(answer string, p admin.PendingCall) error {
 	return err
 }
 
-// watchInterval is how often it is looked for new calls.
+// watchInterval is the interval of checks for new calls.
 const watchInterval = 300 * time.Millisecond
 
-// watchPendingCalls shows each call as it comes, until ctx ends.
+// watchPendingCalls shows each call as it arrives, until ctx ends.
 func (d askCommands) watchPendingCalls(ctx context.Context) error {
 	if !term.IsInteractive(d.In, d.Err) {
 		return admin.UserError("ask --watch needs a terminal (drawbridge ask lists waiting calls)")
@@ -193,7 +193,7 @@ func (d askCommands) watchPendingCalls(ctx context.Context) error {
 	}
 }
 
-// errNoLongerPending ends the question about a call that does not wait any more.
+// errNoLongerPending ends the question about a call that no longer waits.
 var errNoLongerPending = errors.New("the call no longer waits")
 
 // awaitCallAnswered waits until a call is answered or over, and returns errNoLongerPending; or until ctx ends.
@@ -216,7 +216,7 @@ func awaitCallAnswered(ctx context.Context, queue *admin.Approvals, id string) e
 	}
 }
 
-// promptForAnswer shows a call and asks for the answer, until it is over. None leaves it waiting.
+// promptForAnswer shows a call and asks for an answer, until the call has ended. An empty answer leaves it waiting.
 func (d askCommands) promptForAnswer(ctx context.Context, queue *admin.Approvals, keys *term.KeyReader,
 	p admin.PendingCall) error {
 	if p.Damage != nil {

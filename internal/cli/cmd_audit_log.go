@@ -54,7 +54,7 @@ without an outcome is still running, or its process died.`,
 	return cmd
 }
 
-// printLog prints the calls; with follow, then each call as it ends.
+// printLog prints the calls. With follow, it then prints each call as it ends.
 func (d AuditCommands) printLog(ctx context.Context, a *admin.Audit, q admin.AuditQuery, follow, asJSON bool) error {
 	if follow {
 		return a.Follow(ctx, q, func(r audit.Record) { d.printFollowedRecord(r, asJSON) })
@@ -92,7 +92,7 @@ func (d AuditCommands) printRecords(records []audit.Record, asJSON bool) error {
 	return tw.Flush()
 }
 
-// auditColumns are the columns of a record.
+// auditColumns returns the columns of a record.
 func auditColumns(r audit.Record) []string {
 	who := r.Caller.Principal
 	if r.Caller.Client != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exitUnknownSigner is the exit code where the chain is whole, and nobody can tell who signed it.
+// exitUnknownSigner is the exit code for an intact chain whose signer is unknown.
 const exitUnknownSigner ExitError = 3
 
 // verificationExit returns the error that the command ends with; nil where the audit is intact.
@@ -105,7 +105,7 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 	}
 }
 
-// printNoteSummary prints what notes say, and how to read them.
+// printNoteSummary prints the summary of notes, and the command that shows them.
 func (d AuditCommands) printNoteSummary(what string, n admin.NoteSummary) {
 	if n.Notes == 0 {
 		return
@@ -116,7 +116,7 @@ func (d AuditCommands) printNoteSummary(what string, n admin.NoteSummary) {
 		n.Oldest.Local().Format("2006-01-02 15:04"))
 }
 
-// auditVerificationJSON is what "verify --json" prints.
+// auditVerificationJSON is the JSON document of "verify --json".
 type auditVerificationJSON struct {
 	Records  uint64     `json:"records"`
 	First    uint64     `json:"first,omitempty"`
@@ -125,7 +125,7 @@ type auditVerificationJSON struct {
 	SignedAt *time.Time `json:"signed_at,omitempty"`
 	Unsigned *time.Time `json:"unsigned_since,omitempty"`
 	Keys     []string   `json:"keys"`
-	// Unknown describes why nobody can tell whose the keys are.
+	// Unknown is the reason why the owner of the keys is unknown.
 	Unknown string `json:"unknown_signer,omitempty"`
 	// Lost are the notes on records that are lost, Torn those on one in which a process died, and ClockJumped those on
 	// a clock that jumped, so that no record was removed by age.

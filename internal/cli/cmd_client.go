@@ -14,7 +14,7 @@ import (
 
 // clientCommands runs the commands on client tokens. Every field is required.
 type clientCommands struct {
-	// Out is for what was asked for, Err for everything else.
+	// Out receives results, Err everything else.
 	Out, Err io.Writer
 	// Admin returns the service that keeps the clients.
 	Admin func() *admin.Service
@@ -22,7 +22,7 @@ type clientCommands struct {
 	ReloadHub func() error
 }
 
-// command is "client", with the commands below it.
+// command returns the command "client" with its subcommands.
 func (d clientCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client",

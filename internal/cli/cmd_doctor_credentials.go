@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// examineCredentials describes how we stand with each server that wants to know who asks, and what keeps that. No
-// server is asked, and none is started.
+// examineCredentials adds the state of the credential for each server that requires authentication, and of the vault.
+// It starts no server and sends no request.
 func (a *app) examineCredentials(c *doctorReport, set config.Configuration, statuses []drawbridge.ServerStatus) {
 	v, err := a.openVault()
 	if err != nil {

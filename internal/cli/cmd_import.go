@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// importFlags is what "import" was told.
+// importFlags are the flags of "import".
 type importFlags struct {
 	from                []string
 	secrets             string // what to do about those in plain text: "move", "keep", or "" to ask
@@ -67,7 +67,7 @@ row then refers to them. At a terminal the command asks; elsewhere --secrets mov
 	return cmd
 }
 
-// importReport is what "import" did, and as --json prints it. No value of a row is in it.
+// importReport is the result of "import", as --json prints it. It contains no value of a row.
 type importReport struct {
 	File    string                `json:"file"`
 	Taken   []drawbridge.ServerID `json:"taken"`
@@ -89,7 +89,7 @@ type importableServer struct {
 	Notes     []string            `json:"notes,omitempty"`
 	// Secrets names the values that look like secrets in plain text.
 	Secrets []string `json:"plain_secrets,omitempty"`
-	// movable describes that some of them can be moved.
+	// movable reports that some of them can be moved.
 	movable bool
 }
 
@@ -133,7 +133,7 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	if take && err == nil {
 		live, err := a.reloadHub()
 		switch {
-		case errors.Is(err, hub.ErrNoHub): // nobody has to be told
+		case errors.Is(err, hub.ErrNoHub): // no process has to reload
 		case err != nil:
 			safetext.Fprintf(a.Err, "reload the running hub: %v\n", err)
 		default:
@@ -146,7 +146,7 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	return err
 }
 
-// newImportReport keeps of a scan what may be shown.
+// newImportReport returns the parts of a scan that may be shown.
 func newImportReport(file string, s config.ImportScan, lookup func(string) (string, bool)) importReport {
 	all := importReport{File: file, Taken: []drawbridge.ServerID{}, Servers: []importableServer{}}
 	for _, f := range s.Candidates {
@@ -163,7 +163,7 @@ func newImportReport(file string, s config.ImportScan, lookup func(string) (stri
 	return all
 }
 
-// printImportableServers shows the table, and below it what there is to know of single rows.
+// printImportableServers prints the table, and below it the details of single rows.
 func (a *app) printImportableServers(found importReport) error {
 	for _, w := range found.Notes {
 		safetext.Fprintln(a.Err, w)
@@ -198,13 +198,13 @@ func (a *app) printImportableServers(found importReport) error {
 	return nil
 }
 
-// plainSecretsNote points at values that look like secrets.
+// plainSecretsNote names values that look like secrets.
 func plainSecretsNote(names []string) string {
 	return fmt.Sprintf(
 		"in plain text, and it looks like a secret: %s (drawbridge secret set NAME keeps it, and ${keychain:NAME} stands for it)", strings.Join(names, ", "))
 }
 
-// printImportResult describes what was done, and what there is to do.
+// printImportResult prints what was copied, and the next step.
 func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
 	fmt.Fprintln(a.Out)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// indexStats are what "index stats --json" prints.
+// indexStats is the JSON document of "index stats --json".
 type indexStats struct {
 	Cards       int    `json:"cards"`
 	Servers     int    `json:"servers"`
@@ -22,13 +22,13 @@ type indexStats struct {
 	ShortTokens int    `json:"short_tokens"`
 	Mode        string `json:"mode"`
 	Short       bool   `json:"short"`
-	// Millis is how long it took to index all cards.
+	// Millis is the time to index all tools, in milliseconds.
 	Millis float64 `json:"index_ms"`
-	// The models run elsewhere, where there are any.
+	// ModelStatus is empty without models of the person's own.
 	gateway.ModelStatus
 }
 
-// statsCommand is the command "index stats".
+// statsCommand returns the command "index stats".
 func (d toolIndexCommands) statsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -64,7 +64,7 @@ it, if one runs, else from one question asked now.`,
 	return cmd
 }
 
-// measureIndex looks at what a client on standard input would be shown.
+// measureIndex measures the lists that a client on standard input would receive.
 func (d toolIndexCommands) measureIndex(ctx context.Context, g *gateway.Gateway) indexStats {
 	v := g.Deck().SearchView(g.Owner())
 	now := v.Stats()
@@ -82,7 +82,7 @@ func (d toolIndexCommands) measureIndex(ctx context.Context, g *gateway.Gateway)
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// probeModels asks one question, to see whether the models answer in time.
+// probeModels searches once, to find out whether the models answer in time.
 func (d toolIndexCommands) probeModels(ctx context.Context, g *gateway.Gateway) gateway.ModelStatus {
 	v := g.Deck().SearchView(g.Owner())
 	d.awaitVectors(ctx, g, v.BuildIndex)
@@ -92,12 +92,11 @@ func (d toolIndexCommands) probeModels(ctx context.Context, g *gateway.Gateway) 
 	return g.ModelStatus()
 }
 
-// vectorsTimeout is how long a person waits for vectors before a question: those that are kept come at once, others
-// take their time.
+// vectorsTimeout limits the wait for vectors before a search: stored ones load at once, others must be computed.
 const vectorsTimeout = 10 * time.Second
 
-// awaitVectors waits for vectors, where a model embeds at all: until all texts have one, or something went wrong, or
-// for a moment. Build has the model told of the texts.
+// awaitVectors waits for the vectors of an embedding model, if one is configured: until all texts have one, an error
+// occurs or vectorsTimeout ends. Build passes the texts to the model.
 func (d toolIndexCommands) awaitVectors(ctx context.Context, g *gateway.Gateway, build func() int) {
 	l := g.Library()
 	if l == nil || build() == 0 {
@@ -108,7 +107,7 @@ func (d toolIndexCommands) awaitVectors(ctx context.Context, g *gateway.Gateway,
 	_, _ = d.awaitEmbedding(ctx, l.Status)
 }
 
-// printModelStatus shows how models are.
+// printModelStatus prints the status of models.
 func printModelStatus(w io.Writer, m gateway.ModelStatus) {
 	if e := m.Embedding; e != nil {
 		safetext.Fprintf(w, "model %s: %d of %s with a vector", safetext.Text(e.Model), e.Vectors,
@@ -135,7 +134,7 @@ func printModelHealth(w io.Writer, who string, away, at time.Time, err string) {
 	}
 }
 
-// formatProgressBar is a progress bar of so many cells.
+// formatProgressBar returns a progress bar of this many cells.
 func formatProgressBar(done, all, cells int) string {
 	full := 0
 	if all > 0 {
@@ -144,14 +143,14 @@ func formatProgressBar(done, all, cells int) string {
 	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", cells-full) + fmt.Sprintf("] %d of %d", done, all)
 }
 
-// drawProgress shows how far work is, on a terminal only.
+// drawProgress shows the progress of work, on a terminal only.
 func (d toolIndexCommands) drawProgress(what string, done, all int) {
 	if term.IsTerminal(d.Err) {
 		d.StatusLine.SetStatus(what + " " + formatProgressBar(done, all, 30))
 	}
 }
 
-// rebuildCommand is the command "index rebuild".
+// rebuildCommand returns the command "index rebuild".
 func (d toolIndexCommands) rebuildCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -173,15 +172,15 @@ more are deleted.`,
 	return cmd
 }
 
-// indexRebuildReport is what "index rebuild --json" prints.
+// indexRebuildReport is the JSON document of "index rebuild --json".
 type indexRebuildReport struct {
 	Cards  int     `json:"cards"`
 	Millis float64 `json:"index_ms"`
-	// Model embeds the texts of the cards; empty where none does.
+	// Model is the name of the embedding model; empty without one.
 	Model   string `json:"model,omitempty"`
 	Vectors int    `json:"vectors,omitempty"`
 	Refused int    `json:"refused,omitempty"`
-	// Dropped is how many vectors there were of other models.
+	// Dropped counts the deleted vectors of other models.
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
@@ -216,10 +215,10 @@ func (d toolIndexCommands) rebuildIndex(ctx context.Context, g *gateway.Gateway,
 	return nil
 }
 
-// embedPollInterval is how often it is looked how far the vectors are.
+// embedPollInterval is the interval of checks for new vectors.
 const embedPollInterval = 100 * time.Millisecond
 
-// awaitEmbedding waits until all texts have vectors, and shows how far they are. The error is what the model said last.
+// awaitEmbedding waits until all texts have vectors, and shows the progress. The error is the model's last one.
 func (d toolIndexCommands) awaitEmbedding(ctx context.Context, status func() index.EmbeddingIndexStatus) (
 	index.EmbeddingIndexStatus, error) {
 	tick := time.NewTicker(embedPollInterval)

@@ -25,7 +25,7 @@ type ledgerCommands struct {
 	ErrAlreadyPrinted error
 }
 
-// command is the command "ledger", with those below it.
+// command returns the command "ledger" with its subcommands.
 func (d ledgerCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ledger",
@@ -97,7 +97,7 @@ func (d ledgerCommands) logCommand() *cobra.Command {
 	return cmd
 }
 
-// printOtherStreams describes that this deck has no events, and which decks of the store have some.
+// printOtherStreams prints that this configuration has no events, and which streams of the store have some.
 func (d ledgerCommands) printOtherStreams(ctx context.Context, l *admin.Ledger) error {
 	streams, err := l.Streams(ctx)
 	if err != nil {

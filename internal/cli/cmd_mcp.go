@@ -89,7 +89,7 @@ func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
 	return nil
 }
 
-// printServerProblems adds what a person needs to mend a server: nothing for one that is well.
+// printServerProblems prints the problems of a server and their fixes; nothing for a server without problems.
 func printServerProblems(w io.Writer, r serverWithCredential) {
 	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready || r.Phase == drawbridge.NeedsSignIn {
 		r.Fault = "" // it is well again, or it is known what it wants
@@ -139,7 +139,7 @@ func (a *app) mcpTestCommand() *cobra.Command {
 	return cmd
 }
 
-// errNeedsSignIn is errAlreadyPrinted for a server that wants to know who asks.
+// errNeedsSignIn is errAlreadyPrinted for a server that requires a sign-in.
 var errNeedsSignIn = fmt.Errorf("%w", errAlreadyPrinted)
 
 func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
@@ -213,7 +213,7 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 		return nil
 	}
 	var info struct{ Name, Version string }
-	_ = json.Unmarshal(l.Info, &info) // a server need not say who it is
+	_ = json.Unmarshal(l.Info, &info) // a server need not send its name
 	safetext.Fprintf(a.Out, "✓ %s: %s %s, %s protocol, %d tools, %d prompts, %d resources, %d templates, in %s\n",
 		s.Server, info.Name, info.Version, l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates),
 		formatStartTime(s.StartMillis))
@@ -236,7 +236,7 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 	return nil
 }
 
-// withRunningGateway does work while the gateway runs, and ends the gateway after it.
+// withRunningGateway runs the gateway during work and then stops it.
 func (a *app) withRunningGateway(ctx context.Context, g *gateway.Gateway, work func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)

@@ -35,7 +35,7 @@ At a terminal it asks for each; --yes is for scripts.`,
 	return cmd
 }
 
-// namesOrAllFlag checks that either names are given or the flag for all.
+// namesOrAllFlag checks that the command has either names or the flag for all.
 func namesOrAllFlag(all *bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if *all == (len(args) > 0) {
@@ -53,7 +53,7 @@ func serverIDs(words []string) (ids []drawbridge.ServerID) {
 	return ids
 }
 
-// approveServers shows rows, asks for each where nobody said yes yet, and approves those.
+// approveServers shows rows, asks about each unless yes is set, and approves those with a yes.
 func (a *app) approveServers(ctx context.Context, ids []drawbridge.ServerID, yes, asJSON bool) error {
 	r := a.adminService()
 	entries, err := r.DecidableServers(ctx, ids...)
@@ -80,10 +80,11 @@ func (a *app) approveServers(ctx context.Context, ids []drawbridge.ServerID, yes
 	return nil
 }
 
-// confirmApprovals shows what is not approved yet, and gives what the person agrees to, with what was approved before.
+// confirmApprovals shows the rows that are not approved yet. It returns those that the person agrees to, and the rows
+// that were approved before.
 func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 	yes bool) (agreed []admin.ServerEntry, err error) {
-	nobody := !yes && !a.isInteractive()
+	absent := !yes && !a.isInteractive()
 	refused := false
 	for _, e := range entries {
 		if e.Decision == admin.DecisionApproved {
@@ -91,7 +92,7 @@ func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 			continue
 		}
 		printApprovalQuestion(a.Err, e)
-		if nobody {
+		if absent {
 			refused = true
 			continue
 		}
@@ -114,7 +115,7 @@ func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 	return agreed, nil
 }
 
-// printApprovalQuestion shows what is to be approved: what changed since the last time, and all of it.
+// printApprovalQuestion shows a row before its approval: the changes since the last decision, and the whole row.
 func printApprovalQuestion(w io.Writer, e admin.ServerEntry) {
 	safetext.Fprintf(w, "%s, from %s:\n", e.Name, e.Source)
 	if e.Decision == admin.DecisionOutdated {
@@ -135,7 +136,7 @@ func printPairs(w io.Writer, pairs []config.NameValue) {
 	_ = tw.Flush() // a terminal that is gone shows nothing
 }
 
-// printChanges prints one line a change, or all as one JSON array.
+// printChanges prints one line for each change, or all as one JSON array.
 func (a *app) printChanges(changes []admin.Change, asJSON bool) error {
 	if asJSON {
 		if changes == nil {

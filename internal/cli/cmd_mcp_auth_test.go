@@ -46,7 +46,7 @@ func TestPasteAtATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.see("there is no display here, and BROWSER names no program: open it yourself.")
+	c.see("no display was found, and BROWSER is not set: open it yourself.")
 	const prompt = "Or paste the address that your browser ended at: "
 	c.answer(prompt, "")
 	c.answer(prompt, "http://127.0.0.1:1/callback?code=c&state=s")

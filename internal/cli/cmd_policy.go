@@ -15,21 +15,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A policyCommands is where the commands are typed.
+// policyCommands runs the commands on rules.
 type policyCommands struct {
 	Out io.Writer
-	// In is where arguments are read from that are given as "-".
+	// In is read for the arguments "-".
 	In io.Reader
-	// ConfigOptions says where drawbridge.toml is.
+	// ConfigOptions locates drawbridge.toml.
 	ConfigOptions config.Options
-	// WithGateway returns work the gateway, for as long as it takes; Await waits for servers that were never listed.
+	// WithGateway runs work with a gateway; Await waits for servers that were never listed.
 	WithGateway     func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
 	AwaitNewServers func(ctx context.Context, g *gateway.Gateway)
-	// Caller is who types.
+	// Caller returns the caller of the command line.
 	Caller func(g *gateway.Gateway) drawbridge.Caller
 }
 
-// command is the command "policy", with those below it.
+// command returns the command "policy" with its subcommands.
 func (d policyCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
@@ -45,7 +45,7 @@ drawbridge.toml under [tools.policy]; docs/policy.md describes them.`,
 	return cmd
 }
 
-// A ruleCheckJSON file, as "policy check --json" prints it.
+// ruleCheckJSON is the JSON document of "policy check --json".
 type ruleCheckJSON struct {
 	Rules    int      `json:"rules"`
 	Default  string   `json:"default_effect"`
@@ -81,7 +81,7 @@ mistake, such as one that can never match, are reported too.`,
 	return cmd
 }
 
-// checkRules reads and checks the rules of a file, or of the person's own where none is named.
+// checkRules reads and checks the rules of a file, or of the person's drawbridge.toml if none is named.
 func (d policyCommands) checkRules(file []string) (ruleCheckJSON, error) {
 	places := d.ConfigOptions
 	if len(file) > 0 {
@@ -188,7 +188,7 @@ func (d policyCommands) printExplanation(e gateway.Explanation) error {
 	return tw.Flush()
 }
 
-// A callerFlags is a caller as the flags describe one. The zero value is the owner.
+// callerFlags describe a caller. The zero value is the owner.
 type callerFlags struct {
 	principal, client, kind string
 	scopes                  []string
@@ -210,7 +210,7 @@ func parseCallerKind(word string) drawbridge.CallerKind {
 	return drawbridge.Nobody
 }
 
-// applyTo is the owner with what the flags say of the caller.
+// applyTo returns the owner, changed by the flags.
 func (s callerFlags) applyTo(c drawbridge.Caller) drawbridge.Caller {
 	if s.principal != "" {
 		c.Principal, c.Kind = s.principal, drawbridge.External

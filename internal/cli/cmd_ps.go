@@ -47,7 +47,7 @@ a model that receives all of them.`,
 	return cmd
 }
 
-// noHubText describes why there is nothing to see.
+// noHubText explains an empty output.
 const noHubText = "no hub runs: the first client that starts \"drawbridge serve\" starts it"
 
 func (a *app) printHubState(s hub.State) error {
@@ -84,7 +84,7 @@ func (a *app) printHubState(s hub.State) error {
 	return tw.Flush()
 }
 
-// dashIfEmpty shows a text that may be empty.
+// dashIfEmpty returns "-" for an empty text.
 func dashIfEmpty(text string) string {
 	if text == "" {
 		return "-"
@@ -92,7 +92,7 @@ func dashIfEmpty(text string) string {
 	return text
 }
 
-// formatBytes shows a number of bytes; "-" for 0, which is not known or nothing.
+// formatBytes returns a number of bytes for people; "-" for 0, which may mean unknown.
 func formatBytes(bytes int64) string {
 	switch {
 	case bytes == 0:
@@ -105,7 +105,7 @@ func formatBytes(bytes int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
-// formatUptime shows how long something has lasted.
+// formatUptime returns the time since t for people.
 func formatUptime(t time.Time) string {
 	if d := time.Since(t); d < time.Minute {
 		return fmt.Sprintf("%ds", max(0, d/time.Second))
@@ -146,7 +146,7 @@ func (a *app) printLogs(ctx context.Context, id drawbridge.ServerID, follow bool
 	}
 	i := slices.IndexFunc(rows, func(r drawbridge.ServerStatus) bool { return r.Server == id })
 	if i < 0 {
-		_, err := a.adminService().DescribeServer(ctx, id) // which says what there is
+		_, err := a.adminService().DescribeServer(ctx, id) // its error suggests names
 		return err
 	}
 	for _, line := range rows[i].Stderr {

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tokenEnvVar names the environment variable that may hold the bearer token of the HTTP door.
+// tokenEnvVar is the environment variable that may hold the bearer token of the HTTP endpoint.
 const tokenEnvVar = "DRAWBRIDGE_TOKEN"
 
 func (a *app) serveCommand() *cobra.Command {
@@ -96,14 +96,14 @@ func (a *app) runServe(ctx context.Context, addr, token string, origins []string
 	return ignoreCanceled(hub.ServeHTTP(ctx, o, listener, ready))
 }
 
-// hubOptions says whose hub this process belongs to.
+// hubOptions returns the options that select the hub of this process.
 func (a *app) hubOptions() hub.Options {
 	c := a.gatewayConfig()
 	c.Environ = a.Environ
 	return hub.Options{Config: c, Host: a.Host}
 }
 
-// noServersText describes how to add the first server.
+// noServersText explains how to add the first server.
 const noServersText = `no servers are configured yet: add one with drawbridge mcp add, or write one to ~/.config/drawbridge/mcp.json, for example
   {"servers": {"everything": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}}}
 or name a file with --mcp PATH`
@@ -120,7 +120,7 @@ func listenTCP(ctx context.Context, addr string) (*net.TCPListener, error) {
 	return listener.(*net.TCPListener), nil
 }
 
-// ignoreCanceled turns the error of something that was told to end into none.
+// ignoreCanceled returns nil for the error of a canceled context.
 func ignoreCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil

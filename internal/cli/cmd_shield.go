@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An serverItem is one thing that is mounted: its name, what it is ("tool", "prompt", "resource", "template",
-// "instructions") and its definition; for instructions a JSON string. Label is what people call it on its server.
+// A serverItem is one item that a server lists: its name, its kind ("tool", "prompt", "resource", "template",
+// "instructions") and its definition; for instructions a JSON string. Label is its name on the server.
 type serverItem struct {
 	ID, Kind   string
 	Definition json.RawMessage
@@ -25,31 +25,31 @@ type serverItem struct {
 	Label      string
 }
 
-// An unlistedServer is a server of which nothing could be looked at, and why.
+// An unlistedServer is a server that could not be listed, and the reason.
 type unlistedServer struct {
 	Server drawbridge.ServerID
 	Reason string
 }
 
-// A shieldCommands is where the commands are typed.
+// shieldCommands runs the commands of the shield.
 type shieldCommands struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Env finds a variable of the environment.
+	// Env looks up a variable of the environment.
 	Env func(name string) (string, bool)
-	// ListItems returns what is mounted, of one server or of all, and those of which nothing could be had; an unknown
-	// server is an error.
+	// ListItems returns the items of one server or of all, and the servers that could not be listed. An unknown server
+	// is an error.
 	ListItems func(ctx context.Context, server drawbridge.ServerID) ([]serverItem, []unlistedServer, error)
-	// Admin returns what a person may decide with.
+	// Admin returns the service that carries out decisions.
 	Admin func() *admin.Service
-	// IsInteractive reports whether there is a person who can be asked, Confirm asks for a yes.
+	// IsInteractive reports whether a person can be asked; Confirm asks for a yes.
 	IsInteractive func() bool
 	Confirm       func(ctx context.Context, question string, otherwise bool) (bool, error)
-	// ErrAlreadyPrinted ends a command whose findings were printed, and that is to fail.
+	// ErrAlreadyPrinted ends a command that failed and has printed its findings.
 	ErrAlreadyPrinted error
 }
 
-// command is the command "shield", with those below it.
+// command returns the command "shield" with its subcommands.
 func (d shieldCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shield",
@@ -103,7 +103,12 @@ that could not be listed is named, and so is a row that cannot be read; the exit
 			case len(args) == 1 && server != "":
 				return admin.UserError("give a file or --server, not both")
 			case len(args) == 1:
-				err = d.eachFileRow(args[0], p, func(r jsonLine) error { return p.scanRow(s, r) })
+				err = d.eachFileRow(args[0], p, func(r jsonLine) error {
+					if err := cmd.Context().Err(); err != nil {
+						return err
+					}
+					return p.scanRow(cmd.Context(), s, r)
+				})
 			default:
 				err = d.scanMounted(cmd.Context(), s, drawbridge.ServerID(server), p)
 			}
@@ -117,7 +122,7 @@ that could not be listed is named, and so is a row that cannot be read; the exit
 	return cmd
 }
 
-// parseFailOn is the verdict from which on a scan fails.
+// parseFailOn returns the mildest verdict that makes a scan fail.
 func parseFailOn(word string) (shield.CheckVerdict, error) {
 	switch word {
 	case "never":
@@ -142,7 +147,7 @@ func (d shieldCommands) scanMounted(ctx context.Context, s *shield.Shield, serve
 	}
 	for _, it := range items {
 		o := scanOutcome{ID: it.ID, Kind: it.Kind}
-		if err := o.judge(s, it.Kind, it.Definition); err != nil {
+		if err := o.judge(ctx, s, it.Kind, it.Definition); err != nil {
 			return fmt.Errorf("%s %q: %w", it.Kind, it.ID, err)
 		}
 		if why := held[string(it.Server)+" "+it.Label]; why != "" {
@@ -163,7 +168,7 @@ func (d shieldCommands) scanMounted(ctx context.Context, s *shield.Shield, serve
 	return nil
 }
 
-// heldReasons describes why parts of servers are held, by server and label.
+// heldReasons returns the reasons why parts of servers are held, by server and label.
 func (d shieldCommands) heldReasons(ctx context.Context, server drawbridge.ServerID) (map[string]string, error) {
 	all, err := d.Admin().HeldTools(ctx, server)
 	if err != nil {
@@ -217,10 +222,10 @@ func maxOneScanFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// An scanOutcome is what a scan prints of one row.
+// A scanOutcome is the result of a scan of one row.
 type scanOutcome struct {
 	ID string `json:"id"`
-	// Line is that of a row which cannot be read.
+	// Line is the number of a row that cannot be read.
 	Line      int                 `json:"line,omitempty"`
 	Kind      string              `json:"kind"`
 	Verdict   shield.CheckVerdict `json:"verdict"`
@@ -228,8 +233,8 @@ type scanOutcome struct {
 	Canonical json.RawMessage     `json:"canonical"`
 }
 
-// judge looks at a thing of a kind.
-func (o *scanOutcome) judge(s *shield.Shield, kind string, raw json.RawMessage) error {
+// judge examines an item of a kind and sets the verdict.
+func (o *scanOutcome) judge(ctx context.Context, s *shield.Shield, kind string, raw json.RawMessage) error {
 	o.Kind = kind
 	if kind == "text" || kind == "instructions" {
 		var text string
@@ -244,16 +249,18 @@ func (o *scanOutcome) judge(s *shield.Shield, kind string, raw json.RawMessage) 
 		o.Verdict, o.Reasons, o.Canonical = verdict, reasons, jsonString(out)
 		return nil
 	}
-	look := s.CheckDefinition
+	var r shield.Report
+	var err error
 	if kind == "result" {
-		look = resultScanner{s}.scan
+		r, err = resultScanner{s}.scan(ctx, raw)
+	} else {
+		r, err = s.CheckDefinition(raw)
 	}
-	r, err := look(raw)
 	o.Verdict, o.Reasons, o.Canonical = r.Verdict, r.Reasons, r.Canonical
 	return err
 }
 
-// A scanPrinter prints outcomes as they come.
+// A scanPrinter prints outcomes one by one.
 type scanPrinter struct {
 	out               *bufio.Writer
 	json              bool
@@ -291,7 +298,7 @@ func (p *scanPrinter) printOutcome(o scanOutcome) error {
 	return nil
 }
 
-// finish prints the sum for people, and says whether the scan failed.
+// finish prints the summary for people and returns an error if the scan failed.
 func (p *scanPrinter) finish(err error) error {
 	if err == nil && !p.json && p.counts != [4]int{} {
 		safetext.Fprintf(p.out, "%d clean, %d flagged, %d blanked, %d held\n", p.counts[shield.VerdictClean],
@@ -306,7 +313,7 @@ func (p *scanPrinter) finish(err error) error {
 	return err
 }
 
-// jsonString is a text as JSON.
+// jsonString returns a text as a JSON string.
 func jsonString(text string) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

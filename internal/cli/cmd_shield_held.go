@@ -45,7 +45,7 @@ for prompts (prompt:NAME), templates of resources (template:URI) and what a serv
 	return cmd
 }
 
-// heldTools returns the held tools that words name: a server, and tools of it.
+// heldTools returns the held tools that words name: a server, and optionally its tools.
 func (d shieldCommands) heldTools(ctx context.Context, words []string) ([]admin.HeldTool, error) {
 	if len(words) == 0 {
 		return d.Admin().HeldTools(ctx, "")
@@ -88,7 +88,7 @@ func heldToolState(h admin.HeldTool) string {
 	return "waits"
 }
 
-// printHeld shows tools and what changed in them, and with hint what a person can do.
+// printHeld prints tools with their changes; with hint it names the commands that decide on them.
 func (d shieldCommands) printHeld(w io.Writer, tools []admin.HeldTool, hint bool) error {
 	s, err := shield.New(shield.Options{NoCaps: true})
 	if err != nil {
@@ -160,7 +160,7 @@ func requireServerArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// undecidedTools are the tools that nobody decided about.
+// undecidedTools returns the tools without a decision.
 func undecidedTools(tools []admin.HeldTool) (all []admin.HeldTool) {
 	for _, h := range tools {
 		if !h.Pin.Pending.Rejected {
@@ -170,7 +170,7 @@ func undecidedTools(tools []admin.HeldTool) (all []admin.HeldTool) {
 	return all
 }
 
-// confirmTools shows what changed, and gives the tools that the person agrees to.
+// confirmTools shows the changes and returns the tools that the person agrees to.
 func (d shieldCommands) confirmTools(ctx context.Context, tools []admin.HeldTool,
 	yes bool) (agreed []admin.HeldTool, err error) {
 	for _, h := range tools {
@@ -218,7 +218,7 @@ offers the pinned definition again, and wait again when it offers another one.`,
 	return cmd
 }
 
-// printToolDecision describes what was done.
+// printToolDecision prints a decision and its result.
 func (d shieldCommands) printToolDecision(did string, tools []admin.HeldTool, live string, asJSON bool,
 	err error) error {
 	switch {

@@ -61,7 +61,7 @@ func (d shieldCommands) listResults(ctx context.Context, asJSON bool) error {
 	}.print(d.Out, d.Err, all, asJSON)
 }
 
-// readResult prints one result: its JSON, with nothing in it that acts on a terminal.
+// readResult prints the JSON of one result, with control characters escaped.
 func (d shieldCommands) readResult(ctx context.Context, id string, asJSON bool) error {
 	r, err := d.Admin().HeldResult(ctx, id)
 	if err != nil {

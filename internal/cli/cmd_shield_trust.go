@@ -97,7 +97,7 @@ func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.Se
 	return nil
 }
 
-// A document is what --json prints of a server, a reason what it prints of an event.
+// A document is the JSON of a server, a reason that of an event.
 type (
 	serverTrustJSON struct {
 		Server drawbridge.ServerID `json:"server"`
@@ -124,19 +124,19 @@ func newServerTrustJSON(all []admin.ServerTrust) []serverTrustJSON {
 	return out
 }
 
-// A scoreColours colours scores: green from 0.7 on, yellow from 0.4 on, else red. The zero value does not.
+// scoreColours colours scores: green from 0.7 on, yellow from 0.4 on, else red. The zero value adds no colour.
 type scoreColours struct{ on bool }
 
-// newScoreColours is how scores look in an output: in colours on a terminal, unless NO_COLOR is set (no-color.org).
+// newScoreColours returns the colours for an output: only a terminal has them, unless NO_COLOR is set (no-color.org).
 func newScoreColours(out io.Writer, lookup func(string) (string, bool)) scoreColours {
 	none, _ := lookup("NO_COLOR")
 	return scoreColours{term.IsTerminal(out) && none == ""}
 }
 
-// header is the head of a column of scores: as many bytes longer than it looks as they are.
+// header returns the header of a column of scores, with as many invisible bytes as a score has.
 func (p scoreColours) header(text string) string { return p.colour("39", text) }
 
-// format shows a score with two places; nil is "-".
+// format returns a score with two decimal places; "-" for nil.
 func (p scoreColours) format(t *drawbridge.Trust) string {
 	switch {
 	case t == nil:

@@ -29,7 +29,7 @@ func (a *app) toolsCommand() *cobra.Command {
 	return cmd
 }
 
-// commandLineCaller is the caller that a command line is: the user, at the terminal.
+// commandLineCaller returns the caller of the command line: the user at the terminal.
 func commandLineCaller(g *gateway.Gateway) drawbridge.Caller {
 	c := g.Owner()
 	c.Kind = drawbridge.Author
@@ -115,7 +115,7 @@ func (a *app) toolsShowCommand() *cobra.Command {
 	return cmd
 }
 
-// newServersTimeout is how long a command waits for servers that were never listed.
+// newServersTimeout limits the wait for servers that were never listed.
 const newServersTimeout = 10 * time.Second
 
 func (a *app) awaitNewServers(ctx context.Context, g *gateway.Gateway) {
@@ -124,8 +124,8 @@ func (a *app) awaitNewServers(ctx context.Context, g *gateway.Gateway) {
 	a.withProgress(ctx, g, func() { g.MountNew(ctx) })
 }
 
-// findCard finds a card by name. Where none is known by it, the server that the name begins with is mounted for it, and
-// where there is none of that, the servers that were never listed are waited for.
+// findCard returns the card with a name. For an unknown name it mounts the server that the name begins with. If no such
+// server is configured, it waits for the servers that were never listed.
 func (a *app) findCard(ctx context.Context, g *gateway.Gateway, name string) (drawbridge.Spec, error) {
 	find := func() (drawbridge.Spec, bool) {
 		return g.Deck().FindCard(commandLineCaller(g), drawbridge.CardName(name))
@@ -152,7 +152,7 @@ func (a *app) findCard(ctx context.Context, g *gateway.Gateway, name string) (dr
 	return spec, nil
 }
 
-// serverOfCardName is the configured server that a qualified name begins with.
+// serverOfCardName returns the configured server that a qualified name begins with.
 func serverOfCardName(g *gateway.Gateway, name string) (drawbridge.ServerID, bool) {
 	set := g.Config()
 	for _, s := range set.Mountable() {
@@ -221,7 +221,7 @@ func (a *app) callCard(ctx context.Context, g *gateway.Gateway, spec drawbridge.
 	return nil
 }
 
-// withDeck opens the gateway so that servers start only when they are needed, and does work on its deck.
+// withDeck runs work with a gateway that starts servers only on demand.
 func (a *app) withDeck(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {

@@ -15,21 +15,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A toolIndexCommands is where the commands are typed.
+// toolIndexCommands runs the commands on the tool index.
 type toolIndexCommands struct {
 	Out, Err io.Writer
-	// WithGateway returns work the gateway, for as long as it takes; Await waits for servers that were never listed.
+	// WithGateway runs work with a gateway; Await waits for servers that were never listed.
 	WithGateway     func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
 	AwaitNewServers func(ctx context.Context, g *gateway.Gateway)
-	// Caller is who types.
+	// Caller returns the caller of the command line.
 	Caller func(g *gateway.Gateway) drawbridge.Caller
-	// HubModelStatus describes how the models of the hub are, if one runs.
+	// HubModelStatus returns the status of the hub's models; false if no hub runs.
 	HubModelStatus func() (gateway.ModelStatus, bool)
-	// StatusLine is the terminal's changing line.
+	// StatusLine is the status line of the terminal.
 	StatusLine *term.StatusLineWriter
 }
 
-// A searchHit tool, as "tools search --json" prints it.
+// A searchHit is a tool that a search found, as "tools search --json" prints it.
 type searchHit struct {
 	Name    drawbridge.CardName `json:"name"`
 	Server  drawbridge.ServerID `json:"server,omitempty"`
@@ -39,7 +39,7 @@ type searchHit struct {
 	Scores  *hitScores          `json:"scores,omitempty"`
 }
 
-// hitScores are shares of the best tool's: by arm, and by words in each field alone.
+// hitScores are scores relative to the best tool: by arm, and by words in each field alone.
 type hitScores struct {
 	Words       float64 `json:"words"`
 	Meaning     float64 `json:"meaning"`
@@ -50,7 +50,7 @@ type hitScores struct {
 	Parameters  float64 `json:"parameters"`
 }
 
-// searchCommand is the command "tools search".
+// searchCommand returns the command "tools search".
 func (d toolIndexCommands) searchCommand() *cobra.Command {
 	var top int
 	var explain, asJSON bool
@@ -96,7 +96,7 @@ alone: its name, its server, its description and its parameters.`,
 	return cmd
 }
 
-// searchCards finds cards, and says whether one of them has a word of the question.
+// searchCards searches for tools, and reports whether one of them has a word of the query.
 func (d toolIndexCommands) searchCards(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string,
 	top int, explain bool) (all []searchHit, matched bool) {
 	all = []searchHit{}
@@ -129,8 +129,8 @@ func (d toolIndexCommands) printHits(all []searchHit, explain bool) error {
 	}}.print(d.Out, d.Err, all, false)
 }
 
-// explainedHitsPrinter shows cards with what found them. A model of the person's own stands where the built-in encoder
-// does, which it takes the place of.
+// explainedHitsPrinter returns the printer of tools with the scores of each method. A model of the person's own
+// replaces the built-in encoder, so its score is in that column.
 func explainedHitsPrinter(all []searchHit) listPrinter[searchHit] {
 	arm := "MEANING"
 	if slices.ContainsFunc(all, func(f searchHit) bool { return f.Scores.Far > 0 }) {

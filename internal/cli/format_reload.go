@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 )
 
-// formatReload says in a few words what a reload did.
+// formatReload describes the result of a reload in a few words.
 func formatReload(r hub.ReloadReport) string {
 	var parts []string
 	for _, did := range []struct {
@@ -40,7 +40,7 @@ func formatReload(r hub.ReloadReport) string {
 	return text
 }
 
-// joinServerNames names some of many servers.
+// joinServerNames joins the first names of servers and counts the rest.
 func joinServerNames(ids []drawbridge.ServerID) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {
