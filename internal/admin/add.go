@@ -38,7 +38,7 @@ type AddRequest struct {
 	MoveSecrets bool
 }
 
-// Complete reports whether the request has a command or a URL. RunAddWizard asks for what an incomplete one lacks.
+// Complete reports whether the request has a command or a URL. RunAddWizard completes the others.
 func (q AddRequest) Complete() bool { return q.Command != "" || q.URL != "" }
 
 // Row returns the configuration row of the request.

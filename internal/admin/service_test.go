@@ -89,7 +89,7 @@ func wantDiff(t *testing.T, what string, want, got any) {
 	}
 }
 
-// fine gives a value, or ends the test.
+// fine returns a value, or ends the test.
 func fine[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()

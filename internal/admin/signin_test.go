@@ -181,7 +181,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// TestSignInEnds gives a person five minutes, or as long as they say; Ctrl-C ends it before.
+// TestSignInEnds returns a person five minutes, or as long as they say; Ctrl-C ends it before.
 func TestSignInEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, limit := range []time.Duration{0, 10 * time.Minute} {

@@ -14,7 +14,7 @@ import (
 )
 
 // importServers writes the new rows, with their plain-text secrets or with references. It returns false if the person
-// gave no answer to the question about the secrets.
+// did not answer the question about the secrets.
 func (a *app) importServers(ctx context.Context, o importFlags, found *importReport, rows []config.ImportCandidate) (
 	done bool, err error) {
 	move, err := a.confirmSecretsMove(ctx, o, rows)

@@ -54,14 +54,14 @@ func (d shieldCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shield",
 		Short: "Check definitions and results of servers, and changes of definitions",
-		Long: `Vet what servers say before a model reads it, and decide about tools whose definition changed.
-What is found, and what it means, is in docs/shield.md. "shield trust" shows how far each
-server is trusted for how it behaved.`,
-		Example: `  drawbridge shield scan                      all that is mounted
-  drawbridge shield scan --server github      what one server has
+		Long: `Check definitions and results of servers, and decide on tools whose definition changed.
+docs/shield.md describes the findings. "shield trust" shows the trust in each server, which
+depends on its behaviour.`,
+		Example: `  drawbridge shield scan                      all servers
+  drawbridge shield scan --server github      one server
   drawbridge shield scan tools.jsonl --json   rows of a file, one JSON object a line
   drawbridge shield diff pairs.jsonl --json
-  drawbridge shield held                      tools that changed, and wait for you
+  drawbridge shield held                      changed tools that wait for you
   drawbridge shield accept github`,
 	}
 	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(),
@@ -75,17 +75,17 @@ func (d shieldCommands) scanCommand() *cobra.Command {
 	var failOn string
 	cmd := &cobra.Command{
 		Use:   "scan [FILE.jsonl]",
-		Short: "Vet what is mounted, or the rows of a file",
-		Long: `Vet what is mounted, or the rows of a file ("-" is standard input), a JSON object a line: a tool
+		Short: "Check the definitions of servers, or the rows of a file",
+		Long: `Check the definitions of servers, or the rows of a file ("-" is standard input), a JSON object a line: a tool
 as MCP has it, or an object with "id" and one of "tool", "prompt", "resource", "template" or
 "elicitation" (a definition), "instructions" (a text), "text" or "result" (the answer to a call).
 
 For each one it prints its id, the verdict (clean, flagged, blanked; held for what is mounted and
 waits for a person, and for a row that cannot be read), the reasons with their
-position, and with --json, or where the output is no terminal and rows come from a file, the
-canonical text, one JSON object a line. Anything but "clean" means that something was taken out,
-blanked, or looks like an order to the model; a cut at a cap is reported and is no flag. A server
-that could not be listed is named, and so is a row that cannot be read; the exit code is 1 then.`,
+position. With --json, or for rows of a file if output is not a terminal, it also prints the
+canonical text, one JSON object a line. Any verdict except "clean" means that text was removed,
+blanked, or looks like an order to the model; a cut at a size limit is only reported. The exit
+code is 1 if a server could not be listed or a row cannot be read; both are named.`,
 		Example: "  drawbridge shield scan tools.jsonl --json --fail-on flagged",
 		Args:    maxOneScanFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,7 +115,7 @@ that could not be listed is named, and so is a row that cannot be read; the exit
 			return p.finish(err)
 		},
 	}
-	cmd.Flags().StringVar(&server, "server", "", "vet what one server has")
+	cmd.Flags().StringVar(&server, "server", "", "check one server only")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	cmd.Flags().StringVar(&failOn, "fail-on", "never",
 		`exit with 1 where something is "flagged" or worse, or "blanked" or worse; "never" does not`)

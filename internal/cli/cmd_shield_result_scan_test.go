@@ -82,7 +82,7 @@ func TestAnAnswerIsLookedAtWhereTheGatewayLooks(t *testing.T) {
 	}
 }
 
-// heldRules gives the rules for which the gateway holds an answer back.
+// heldRules returns the rules for which the gateway holds an answer back.
 func heldRules(t *testing.T, s *shield.Shield, method string, raw json.RawMessage) (rules []string) {
 	t.Helper()
 	keep := ruleCollector{&rules}

@@ -160,7 +160,7 @@ func with(words []string, more map[string]string) map[string]string {
 	return more
 }
 
-// text gives the secret of a kind.
+// text returns the secret of a kind.
 func (h *household) text(kind string) string {
 	i := slices.IndexFunc(h.canaries, func(c canary) bool { return c.kind == kind })
 	return h.canaries[i].text
@@ -176,7 +176,7 @@ func (h *household) write(name, text string) {
 	}
 }
 
-// listen gives the URL of a server that notes what it is sent.
+// listen returns the URL of a server that notes what it is sent.
 func (h *household) listen(name string, next http.Handler) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
