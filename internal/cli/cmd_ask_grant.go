@@ -68,7 +68,7 @@ func (d askCommands) grantsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "grants",
-		Short: "List what you allowed for more than one call",
+		Short: "List your grants, which allow more than one call",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.withApprovals(cmd.Context(), func(queue *admin.Approvals) error {

@@ -22,10 +22,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	var probe, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what is wrong, and say how to mend it",
-		Long: `Find what is wrong with the configuration, the sign-ins, the store, the vector store, the models, the
-hub and the clients' entries, and say how to mend it. What each server would run is shown, with the names of the
-variables that it would find; values are not. Nothing is started, unless --probe asks for that.
+		Short: "Find problems and name a fix for each",
+		Long: `Find problems of the configuration, the sign-ins, the store, the vector store, the models, the hub and
+the clients' entries, and name a fix for each. For each server the command prints the program and the names of
+its variables, never their values. It starts no server without --probe.
 
 The exit code is 1 when there is a problem, and 0 when there are at most notes.`,
 		Example: `  drawbridge doctor

@@ -37,10 +37,10 @@ type lockCommands struct {
 func (d lockCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock",
-		Short: "Keep the definitions that servers may show in a file, under version control",
-		Long: `Keep the definitions that servers may show in a file, under version control: drawbridge.lock beside your
-drawbridge.toml, or what "lock_file" of its [mcp] names. Where it is there, a tool whose definition is another one
-is held. It has a line for each tool, prompt and template of resources, and one for the instructions of each
+		Short: "Keep the allowed definitions of servers in a file under version control",
+		Long: `Keep the allowed definitions of servers in a file under version control: drawbridge.lock beside your
+drawbridge.toml, or the file that "lock_file" of its [mcp] names. If it exists, a tool with another definition is
+held. It has a line for each tool, prompt and resource template, and one for the instructions of each
 server. It covers your own servers, and none of a project directory.`,
 		Example: `  drawbridge lock write
   drawbridge lock verify                                                 exit code 1 where something differs
@@ -184,11 +184,11 @@ func lockableDefinitions(ctx context.Context, g *gateway.Gateway, row config.Ser
 func (d lockCommands) writeCommand(file *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "write [SERVER...]",
-		Short: "Write what is pinned of servers to the lockfile",
-		Long: `Write what is pinned of servers to the lockfile: of all of your own, or of those named, which are started for
-it. Of a tool that waits it is what was pinned, not what the server says now. Lines of other servers stay, and
-so do those of a server that cannot be listed: it is named, and the exit code is 1. Where none can be listed
-nothing is written.`,
+		Short: "Write the pinned definitions of servers to the lockfile",
+		Long: `Write the pinned definitions of servers to the lockfile: of all your own servers, or of those named. The
+command starts them. For a changed tool that waits, it writes the pinned definition and not the new one. Lines of
+other servers stay, and so do those of a server that cannot be listed: it is named, and the exit code is 1. If no
+server can be listed, nothing is written.`,
 		Example: "  drawbridge lock write\n  drawbridge lock write github",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := d.lockfilePath(*file)
@@ -277,7 +277,7 @@ func (d lockCommands) showCommand(file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Print what the lockfile says",
+		Short: "Print the lockfile",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			path, err := d.lockfilePath(*file)

@@ -34,10 +34,10 @@ func (d lockCommands) verifyCommand(file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify [SERVER...]",
-		Short: "Check that servers list what the lockfile says",
-		Long: `Check that servers list what the lockfile says, no more and no less: all of your own, or those named, which are
-started for it. Where something differs it is shown, and the exit code is 1. Nothing is accepted by it, and what was
-pinned in the store does not count.`,
+		Short: "Check the lists of servers against the lockfile",
+		Long: `Check that servers list exactly the definitions of the lockfile: all your own servers, or those named. The
+command starts them. It prints each difference, and the exit code is 1 then. It accepts no change and ignores the
+definitions pinned in the store.`,
 		Example: "  drawbridge lock verify --mcp servers.json --file drawbridge.lock",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := d.lockfilePath(*file)

@@ -66,7 +66,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 			return a.printStatuses(a.Out, servers)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "show also what is disabled, and what an earlier definition shadows")
+	cmd.Flags().BoolVar(&all, "all", false, "include disabled and shadowed servers")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

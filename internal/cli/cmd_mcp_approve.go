@@ -18,9 +18,9 @@ func (a *app) mcpApproveCommand() *cobra.Command {
 	var asJSON, all, yes bool
 	cmd := &cobra.Command{
 		Use:   "approve NAME... | --all",
-		Short: "Let servers of the project run, after a look at what they are",
-		Long: `Let servers run that this directory brings, after a look at what they are. An approval
-is for the row as it was shown: when it changes, it waits again, and what changed is shown.
+		Short: "Approve servers of the project after you have seen them",
+		Long: `Approve servers of this project directory after you have seen their rows. An approval is
+for the row as shown: when the row changes, it waits again, and the changes are shown.
 
 At a terminal it asks for each; --yes is for scripts.`,
 		Example: "  drawbridge mcp approve github\n  drawbridge mcp approve --all",

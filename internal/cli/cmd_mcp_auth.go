@@ -95,7 +95,7 @@ func (d signInCommands) unauthCommand() *cobra.Command {
 	cmd := withServerArg(&cobra.Command{
 		Use:     "unauth NAME",
 		Aliases: []string{"logout"},
-		Short:   "Sign out: what is kept is removed, and revoked",
+		Short:   "Sign out: revoke and remove the stored credential",
 		Example: "  drawbridge mcp unauth github",
 	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signOut(ctx, id, asJSON) })
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

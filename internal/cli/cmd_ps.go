@@ -117,7 +117,7 @@ func (a *app) logsCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
-		Short: "Print what a server wrote to standard error",
+		Short: "Print the standard error output of a server",
 		Long: `Print the last lines that a server wrote to standard error: from the hub, or where none runs
 the last that are remembered. With -f each new line follows, until Ctrl-C.`,
 		Example: "  drawbridge logs -f github",

@@ -40,11 +40,11 @@ func (d secretCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
 		Short: "Keep secrets out of files: in the keychain, under names that rows refer to",
-		Long: `Keep secrets out of files. A value that is kept as NAME is what ${keychain:NAME} stands for in
-"env", "headers" and "auth" of a server's row.
+		Long: `Keep secrets out of files. In "env", "headers" and "auth" of a server's row, ${keychain:NAME}
+stands for the value stored as NAME.
 
 Values are sealed files beside the store, and the key that opens them is in the keychain of the
-system; where none answers, or with DRAWBRIDGE_KEYCHAIN=off, the key lies beside them.`,
+system. If no keychain answers, or with DRAWBRIDGE_KEYCHAIN=off, the key is a file beside them.`,
 		Example: `  drawbridge secret set GITHUB_TOKEN             ask for the value, and do not show it
   op read op://work/gh/token | drawbridge secret set GITHUB_TOKEN
   drawbridge secret move github                  out of the row of a server

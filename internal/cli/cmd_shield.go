@@ -76,13 +76,12 @@ func (d shieldCommands) scanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scan [FILE.jsonl]",
 		Short: "Check the definitions of servers, or the rows of a file",
-		Long: `Check the definitions of servers, or the rows of a file ("-" is standard input), a JSON object a line: a tool
-as MCP has it, or an object with "id" and one of "tool", "prompt", "resource", "template" or
+		Long: `Check the definitions of servers, or the rows of a file ("-" is standard input). A row is a JSON object:
+a tool as in MCP, or an object with "id" and one of "tool", "prompt", "resource", "template" or
 "elicitation" (a definition), "instructions" (a text), "text" or "result" (the answer to a call).
 
-For each one it prints its id, the verdict (clean, flagged, blanked; held for what is mounted and
-waits for a person, and for a row that cannot be read), the reasons with their
-position. With --json, or for rows of a file if output is not a terminal, it also prints the
+For each it prints its id, the verdict (clean, flagged or blanked; held for a definition that waits
+for a person, and for a row that cannot be read) and the reasons with their positions. With --json, or for rows of a file if output is not a terminal, it also prints the
 canonical text, one JSON object a line. Any verdict except "clean" means that text was removed,
 blanked, or looks like an order to the model; a cut at a size limit is only reported. The exit
 code is 1 if a server could not be listed or a row cannot be read; both are named.`,

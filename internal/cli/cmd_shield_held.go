@@ -117,10 +117,10 @@ func (d shieldCommands) acceptCommand() *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "accept SERVER [TOOL...]",
-		Short: "Let changed tools be called again, after a look at what changed",
-		Long: `Let changed tools be called again, after a look at what changed: all of a server that wait, or those
-named. What was shown is accepted and nothing else: a tool that changes again waits again. The lockfile, where it
-speaks of the tool, is changed too.
+		Short: "Accept changed tools after you have seen the changes",
+		Long: `Accept changed tools after you have seen the changes: all waiting tools of a server, or those named. Only
+the definition that was shown is accepted: a tool that changes again waits again. If the lockfile contains the
+tool, its line is updated too.
 
 At a terminal it asks for each; --yes is for scripts.`,
 		Example: "  drawbridge shield accept github\n  drawbridge shield accept github create_issue",
