@@ -15,7 +15,7 @@ import (
 
 const page = "https://issuer.example/authorize?state=s"
 
-// A gate is a server that wants to know who asks, with the person who does or does not sign in there.
+// A gate is a server that requires a sign-in, with the person who does or does not sign in there.
 type gate struct {
 	state   drawbridge.CredentialStatus
 	unbegun error            // why no sign-in can be begun

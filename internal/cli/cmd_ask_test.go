@@ -60,7 +60,7 @@ func (p parking) call(arguments string) <-chan error {
 	return done
 }
 
-// waiting waits until a call waits, and gives its ID.
+// waiting waits until a call waits, and returns its ID.
 func (d *desk) waiting() string {
 	d.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

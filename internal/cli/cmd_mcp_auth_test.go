@@ -99,7 +99,7 @@ func TestPasteLater(t *testing.T) {
 	}
 }
 
-// TestWizardSignsIn adds a server that wants to know who asks: the test offers to sign in.
+// TestWizardSignsIn adds a server that requires a sign-in: the test offers to sign in.
 func TestWizardSignsIn(t *testing.T) {
 	p := oauthtest.New(t, oauthtest.Options{})
 	c := atTerminal(t, t.TempDir(), "mcp", "add", "protected")
