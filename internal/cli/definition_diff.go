@@ -43,7 +43,7 @@ const (
 // Print writes each change, indented: [-gone-] and {+new+} as git marks words, in colour for a terminal.
 func (d DefinitionDiff) Print(w io.Writer, colour bool) {
 	if d.Kind == "unreadable" {
-		fmt.Fprintln(w, "  it says something twice, or is no JSON: two readers may read two things")
+		fmt.Fprintln(w, "  duplicate keys or invalid JSON: parsers may disagree")
 	}
 	for i, c := range d.Changes {
 		if i == maxPrintedChanges {

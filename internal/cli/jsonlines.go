@@ -73,7 +73,7 @@ func checkJSONObject(line []byte) error {
 		return err
 	}
 	if line[0] != '{' {
-		return errors.New("it is no JSON object")
+		return errors.New("it must be a JSON object")
 	}
 	return nil
 }

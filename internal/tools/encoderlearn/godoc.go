@@ -24,7 +24,7 @@ func readGo(dir string) ([]entry, error) {
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			return nil // what is no Go of today teaches nothing
+			return nil // a file that does not parse is skipped
 		}
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Doc != nil && f.Name.IsExported() {
