@@ -17,10 +17,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A AddRequest asks for a new server: one that Command starts, or one at URL.
+// An AddRequest asks for a new server: one that Command starts, or one at URL.
 type AddRequest struct {
 	Name drawbridge.ServerID
-	// Scope says which file gets the row: config.OriginProject or config.OriginUser; empty means Project.
+	// Scope selects the file that gets the row: config.OriginProject or config.OriginUser; empty means OriginProject.
 	Scope config.OriginKind
 
 	Command string
@@ -28,20 +28,20 @@ type AddRequest struct {
 	Env     []config.NameValue
 
 	URL string
-	// Type is "http" or "sse"; empty means that it is found out.
+	// Type is "http" or "sse"; empty means that it is detected.
 	Type    string
 	Headers []config.NameValue
 	// Token becomes the header Authorization, as a bearer token.
 	Token string
 
-	// MoveSecrets has secrets that stand in the row in plain text kept by the roster's Keeper.
+	// MoveSecrets moves secrets that are in the row in plain text to Options.Secrets.
 	MoveSecrets bool
 }
 
-// Complete says whether the request says what to add. One that does not is the beginning of a conversation.
+// Complete reports whether the request has a command or a URL. RunAddWizard completes the others.
 func (q AddRequest) Complete() bool { return q.Command != "" || q.URL != "" }
 
-// Row is the request as it is written under its name.
+// Row returns the configuration row of the request.
 func (q AddRequest) Row() json.RawMessage {
 	var edits []rawjson.Edit
 	put := func(name string, value json.RawMessage) { edits = append(edits, rawjson.Put(value, name)) }
@@ -70,7 +70,7 @@ func (q AddRequest) Row() json.RawMessage {
 	return rawjson.Apply(json.RawMessage("{}"), edits...)
 }
 
-// jsonObject is an object of strings, in the order of pairs. Of two of a name the later one counts.
+// jsonObject returns a JSON object of strings, in the order of pairs. Of two pairs with one name the later one counts.
 func jsonObject(pairs []config.NameValue) json.RawMessage {
 	var edits []rawjson.Edit
 	for _, p := range pairs {
@@ -79,11 +79,11 @@ func jsonObject(pairs []config.NameValue) json.RawMessage {
 	return rawjson.Apply(nil, edits...)
 }
 
-// AddServer writes a new server to a file of the person's, and where that is the project's file approves what was
-// written: they typed it themselves. The server is not started.
+// AddServer writes a new server to a configuration file. It approves a row that it wrote to the project's file, since
+// the person typed it. The server is not started.
 //
-// The error is a Mistake where the request does not say what to add, else one that begins with "Failed to add server:
-// ": the name is taken, the row is not right, the file cannot be written.
+// The error is a UserError for an incomplete request. Any other begins with "Failed to add server: ": the name is
+// taken, the row is invalid, or the file cannot be written.
 func (r *Service) AddServer(ctx context.Context, q AddRequest) (Change, error) {
 	if !q.Complete() {
 		return Change{}, r.nothingToAddError()
@@ -115,7 +115,7 @@ func (r *Service) AddServer(ctx context.Context, q AddRequest) (Change, error) {
 	return c, nil
 }
 
-// rowToWrite gives the row of a request as it is to be written.
+// rowToWrite returns the row of a request, with its secrets moved where the request asks for it.
 func (r *Service) rowToWrite(q AddRequest) (MovedSecrets, error) {
 	switch {
 	case !q.MoveSecrets:
@@ -128,7 +128,7 @@ func (r *Service) rowToWrite(q AddRequest) (MovedSecrets, error) {
 	return MoveRowSecrets(r.o.Secrets, q.Name, q.Row(), r.o.ConfigOptions.LookupEnv)
 }
 
-// plainSecretsNote points at secrets that were written in plain text, and says what to do.
+// plainSecretsNote names secrets that were written in plain text, and the command that moves them.
 func (r *Service) plainSecretsNote(id drawbridge.ServerID, plain []string, row json.RawMessage) string {
 	text := "in plain text, and it looks like a secret: " + strings.Join(plain, ", ")
 	if CountMovableSecrets(row, r.o.ConfigOptions.LookupEnv) > 0 {
@@ -138,12 +138,12 @@ func (r *Service) plainSecretsNote(id drawbridge.ServerID, plain []string, row j
 	return text
 }
 
-// nothingToAddError is for a quick form that does not say what to add.
+// nothingToAddError returns the error for a quick form without a command and without a URL.
 func (r *Service) nothingToAddError() error {
 	return userErrorf("Nothing to add: give --url U or -- <command...>. Usage: %s add <name> ...", r.o.CommandPrefix)
 }
 
-// configFile is where a scope's new rows are written.
+// configFile returns the file that new rows of a scope are written to.
 func (r *Service) configFile(scope config.OriginKind) (string, config.OriginKind, error) {
 	if len(r.o.ConfigOptions.Paths) > 0 {
 		return "", scope, UserError("--mcp names files for one run; servers are added to the project or user config")
@@ -156,7 +156,7 @@ func (r *Service) configFile(scope config.OriginKind) (string, config.OriginKind
 	return path, config.OriginProject, err
 }
 
-// A addServerError is an error of Add for the person, which keeps its cause.
+// An addServerError is an error of AddServer for the person, which keeps its cause.
 type addServerError struct {
 	cause error
 	tip   string
@@ -165,7 +165,7 @@ type addServerError struct {
 func (e addServerError) Error() string { return "Failed to add server: " + e.cause.Error() + e.tip }
 func (e addServerError) Unwrap() error { return e.cause }
 
-// wrapAddError says what to do about a row that could not be written.
+// wrapAddError adds the next step to the error of a row that could not be written.
 func (r *Service) wrapAddError(err error) error {
 	text, tip := err.Error(), ""
 	switch {
@@ -179,7 +179,7 @@ func (r *Service) wrapAddError(err error) error {
 	return addServerError{err, tip}
 }
 
-// approveWrittenRow approves the row of a project's file, if it still says what was written.
+// approveWrittenRow approves the row of a project's file, if it still equals the row that was written.
 func (r *Service) approveWrittenRow(ctx context.Context, id drawbridge.ServerID, path string,
 	written json.RawMessage) error {
 	set, err := config.Load(r.o.ConfigOptions)
@@ -200,7 +200,7 @@ func (r *Service) approveWrittenRow(ctx context.Context, id drawbridge.ServerID,
 			return r.storeDecision(ctx, set, []config.Server{row}, true)
 		}
 	}
-	return nil // it is no project's row, as where the home is the project
+	return nil // not the row of a project, as where the home is the project
 }
 
 // storeDecision records a decision about rows, as they were read.
@@ -224,7 +224,7 @@ func (r *Service) storeDecision(ctx context.Context, set config.Configuration, r
 	return errors.Join(err, db.Close())
 }
 
-// fillChangeState says how a server is after a change, and what of it may surprise.
+// fillChangeState sets the phase of a server after a change, and adds notes on what may surprise.
 func (r *Service) fillChangeState(ctx context.Context, c *Change) error {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -284,7 +284,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// equalJSON says whether two rows say the same, whatever their layout.
+// equalJSON reports whether two rows are equal apart from their layout.
 func equalJSON(a, b json.RawMessage) bool {
 	decode := func(raw json.RawMessage) (v any) {
 		d := json.NewDecoder(bytes.NewReader(raw))

@@ -9,9 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// SplitWords takes a line apart into words, as a person quotes them: single and double quotes keep blanks, and quotes
-// within the others. There are no escapes, so that a path of Windows is itself. The error is for a quote that does not
-// end.
+// SplitWords splits a line into words. Single and double quotes keep blanks, and each keeps the other quotes. A
+// backslash is an ordinary character, since Windows paths contain them. The error reports a quote that does not end.
 func SplitWords(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -44,7 +43,7 @@ func SplitWords(line string) ([]string, error) {
 	return words, nil
 }
 
-// A AddFlag is an option of the quick form of add.
+// An AddFlag is an option of the quick form of add.
 type AddFlag struct {
 	// Name stands after two dashes, Short, if there is one, after one.
 	Name, Short string
@@ -68,9 +67,9 @@ func AddFlags() []AddFlag {
 	}
 }
 
-// ParseAdd reads the quick form: NAME, options before or after it, and a URL as a word of its own or, after "--", a
-// command. A request that is not Complete is one for the wizard. The error is a Mistake; of a value that may be a
-// secret it says nothing.
+// ParseAdd parses the quick form: NAME, options before or after it, and a URL as a word of its own or, after "--", a
+// command. An incomplete request is for RunAddWizard. The error is a UserError; it contains no value that may be a
+// secret.
 func (r *Service) ParseAdd(words []string) (AddRequest, error) {
 	var q AddRequest
 	var stdio bool
@@ -110,7 +109,7 @@ func (r *Service) ParseAdd(words []string) (AddRequest, error) {
 	return q, r.checkAddRequest(q, stdio)
 }
 
-// splitAtCommand takes the command after "--" off.
+// splitAtCommand separates the command after "--" from the words before it.
 func splitAtCommand(words []string) (before, command []string) {
 	for i, word := range words {
 		if word == "--" {
@@ -120,8 +119,8 @@ func splitAtCommand(words []string) (before, command []string) {
 	return words, nil
 }
 
-// parseFlag finds the option that a word is, with the value that is joined to it. Of an unknown one it gives the name
-// with its dashes.
+// parseFlag returns the option that a word names, and the value that is joined to it. For an unknown option it returns
+// the name with its dashes.
 func parseFlag(word string) (flag AddFlag, value string, joined, ok bool) {
 	name, value, joined := strings.Cut(word, "=")
 	for _, f := range AddFlags() {
@@ -135,7 +134,7 @@ func parseFlag(word string) (flag AddFlag, value string, joined, ok bool) {
 	return AddFlag{Name: name}, "", false, false
 }
 
-// missingValueError is for an option without a value.
+// missingValueError returns the error for an option without a value.
 func (r *Service) missingValueError(flag string) error {
 	switch flag {
 	case "scope":
@@ -162,7 +161,7 @@ func setURL(_ *Service, q *AddRequest, value string) error {
 	return nil
 }
 
-// withDefaultScheme puts https:// before an address that has no scheme, unless that may be in a variable.
+// withDefaultScheme puts https:// before an address without a scheme, unless a variable may contain the scheme.
 func withDefaultScheme(address string) string {
 	if strings.Contains(address, "://") || strings.HasPrefix(address, "${") {
 		return address
@@ -187,7 +186,7 @@ func setHeader(_ *Service, q *AddRequest, value string) error {
 	return nil
 }
 
-// parseHeader reads a header in either form: what comes first, "=" or ":", divides it. No name of a header has either.
+// parseHeader parses a header at the first "=" or ":". Names of headers contain neither.
 func parseHeader(text string) (config.NameValue, bool) {
 	i := strings.IndexAny(text, "=:")
 	if i < 0 {
@@ -225,7 +224,7 @@ func parseVariable(text string) (config.NameValue, bool) {
 	return config.NameValue{Name: name, Value: value}, ok && name != ""
 }
 
-// setNameAndURL takes the words that are no options: the name, and perhaps a URL.
+// setNameAndURL sets the name and the URL from the words that are not options.
 func (r *Service) setNameAndURL(q *AddRequest, plain []string) error {
 	if len(plain) > 0 {
 		q.Name = drawbridge.ServerID(plain[0])
@@ -243,7 +242,7 @@ func (r *Service) setNameAndURL(q *AddRequest, plain []string) error {
 	return nil
 }
 
-// checkAddRequest says what does not go together.
+// checkAddRequest returns an error for options that exclude each other.
 func (r *Service) checkAddRequest(q AddRequest, stdio bool) error {
 	said := q.Complete() || q.Token != "" || q.Type != "" || stdio || len(q.Headers)+len(q.Env) > 0
 	authorized := false

@@ -14,20 +14,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// ErrAddCancelled is what Wizard gives where the person went away.
+// ErrAddCancelled is the error of RunAddWizard when the person ends it.
 const ErrAddCancelled = UserError("Server creation cancelled.")
 
-// An Prompter is a person at the other end.
+// A Prompter asks a person questions and shows them texts.
 type Prompter interface {
-	// Ask puts a question and gives the answer, a line without its end. An error means that there will be no answer.
+	// Ask asks a question and returns the answer, a line without its end. An error means that no answer will come.
 	Ask(question string) (string, error)
-	// Say tells something, a line or more.
+	// Say shows a text of one or more lines.
 	Say(text string)
 }
 
-// RunAddWizard asks for a new server, question by question, beginning with what q says already, and gives what is to
-// be added. Every answer is checked at once, and asked for again with what is wrong. Nothing is written. The error is
-// Cancelled where the person did not go on to the end, or that of Read.
+// RunAddWizard asks the questions that q leaves open and returns the complete request. Each answer is checked at once;
+// a wrong one is asked for again, with the reason. Nothing is written. The error is ErrAddCancelled if the person
+// stopped, or that of ReadServers.
 func (r *Service) RunAddWizard(ctx context.Context, q AddRequest, person Prompter) (AddRequest, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ type addWizard struct {
 	person  Prompter
 }
 
-// askUntilValid asks until take has nothing to say against the answer. An empty answer is the default one.
+// askUntilValid repeats a question until take accepts the answer. An empty answer stands for the default.
 func (w *addWizard) askUntilValid(question, otherwise string, take func(answer string) error) error {
 	if otherwise != "" {
 		question += " [" + otherwise + "]"
@@ -131,7 +131,7 @@ func (w *addWizard) askCommandOrURL() error {
 	})
 }
 
-// askVariablesOrHeaders asks for variables of the environment, or headers, until there are no more.
+// askVariablesOrHeaders asks for environment variables or headers until the person enters none.
 func (w *addWizard) askVariablesOrHeaders() error {
 	question, wrong := "Environment variable KEY=VALUE (empty to go on)",
 		UserError("KEY=VALUE is needed, such as TOKEN=${MY_TOKEN}")
@@ -184,7 +184,7 @@ func (w *addWizard) askScope() error {
 		})
 }
 
-// confirmAdd shows what will be written.
+// confirmAdd shows the row that will be written and asks for a yes.
 func (w *addWizard) confirmAdd() error {
 	path, _, err := w.service.configFile(w.request.Scope)
 	if err != nil {
@@ -211,7 +211,7 @@ func (w *addWizard) confirmAdd() error {
 	return err
 }
 
-// reviewLines shows a request, without what may be a secret.
+// reviewLines describes a request, without values that may be secrets.
 func (q AddRequest) reviewLines() []string {
 	var lines []string
 	if q.Command != "" {
@@ -235,7 +235,7 @@ func (q AddRequest) reviewLines() []string {
 	return lines
 }
 
-// joinQuoted joins words so that Split takes them apart again, where that can be done.
+// joinQuoted joins words so that SplitWords splits them again, where that is possible.
 func joinQuoted(words []string) string {
 	shown := make([]string, len(words))
 	for i, word := range words {

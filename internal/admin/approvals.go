@@ -63,7 +63,7 @@ func (a *Approvals) Pending(ctx context.Context) (all []PendingCall, err error) 
 	return all, err
 }
 
-// Find returns the call that waits under an ID, or an error that says how to list the calls.
+// Find returns the call that waits under an ID, or an error that names the command that lists the calls.
 func (a *Approvals) Find(ctx context.Context, id string) (PendingCall, error) {
 	all, err := a.Pending(ctx)
 	if err != nil {
@@ -74,8 +74,9 @@ func (a *Approvals) Find(ctx context.Context, id string) (PendingCall, error) {
 			return p, p.Damage
 		}
 	}
-	return PendingCall{}, fmt.Errorf("no call %s waits: it was answered, or is over (drawbridge ask lists what waits)",
-		shortID(id))
+	return PendingCall{},
+		fmt.Errorf("no call %s is waiting: it was answered or has ended (drawbridge ask lists waiting calls)",
+			shortID(id))
 }
 
 // shortID returns an ID that a person typed on one line, cut to 20 characters.
@@ -204,9 +205,9 @@ func (a *Approvals) Grants(ctx context.Context) (all []Grant, err error) {
 	return all, nil
 }
 
-// Revoke ends a grant. The error says how to list the grants where none has the ID.
+// Revoke ends a grant. If no grant has the ID, the error names the command that lists them.
 func (a *Approvals) Revoke(ctx context.Context, id string) error {
-	unknown := fmt.Errorf("there is no grant %s (drawbridge ask grants lists them)", shortID(id))
+	unknown := fmt.Errorf("grant %s not found (drawbridge ask grants lists them)", shortID(id))
 	if a.db == nil {
 		return unknown
 	}

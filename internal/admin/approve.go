@@ -7,9 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// DecidableServers finds the rows that a person may decide about by those names: what projects bring. No names mean
-// all that wait for a decision; what was rejected as it is now does not. The error is a Mistake for a name that is not
-// configured, and for a server that needs no approval or cannot have it.
+// DecidableServers returns the rows of project directories with these names, which a person may approve or reject.
+// Without names it returns those that wait for a decision; a row that was rejected as it is now does not wait. The
+// error is a UserError for a name that is not configured and for a server that needs no approval or cannot have it.
 func (r *Service) DecidableServers(ctx context.Context, ids ...drawbridge.ServerID) ([]ServerEntry, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -29,7 +29,7 @@ func (r *Service) DecidableServers(ctx context.Context, ids ...drawbridge.Server
 	return entries, nil
 }
 
-// pendingEntries lists what waits for a decision.
+// pendingEntries returns the rows that wait for a decision.
 func (roll ServerList) pendingEntries() (entries []ServerEntry) {
 	for _, row := range roll.Servers {
 		if row.Phase != drawbridge.NeedsApproval {
@@ -42,7 +42,7 @@ func (roll ServerList) pendingEntries() (entries []ServerEntry) {
 	return entries
 }
 
-// decidableRow finds the row that a decision by this name is about: one that waits, else any that a project brings.
+// decidableRow returns the row that a decision on this name is about: one that waits, else any of a project directory.
 func (roll ServerList) decidableRow(id drawbridge.ServerID) (config.Server, error) {
 	rows := roll.rowsNamed(id)
 	if len(rows) == 0 {
@@ -67,13 +67,13 @@ func (roll ServerList) decidableRow(id drawbridge.ServerID) (config.Server, erro
 	return found, nil
 }
 
-// Approve puts rows in force, as they were when Decidable gave them: a row that says something else by now still waits.
-// The changes are in the order of entries. The error is the store's; nothing is approved then, or not all.
+// Approve puts rows in force as DecidableServers returned them: a row that has changed since then still waits. The
+// changes are in the order of entries. The error is the store's; some or all rows are not approved then.
 func (r *Service) Approve(ctx context.Context, entries []ServerEntry) ([]Change, error) {
 	return r.decideEntries(ctx, entries, true)
 }
 
-// Reject keeps rows off, also those that were approved, and has nobody asked again about them as they are.
+// Reject turns rows off, also approved ones. A person is not asked about them again unless they change.
 func (r *Service) Reject(ctx context.Context, entries []ServerEntry) ([]Change, error) {
 	return r.decideEntries(ctx, entries, false)
 }

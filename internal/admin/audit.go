@@ -46,7 +46,7 @@ func (a *Audit) Records(ctx context.Context, since time.Time) iter.Seq2[ledger.R
 	return a.db.AuditRecords(ctx, since)
 }
 
-// Call returns all records of one call. The error says how to list calls where none has the ID.
+// Call returns all records of one call. If no call has the ID, the error names the command that lists calls.
 func (a *Audit) Call(ctx context.Context, id string) ([]ledger.Record, error) {
 	records, err := a.db.AuditRecordsOfCall(ctx, id)
 	if err == nil && len(records) == 0 {

@@ -10,12 +10,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// nativeProvider is the Provider of the files that are ours to change.
+// nativeProvider is the Provider of Drawbridge's own files, which it may change.
 const nativeProvider = "native"
 
-// RemoveServer takes a server out of the file that has it: of the scope's, config.OriginProject or config.OriginUser,
-// or where scope is empty of the one whose row counts. The error is a Mistake where there is none, or where it is in a
-// file of another program; else the file cannot be changed.
+// RemoveServer removes a server from the file of the scope, config.OriginProject or config.OriginUser. With an empty
+// scope it is the file of the row in force. The error is a UserError for a server that does not exist or is in a file
+// of another program; any other means that the file cannot be changed.
 func (r *Service) RemoveServer(ctx context.Context, id drawbridge.ServerID, scope config.OriginKind) (Change, error) {
 	if scope != "" && scope != config.OriginProject && scope != config.OriginUser {
 		return Change{}, UserError("Invalid --scope value. Use project or user.")
@@ -69,7 +69,7 @@ func (r *Service) removableRow(roll ServerList, id drawbridge.ServerID, scope co
 	return config.Server{}, roll.notFoundError(id)
 }
 
-// isInScope says whether a row is in a scope's files; empty means any.
+// isInScope reports whether a row is in a file of the scope; an empty scope means any.
 func (r *Service) isInScope(row config.Server, scope config.OriginKind) bool {
 	if scope == "" || row.Origin.Kind == scope {
 		return true
@@ -78,7 +78,7 @@ func (r *Service) isInScope(row config.Server, scope config.OriginKind) bool {
 	return err == nil && sameFile(path, row.Origin.Path)
 }
 
-// unreadableFileError says why a server was not found that may well be there: a file that cannot be read was left out.
+// unreadableFileError returns the error for a server that was not found, where a file that may have it is unreadable.
 func (r *Service) unreadableFileError(id drawbridge.ServerID, scope config.OriginKind) error {
 	for _, one := range []config.OriginKind{config.OriginProject, config.OriginUser} {
 		path, _, err := r.configFile(one)
@@ -96,7 +96,7 @@ func (r *Service) unreadableFileError(id drawbridge.ServerID, scope config.Origi
 	return nil
 }
 
-// programTitle is what people call the program whose files have a row.
+// programTitle returns the name of a program for people.
 func programTitle(provider string) string {
 	for _, p := range config.Providers() {
 		if p.Name == provider {
@@ -106,9 +106,9 @@ func programTitle(provider string) string {
 	return provider
 }
 
-// DisableServer turns a server off: in its row, where that is in a file of ours, else, and where several definitions
-// of the name could take each other's place, in the list disabledServers of the person's own mcp.json. The error is a
-// Mistake for a name that is not configured; else the file cannot be changed.
+// DisableServer turns a server off: in its row, if that is in a file of Drawbridge. For a row of another program, and
+// where another definition of the name would replace it, the name goes to disabledServers of the user's mcp.json. The
+// error is a UserError for a name that is not configured; any other means that the file cannot be changed.
 func (r *Service) DisableServer(ctx context.Context, id drawbridge.ServerID) (Change, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -149,9 +149,9 @@ func (r *Service) DisableServer(ctx context.Context, id drawbridge.ServerID) (Ch
 // maxDisablingFiles is how many files may turn one server off.
 const maxDisablingFiles = 8
 
-// EnableServer turns a server on again, where it was turned off. One that a project brings may still need approval:
-// the change says so. The error is a Mistake for a name that is not configured, and for a server that another
-// program's file turns off; else the file cannot be changed.
+// EnableServer turns a disabled server on. A server of a project directory may still need approval: the change reports
+// it. The error is a UserError for a name that is not configured and for a server that another program's file turns
+// off; any other means that the file cannot be changed.
 func (r *Service) EnableServer(ctx context.Context, id drawbridge.ServerID) (Change, error) {
 	c := Change{Server: id, Kind: AlreadyEnabled}
 	for range maxDisablingFiles {
@@ -182,8 +182,8 @@ func (r *Service) EnableServer(ctx context.Context, id drawbridge.ServerID) (Cha
 	return c, nil
 }
 
-// disabledRow finds the row of a name that is to be turned on, and says whether it is off: it is not where a row of
-// the name is in force, or none of them is off.
+// disabledRow returns the row of a name to turn on, and reports whether it is off. It is not off if a row of the name
+// is in force or no row of the name is off.
 func (roll ServerList) disabledRow(id drawbridge.ServerID) (row config.Server, off bool) {
 	rows := roll.rowsNamed(id)
 	if len(rows) == 0 {
@@ -199,7 +199,7 @@ func (roll ServerList) disabledRow(id drawbridge.ServerID) (row config.Server, o
 	return rows[0], false
 }
 
-// enableRow takes away one thing that turns a row off.
+// enableRow removes one setting that turns a row off.
 func (r *Service) enableRow(row config.Server) error {
 	switch {
 	case row.DisabledBy != "":
@@ -211,14 +211,14 @@ func (r *Service) enableRow(row config.Server) error {
 		programTitle(row.Provider), row.Origin)
 }
 
-// An UnavailableError says why a server that is configured cannot be started now, and what to do first.
+// An UnavailableError is the reason why a configured server cannot be started now, and the next step for a person.
 type UnavailableError string
 
-// Error gives the sentence.
+// Error returns the sentence.
 func (o UnavailableError) Error() string { return string(o) }
 
-// CheckStartable says why a server cannot be started now, to a person who asked for it, or nil: a Mistake for a name
-// that is not configured, else an Off.
+// CheckStartable returns nil if a server can be started now. The error is a UserError for a name that is not
+// configured, else an UnavailableError.
 func (r *Service) CheckStartable(roll ServerList, id drawbridge.ServerID) error {
 	row, ok := roll.Lookup(id)
 	switch {

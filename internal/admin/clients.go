@@ -53,7 +53,8 @@ func ParseNewClient(name string, scopes []string, lifetime string, now time.Time
 		server, ok := strings.CutPrefix(text, "mcp:")
 		if text != "*" && (!ok || server != "*" &&
 			drawbridge.ServerID(strings.TrimSuffix(server, "*")).Validate() != nil) {
-			return c, userErrorf("%q is no scope (mcp:NAME is the server NAME, mcp:* all of them, * everything)", text)
+			return c, userErrorf("%q is not a scope (mcp:NAME is the server NAME, mcp:* all of them, * everything)",
+				text)
 		}
 		c.Scopes = append(c.Scopes, drawbridge.Scope(text))
 	}
@@ -122,7 +123,7 @@ func (r *Service) Clients(ctx context.Context) ([]Client, error) {
 
 // RemoveClient revokes the token of a client. Running servers notice it at their next reload.
 func (r *Service) RemoveClient(ctx context.Context, name string) error {
-	unknown := fmt.Errorf("there is no client %q (drawbridge client list)", name)
+	unknown := fmt.Errorf("client %q not found (drawbridge client list lists them)", name)
 	db, err := r.openStoreOfSettings(ctx, false)
 	switch {
 	case err != nil:

@@ -1,12 +1,14 @@
-// Package admin is the servers that a person has configured, and what may be done with them: seen, added, removed,
-// turned on and off, approved and rejected, signed in at and out of. The command line and a session are two doors to
-// it.
+// Package admin holds the functions by which a person administers Drawbridge: configured servers, approvals, sign-ins,
+// definitions and results that are held, trust, clients, the ledger and the audit. A terminal, a web page and a Go
+// program call the same functions; internal/cli only parses flags and prints.
 //
-// It promises that a change is made to one value of one file, in place, or not at all; that what a project brings is
-// approved as the person saw it and no other way, so that a file that changes between the question and the answer is
-// not approved; and that nothing that may be a secret is in what it gives back, but for config.Server, which doors
-// keep to themselves. It prints nothing, asks nothing but through the functions it is given, starts no server but
-// through those, and holds nothing between two calls.
+// A change replaces one value of one file, in place, or nothing. A row that a project brings is approved as the person
+// saw it: if the file changes between the question and the answer, the row is not approved. Results contain no value
+// that may be a secret, except config.Server, which callers must not show, and a new client's token. The audit records
+// decisions through Options.AdminRecorder.
 //
-// The sentences of its errors are for people, and scripts may know them: they stay as they are.
+// The package prints nothing and asks only through the functions it is given. It starts servers only through those. A
+// Service keeps no state between two calls; a Ledger, an Audit and Approvals hold a store until they are closed.
+//
+// The sentences of its errors are for people. Scripts may match them, so they stay stable.
 package admin

@@ -17,8 +17,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A HeldTool is a tool whose server says something else of it than what is pinned, or what else its Part says. Its Pin
-// has an Offer.
+// A HeldTool is a tool whose server offers another definition than the pinned one, or another Part of a server whose
+// text changed. Its Pin has an Offer.
 type HeldTool struct {
 	Server drawbridge.ServerID
 	Part   string
@@ -28,12 +28,12 @@ type HeldTool struct {
 	lockable bool
 }
 
-// Label names it in one word, see shield.PinLabel.
+// Label returns the name of the part and the tool, see shield.PinLabel.
 func (h HeldTool) Label() string { return shield.PinLabel(h.Part, h.Pin.Tool) }
 
-// HeldTools gives the tools of configured servers that wait for a person, and those that one rejected, by server and
-// name. With tools named, it gives these in their order. The error is the store's, or a Mistake for a server that is
-// not configured and a tool that offers nothing.
+// HeldTools returns the tools of configured servers that wait for a decision, and the rejected ones, by server and
+// name. With tools, it returns these in their order. The error is the store's, or a UserError for a server that is
+// not configured and for a tool without an offer.
 func (r *Service) HeldTools(ctx context.Context, id drawbridge.ServerID, tools ...string) ([]HeldTool, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *Service) HeldTools(ctx context.Context, id drawbridge.ServerID, tools .
 	return named, nil
 }
 
-// readHeldTools reads what the servers of rows offer.
+// readHeldTools reads the offers of the servers of rows.
 func (r *Service) readHeldTools(ctx context.Context, set config.Configuration, rows []config.Server) (
 	all []HeldTool, err error) {
 	db, err := r.openStore(ctx, set, false)
@@ -95,9 +95,9 @@ func (r *Service) readHeldTools(ctx context.Context, set config.Configuration, r
 	return all, nil
 }
 
-// AcceptTools puts what is offered in the place of what is pinned, as it was when Held gave it, and in the lockfile
-// where that speaks of it. The text says what the running servers made of it. The error is the store's or the
-// lockfile's, or says that a tool offers something else by now: those before it are accepted then.
+// AcceptTools pins the definitions that HeldTools returned, and updates the lockfile for the tools that it contains.
+// Live is the result in the running servers. The error is the store's or the lockfile's, or reports a tool whose offer
+// has changed since; the tools before it are accepted then.
 func (r *Service) AcceptTools(ctx context.Context, tools []HeldTool) (live string, err error) {
 	return r.decideHeldTools(ctx, tools, func(p shield.Pin, hash string) (shield.Pin, error) {
 		return p.Accept(hash,
@@ -105,7 +105,7 @@ func (r *Service) AcceptTools(ctx context.Context, tools []HeldTool) (live strin
 	}, true)
 }
 
-// RejectTools keeps off what is offered, and has nobody asked about it again. The text and the error are as for
+// RejectTools keeps the offered definitions unavailable and does not ask about them again. The results are as for
 // AcceptTools.
 func (r *Service) RejectTools(ctx context.Context, tools []HeldTool) (live string, err error) {
 	return r.decideHeldTools(ctx, tools, shield.Pin.Reject, false)
@@ -157,7 +157,7 @@ func (r *Service) decideHeldTools(ctx context.Context, tools []HeldTool, decide 
 	return r.relistAfterDecision(ctx, slices.Compact(servers)...), err
 }
 
-// updateLockfile has the lockfile say what was accepted, of the tools that it speaks of.
+// updateLockfile writes the accepted definitions of tools that the lockfile contains.
 func (r *Service) updateLockfile(set config.Configuration, tools []HeldTool) error {
 	path, _, err := config.LockfilePath(r.o.ConfigOptions, set.Settings)
 	if err != nil || path == "" {

@@ -10,48 +10,46 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Decision is what a person said of a row that a project brings.
+// A Decision is a person's decision on a row of a project directory.
 type Decision string
 
-// The decisions. What was never decided has none.
+// The decisions. A row without a decision has the empty one.
 const (
 	DecisionApproved Decision = "approved"
 	DecisionRejected Decision = "rejected"
-	// DecisionOutdated is one about the row as it was: it counts no more.
+	// DecisionOutdated is a decision that no longer counts, since the row changed.
 	DecisionOutdated Decision = "outdated"
 )
 
-// An ServerEntry is one configured row. But for Server it has no secrets in it, and nothing that a terminal should not
-// be shown.
+// A ServerEntry is one configured row. All fields except Server are free of secrets and safe for a terminal.
 type ServerEntry struct {
 	Name   drawbridge.ServerID    `json:"name"`
 	Phase  drawbridge.ServerPhase `json:"phase"`
 	Reason string                 `json:"reason,omitempty"`
-	// Shadowed says that another definition of the name counts before it.
+	// Shadowed reports that another definition of the name takes precedence.
 	Shadowed  bool   `json:"shadowed,omitempty"`
 	Transport string `json:"transport"`
-	// Kind is whose file has it: "user", "project" or "explicit". Source is its file and line.
+	// Kind is the origin of the row: "user", "project" or "explicit". Source is its file and line.
 	Kind   config.OriginKind `json:"kind"`
 	Source string            `json:"source"`
-	// From is the program whose file it is, ImportedFrom the one that it was taken over from; "native" is Drawbridge.
+	// From is the program that owns the file, ImportedFrom the one that the row was copied from; "native" is Drawbridge.
 	From         string `json:"from"`
 	ImportedFrom string `json:"imported_from,omitempty"`
-	// Decision is the person's, DecidedAt when they took it. Changes say what became of the row since, a line each.
+	// Decision is the person's decision, DecidedAt its time. Changes are those of the row since then, a line each.
 	Decision  Decision  `json:"decision,omitempty"`
 	DecidedAt time.Time `json:"decided_at,omitzero"`
 	Changes   []string  `json:"changes,omitempty"`
-	// Replaces is the file and line of the row in force whose place it takes once it is approved; empty where there is
-	// none, and where it is in force.
+	// Replaces is the file and line of the row in force that this row replaces once it is approved; else it is empty.
 	Replaces string `json:"replaces,omitempty"`
-	// Program is the file of a project's stdio server that would be started, or was approved, with the SHA-256 of what
-	// is in it. A list has none for what nobody decided about.
+	// Program is the file of a project's stdio server that would be started, or was approved, with its SHA-256. In a
+	// list it is empty for a row without a decision.
 	Program config.ProgramFile `json:"program,omitzero"`
-	// Findings are what a person should know of the row before they let it run.
+	// Findings are warnings that a person should read before they approve the row.
 	Findings []config.LaunchFinding `json:"findings,omitempty"`
-	// Row is the row as it is written, variables not put in, with "[redacted]" where a secret may be.
+	// Row is the row as written, with variables not expanded and "[redacted]" where a secret may be.
 	Row json.RawMessage `json:"row,omitempty"`
-	// Commands names values that a command has a part in, Environment those that are variables by name, Unresolved the
-	// variables that are not set.
+	// Commands names the values that a command produces, Environment those that come from variables of the same name,
+	// and Unresolved the variables that are not set.
 	Commands    []string `json:"commands,omitempty"`
 	Environment []string `json:"from_environment,omitempty"`
 	Unresolved  []string `json:"unresolved,omitempty"`
@@ -60,7 +58,7 @@ type ServerEntry struct {
 	Server config.Server `json:"-"`
 }
 
-// newEntry describes a row.
+// newEntry returns the entry of a row.
 func (roll ServerList) newEntry(row config.Server, shadowed bool) ServerEntry {
 	e := ServerEntry{
 		Name: row.ID, Phase: row.Phase, Reason: row.Reason, Shadowed: shadowed, Transport: row.Transport(),
@@ -90,7 +88,7 @@ func (roll ServerList) newEntry(row config.Server, shadowed bool) ServerEntry {
 	return e
 }
 
-// replacedLocation gives the place of the row in force that a row comes before.
+// replacedLocation returns the file and line of the row in force that a row would replace; empty where none is.
 func (roll ServerList) replacedLocation(row config.Server) string {
 	before := false
 	for _, other := range roll.Servers {
@@ -103,18 +101,18 @@ func (roll ServerList) replacedLocation(row config.Server) string {
 	return ""
 }
 
-// A ListResult is what is configured, in order.
+// A ListResult contains the configured servers, in order.
 type ListResult struct {
 	Entries []ServerEntry
-	// Disabled and Shadowed count what was left out.
+	// Disabled and Shadowed count the rows that were left out.
 	Disabled, Shadowed int
 	Warnings           []config.Warning
-	// Settings are those that the configuration says.
+	// Settings are those of the configuration.
 	Settings config.Settings
 }
 
-// ListServers gives the rows that are configured, and with all those too that are turned off or shadowed, which come
-// last. The error is that of Read.
+// ListServers returns the configured rows. With all, it includes disabled and shadowed rows; shadowed rows come last.
+// The error is that of ReadServers.
 func (r *Service) ListServers(ctx context.Context, all bool) (ListResult, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -138,15 +136,15 @@ func (r *Service) ListServers(ctx context.Context, all bool) (ListResult, error)
 	return l, nil
 }
 
-// A ServerDetail is all that is known of a name.
+// A ServerDetail contains all rows of one name.
 type ServerDetail struct {
 	ServerEntry
 	// Others are further definitions of the name.
 	Others []ServerEntry `json:"others,omitempty"`
 }
 
-// DescribeServer describes the row that counts for a name, and the others of that name. The error is a Mistake for one
-// that is not configured, with the nearest that is.
+// DescribeServer returns the row that counts for a name, and the other rows of that name. The error is a UserError for
+// a name that is not configured; it suggests the nearest one.
 func (r *Service) DescribeServer(ctx context.Context, id drawbridge.ServerID) (ServerDetail, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {

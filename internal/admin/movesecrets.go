@@ -15,19 +15,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A SecretStore keeps values by name, outside of files that people read: secrets.UserSecrets does. Where there is none
-// of a name, Get's error is secrets.ErrNotFound.
+// A SecretStore stores values by name, outside of files that people read; secrets.UserSecrets is one. Get returns
+// secrets.ErrNotFound for an unknown name.
 type SecretStore interface {
 	Get(name string) ([]byte, error)
 	Put(name string, value []byte) error
 	Delete(name string) error
 }
 
-// A MovedSecrets is a row whose secrets are with a Keeper: references stand in their places.
+// MovedSecrets is a row whose secrets are in a SecretStore: the row contains references to them.
 type MovedSecrets struct {
-	// Row is the row as it is to be written now.
+	// Row is the row with the references.
 	Row json.RawMessage
-	// Names are what the values are kept by, in the order of the names in the row.
+	// Names are the names of the stored values, in the order of the members in the row.
 	Names []string
 
 	store        SecretStore
@@ -35,19 +35,19 @@ type MovedSecrets struct {
 	replacements []config.TextReplacement
 }
 
-// movableMemberNames are the members whose values may be references, by what config.PlaintextSecrets calls them.
+// movableMemberNames returns the members whose values may be references, by their names in config.PlaintextSecrets.
 func movableMemberNames() map[string]string {
 	return map[string]string{"env": "env", "header": "headers", "auth": "auth", "oauth": "oauth"}
 }
 
-// authSchemeAndSecret divides a header's value into the scheme, which is no secret, and what follows.
+// authSchemeAndSecret splits a header's value into the scheme, which is not a secret, and the rest.
 var authSchemeAndSecret = regexp.MustCompile(`^((?i:bearer|basic|token) +)(\S.*)$`)
 
-// invalidNameChars are the characters that the name of a kept value does not have.
+// invalidNameChars are the characters that the name of a stored value cannot contain.
 var invalidNameChars = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// movableSecrets finds the secrets of a row that stand there in plain text and may be references. A value that is also
-// the name of a variable which is set means that variable.
+// movableSecrets returns the secrets of a row that are in plain text and may be references. A value that is also the
+// name of a variable which is set stands for that variable and is left out.
 func movableSecrets(row json.RawMessage, lookup func(string) (string, bool)) (all []config.TextReplacement) {
 	for _, plain := range config.PlaintextSecrets(row) {
 		kind, name, _ := strings.Cut(plain, " ")
@@ -65,15 +65,15 @@ func movableSecrets(row json.RawMessage, lookup func(string) (string, bool)) (al
 	return all
 }
 
-// CountMovableSecrets counts the secrets of a row that Keep would move.
+// CountMovableSecrets counts the secrets of a row that MoveRowSecrets would move.
 func CountMovableSecrets(row json.RawMessage, lookup func(string) (string, bool)) int {
 	return len(movableSecrets(row, lookup))
 }
 
-// MoveRowSecrets moves the secrets that stand in a row in plain text to a keeper, under names such as
-// "github.GITHUB_TOKEN", and gives the row that refers to them. A name that keeps another value already is left alone:
-// the next one that is free is taken. Each value is read back before Keep says that it is kept. Where there is an
-// error, what it kept is taken away again. No value is in the error.
+// MoveRowSecrets moves the plain-text secrets of a row to a keeper, under names such as "github.GITHUB_TOKEN", and
+// returns the row that refers to them. A name that holds another value is not overwritten: the next free name is used.
+// Each value is read back after it was stored. On an error the values stored so far are removed. The error contains no
+// value.
 func MoveRowSecrets(keeper SecretStore, id drawbridge.ServerID, row json.RawMessage, lookup func(string) (string,
 	bool)) (MovedSecrets, error) {
 	k := MovedSecrets{Row: row, store: keeper}
@@ -93,7 +93,7 @@ func MoveRowSecrets(keeper SecretStore, id drawbridge.ServerID, row json.RawMess
 	return k, nil
 }
 
-// storeValue puts a value under a name that keeps nothing else, and gives the name.
+// storeValue stores a value under a name that holds no other value, and returns that name.
 func (k *MovedSecrets) storeValue(name, value string) (string, error) {
 	const most = 100
 	for i := range most {
@@ -122,7 +122,7 @@ func (k *MovedSecrets) storeValue(name, value string) (string, error) {
 	return "", fmt.Errorf("%d names like %q keep other values", most, name)
 }
 
-// Undo takes away what Keep kept, for a row that was not written after all. Values that were kept before stay.
+// Undo removes the values that MoveRowSecrets stored, for a row that was not written. Values that existed before stay.
 func (k MovedSecrets) Undo() error {
 	var errs []error
 	for _, name := range k.newNames {
@@ -131,12 +131,12 @@ func (k MovedSecrets) Undo() error {
 	return errors.Join(errs...)
 }
 
-// MoveSecrets moves the secrets that stand in a server's row in plain text to the keeper: each is kept before the row
-// refers to it. A row of a project that was approved is approved as it is then. The change's Kept are the names of
-// the values; none where the row has no such secret.
+// MoveSecrets moves the plain-text secrets of a server's row to Options.Secrets. Each is stored before the row refers
+// to it. A row of a project that was approved is approved again in its new form. The change's SecretNames are the
+// names of the values; it has none if the row has no such secret.
 //
-// The error is a Mistake for a name that is not configured, or that no file of ours has; else the file cannot be
-// changed, or a value not be kept. The row is as it was then.
+// The error is a UserError for a name that is not configured, or that no file of Drawbridge has. Any other means that
+// the file cannot be changed or a value cannot be stored. The row is unchanged after an error.
 func (r *Service) MoveSecrets(ctx context.Context, id drawbridge.ServerID) (Change, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -181,5 +181,5 @@ func (r *Service) MoveSecrets(ctx context.Context, id drawbridge.ServerID) (Chan
 	return c, nil
 }
 
-// errNoSecretStore is for a door that has nothing to keep values with.
+// errNoSecretStore is the error of a Service without Options.Secrets.
 var errNoSecretStore = errors.New("there is nothing here that keeps secrets")

@@ -4,7 +4,7 @@ package admin
 
 import "os"
 
-// processExists says whether a process with this id exists.
+// processExists reports whether a process with this ID exists.
 func processExists(pid int) bool {
 	if pid <= 0 {
 		return false

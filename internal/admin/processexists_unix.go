@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// processExists says whether a process with this id exists.
+// processExists reports whether a process with this ID exists.
 func processExists(pid int) bool {
 	if pid <= 0 {
 		return false

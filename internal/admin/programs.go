@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A programFinder finds the programs of rows in one look at a configuration.
+// A programFinder finds the programs of the rows of one configuration, and hashes each file once.
 type programFinder struct {
 	environ   []string
 	decisions store.RowApprovals
@@ -21,9 +21,9 @@ func (r *Service) newProgramFinder(decisions store.RowApprovals) programFinder {
 	return programFinder{r.o.Environ, decisions, &config.ProgramCache{}}
 }
 
-// findProgram gives the file that a project's stdio server is about: the one that was approved with the row, as long
-// as it is what it was, since that is what is started; else the one that the command means now. It is the zero one
-// where there is none. The error is for one that cannot be approved.
+// findProgram returns the program of a project's stdio server. It is the file that was approved with the row, as long
+// as that is unchanged, since that file is started; else the file that the command resolves to now. It is zero if
+// there is none. The error is for a file that cannot be approved.
 func (f programFinder) findProgram(row config.Server) (config.ProgramFile, error) {
 	if row.Origin.Kind != config.OriginProject || row.Command == "" {
 		return config.ProgramFile{}, nil
@@ -49,9 +49,8 @@ func isTooLarge(err error) bool {
 	return large
 }
 
-// attachProgram finds the program of a row that was read, where a decision was taken about it that it bears on. What a
-// project brings may name any files of the machine, so that nothing is read of a row that nobody decided about: only
-// whether a person could.
+// attachProgram sets the program of a row, if a decision on the row depends on it. A project's row may name any file
+// of the machine. Therefore no file is read for a row without a decision; only the size is checked.
 func (f programFinder) attachProgram(row *config.Server) {
 	if row.Phase != drawbridge.Idle && row.Phase != drawbridge.NeedsApproval {
 		return
@@ -67,7 +66,7 @@ func (f programFinder) attachProgram(row *config.Server) {
 	}
 }
 
-// checkProgramSize says why the program of a row cannot be approved, as far as that shows without reading it.
+// checkProgramSize returns an error if the program of a row is too large to be approved. It reads no file.
 func (f programFinder) checkProgramSize(row config.Server) error {
 	if row.Origin.Kind != config.OriginProject || row.Command == "" {
 		return nil
@@ -82,7 +81,7 @@ func (f programFinder) checkProgramSize(row config.Server) error {
 	return nil
 }
 
-// withProgram is a row that somebody is to look at: with its program. One that became too large meanwhile has none.
+// withProgram returns a row with its program, for a person to examine. A program that became too large is left out.
 func (f programFinder) withProgram(row config.Server) config.Server {
 	if row.Program == (config.ProgramFile{}) && row.Phase != drawbridge.Refused {
 		row.Program, _ = f.findProgram(row)
@@ -90,7 +89,7 @@ func (f programFinder) withProgram(row config.Server) config.Server {
 	return row
 }
 
-// isApproved says whether a row was approved as it is, with its program as that is.
+// isApproved reports whether a row was approved in its present form, with its program unchanged.
 func (f programFinder) isApproved(row config.Server) bool {
 	last, ok := f.decisions.Find(row)
 	if !ok || !last.Approved || last.Hash != row.Hash {
@@ -100,7 +99,7 @@ func (f programFinder) isApproved(row config.Server) bool {
 	return err == nil && last.Program() == p
 }
 
-// ProgramLines shows the file that would be started, and what is in it by its digest.
+// ProgramLines returns the path and the digest of the file that would be started.
 func (e ServerEntry) ProgramLines() []config.NameValue {
 	if e.Program == (config.ProgramFile{}) {
 		return nil

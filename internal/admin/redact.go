@@ -14,12 +14,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// redactedText stands where a secret may be.
+// redactedText replaces a value that may be a secret.
 const redactedText = "[redacted]"
 
-// ApprovalLines shows a row to somebody who is to decide about it: a name and a value each, and what they should take
-// note of last. Commands that would run, arguments and where an address leads are whole, and so are variables that
-// steer how programs start, and the names of all variables that would be given away; what may be a secret is not shown.
+// ApprovalLines returns the lines that a person reads before a decision on a row, the findings last. Commands,
+// arguments, addresses, variables that control how programs start, and the names of all variables that the server
+// receives are shown in full. A value that may be a secret is not shown.
 func (e ServerEntry) ApprovalLines() []config.NameValue {
 	lines := e.MemberLines()
 	cwd := false
@@ -42,7 +42,7 @@ func (e ServerEntry) ApprovalLines() []config.NameValue {
 	return append(lines, e.FindingLines()...)
 }
 
-// FindingLines shows the findings, the most of what somebody who decides about a row has to know.
+// FindingLines returns the findings of a row as lines.
 func (e ServerEntry) FindingLines() (lines []config.NameValue) {
 	for _, f := range e.Findings {
 		lines = append(lines, config.NameValue{Name: "take note", Value: f.Text})
@@ -50,8 +50,7 @@ func (e ServerEntry) FindingLines() (lines []config.NameValue) {
 	return lines
 }
 
-// MemberLines shows a row's members as Row has them: a name and a value each, those of env and headers each by its own
-// name.
+// MemberLines returns the members of Row as lines. Each member of env and headers has a line of its own.
 func (e ServerEntry) MemberLines() []config.NameValue {
 	var lines []config.NameValue
 	for m := range rawjson.Members(e.Row) {
@@ -70,7 +69,7 @@ func (e ServerEntry) MemberLines() []config.NameValue {
 	return lines
 }
 
-// formatValue is a value for a terminal: a text as it is, whatever else as JSON.
+// formatValue formats a value for a terminal: a text as it is, any other value as JSON.
 func formatValue(raw json.RawMessage) string {
 	if text, ok := rawjson.DecodeString(raw); ok {
 		return safetext.Exact(text)
@@ -78,11 +77,11 @@ func formatValue(raw json.RawMessage) string {
 	return shownJSON(raw)
 }
 
-// shownJSON returns JSON on one line as a person may decide on it. Its texts double their backslashes already, as JSON
-// does.
+// shownJSON returns JSON on one line, with characters that could mislead a person escaped. JSON texts already double
+// their backslashes.
 func shownJSON(raw json.RawMessage) string { return safetext.Line(string(raw)) }
 
-// describeValue says what a value of env or headers is.
+// describeValue returns the text that a person sees for a value of env or headers.
 func (e ServerEntry) describeValue(what string, raw json.RawMessage) string {
 	text, _ := rawjson.DecodeString(raw)
 	switch {
@@ -94,9 +93,9 @@ func (e ServerEntry) describeValue(what string, raw json.RawMessage) string {
 	return formatValue(raw)
 }
 
-// redactRow is a row as it is written, without what may be a secret: of a value of env and headers, of what a url says
-// beside host and path, of what in auth may be one, of members that nobody knows and of what is of another kind than it
-// should be, only variables, references and what is harmless are left.
+// redactRow returns a row as written, without values that may be secrets. Only variables, references and harmless
+// values remain in these places: env and headers, the parts of a URL besides host and path, secrets of auth, unknown
+// members, and members of the wrong type.
 func redactRow(row config.Server) json.RawMessage {
 	shown := rawjson.MapValues(row.Raw, func(m rawjson.Member) json.RawMessage {
 		name, _ := rawjson.DecodeString(m.Name)
@@ -120,13 +119,13 @@ func redactRow(row config.Server) json.RawMessage {
 	return safetext.JSON(shown)
 }
 
-// isSensitiveMember says of which members no text is shown as it is.
+// isSensitiveMember reports whether the texts of a member may be secrets and must be redacted.
 func isSensitiveMember(row config.Server, name string) bool {
 	return slices.Contains([]string{"env", "headers", "args", "url", "auth", "oauth"}, name) ||
 		slices.ContainsFunc(row.UnknownMembers, func(u config.UnknownMember) bool { return u.Name == name })
 }
 
-// redactValue hides every text and number in a value, but for variables.
+// redactValue replaces every text and number in a value, except variables.
 func redactValue(value json.RawMessage) json.RawMessage {
 	if s, ok := rawjson.DecodeString(value); ok {
 		return rawjson.Quote(redactText(s))
@@ -155,7 +154,7 @@ func jsonArray(items [][]byte) json.RawMessage {
 	return slices.Concat([]byte{'['}, bytes.Join(items, []byte{','}), []byte{']'})
 }
 
-// redactAuth shows where one signs in and as whom.
+// redactAuth redacts auth, except the address of the issuer and the identity of the client.
 func redactAuth(row config.Server, auth json.RawMessage) json.RawMessage {
 	return rawjson.MapValues(auth, func(m rawjson.Member) json.RawMessage {
 		written, _ := rawjson.DecodeString(m.Name)
@@ -194,30 +193,30 @@ func redactPairs(row config.Server, kind string, pairs json.RawMessage) json.Raw
 	})
 }
 
-// loaderVariables has the names of variables that say what programs load when they start. They are no place for
-// secrets, and whoever approves a row must see them.
+// loaderVariables matches the names of variables that control which code programs load when they start. They do not
+// contain secrets, and a person who approves a row must see them.
 var loaderVariables = lazyRegexp(
 	`^((LD|DYLD)_.*|.*PATH|BASH_ENV|ENV|SHELL|NODE_OPTIONS|PYTHON(STARTUP|HOME)|PERL5(LIB|OPT)|RUBY(LIB|OPT)|` +
 		`(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS|GIT_SSH_COMMAND)$`)
 
-// networkVariables has the names of variables that say where what a program sends goes, and where packages come from.
+// networkVariables matches the names of variables that control where a program sends data and downloads packages.
 var networkVariables = lazyRegexp(
 	`(?i)^((HTTPS?|ALL|NO)_PROXY|NPM_CONFIG_REGISTRY|UV_(DEFAULT_INDEX|INDEX|INDEX_URL)|PIP_(EXTRA_)?INDEX_URL|DOCKER_HOST)$`)
 
 func isLoaderVariable(name string) bool { return loaderVariables().MatchString(name) }
 
-// harmlessValue are values of switches.
+// harmlessValue matches the values of switches.
 var harmlessValue = lazyRegexp(`(?i)^(true|false|yes|no|on|off|0|1|debug|info|warn|error|production|development)?$`)
 
-// authSchemePrefix is what may come before the secret in a header.
+// authSchemePrefix matches the scheme before the secret in a header.
 var authSchemePrefix = lazyRegexp(`(?i)^(Bearer|Basic|Token) +`)
 
-// valueReference is a variable in a value, with its default, or what a value refers to, as a whole: whoever approves a
-// row must see what is read and run.
+// valueReference matches a variable in a value, with its default, or a whole reference: a person who approves a row
+// must see which files are read and which commands are run.
 var valueReference = lazyRegexp(
 	`\$\{((?:file|keychain|command):[^-}][^}]*|(?:env:)?[A-Za-z_][A-Za-z0-9_]*|input:[A-Za-z0-9_.-]+)(:-[^}]*)?\}`)
 
-// redactText leaves of a text what is a variable or a reference.
+// redactText redacts a text, except its variables and references.
 func redactText(s string) string {
 	if harmlessValue().MatchString(s) {
 		return s
@@ -233,7 +232,7 @@ func redactText(s string) string {
 	}
 	for {
 		at := valueReference().FindStringSubmatchIndex(rest)
-		if at == nil || at[0] > 0 && rest[at[0]-1] == '$' { // "$${" is no variable
+		if at == nil || at[0] > 0 && rest[at[0]-1] == '$' { // "$${" is not a variable
 			hide(rest)
 			return b.String()
 		}
@@ -247,9 +246,9 @@ func redactText(s string) string {
 	}
 }
 
-// redactURL leaves scheme, host and path. Variables may hold any of the signs that divide an address, and so may their
-// defaults: those divide nothing here, and what stands before a host beside a variable is shown, since it may be the
-// host.
+// redactURL redacts a URL, except scheme, host and path. Variables and their defaults may contain any delimiter of a
+// URL, so a delimiter inside a variable is ignored. A text beside a variable before the host is shown, since it may be
+// the host.
 func redactURL(s string) string {
 	mask := valueReference().ReplaceAllStringFunc(s, func(r string) string { return strings.Repeat("_", len(r)) })
 	main, rest := s, ""
@@ -280,13 +279,13 @@ func redactQuery(query string) string {
 	return strings.Join(parts, "&")
 }
 
-// secretFlag is an option whose value is a secret, by its name, headerFlag one whose value is a header.
+// secretFlag matches an option whose value is a secret, by its name; headerFlag one whose value is a header.
 var (
 	secretFlag = lazyRegexp(`(?i)^--?[a-z0-9_-]*(token|key|secret|passw|pwd|auth|credential)[a-z0-9_-]*(=|$)`)
 	headerFlag = lazyRegexp(`^(-H|--header)(=|$)`)
 )
 
-// redactArgs hides the values of options that have a secret's name, and arguments that look like secrets.
+// redactArgs redacts the values of options with the name of a secret, and arguments that look like secrets.
 func redactArgs(args json.RawMessage) json.RawMessage {
 	var items [][]byte
 	var words []string
@@ -325,7 +324,8 @@ func redactWords(words []string) []string {
 	return shown
 }
 
-// sensitiveOption gives the option that a word is or begins with, if its value is to be hidden, and how.
+// sensitiveOption returns the option that a word is or begins with, if its value must be redacted, and the function
+// that redacts it.
 func sensitiveOption(word string) (option string, hide func(string) string) {
 	if option = secretFlag().FindString(word); option != "" {
 		return option, redactText
@@ -336,7 +336,7 @@ func sensitiveOption(word string) (option string, hide func(string) string) {
 	return "", nil
 }
 
-// redactHeader leaves a header's name, and a text that is none.
+// redactHeader redacts the value of a header. A text that is not a header is unchanged.
 func redactHeader(s string) string {
 	name, value, ok := strings.Cut(s, ":")
 	if !ok {
@@ -346,7 +346,7 @@ func redactHeader(s string) string {
 	return name + ":" + value[:len(value)-len(text)] + redactText(text)
 }
 
-// lazyRegexp is an expression that is made when it is first needed: most starts of the program need none of these.
+// lazyRegexp returns a function that compiles the expression at its first call: most commands need none of these.
 func lazyRegexp(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -15,35 +15,35 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// Options are what a roster can do without. The zero value is a session's, started in the working directory.
+// Options configure a Service. The zero value is for a session that was started in the working directory.
 type Options struct {
-	// ConfigOptions says where configuration is looked for. Its Approved is not looked at.
+	// ConfigOptions selects the configuration files. Its Approved is ignored.
 	ConfigOptions config.Options
-	// Store is where the store is, as for gateway.StoreLocation; empty means what the configuration says.
+	// Store is the location of the store, as for gateway.StoreLocation; empty means that of the configuration.
 	Store string
-	// CommandPrefix is how a person calls the commands that sentences name: "drawbridge mcp". Empty means "/mcp".
+	// CommandPrefix precedes the commands that texts name, such as "drawbridge mcp". Empty means "/mcp".
 	CommandPrefix string
 	// Environ is the environment that programs are looked for in, as "name=value"; nil means the process's.
 	Environ []string
-	// Secrets keeps the secrets that are moved out of rows. Nil means that there is none, and none can be moved.
+	// Secrets stores the secrets that are moved out of rows. Nil means that secrets cannot be moved.
 	Secrets SecretStore
-	// ReloadServers has the running servers take a change over, and says in a few words what that came to. Nil means
-	// that there are none.
+	// ReloadServers reloads the running servers after a change and returns the result in a few words. Nil means that no
+	// server runs.
 	ReloadServers func(ctx context.Context) (string, error)
-	// RelistServers has them take over what a person decided about what these servers say, as they say it now, and
-	// says what that came to. Nil means Tell.
+	// RelistServers lists these servers again after a decision on their definitions, and returns the result in a few
+	// words. Nil means ReloadServers.
 	RelistServers func(ctx context.Context, servers ...drawbridge.ServerID) (string, error)
 	// Gateway is the configuration that a gateway would be opened with. Only the functions of the audit need it: for
 	// the files that processes left behind, and for the key of this machine.
 	Gateway gateway.Config
-	// AdminRecorder has on record what a person decides. Nil means that nobody keeps it.
+	// AdminRecorder records the decisions of a person in the audit. Nil records nothing.
 	AdminRecorder gateway.AdminRecorder
 }
 
-// A Service does what a person asks. Its methods may be called from several goroutines, and processes.
+// A Service carries out a person's commands. Several goroutines and several processes may call its methods.
 type Service struct{ o Options }
 
-// New makes a roster.
+// New returns a Service with these options.
 func New(o Options) *Service {
 	o.CommandPrefix = cmp.Or(o.CommandPrefix, "/mcp")
 	if o.Environ == nil {
@@ -55,23 +55,23 @@ func New(o Options) *Service {
 	return &Service{o}
 }
 
-// A UserError is an error in what the person said: another word would do. It is a sentence for them.
+// A UserError reports a mistake in a person's input, such as a wrong name. It is a sentence for that person.
 type UserError string
 
-// Error gives the sentence.
+// Error returns the sentence.
 func (m UserError) Error() string { return string(m) }
 
 func userErrorf(format string, args ...any) error { return UserError(fmt.Sprintf(format, args...)) }
 
-// A ServerList is all that is configured at one moment, with what the person decided about it. The reason of a row
-// that waits for approval says what to do.
+// A ServerList is the configuration at one moment, with the person's decisions. The reason of a row that waits for
+// approval names the next step.
 type ServerList struct {
 	config.Configuration
 	decisions store.RowApprovals
 	programs  programFinder
 }
 
-// ReadServers reads what is configured. Nothing is started, and no store is made where there is none. The error is
+// ReadServers reads the configuration and the decisions on it. It starts no server and creates no store. The error is
 // that of config.Load, or the store's.
 func (r *Service) ReadServers(ctx context.Context) (ServerList, error) {
 	places := r.o.ConfigOptions
@@ -105,8 +105,8 @@ func (r *Service) ReadServers(ctx context.Context) (ServerList, error) {
 	return roll, nil
 }
 
-// openStoreForProject opens the store. Where there is none, it is nil unless it is to be made; and so it is where
-// nothing needs it.
+// openStoreForProject opens the store. It returns nil if the store does not exist or the configuration has no row of a
+// project, unless make is set.
 func (r *Service) openStoreForProject(ctx context.Context, set config.Configuration, make bool) (*store.DB, error) {
 	if !make && !hasProjectRow(set) {
 		return nil, nil
@@ -114,7 +114,7 @@ func (r *Service) openStoreForProject(ctx context.Context, set config.Configurat
 	return r.openStore(ctx, set, make)
 }
 
-// openStore opens the store. Where there is none, it is nil unless it is to be made.
+// openStore opens the store. It returns nil if the store does not exist, unless make is set.
 func (r *Service) openStore(ctx context.Context, set config.Configuration, make bool) (*store.DB, error) {
 	location, err := gateway.StoreLocation(r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv)
 	if err != nil {
@@ -137,7 +137,7 @@ func hasProjectRow(set config.Configuration) bool {
 	return false
 }
 
-// setApprovalReason says of a row that waits for approval why it does, and what to do.
+// setApprovalReason sets the reason of a row that waits for approval, with the command that approves it.
 func (r *Service) setApprovalReason(row *config.Server, decisions store.RowApprovals) {
 	if row.Phase != drawbridge.NeedsApproval {
 		return
@@ -161,7 +161,7 @@ func (r *Service) setApprovalReason(row *config.Server, decisions store.RowAppro
 	}
 }
 
-// changesSinceDecision says what became of a row since a decision about it.
+// changesSinceDecision describes the changes of a row since the decision on it, a line each.
 func changesSinceDecision(last store.RowApproval, row config.Server) []string {
 	if last.Hash == row.Hash && (!last.Approved || last.Program() == row.Program) {
 		return nil
@@ -172,7 +172,7 @@ func changesSinceDecision(last store.RowApproval, row config.Server) []string {
 	return []string{"how it is written"} // members of another type may look the same
 }
 
-// joinFirstLines joins the first few lines.
+// joinFirstLines joins the first three lines and counts the rest.
 func joinFirstLines(lines []string) string {
 	const few = 3
 	if over := len(lines) - few; over > 0 {
@@ -181,7 +181,7 @@ func joinFirstLines(lines []string) string {
 	return strings.Join(lines, "; ")
 }
 
-// notFoundError is for a name that nothing is configured by.
+// notFoundError returns the error for a name that is not configured, with suggestions.
 func (roll ServerList) notFoundError(id drawbridge.ServerID) error {
 	text := fmt.Sprintf("Server %q not found.", id)
 	if near := roll.Suggest(id); near != "" && near != id {
@@ -201,7 +201,8 @@ func (roll ServerList) notFoundError(id drawbridge.ServerID) error {
 	return UserError(text)
 }
 
-// rowsNamed gives all rows of a name: those with a standing first, of them the one that counts.
+// rowsNamed returns all rows of a name: first the row that counts, then the others that are not shadowed, then the
+// shadowed ones.
 func (roll ServerList) rowsNamed(id drawbridge.ServerID) (rows []config.Server) {
 	first, ok := roll.Lookup(id)
 	if !ok {
@@ -218,29 +219,28 @@ func (roll ServerList) rowsNamed(id drawbridge.ServerID) (rows []config.Server) 
 	return rows
 }
 
-// A Change is what became of one server.
+// A Change is the result of a command on one server.
 type Change struct {
 	Server drawbridge.ServerID `json:"server"`
 	Kind   ChangeKind          `json:"did"`
-	// Scope and Path say which file has the row, or the list that names it: Scope is "project", "user" or "explicit".
+	// Scope and Path identify the file of the row, or of the list that names it. Scope is "project", "user" or "explicit".
 	Scope config.OriginKind `json:"scope,omitempty"`
 	Path  string            `json:"path,omitempty"`
-	// Phase is the row's from now on, of which Reason says why where that is not Idle; empty where there is none any
-	// more.
+	// Phase is the new phase of the row, and Reason its reason if it is not Idle. Both are empty for a row that is gone.
 	Phase  drawbridge.ServerPhase `json:"phase,omitempty"`
 	Reason string                 `json:"reason,omitempty"`
-	// SecretNames names the values that were moved out of the row, as its references say them.
+	// SecretNames are the names of the values that were moved out of the row, as in its references.
 	SecretNames []string `json:"kept,omitempty"`
-	// Notes say what else the person should know.
+	// Notes are further texts for the person.
 	Notes []string `json:"notes,omitempty"`
-	// Live says what the running servers made of it.
+	// Live is the result of the change in the running servers.
 	Live string `json:"live,omitempty"`
 }
 
-// A ChangeKind is what was done.
+// A ChangeKind is the kind of a change.
 type ChangeKind string
 
-// The deeds. Where all was so before, nothing was changed.
+// The kinds of changes. The Already kinds report that nothing had to be changed.
 const (
 	Added           ChangeKind = "added"
 	Removed         ChangeKind = "removed"
@@ -255,7 +255,7 @@ const (
 	AlreadyRejected ChangeKind = "already rejected"
 )
 
-// String gives one line for a person.
+// String returns one line for a person.
 func (c Change) String() string {
 	var text string
 	switch c.Kind {
@@ -279,8 +279,8 @@ func (c Change) String() string {
 	return text
 }
 
-// ReloadServers has the running servers take the configuration over as it is now, and says what that came to; empty
-// where there are none. The error is theirs.
+// ReloadServers makes the running servers load the present configuration. It returns the result in a few words, or an
+// empty text if no server runs.
 func (r *Service) ReloadServers(ctx context.Context) (string, error) {
 	if r.o.ReloadServers == nil {
 		return "", nil
@@ -288,7 +288,7 @@ func (r *Service) ReloadServers(ctx context.Context) (string, error) {
 	return r.o.ReloadServers(ctx)
 }
 
-// relistAfterDecision has the running servers take a decision over, and says what came of it.
+// relistAfterDecision makes the running servers apply a decision and returns the result in a few words.
 func (r *Service) relistAfterDecision(ctx context.Context, servers ...drawbridge.ServerID) string {
 	tell := r.o.RelistServers
 	if tell == nil {
@@ -296,19 +296,19 @@ func (r *Service) relistAfterDecision(ctx context.Context, servers ...drawbridge
 	}
 	live, err := tell(ctx, servers...)
 	if err != nil {
-		return fmt.Sprintf("the running servers did not take it over: %v", err)
+		return fmt.Sprintf("the running servers did not apply the change: %v", err)
 	}
 	return live
 }
 
-// reloadAfter has the running servers take changes over. That it was not done is no error: the files are changed, and
-// count from the next start.
+// reloadAfter makes the running servers apply changes. Its failure is only a note: the files are changed, and count
+// from the next start.
 func (r *Service) reloadAfter(ctx context.Context, changes ...*Change) {
 	live, err := r.ReloadServers(ctx)
 	for _, c := range changes {
 		c.Live = live
 		if err != nil {
-			c.Notes = append(c.Notes, fmt.Sprintf("the running servers did not take it over: %v", err))
+			c.Notes = append(c.Notes, fmt.Sprintf("the running servers did not apply the change: %v", err))
 		}
 	}
 }

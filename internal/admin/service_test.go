@@ -89,7 +89,7 @@ func wantDiff(t *testing.T, what string, want, got any) {
 	}
 }
 
-// fine gives a value, or ends the test.
+// fine returns a value, or ends the test.
 func fine[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -151,13 +151,13 @@ func TestTheSentencesOfASession(t *testing.T) {
 		return does(w.AddServer(t.Context(), q))
 	}
 	for want, err := range map[string]error{
-		`Server "off" is disabled. Run /mcp enable off first.`:                                                            w.CheckStartable(roll, "off"),
+		`Server "off" is disabled. Run /mcp enable off first.`:                                                        w.CheckStartable(roll, "off"),
 		`Server "repo" needs approval: it comes from a project directory and is not approved yet (/mcp approve repo)`: w.CheckStartable(roll, "repo"),
-		`Server "bad" is refused: Server "bad": stdio server requires "command" field`:                                    w.CheckStartable(roll, "bad"),
-		`Server "of" not found. Did you mean "off"?`:                                                                      w.CheckStartable(roll, "of"),
-		`Server "nothing" not found. Configured: repo, off, bad, own.`:                                                    does(w.DescribeServer(t.Context(), "nothing")),
-		`Nothing to add: give --url U or -- <command...>. Usage: /mcp add <name> ...`:                                     add("x"),
-		`Server name required for quick add. Usage: /mcp add <name> ...`:                                                  add("--url", "h"),
+		`Server "bad" is refused: Server "bad": stdio server requires "command" field`:                                w.CheckStartable(roll, "bad"),
+		`Server "of" not found. Did you mean "off"?`:                                                                  w.CheckStartable(roll, "of"),
+		`Server "nothing" not found. Configured: repo, off, bad, own.`:                                                does(w.DescribeServer(t.Context(), "nothing")),
+		`Nothing to add: give --url U or -- <command...>. Usage: /mcp add <name> ...`:                                 add("x"),
+		`Server name required for quick add. Usage: /mcp add <name> ...`:                                              add("--url", "h"),
 		`Failed to add server: Server "repo" already exists in ` + w.path(projectFile) +
 			` (see /mcp list)`: add("repo", "--", "x"),
 		`Failed to add server: Invalid server config: Server "x": header "K" has a line break or another control character in its value`: add("x", "--url", "h", "--header", "K=a\nb"),
@@ -309,7 +309,7 @@ func TestAHubThatDoesNotListenIsANote(t *testing.T) {
 	w := newWorld(t, nil)
 	w.deaf = errors.New("it is busy")
 	c := fine[admin.Change](t)(w.AddServer(t.Context(), admin.AddRequest{Name: "a", Command: "x"}))
-	wantDiff(t, "notes", []string{"the running servers did not take it over: it is busy"}, c.Notes)
+	wantDiff(t, "notes", []string{"the running servers did not apply the change: it is busy"}, c.Notes)
 	if _, err := w.ReloadServers(t.Context()); !errors.Is(err, w.deaf) {
 		t.Errorf("reload: %v", err)
 	}

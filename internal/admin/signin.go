@@ -18,44 +18,44 @@ var (
 	_ SignInProvider = (*gateway.SignInManager)(nil)
 )
 
-// A SignInProvider lets people in and out: a gateway.SignInManager is one.
+// A SignInProvider returns the sign-in of a server; a gateway.SignInManager is one.
 type SignInProvider interface {
-	// ServerSignIn gives how the person comes to be let in. The error says why nobody signs in there.
+	// ServerSignIn returns the sign-in of a server. The error is the reason why the server has none.
 	ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error)
 }
 
-// A SignInServers signs in at servers, and mounts them: a running gateway.Gateway is one.
+// SignInServers signs in at servers and mounts them; a running gateway.Gateway does.
 type SignInServers interface {
 	SignInProvider
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 }
 
-// An SignInPrompter shows a person the way.
+// A SignInPrompter guides a person through a sign-in.
 type SignInPrompter interface {
 	// ShowSignInURL shows where to sign in.
 	ShowSignInURL(SignInPrompt)
-	// AskRedirectURL waits for the address that the person's browser ended at. Wrong says what was wrong with the last
-	// one; nil the first time. The error is ctx's, and io.EOF or the like where the person went away.
+	// AskRedirectURL waits for the address that the person's browser ended at. Wrong is the defect of the previous
+	// address; nil the first time. The error is ctx's, or io.EOF or similar if the person stopped.
 	AskRedirectURL(ctx context.Context, wrong error) (string, error)
 }
 
-// A SignInPrompt is where a person signs in.
+// A SignInPrompt tells a person where to sign in.
 type SignInPrompt struct {
 	Server drawbridge.ServerID
-	// URL is an http or https address. Code is what is entered there, for a sign-in on another device.
+	// URL is an http or https address. Code is the code to enter there, for a sign-in on another device.
 	URL, Code string
-	// Issuer is whom one signs in with, scheme and host.
+	// Issuer is the scheme and host of the authorization server.
 	Issuer string
 }
 
-// A SignInRequest says how a person wants to sign in.
+// A SignInRequest asks for a sign-in.
 type SignInRequest struct {
 	Server drawbridge.ServerID
-	// Device is for a sign-in on another device.
+	// Device requests a sign-in on another device.
 	Device bool
-	// Reauthenticate signs in anew where somebody is signed in; what there is stays until the new sign-in worked.
+	// Reauthenticate signs in again; the old credential stays until the new sign-in succeeds.
 	Reauthenticate bool
-	// RedirectURL ends a sign-in that was begun before: the address that the browser ended at.
+	// RedirectURL completes a sign-in that was begun before: it is the address that the browser ended at.
 	RedirectURL string
 	// Timeout is how long the person may take; 0 is five minutes.
 	Timeout time.Duration
@@ -64,29 +64,30 @@ type SignInRequest struct {
 // defaultSignInTimeout is how long a person may take to sign in (seed 001: the whole flow is bounded by five minutes).
 const defaultSignInTimeout = 5 * time.Minute
 
-// An SignInOutcome is what became of a visit.
+// A SignInOutcome is the result of a sign-in.
 type SignInOutcome string
 
 // The outcomes.
 const (
 	SignedIn        SignInOutcome = "signed in"
 	AlreadySignedIn SignInOutcome = "already signed in"
-	// SignInNotNeeded is a server that answers everybody.
+	// SignInNotNeeded is for a server that requires no authentication.
 	SignInNotNeeded SignInOutcome = "not wanted"
 )
 
 // The sentences of sign-ins, as people know them (seed 001).
 const (
-	// SignInLaunchingText is said before a sign-in that somebody did not ask for by name.
+	// SignInLaunchingText introduces a sign-in that the person did not request by name.
 	SignInLaunchingText = "Server requires OAuth authentication. Launching authorization flow..."
-	// SignInNotNeededText is what there is to say where SignInNotNeeded came out.
+	// SignInNotNeededText is the text for the outcome SignInNotNeeded.
 	SignInNotNeededText = "Server connection succeeded without OAuth; reauthorization is not required."
-	// ErrSignInCancelled is the error where the person went away.
+	// ErrSignInCancelled is the error of a sign-in that the person stopped.
 	ErrSignInCancelled = UnavailableError("Sign-in cancelled.")
 )
 
-// SignIn has a person sign in at a server that may be started, and waits until they have: here, in another process, or
-// by bringing an address back. The error is a sentence for them, or the context's; nothing that was kept is lost then.
+// SignIn asks a person to sign in at a server that may be started, and waits until they have: here, in another
+// process, or by pasting an address. The error is a sentence for them, or the context's. A stored credential stays
+// after an error.
 func (r *Service) SignIn(ctx context.Context, s SignInServers, v SignInRequest,
 	u SignInPrompter) (SignInOutcome, error) {
 	access, err := s.ServerSignIn(v.Server)
@@ -122,7 +123,7 @@ func (r *Service) SignIn(ctx context.Context, s SignInServers, v SignInRequest,
 	return SignedIn, nil
 }
 
-// isAuthFailure says whether a server was not mounted since it wants to know who asks.
+// isAuthFailure reports whether a server was not mounted because it requires authentication.
 func isAuthFailure(err error) bool {
 	return err != nil && drawbridge.AsFault(err).Code == drawbridge.AuthFailure
 }
@@ -130,7 +131,7 @@ func isAuthFailure(err error) bool {
 // errSignInTimeout is as package signin has it (seed 001).
 const errSignInTimeout = UnavailableError("OAuth flow timed out. Please try again.")
 
-// signInTimeoutError says that a person has no time left; nil where they have.
+// signInTimeoutError returns the error for a person whose time ran out; nil before.
 func signInTimeoutError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return errSignInTimeout
@@ -138,8 +139,8 @@ func signInTimeoutError(ctx context.Context) error {
 	return nil
 }
 
-// diagnoseFailedSignIn is for a sign-in that could not be begun: perhaps since there is no need of one. A server that
-// lets in somebody who is signed in does not say so.
+// diagnoseFailedSignIn mounts a server whose sign-in could not be begun, to find out whether it needs one. For a
+// person who is signed in, a successful mount does not prove that.
 func (r *Service) diagnoseFailedSignIn(ctx context.Context, s SignInServers, v SignInRequest, signed bool,
 	why error) (SignInOutcome, error) {
 	switch {
@@ -169,10 +170,10 @@ func (r *Service) diagnoseFailedSignIn(ctx context.Context, s SignInServers, v S
 		"OAuth authentication failed: ")))
 }
 
-// signInPollInterval is how often it is looked whether another process has ended a sign-in.
+// signInPollInterval is the interval of checks whether another process has completed a sign-in.
 const signInPollInterval = time.Second
 
-// awaitSignIn waits for the first of the ways back that somebody takes.
+// awaitSignIn waits for the first way in which the sign-in completes.
 func awaitSignIn(ctx context.Context, access drawbridge.SignInManager, flow drawbridge.PendingSignIn, p SignInPrompt,
 	u SignInPrompter, signed bool) error {
 	back := make(chan error, 3)
@@ -204,7 +205,7 @@ func awaitSignIn(ctx context.Context, access drawbridge.SignInManager, flow draw
 	return <-back
 }
 
-// completeWithPastedURL takes what the person brings, until it is right or the sign-in is over.
+// completeWithPastedURL asks for addresses until one completes the sign-in or the sign-in ends.
 func completeWithPastedURL(ctx context.Context, access drawbridge.SignInManager, flow drawbridge.PendingSignIn,
 	p SignInPrompt, u SignInPrompter) error {
 	var wrong error
@@ -226,7 +227,7 @@ func completeWithPastedURL(ctx context.Context, access drawbridge.SignInManager,
 	}
 }
 
-// awaitSignedInElsewhere waits until another process has ended the sign-in; false where ctx ended first.
+// awaitSignedInElsewhere waits until another process has completed the sign-in. It returns false if ctx ends first.
 func awaitSignedInElsewhere(ctx context.Context, access drawbridge.SignInManager) bool {
 	tick := time.NewTicker(signInPollInterval)
 	defer tick.Stop()
@@ -242,27 +243,26 @@ func awaitSignedInElsewhere(ctx context.Context, access drawbridge.SignInManager
 	}
 }
 
-// A SignOutResult is what became of a sign-out.
+// A SignOutResult is the result of a sign-out.
 type SignOutResult struct {
 	Server drawbridge.ServerID `json:"server"`
-	// WasSignedIn says whether there was anything to sign out of.
+	// WasSignedIn reports whether a credential existed.
 	WasSignedIn bool `json:"was_signed_in"`
-	// Revoked says that the issuer takes the tokens no more; Why says why it may.
+	// Revoked reports that the issuer revoked the tokens; otherwise Why is the reason why they may still be valid.
 	Revoked bool   `json:"revoked"`
 	Why     string `json:"why,omitempty"`
 }
 
-// String gives one line for a person.
+// String returns one line for a person.
 func (p SignOutResult) String() string {
 	if !p.WasSignedIn {
-		return fmt.Sprintf("Nobody is signed in at %q.", p.Server)
+		return fmt.Sprintf("You are not signed in at %q.", p.Server)
 	}
 	return fmt.Sprintf("✓ Signed out of %q", p.Server)
 }
 
-// SignOut removes what is kept of a server's sign-in, and has it revoked; that nobody is signed in is no error. The
-// server may be in any state. The error is a Mistake for a name that is not configured, else says why nothing was
-// removed.
+// SignOut revokes and removes the credential of a server, in any state of the server. A missing credential is not an
+// error. The error is a UserError for a name that is not configured; any other means that nothing was removed.
 func (r *Service) SignOut(ctx context.Context, roll ServerList, id drawbridge.ServerID,
 	p SignInProvider) (SignOutResult, error) {
 	if _, ok := roll.Lookup(id); !ok {

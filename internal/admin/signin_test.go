@@ -15,7 +15,7 @@ import (
 
 const page = "https://issuer.example/authorize?state=s"
 
-// A gate is a server that wants to know who asks, with the person who does or does not sign in there.
+// A gate is a server that requires a sign-in, with the person who does or does not sign in there.
 type gate struct {
 	state   drawbridge.CredentialStatus
 	unbegun error            // why no sign-in can be begun
@@ -181,7 +181,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// TestSignInEnds gives a person five minutes, or as long as they say; Ctrl-C ends it before.
+// TestSignInEnds returns a person five minutes, or as long as they say; Ctrl-C ends it before.
 func TestSignInEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, limit := range []time.Duration{0, 10 * time.Minute} {
@@ -224,7 +224,7 @@ func TestSignOut(t *testing.T) {
 		"not revoked": {gate{why: errors.New("no way")}, admin.SignOutResult{Server: "n", WasSignedIn: true,
 			Why: "no way"}, `✓ Signed out of "n"`},
 		"nobody is there": {gate{out: gateway.ErrNotSignedIn}, admin.SignOutResult{Server: "n"},
-			`Nobody is signed in at "n".`},
+			`You are not signed in at "n".`},
 	} {
 		got, err := w.SignOut(t.Context(), roll, "n", &tt.gate)
 		if err != nil {

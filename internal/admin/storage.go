@@ -22,7 +22,7 @@ type NoStoreError struct {
 
 // Error returns a sentence that names the location and the command that creates a store.
 func (e *NoStoreError) Error() string {
-	return fmt.Sprintf("there is no store at %s yet (drawbridge serve makes it; --store names another)", e.Location)
+	return fmt.Sprintf("no store exists at %s yet (drawbridge serve creates it; --store names another)", e.Location)
 }
 
 // StoreArgument checks a store location as a person wrote it and returns it for the arguments of another program: a

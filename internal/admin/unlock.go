@@ -8,9 +8,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
-// UnlockToolList has the next list of a server's tools be its first: the one that stays, as long as its row says
-// lock_tool_list. The text says what the running servers made of it; nothing was unlocked where found is false. The
-// error is the store's, or a Mistake for a server that is not configured or whose list is not locked.
+// UnlockToolList removes the locked tool list of a server; the next list is locked in its place while the row has
+// lock_tool_list. Live is the result in the running servers. Nothing was unlocked if found is false. The error is the
+// store's, or a UserError for a server that is not configured or whose list is not locked.
 func (r *Service) UnlockToolList(ctx context.Context, id drawbridge.ServerID) (found bool, live string, err error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// clientCommand is about clients that have tokens of their own.
+// clientCommand returns the command for clients with tokens.
 func (a *app) clientCommand() *cobra.Command {
 	cmd := clientCommands{
 		Out: a.Out, Err: a.Err, Admin: a.adminService,
@@ -23,7 +23,7 @@ func (a *app) clientCommand() *cobra.Command {
 	return cmd
 }
 
-// askCommand is about calls that wait for a person.
+// askCommand returns the command for calls that wait for approval.
 func (a *app) askCommand() *cobra.Command {
 	cmd := askCommands{In: a.In, Out: a.Out, Err: a.Err, Admin: a.adminService}.command()
 	cmd.Args = rejectUnknownCommand

@@ -6,13 +6,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newToolIndexCommands is where cards are found for a person.
+// newToolIndexCommands returns the commands that search for tools.
 func (a *app) newToolIndexCommands() toolIndexCommands {
 	return toolIndexCommands{Out: a.Out, Err: a.Err, WithGateway: a.withDeck, AwaitNewServers: a.awaitNewServers,
 		Caller: commandLineCaller, HubModelStatus: a.hubModelStatus, StatusLine: a.statusLine}
 }
 
-// hubModelStatus says how those of the hub are, if one runs.
+// hubModelStatus returns the status of the hub's models. It returns false if no hub runs.
 func (a *app) hubModelStatus() (gateway.ModelStatus, bool) {
 	state, err := hub.ReadState(a.hubOptions())
 	return state.Models, err == nil
@@ -21,7 +21,7 @@ func (a *app) hubModelStatus() (gateway.ModelStatus, bool) {
 func (a *app) indexCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "index",
-		Short: "Look at what tools are found by, and measure it",
+		Short: "Inspect and measure the tool search",
 	}
 	cmd.AddCommand(a.newToolIndexCommands().statsCommand(), a.newToolIndexCommands().rebuildCommand(),
 		evalCommand{Out: a.Out, Err: a.Err, Dir: a.Dir}.command())

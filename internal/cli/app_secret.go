@@ -27,7 +27,7 @@ func (a *app) secretCommand() *cobra.Command {
 		ReadConfig: a.readConfig, MoveSecrets: move, AdminRecorder: a.recordAction}.command())
 }
 
-// openVault opens what keeps secrets, once.
+// openVault opens the vault at its first call and returns it.
 func (a *app) openVault() (*secrets.Vault, error) {
 	var err error
 	if a.cachedVault == nil {
@@ -36,10 +36,10 @@ func (a *app) openVault() (*secrets.Vault, error) {
 	return a.cachedVault, err
 }
 
-// vaultSecrets has what the person keeps in the vault.
+// vaultSecrets returns the store of the person's secrets in the vault.
 func (a *app) vaultSecrets() vaultSecretStore { return vaultSecretStore{OpenVault: a.openVault} }
 
-// printSecretLocation says where secrets are, where that is not the keychain.
+// printSecretLocation prints where secrets are stored, unless that is the keychain.
 func (a *app) printSecretLocation() {
 	if v, err := a.openVault(); err == nil && v.KeyLocation() != secrets.InKeychain {
 		safetext.Fprintln(a.Err, v.DescribeProtection())

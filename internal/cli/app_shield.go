@@ -24,9 +24,8 @@ func (a *app) shieldCommand() *cobra.Command {
 	}.command())
 }
 
-// relistAfterDecision has the running hub take a decision over: it lists these servers anew, since they may say
-// something else by now than when it listed them. Where there is none the deck is looked at once, so that mcp list
-// says how it is from now on.
+// relistAfterDecision makes the running hub apply a decision: it lists these servers again, since they may have changed
+// since the last listing. If no hub runs, the command opens the deck once, so that mcp list shows the new state.
 func (a *app) relistAfterDecision(ctx context.Context, servers ...drawbridge.ServerID) (string, error) {
 	text, err := a.relistHub(servers...)
 	if !errors.Is(err, hub.ErrNoHub) {
@@ -38,7 +37,7 @@ func (a *app) relistAfterDecision(ctx context.Context, servers ...drawbridge.Ser
 	})
 }
 
-// listMountedItems gives what servers list, one's or all, as it came, and of which servers nothing could be had.
+// listMountedItems returns the items that one or all servers list, unchanged, and the servers that could not be listed.
 func (a *app) listMountedItems(ctx context.Context, server drawbridge.ServerID) (all []serverItem,
 	absent []unlistedServer, err error) {
 	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// newSignInCommands is where people sign in at servers.
+// newSignInCommands returns the commands that sign in and out at servers.
 func (a *app) newSignInCommands() signInCommands {
 	return signInCommands{
 		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Environ: a.Environ, Admin: a.adminService, Vault: a.openVault,
@@ -23,7 +23,7 @@ func (a *app) newSignInCommands() signInCommands {
 	}
 }
 
-// withSignInGateway runs the whole system, which starts what is asked for only.
+// withSignInGateway runs work with a gateway that starts servers only on demand.
 func (a *app) withSignInGateway(ctx context.Context, work func(context.Context, admin.SignInServers) error) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {
@@ -33,22 +33,22 @@ func (a *app) withSignInGateway(ctx context.Context, work func(context.Context, 
 	return a.withRunningGateway(ctx, g, func(ctx context.Context) error { return work(ctx, g) })
 }
 
-// offerSignIn asks at a terminal whether to sign in at a server that wants it.
+// offerSignIn asks at a terminal whether to sign in at a server that requires it.
 func (a *app) offerSignIn(ctx context.Context, id drawbridge.ServerID) error {
 	if !a.confirmDefaultYes(ctx, fmt.Sprintf("Sign in at %q now? (yes or no) [yes]: ", id)) {
-		return nil // what was printed says how
+		return nil // the printed text names the command
 	}
 	safetext.Fprintln(a.Err, admin.SignInLaunchingText)
 	return a.newSignInCommands().signInDefault(ctx, id)
 }
 
-// confirmDefaultYes asks a question that an empty answer says yes to.
+// confirmDefaultYes asks a yes-or-no question; an empty answer means yes.
 func (a *app) confirmDefaultYes(ctx context.Context, question string) bool {
 	yes, err := a.confirm(ctx, question, true)
 	return err == nil && yes
 }
 
-// loadCredentialStates says how we stand with the servers of these rows.
+// loadCredentialStates returns the states of the credentials for the servers of these rows.
 func (a *app) loadCredentialStates(ctx context.Context, rows []config.Server) (credentialStates, error) {
 	p, err := gateway.OpenSignInManager(ctx, a.gatewayConfig(), rows)
 	if err != nil {

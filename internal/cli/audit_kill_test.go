@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 )
 
-// TestSIGKILLLosesNoAnsweredCall kills gateways in the midst of calls: each call that a client had an answer to is on
+// TestSIGKILLLosesNoAnsweredCall kills gateways during calls: each call that a client had an answer to is on
 // record, with what came of it.
 func TestSIGKILLLosesNoAnsweredCall(t *testing.T) {
 	dir := t.TempDir()

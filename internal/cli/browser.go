@@ -13,8 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// openBrowser has a browser show an address. The browser is the person's: nobody waits for its end, nor ends it. The
-// error says that there is none, in words that "open it yourself" follows.
+// openBrowser opens an address in a browser. The browser belongs to the person: it may outlive this command, which
+// never stops it. The error explains why no browser was opened; the caller adds "open it yourself".
 func (d signInCommands) openBrowser(address string) error {
 	if err := checkBrowserURL(address); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (d signInCommands) openBrowser(address string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("no browser started: %w", err)
 	}
-	var reaping sync.WaitGroup // it ends when it ends, which may be after us
+	var reaping sync.WaitGroup // the browser may outlive this process
 	reaping.Go(func() {
 		if err := cmd.Wait(); err != nil {
 			safetext.Fprintf(d.Err, "%s: %v; open the address yourself.\r\n", words[0], err)
@@ -38,8 +38,7 @@ func (d signInCommands) openBrowser(address string) error {
 	return nil
 }
 
-// checkBrowserURL refuses what no browser should be given, whatever came of the metadata of a server: all but
-// addresses of the web.
+// checkBrowserURL refuses every address that is not http or https, since the address comes from a server's metadata.
 func checkBrowserURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.HasPrefix(address, "-") ||
@@ -47,12 +46,12 @@ func checkBrowserURL(address string) error {
 			return r <= ' ' || r == 0x7f ||
 				strings.ContainsRune("\"'`<>", r)
 		}) {
-		return errors.New("this is no address to give to a browser")
+		return errors.New("not an address for a browser")
 	}
 	return nil
 }
 
-// browserCommand gives the program that shows addresses, with the words before the address.
+// browserCommand returns the program that shows addresses, with the words before the address.
 func (d signInCommands) browserCommand() ([]string, error) {
 	if named, _ := d.Env("BROWSER"); named != "" {
 		if _, err := exec.LookPath(named); err == nil {
@@ -74,7 +73,7 @@ func (d signInCommands) browserCommand() ([]string, error) {
 	wayland, _ := d.Env("WAYLAND_DISPLAY")
 	if x11 == "" && wayland == "" {
 		// else a browser would take this terminal
-		return nil, errors.New("there is no display here, and BROWSER names no program")
+		return nil, errors.New("no display was found, and BROWSER is not set")
 	}
 	return []string{"xdg-open"}, nil
 }

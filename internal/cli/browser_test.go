@@ -83,7 +83,7 @@ func TestBrowser(t *testing.T) {
 		"blanks only":          {map[string]string{"BROWSER": " "}, nil, "the variable BROWSER names no program"},
 		"a display":            {map[string]string{"DISPLAY": ":0"}, []string{"xdg-open"}, ""},
 		"a display of Wayland": {map[string]string{"WAYLAND_DISPLAY": "wayland-0"}, []string{"xdg-open"}, ""},
-		"nothing":              {nil, nil, "there is no display here, and BROWSER names no program"},
+		"nothing":              {nil, nil, "no display was found, and BROWSER is not set"},
 	} {
 		got, err := newSignInCommandsWithEnv(tt.variables).browserCommand()
 		if diff := cmp.Diff(tt.want, got); diff != "" || (err != nil || tt.err != "") &&
@@ -136,10 +136,10 @@ func TestBrowseSaysWhyNot(t *testing.T) {
 func TestStanding(t *testing.T) {
 	soon, ago := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 	for want, c := range map[string]drawbridge.CredentialStatus{
-		"nobody is signed in":                                       {},
-		"needs sign-in":                                             {URL: "u"},
-		"needs sign-in: it was revoked":                             {URL: "u", Problem: "it was revoked"},
-		"signed in, until the server says otherwise":                {SignedIn: true},
+		"not signed in":                              {},
+		"needs sign-in":                              {URL: "u"},
+		"needs sign-in: it was revoked":              {URL: "u", Problem: "it was revoked"},
+		"signed in, until the server says otherwise": {SignedIn: true},
 		"signed in, until the server says otherwise; renews itself": {SignedIn: true, AutoRenews: true},
 		"signed in until " + formatLocalTime(soon):                  {SignedIn: true, Expires: soon},
 		"signed in until " + formatLocalTime(soon) + ", renews itself": {SignedIn: true, Expires: soon,
@@ -215,7 +215,7 @@ func TestStandings(t *testing.T) {
 		needed[k.Server] = k.SignInReason
 	}
 	if diff := cmp.Diff(map[drawbridge.ServerID]string{
-		"in": "", "begun": "nobody is signed in", "none": "nobody is signed in", "said": "",
+		"in": "", "begun": "not signed in", "none": "not signed in", "said": "",
 		"broken": "the keychain is away",
 	}, needed); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)

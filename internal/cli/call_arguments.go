@@ -14,8 +14,8 @@ import (
 // maxArgumentBytes bounds what is read from standard input as arguments.
 const maxArgumentBytes = 16 << 20
 
-// parseCallArguments makes the arguments object of a call out of the words that follow the card's name; of a single
-// "-" it reads in. The error is a admin.UserError where the words are wrong.
+// parseCallArguments returns the arguments object of a call from the words after the tool's name. For a single "-" it
+// reads the object from in. The error is an admin.UserError if the words are invalid.
 func parseCallArguments(in io.Reader, spec drawbridge.Spec, words []string) (json.RawMessage, error) {
 	if len(words) == 1 && words[0] == "-" {
 		b, err := io.ReadAll(io.LimitReader(in, maxArgumentBytes))
@@ -52,13 +52,13 @@ func checkArgumentsObject(b []byte) (json.RawMessage, error) {
 		return nil, admin.UserError(fmt.Sprintf("the arguments are not JSON: %v", err))
 	}
 	if b[0] != '{' {
-		return nil, admin.UserError("the arguments are not a JSON object")
+		return nil, admin.UserError("arguments must be a JSON object")
 	}
 	return b, nil
 }
 
-// parseArgumentValue reads text as the type that the property's schema asks for. A property that asks for none takes
-// JSON where text is JSON, and else the text.
+// parseArgumentValue converts text to the type of the property's schema. Without a type, text that is JSON is taken as
+// JSON, and any other text as a string.
 func parseArgumentValue(property json.RawMessage, text string) (json.RawMessage, error) {
 	kind := rawjson.GetString(property, "type")
 	valid := rawjson.Valid([]byte(text)) == nil
@@ -77,7 +77,7 @@ func parseArgumentValue(property json.RawMessage, text string) (json.RawMessage,
 	return rawjson.Quote(text), nil
 }
 
-// hasJSONType says whether the JSON value has the type, by its first character.
+// hasJSONType reports whether the JSON value has the type, by its first character.
 func hasJSONType(value, kind string) bool {
 	first := strings.TrimSpace(value)[0]
 	switch kind {

@@ -1,9 +1,9 @@
-// Package cli is the program as a person types it: commands, their help, what they print and how they exit.
+// Package cli is the command line of Drawbridge: commands, flags, help, output and exit codes. Decisions are made in
+// internal/admin and gateway; a command parses flags, calls them and prints.
 //
-// It promises that every command's result goes to standard output and everything else to standard error, that --json
-// prints one JSON document a command, that an error names the thing and the next step, and that the exit code is 0 when
-// what was asked for was done, 1 when it was not, 2 when the command line or the configuration was wrong, and 130 when
-// Ctrl-C broke it off; a command with a code of its own says so in its help.
+// Results go to standard output and everything else to standard error. With --json, a command prints one JSON document.
+// An error names its subject and the next step. The exit code is 0 for success, 1 for failure, 2 for a wrong command
+// line or configuration, and 130 after Ctrl-C. The help of a command names its other codes.
 package cli
 
 import (
@@ -35,13 +35,13 @@ const (
 	exitUsage  = 2
 )
 
-// A Process is what a command needs of the process it runs in.
+// A Process describes the process that a command runs in.
 type Process struct {
 	In       io.Reader
 	Out, Err io.Writer
 	// Env looks a variable up, as os.LookupEnv does.
 	Env func(string) (string, bool)
-	// Environ is the whole environment, as os.Environ gives it.
+	// Environ is the whole environment, as os.Environ returns it.
 	Environ []string
 	// Dir is the working directory.
 	Dir string
@@ -61,7 +61,7 @@ func OSProcess() Process {
 		Environ: os.Environ(), Dir: dir, Host: parentProgram(), Self: executablePath()}
 }
 
-// Main runs the command line args, without the program's name, and gives the exit code.
+// Main runs the command line args, without the program's name, and returns the exit code.
 func Main(ctx context.Context, args []string, p Process) int {
 	cmd := NewRootCommand(p)
 	cmd.SetArgs(args)
@@ -80,7 +80,7 @@ func Main(ctx context.Context, args []string, p Process) int {
 // usageError is a mistake on the command line: exit code 2.
 type usageError struct{ error }
 
-// quiet ends a command with exit code 1 and says nothing more: what there is to say was printed.
+// errAlreadyPrinted ends a command with exit code 1 and prints nothing more.
 var errAlreadyPrinted = errors.New("")
 
 func exitCode(err error) int {
@@ -107,13 +107,13 @@ func NewRootCommand(p Process) *cobra.Command {
 	a := &app{Process: p, statusLine: term.NewStatusLineWriter(p.Err)}
 	root := &cobra.Command{
 		Use:   "drawbridge",
-		Short: "One guarded bridge between agents and every tool they may use",
+		Short: "One guarded gateway between agents and the tools they may use",
 		Long: `Drawbridge mounts the MCP servers of your configuration and serves them all as one
-MCP server, to every client and in both generations of the protocol.
+MCP server. It speaks MCP 2024-11-05 to 2025-11-25 (sessions) and 2026-07-28 (stateless).
 
 Configuration is read from .drawbridge/mcp.json in the working directory, then from
 ~/.config/drawbridge/mcp.json; --mcp names files instead.`,
-		Example: `  drawbridge import                         take over the servers you already have
+		Example: `  drawbridge import                         copy the servers you already have
   drawbridge connect cursor                 put Drawbridge into a client
   drawbridge serve                          serve on standard input and output
   drawbridge serve --http 127.0.0.1:0       serve over HTTP, on a free port
@@ -137,7 +137,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 		"configuration `PATH` (a file or a directory) instead of the usual ones; repeats, and splits on commas")
 	flags.StringVar(&a.storeLocation, "store", "",
 		"`PATH` of the store, or a postgres:// URL (default ~/.local/state/drawbridge/drawbridge.db)")
-	flags.StringVar(&a.naming, "naming", "", "how cards are named: `qualified` (server__tool), mcp or bare")
+	flags.StringVar(&a.naming, "naming", "", "how tools are named: `qualified` (server__tool), mcp or bare")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.ledgerCommand(), a.versionCommand())
 	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(),
@@ -172,7 +172,7 @@ type app struct {
 	verbose       bool
 }
 
-// newLogger writes to standard error what is at least that bad; all of it where the person asked for that.
+// newLogger returns a logger to standard error for messages of at least this level; of all levels with --verbose.
 func (a *app) newLogger(level slog.Level) *slog.Logger {
 	if a.verbose {
 		level = slog.LevelDebug
@@ -184,7 +184,7 @@ func (a *app) newLogger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(safetext.NewWriter(a.statusLine), o))
 }
 
-// shortenLogTime shortens a log line's time for somebody who watches.
+// shortenLogTime shortens the time of a log line for a terminal.
 func shortenLogTime(groups []string, attr slog.Attr) slog.Attr {
 	if len(groups) == 0 && attr.Key == slog.TimeKey {
 		return slog.String(attr.Key, attr.Value.Time().Format(time.TimeOnly))
@@ -192,7 +192,7 @@ func shortenLogTime(groups []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// buildVersion is what the build says of itself.
+// buildVersion returns the version of the build, or "dev".
 func buildVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
@@ -200,14 +200,14 @@ func buildVersion() string {
 	return "dev"
 }
 
-// openGateway opens the whole system, with what the command changes.
+// openGateway opens the gateway; change may adjust its configuration for the command.
 func (a *app) openGateway(ctx context.Context, change func(*gateway.Config)) (*gateway.Gateway, error) {
 	cfg := a.gatewayConfig()
 	change(&cfg)
 	return gateway.Open(ctx, cfg)
 }
 
-// gatewayConfig is what the flags and the process come to.
+// gatewayConfig returns the configuration of the gateway from the flags and the process.
 func (a *app) gatewayConfig() gateway.Config {
 	return gateway.Config{
 		Paths: a.configPaths, Dir: a.Dir, LookupEnv: a.Env, Store: a.storeLocation,
@@ -215,8 +215,7 @@ func (a *app) gatewayConfig() gateway.Config {
 	}
 }
 
-// openOnDemandGateway opens the whole system for a command that starts only the servers it needs, and that tells
-// itself how they were.
+// openOnDemandGateway opens a gateway that starts servers only on demand. The command itself reports their state.
 func (a *app) openOnDemandGateway(ctx context.Context) (*gateway.Gateway, error) {
 	return a.openGateway(ctx, func(c *gateway.Config) {
 		c.OnDemand = true
@@ -224,18 +223,18 @@ func (a *app) openOnDemandGateway(ctx context.Context) (*gateway.Gateway, error)
 	})
 }
 
-// readConfig reads what is configured, with what the person approved of it, and starts nothing.
+// readConfig reads the configuration and the person's approvals. It starts no server.
 func (a *app) readConfig(ctx context.Context) (config.Configuration, error) {
 	roll, err := a.adminService().ReadServers(ctx)
 	return roll.Configuration, err
 }
 
-// configOptions says where configuration is looked for.
+// configOptions returns the options that locate the configuration files.
 func (a *app) configOptions() config.Options {
 	return config.Options{Paths: a.configPaths, Dir: a.Dir, LookupEnv: a.Env, KeychainValue: a.vaultSecrets().Lookup}
 }
 
-// configNotes are what a person should know of the configuration: its warnings, and the rows that stay off.
+// configNotes returns the warnings of the configuration and the rows that stay off, for a person.
 func configNotes(set config.Configuration) (all []string) {
 	for _, w := range set.Warnings {
 		all = append(all, w.String())

@@ -16,25 +16,25 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A askCommands is where a person answers. Every field is needed.
+// askCommands runs the commands on waiting calls. Every field is required.
 type askCommands struct {
-	// In is where a person types; Out is for what was asked for, Err for everything else.
+	// In is the person's input; Out receives results, and Err everything else.
 	In       io.Reader
 	Out, Err io.Writer
 	// Admin returns the service that keeps the calls.
 	Admin func() *admin.Service
 }
 
-// command is "ask", with the commands below it. Words after it are for the caller to refuse.
+// command returns the command "ask" with its subcommands. The caller refuses words after it.
 func (d askCommands) command() *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use:   "ask",
 		Short: "Answer calls that wait for your approval",
-		Long: `Show the calls that wait for your approval. A call waits where a rule says so; who called
-is told that somebody is asked, and can not answer.
+		Long: `Show the calls that wait for your approval. A rule decides which calls wait. The caller is
+told that a person is asked, and cannot answer itself.
 
-With --watch they are shown as they come, and you answer each with y or n.`,
+With --watch, calls are shown as they arrive, and you answer each with y or n.`,
 		Example: `  drawbridge ask --watch
   drawbridge ask show k3f9qzab
   drawbridge ask allow k3f9qzab
@@ -47,7 +47,7 @@ With --watch they are shown as they come, and you answer each with y or n.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&watch, "watch", false, "show each call as it comes, and ask for a yes or a no")
+	cmd.Flags().BoolVar(&watch, "watch", false, "show each call as it arrives and ask for an answer")
 	cmd.AddCommand(d.showCommand(), d.allowCommand(), d.denyCommand(), d.grantsCommand(), d.revokeCommand())
 	return cmd
 }
@@ -73,7 +73,7 @@ func (d askCommands) listPendingCalls(ctx context.Context, asJSON bool) error {
 			}
 		}
 		return listPrinter[admin.PendingCall]{
-			Header: "ID\tCALLER\tCALLS\tWITH\tWHY\tLEFT", EmptyText: "Nothing waits for your approval.",
+			Header: "ID\tCALLER\tCALLS\tWITH\tWHY\tLEFT", EmptyText: "No calls wait for your approval.",
 			Columns: func(p admin.PendingCall) string {
 				return safetext.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", p.ID, truncateEscaped(p.Call.Caller, 20),
 					truncateEscaped(p.Call.Card, 40),
@@ -84,7 +84,7 @@ func (d askCommands) listPendingCalls(ctx context.Context, asJSON bool) error {
 	})
 }
 
-// formatTimeLeft says how long there is for an answer.
+// formatTimeLeft returns the time left for an answer, to the second.
 func formatTimeLeft(until time.Time) string { return time.Until(until).Round(time.Second).String() }
 
 func approvalReason(c gateway.ApprovalDetails) string {
@@ -101,10 +101,10 @@ func (d askCommands) showCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show a call that waits: who calls what, with all its arguments",
-		Long: `Show a call that waits: who calls what, with all its arguments. Characters that can not be
-seen, or that would do something to your terminal, are shown as \u and their number. What
-looks like a secret is left out, and its length shown.`,
+		Short: "Show a waiting call with its caller and all arguments",
+		Long: `Show a waiting call with its caller and all arguments. Invisible characters, and those that
+would control your terminal, are shown as \u escapes. Values that look like secrets are
+replaced by their length.`,
 		Args: exactArgs(1, "the ID of one call"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.withApprovals(cmd.Context(), func(queue *admin.Approvals) error {
@@ -127,8 +127,8 @@ looks like a secret is left out, and its length shown.`,
 func (d askCommands) denyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "deny ID",
-		Short: "Refuse a call that waits",
-		Long:  "Refuse a call that waits. While it would have waited, the same call is refused without asking you again.",
+		Short: "Refuse a waiting call",
+		Long:  "Refuse a waiting call. Until its time runs out, the same call is refused without asking you again.",
 		Args:  exactArgs(1, "the ID of one call"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.withApprovals(cmd.Context(), func(queue *admin.Approvals) error {
@@ -151,20 +151,20 @@ func (d askCommands) printAnswer(answer string, p admin.PendingCall) error {
 	return err
 }
 
-// watchInterval is how often it is looked for new calls.
+// watchInterval is the interval of checks for new calls.
 const watchInterval = 300 * time.Millisecond
 
-// watchPendingCalls shows each call as it comes, until ctx ends.
+// watchPendingCalls shows each call as it arrives, until ctx ends.
 func (d askCommands) watchPendingCalls(ctx context.Context) error {
 	if !term.IsInteractive(d.In, d.Err) {
-		return admin.UserError("ask --watch needs a terminal (drawbridge ask lists what waits)")
+		return admin.UserError("ask --watch needs a terminal (drawbridge ask lists waiting calls)")
 	}
 	queue, err := d.Admin().OpenApprovals(ctx, true)
 	if err != nil {
 		return err
 	}
 	defer queue.Close()
-	fmt.Fprintln(d.Err, "Calls that wait for your approval are shown here. Ctrl-C ends it.")
+	fmt.Fprintln(d.Err, "Calls that wait for your approval appear here. Press Ctrl-C to stop.")
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	keys := term.NewKeyReader(d.In)
@@ -193,8 +193,8 @@ func (d askCommands) watchPendingCalls(ctx context.Context) error {
 	}
 }
 
-// errNoLongerPending ends the question about a call that does not wait any more.
-var errNoLongerPending = errors.New("the call waits no longer")
+// errNoLongerPending ends the question about a call that no longer waits.
+var errNoLongerPending = errors.New("the call no longer waits")
 
 // awaitCallAnswered waits until a call is answered or over, and returns errNoLongerPending; or until ctx ends.
 func awaitCallAnswered(ctx context.Context, queue *admin.Approvals, id string) error {
@@ -216,7 +216,7 @@ func awaitCallAnswered(ctx context.Context, queue *admin.Approvals, id string) e
 	}
 }
 
-// promptForAnswer shows a call and asks for the answer, until it is over. None leaves it waiting.
+// promptForAnswer shows a call and asks for an answer, until the call has ended. An empty answer leaves it waiting.
 func (d askCommands) promptForAnswer(ctx context.Context, queue *admin.Approvals, keys *term.KeyReader,
 	p admin.PendingCall) error {
 	if p.Damage != nil {
@@ -238,7 +238,7 @@ func (d askCommands) promptForAnswer(ctx context.Context, queue *admin.Approvals
 	}
 	looking.Go(func() { end(awaitCallAnswered(asking, queue, p.ID)) })
 	for {
-		said, err := person.Ask("Allow this call, once? y is yes, n is no, nothing leaves it waiting: ")
+		said, err := person.Ask("Allow this call once? [y = allow, n = deny, Enter = leave it waiting] ")
 		if err != nil {
 			person.Close()
 			fmt.Fprintln(d.Err)
@@ -246,7 +246,7 @@ func (d askCommands) promptForAnswer(ctx context.Context, queue *admin.Approvals
 				err = context.Cause(asking)
 			}
 			if errors.Is(err, errNoLongerPending) {
-				fmt.Fprintln(d.Err, "It waits no longer: it was answered elsewhere, or is over.")
+				fmt.Fprintln(d.Err, "The call no longer waits: it was answered elsewhere or has ended.")
 				return nil
 			}
 			return err

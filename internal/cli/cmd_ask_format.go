@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// formatPendingCall is all of a call that a person decides on.
+// formatPendingCall returns everything about a call that a person needs for a decision.
 func formatPendingCall(p admin.PendingCall) string {
 	var b strings.Builder
 	c := p.Call
@@ -27,7 +27,7 @@ func formatPendingCall(p admin.PendingCall) string {
 		caller += ", by " + safetext.Exact(c.Door)
 	}
 	if c.Client != "" {
-		caller += ", says that it is " + safetext.Exact(c.Client)
+		caller += ", client name " + safetext.Exact(c.Client)
 	}
 	row("caller", caller)
 	row("why", safetext.Exact(approvalReason(c)))
@@ -40,8 +40,7 @@ func formatPendingCall(p admin.PendingCall) string {
 	return b.String()
 }
 
-// writeReadableJSON writes JSON for a person: indented, in its own order, each text as it is read and not as it was
-// written.
+// writeReadableJSON writes JSON for a person: indented, with members in their order and texts decoded.
 func writeReadableJSON(b *strings.Builder, value json.RawMessage, indent string) {
 	if len(value) == 0 {
 		return
@@ -60,7 +59,7 @@ func writeReadableJSON(b *strings.Builder, value json.RawMessage, indent string)
 			writeElementStart(b, &first, indent)
 			b.WriteString(safetext.Quote(name))
 			if names[name] > 1 {
-				b.WriteString(" (a name that is there twice: the server may take either)")
+				b.WriteString(" (duplicate key: the server may read either value)")
 			}
 			b.WriteString(": ")
 			writeReadableJSON(b, m.Value, indent+"  ")
@@ -97,14 +96,14 @@ func writeClosingBracket(b *strings.Builder, empty bool, indent string, bracket 
 	b.WriteByte(bracket)
 }
 
-// formatJSONLine is JSON on one line, cut to so many characters.
+// formatJSONLine returns JSON on one line, cut to most characters.
 func formatJSONLine(value json.RawMessage, most int) string {
 	var b strings.Builder
 	writeReadableJSON(&b, value, "")
 	return safetext.Truncate(strings.Join(strings.Fields(b.String()), " "), most, safetext.Runes, "…")
 }
 
-// truncateEscaped is a text on one line, cut to so many characters.
+// truncateEscaped returns a text on one line, cut to most characters.
 func truncateEscaped(text string, most int) string {
 	return safetext.Truncate(safetext.Exact(text), most, safetext.Runes, "…")
 }

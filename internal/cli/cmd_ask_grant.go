@@ -12,11 +12,11 @@ func (d askCommands) allowCommand() *cobra.Command {
 	var s admin.GrantScope
 	cmd := &cobra.Command{
 		Use:   "allow ID",
-		Short: "Let a call go on that waits, once",
-		Long: `Let a call go on that waits, once: the next time it waits again, also with the same arguments.
+		Short: "Allow a waiting call once",
+		Long: `Allow a waiting call once. The next call waits again, even with the same arguments.
 
-Flags grant more: the same call again, by the same caller, with the same arguments, of the
-tool as it is defined now. With --any-arguments it is the tool, whatever it is called with.`,
+Flags grant more: the same call again, by the same caller, with the same arguments, while the
+tool's definition stays the same. With --any-arguments, the arguments may differ.`,
 		Example: `  drawbridge ask allow k3f9qzab
   drawbridge ask allow k3f9qzab --for 10m
   drawbridge ask allow k3f9qzab --session --any-arguments`,
@@ -43,7 +43,7 @@ tool as it is defined now. With --any-arguments it is the tool, whatever it is c
 	cmd.Flags().DurationVar(&s.Duration, "for", 0, "allow the same call again for a `TIME` such as 10m")
 	cmd.Flags().BoolVar(&s.Session, "session", false,
 		"allow the same call again until the caller's session ends, 24h at most")
-	cmd.Flags().BoolVar(&s.Always, "always-this", false, "allow the same call again, until you take that back")
+	cmd.Flags().BoolVar(&s.Always, "always-this", false, "allow the same call again, until you revoke the grant")
 	cmd.Flags().BoolVar(&s.AnyArguments, "any-arguments", false,
 		"with --for or --session: the tool, with any arguments")
 	return cmd
@@ -68,7 +68,7 @@ func (d askCommands) grantsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "grants",
-		Short: "Show what you allowed for more than one call",
+		Short: "List your grants, which allow more than one call",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.withApprovals(cmd.Context(), func(queue *admin.Approvals) error {
@@ -78,7 +78,7 @@ func (d askCommands) grantsCommand() *cobra.Command {
 				}
 				return listPrinter[admin.Grant]{
 					Header:    "ID\tCALLER\tCALLS\tWITH\tCOUNTS\tUSED",
-					EmptyText: "You allowed nothing for more than one call.",
+					EmptyText: "You have no grants.",
 					Columns: func(g admin.Grant) string {
 						return fmt.Sprintf("%s\t%s\t%s\t%s\t%d", g.ID, truncateEscaped(g.Call.Caller, 20),
 							truncateEscaped(g.Call.Card, 40), grantColumns(g), g.Uses)
@@ -94,7 +94,7 @@ func (d askCommands) grantsCommand() *cobra.Command {
 func (d askCommands) revokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
-		Short: "Take back what you allowed for more than one call",
+		Short: "Revoke a grant",
 		Args:  exactArgs(1, "the ID of one grant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.withApprovals(cmd.Context(), func(queue *admin.Approvals) error {

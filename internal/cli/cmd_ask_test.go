@@ -60,7 +60,7 @@ func (p parking) call(arguments string) <-chan error {
 	return done
 }
 
-// waiting waits until a call waits, and gives its ID.
+// waiting waits until a call waits, and returns its ID.
 func (d *desk) waiting() string {
 	d.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -98,8 +98,8 @@ func TestAPersonAnswersCalls(t *testing.T) {
   arguments  sha256:…
   {
     "query": "a\u202e\ufe0fb",
-    "server" (a name that is there twice: the server may take either): "x",
-    "server" (a name that is there twice: the server may take either): "y\n\\u0041"
+    "server" (duplicate key: the server may read either value): "x",
+    "server" (duplicate key: the server may read either value): "y\n\\u0041"
   }
 `
 	if diff := cmp.Diff(want, shown); diff != "" {
@@ -155,9 +155,9 @@ func TestAPersonAnswersCalls(t *testing.T) {
 func TestAPersonWatches(t *testing.T) {
 	dir := t.TempDir()
 	c := atTerminal(t, dir, "ask", "--watch")
-	c.see("Calls that wait for your approval are shown here.")
+	c.see("Calls that wait for your approval appear here.")
 	p := park(t, filepath.Join(dir, "home"))
-	const question = "Allow this call, once?"
+	const question = "Allow this call once?"
 	for said, want := range map[string]string{"y": "", "n": "a person said no"} {
 		if _, err := c.tty.WriteString("y\r"); err != nil { // before there is anything to see, so that it says nothing
 			t.Fatal(err)
@@ -183,21 +183,21 @@ func TestAPersonWatchesACallThatIsOver(t *testing.T) {
 	d := newDesk(t)
 	d.env["HOME"] = filepath.Join(dir, "home")
 	c := atTerminal(t, dir, "ask", "--watch")
-	c.see("Calls that wait for your approval are shown here.")
+	c.see("Calls that wait for your approval appear here.")
 	p := park(t, filepath.Join(dir, "home"))
-	const question = "Allow this call, once?"
+	const question = "Allow this call once?"
 
 	first := p.call(`{"query":"first"}`)
 	c.see(question)
 	if _, err := c.tty.WriteString("y"); err != nil {
 		t.Fatal(err)
 	}
-	c.see("waiting: y")
+	c.see("waiting] y")
 	d.run(0, "ask", "deny", d.waiting())
 	if err := <-first; err == nil {
 		t.Error("the first call was let through")
 	}
-	c.see("It waits no longer")
+	c.see("The call no longer waits")
 
 	second := p.call(`{"query":"second"}`)
 	c.see(`"query": "second"`)

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A AuditCommands is where the commands are typed.
+// AuditCommands runs the commands on the audit. Every field is required.
 type AuditCommands struct {
 	Out, Err io.Writer
 	// Admin returns the service that reads the audit.
 	Admin func() *admin.Service
-	// ErrAlreadyPrinted ends a command that was not done and has said so.
+	// ErrAlreadyPrinted ends a command that failed and has printed why.
 	ErrAlreadyPrinted error
 }
 
@@ -27,10 +27,9 @@ type AuditCommands struct {
 func (d AuditCommands) Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Read the record of calls: who called what, and what came of it",
-		Long: `Read the record of calls: who called what through which door, what was decided and why,
-and what came of it. What is kept of arguments, and for how long, says [audit] in
-drawbridge.toml.`,
+		Short: "Read the record of calls: caller, tool, decision and outcome",
+		Long: `Read the record of calls: caller, tool, decision with its reason, and outcome. The [audit]
+section of drawbridge.toml sets which arguments are kept, and for how long.`,
 		Example: `  drawbridge audit log --since 2h --failed
   drawbridge audit log --server github -f
   drawbridge audit show 01JC5Z4W8QK3E9T7N2M6R1V0XB
@@ -95,7 +94,7 @@ without the store.`,
 		Args:    exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "jsonl" {
-				return admin.UserError(fmt.Sprintf("there is no format %s: jsonl is the only one",
+				return admin.UserError(fmt.Sprintf("unknown format %s (use jsonl)",
 					safetext.Quote(format)))
 			}
 			from, err := parseSinceFlag(since, time.Now())

@@ -21,8 +21,8 @@ func (d AuditCommands) logCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "Print the calls, oldest first",
-		Long: `Print the calls, oldest first: those of the last 24 hours, or since a time that you name.
-A call without an outcome goes on, or the process died in it.`,
+		Long: `Print the calls of the last 24 hours, or since a time that you name, oldest first. A call
+without an outcome is still running, or its process died.`,
 		Example: `  drawbridge audit log --since 14:02 --server github
   drawbridge audit log --caller ada --failed
   drawbridge audit log -f --json`,
@@ -48,13 +48,13 @@ A call without an outcome goes on, or the process died in it.`,
 	flags.StringVar(&since, "since", "24h",
 		"only calls since that `TIME`: 14:02, \"2006-01-02 15:04\", or how long ago, as 2h")
 	flags.BoolVar(&q.Failed, "failed", false, "only calls that were refused, failed or have no outcome")
-	flags.BoolVarP(&follow, "follow", "f", false, "go on with what is called from now on, until the command is ended")
+	flags.BoolVarP(&follow, "follow", "f", false, "keep printing new calls until the command is interrupted")
 	flags.IntVarP(&q.Limit, "limit", "n", 0, "only the last `N` of them")
 	flags.BoolVar(&asJSON, "json", false, "print JSON; with -f one object a line")
 	return cmd
 }
 
-// printLog prints the calls; with follow, then each call as it ends.
+// printLog prints the calls. With follow, it then prints each call as it ends.
 func (d AuditCommands) printLog(ctx context.Context, a *admin.Audit, q admin.AuditQuery, follow, asJSON bool) error {
 	if follow {
 		return a.Follow(ctx, q, func(r audit.Record) { d.printFollowedRecord(r, asJSON) })
@@ -85,14 +85,14 @@ func (d AuditCommands) printRecords(records []audit.Record, asJSON bool) error {
 		return PrintJSON(d.Out, records)
 	}
 	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tCARD\tOUTCOME\tTOOK\tID")
+	fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tTOOL\tOUTCOME\tTOOK\tID")
 	for _, r := range records {
 		fmt.Fprintln(tw, strings.Join(auditColumns(r), "\t"))
 	}
 	return tw.Flush()
 }
 
-// auditColumns are the columns of a record.
+// auditColumns returns the columns of a record.
 func auditColumns(r audit.Record) []string {
 	who := r.Caller.Principal
 	if r.Caller.Client != "" {

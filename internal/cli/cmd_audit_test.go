@@ -258,8 +258,8 @@ func TestVerifyWithoutAKey(t *testing.T) {
 		if err := d.run(t.Context(), &out, "verify"); !errors.Is(err, cli.ExitError(3)) {
 			t.Errorf("verify ends with %v", err)
 		}
-		for _, want := range []string{"! audit: 300 records, unbroken, but nobody can tell who signed them\n",
-			"by whoever has " + audit.FormatPublicKey(public), why, "--key KEY"} {
+		for _, want := range []string{"! audit: 300 records, unbroken, but their signer is unknown\n",
+			"by the unknown key " + audit.FormatPublicKey(public), why, "--key KEY"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("verify says no %q:\n%s", want, &out)
 			}

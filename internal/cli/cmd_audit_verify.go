@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exitUnknownSigner is the exit code where the chain is whole, and nobody can tell who signed it.
+// exitUnknownSigner is the exit code for an intact chain whose signer is unknown.
 const exitUnknownSigner ExitError = 3
 
 // verificationExit returns the error that the command ends with; nil where the audit is intact.
@@ -32,13 +32,12 @@ func (d AuditCommands) verifyCommand() *cobra.Command {
 		Short: "Check the hash chain and the signatures of the audit",
 		Long: `Check the hash chain and the signatures of the audit. The first record that is missing,
 torn or edited is named, and the exit code is 1. A checkpoint must be signed by the key of
-this machine, or by one that --key names; with --key, one must be by a key so named: who can write
-the store can take out checkpoints, and make none.
+this machine or by one that --key names. With --key, at least one checkpoint must be signed by a
+named key: a writer of the store can remove checkpoints, but cannot forge them.
 
-Where the audit itself notes that records were lost before the store had them, the exit code is
-1 too. Where a process died in the midst of a record, which it then had not answered for, that is
-said. Where something is signed, this machine has no key and --key names none, the exit code is 3:
-the chain is whole, and nobody can tell who signed it.`,
+The exit code is also 1 if the audit notes that records were lost before they were stored. A
+record that a process did not finish before it died is reported. The exit code is 3 if the chain
+is intact but its signer is unknown: this machine has no key, and --key names none.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v, err := d.Admin().VerifyAudit(cmd.Context(), keys)
@@ -75,7 +74,7 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 	case f.Lost.Notes > 0:
 		mark, but = "✗", ", but others are lost"
 	case f.UnknownSigner != nil:
-		mark, but = "!", ", but nobody can tell who signed them"
+		mark, but = "!", ", but their signer is unknown"
 	}
 	safetext.Fprintf(d.Out, "%s audit: %s, unbroken%s\n", mark, formatCount(f.Records, "record"), but)
 	d.printNoteSummary("records are lost", f.Lost)
@@ -92,10 +91,10 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 	case f.Signed == 0:
 		safetext.Fprintf(d.Out, "  not signed yet, since %s\n", formatLocalTime(f.Unsigned))
 	case f.UnknownSigner != nil:
-		safetext.Fprintf(d.Out, "  up to record %d there are signatures, the last of %s, by whoever has %s\n", f.Signed,
+		safetext.Fprintf(d.Out, "  signed up to record %d at %s, by the unknown key %s\n", f.Signed,
 			formatLocalTime(f.SignedAt), by)
 		safetext.Fprintf(d.Out,
-			"  whose that is nothing here says: %s (drawbridge audit verify --key KEY names the one that may sign)\n",
+			"  the owner of the key is unknown: %s (name a trusted key with drawbridge audit verify --key KEY)\n",
 			safetext.Line(f.UnknownSigner.Error()))
 	default:
 		safetext.Fprintf(d.Out, "  signed up to record %d at %s, by %s\n", f.Signed, formatLocalTime(f.SignedAt), by)
@@ -106,7 +105,7 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 	}
 }
 
-// printNoteSummary prints what notes say, and how to read them.
+// printNoteSummary prints the summary of notes, and the command that shows them.
 func (d AuditCommands) printNoteSummary(what string, n admin.NoteSummary) {
 	if n.Notes == 0 {
 		return
@@ -117,7 +116,7 @@ func (d AuditCommands) printNoteSummary(what string, n admin.NoteSummary) {
 		n.Oldest.Local().Format("2006-01-02 15:04"))
 }
 
-// auditVerificationJSON is what "verify --json" prints.
+// auditVerificationJSON is the JSON document of "verify --json".
 type auditVerificationJSON struct {
 	Records  uint64     `json:"records"`
 	First    uint64     `json:"first,omitempty"`
@@ -126,7 +125,7 @@ type auditVerificationJSON struct {
 	SignedAt *time.Time `json:"signed_at,omitempty"`
 	Unsigned *time.Time `json:"unsigned_since,omitempty"`
 	Keys     []string   `json:"keys"`
-	// Unknown says why nobody can tell whose the keys are.
+	// Unknown is the reason why the owner of the keys is unknown.
 	Unknown string `json:"unknown_signer,omitempty"`
 	// Lost are the notes on records that are lost, Torn those on one in which a process died, and ClockJumped those on
 	// a clock that jumped, so that no record was removed by age.

@@ -12,24 +12,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A clientCommands is where clients are given tokens. Every field is needed.
+// clientCommands runs the commands on client tokens. Every field is required.
 type clientCommands struct {
-	// Out is for what was asked for, Err for everything else.
+	// Out receives results, Err everything else.
 	Out, Err io.Writer
 	// Admin returns the service that keeps the clients.
 	Admin func() *admin.Service
-	// ReloadHub has a running hub look at who may still come in. The error is for a hub that cannot be told.
+	// ReloadHub makes a running hub check again which clients may connect.
 	ReloadHub func() error
 }
 
-// command is "client", with the commands below it.
+// command returns the command "client" with its subcommands.
 func (d clientCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client",
-		Short: "Give clients of the HTTP door tokens of their own",
-		Long: `Give clients of the HTTP door (drawbridge serve --http) tokens of their own, each with the
-servers that it may use. As soon as there is one, whoever comes by HTTP needs a token, also
-from this machine.`,
+		Short: "Manage tokens for clients of the HTTP endpoint",
+		Long: `Manage tokens for clients of the HTTP endpoint (drawbridge serve --http). Each token names the
+servers that its client may use. Once one client has a token, every HTTP request needs one,
+including from this machine.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(d.addCommand(), d.listCommand(), d.removeCommand())
@@ -71,7 +71,7 @@ func (d clientCommands) createClient(ctx context.Context, c admin.Client, asJSON
 		return err
 	}
 	if first {
-		fmt.Fprintln(d.Err, "From now on everybody needs a token who comes by HTTP, also from this machine.")
+		fmt.Fprintln(d.Err, "From now on every HTTP request needs a token, including from this machine.")
 	}
 	if asJSON {
 		c.Expires = c.Expires.UTC()
@@ -87,7 +87,7 @@ func (d clientCommands) listCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Show the clients that have tokens, and when they came last",
+		Short: "List the clients that have tokens, with the day of their last request",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := d.Admin().Clients(cmd.Context())
@@ -132,7 +132,7 @@ func (d clientCommands) removeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Aliases: []string{"rm"},
-		Short:   "Take a client's token back, and end what it has open",
+		Short:   "Revoke a client's token and close its connections",
 		Example: "  drawbridge client remove ci",
 		Args:    exactArgs(1, "the name of one client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -140,7 +140,7 @@ func (d clientCommands) removeCommand() *cobra.Command {
 				return err
 			}
 			if err := d.ReloadHub(); err != nil {
-				safetext.Fprintf(d.Err, "the hub was not told, and notices within half a minute: %v\n", err)
+				safetext.Fprintf(d.Err, "tell the hub: %v (it will notice within 30 seconds)\n", err)
 			}
 			_, err := safetext.Fprintf(d.Out, "Removed client %q\n", args[0])
 			return err

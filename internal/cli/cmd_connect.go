@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// connectFlags is what "connect" and "disconnect" were told.
+// connectFlags are the flags of "connect" and "disconnect".
 type connectFlags struct {
 	yes, replace, noList, asJSON bool
 }
@@ -60,8 +60,8 @@ func (a *app) disconnectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disconnect CLIENT",
 		Short: "Take Drawbridge out of a client's configuration again",
-		Long: `Take Drawbridge out of a client's own configuration again. A file that nobody has edited since
-"drawbridge connect" becomes what it was, to the byte; in one that somebody has, the edits stay.`,
+		Long: `Take Drawbridge out of a client's own configuration again. A file that was not edited since
+"drawbridge connect" is restored exactly; in an edited file, the edits stay.`,
 		Example: "  drawbridge disconnect cursor",
 		Args:    exactArgs(1, "the id of one client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,7 +78,7 @@ func (o *connectFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print JSON; then nothing is asked, and only --yes changes anything")
 }
 
-// maxOneArg takes one word or none.
+// maxOneArg accepts one word or none.
 func maxOneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) <= 1 {
@@ -95,15 +95,15 @@ func clientIDs() (ids []string) {
 	return ids
 }
 
-// clientState is how a client is, as --json prints it.
+// clientState is the state of a client, as --json prints it.
 type clientState struct {
 	Client string `json:"client"`
 	Title  string `json:"title"`
 	File   string `json:"file"`
-	// Present says that the client's file is there.
+	// Present reports that the client's file exists.
 	Present   bool `json:"present"`
 	Connected bool `json:"connected"`
-	// Command is what the client starts.
+	// Command is the command that the client starts.
 	Command string `json:"command,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
@@ -154,11 +154,11 @@ func (a *app) listClients(asJSON bool) error {
 	return nil
 }
 
-// connectOptions says where clients are, and where their backups go: beside the store of whoever names none.
+// connectOptions returns the options that locate the clients and their backups, which are beside the default store.
 func (a *app) connectOptions() (config.ConnectOptions, error) {
 	location, err := gateway.StoreLocation("", config.Settings{}, a.Env)
 	o := config.ConnectOptions{Options: a.configOptions(), BackupDir: filepath.Join(filepath.Dir(location), "backups")}
-	o.Paths = nil // they say what is served, not where clients are
+	o.Paths = nil // they select served files, not those of clients
 	return o, err
 }
 
@@ -195,7 +195,7 @@ func (a *app) connectClient(ctx context.Context, id string, o connectFlags) erro
 			entry.Command)
 	}
 	if len(set.Servers) == 0 {
-		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge import takes over those that you have")
+		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge import copies those that you have")
 	}
 	done, err := a.applyClientPlan(ctx, plan, o, "connect")
 	if err == nil && done && !o.noList {
@@ -223,11 +223,11 @@ type connectReport struct {
 	File    string   `json:"file"`
 	Changes []string `json:"changes"`
 	Diff    string   `json:"diff,omitempty"`
-	// Done says that the file is now as it shall be.
+	// Done reports that the file now has the planned content.
 	Done bool `json:"done"`
 }
 
-// applyClientPlan shows a plan, and makes the change where that is wanted. Not to make it is exit code 1.
+// applyClientPlan shows a plan and carries it out if the person agrees; else the exit code is 1.
 func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o connectFlags,
 	verb string) (done bool, err error) {
 	if !o.asJSON && !plan.IsEmpty() {
@@ -269,7 +269,7 @@ func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o c
 	return true, nil
 }
 
-// clientEntry is how a client is to start this program.
+// clientEntry returns the entry by which a client starts this program.
 func (a *app) clientEntry() (config.ClientEntry, error) {
 	e := config.ClientEntry{Command: a.Self, Args: []string{"serve"}}
 	paths, err := a.configOptions().NamedPaths()
@@ -293,8 +293,8 @@ func (a *app) clientEntry() (config.ClientEntry, error) {
 	return e, nil
 }
 
-// directoryVariables are the variables by which this program finds its files, where they say something else than
-// usual: some clients, such as Codex, hand a short list of variables on that these are not in.
+// directoryVariables returns the variables that locate this program's files, if they differ from the defaults. Some
+// clients, such as Codex, pass on only a short list of variables without these.
 func (a *app) directoryVariables() (env []config.NameValue) {
 	home, _ := a.Env("HOME")
 	for _, known := range []struct{ name, usual string }{{"XDG_CONFIG_HOME", ".config"},
@@ -307,12 +307,12 @@ func (a *app) directoryVariables() (env []config.NameValue) {
 	return env
 }
 
-// replaceableServers names the servers of a client that Drawbridge serves in the same way: those that import took
-// over, and those that are equal to a server of the person's own by another way. One that is off with us stays.
+// replaceableServers returns the servers of a client that Drawbridge also serves: those that import copied, and those
+// that equal a server of the person's own configuration. A server that is disabled in Drawbridge stays.
 func (a *app) replaceableServers(id string, set config.Configuration) ([]string, error) {
 	c, ok := config.LookupClient(id)
 	if !ok {
-		return nil, nil // the plan says so
+		return nil, nil // the plan reports it
 	}
 	scanned, err := config.ScanImports(a.configOptions(), []string{id})
 	if err != nil {
@@ -335,10 +335,10 @@ func (a *app) replaceableServers(id string, set config.Configuration) ([]string,
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept, name) }), nil
 }
 
-// firstListingTimeout is how long servers have to be listed for the first time: npm may have to fetch them.
+// firstListingTimeout limits the first listing of servers: npm may have to download them.
 const firstListingTimeout = time.Minute
 
-// listNewServers lists the servers that were never listed, once: a client offers only what the first list has.
+// listNewServers lists the servers that were never listed: some clients offer only the tools of their first list.
 func (a *app) listNewServers(ctx context.Context, client string) {
 	rows, list, err := a.adminService().ServerStatuses(ctx, false)
 	if err != nil {

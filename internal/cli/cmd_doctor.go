@@ -22,10 +22,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	var probe, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what is wrong, and say how to mend it",
-		Long: `Find what is wrong with the configuration, the sign-ins, the store, the vector store, the models, the
-hub and the clients' entries, and say how to mend it. What each server would run is shown, with the names of the
-variables that it would find; values are not. Nothing is started, unless --probe asks for that.
+		Short: "Find problems and name a fix for each",
+		Long: `Find problems of the configuration, the sign-ins, the store, the vector store, the models, the hub and
+the clients' entries, and name a fix for each. For each server the command prints the program and the names of
+its variables, never their values. It starts no server without --probe.
 
 The exit code is 1 when there is a problem, and 0 when there are at most notes.`,
 		Example: `  drawbridge doctor
@@ -41,7 +41,7 @@ The exit code is 1 when there is a problem, and 0 when there are at most notes.`
 	return cmd
 }
 
-// doctorReport is what "doctor" found, as --json prints it.
+// doctorReport contains the findings of "doctor", as --json prints them.
 type doctorReport struct {
 	OK bool `json:"ok"`
 	*doctor.Report
@@ -51,7 +51,7 @@ type doctorReport struct {
 	Models  []string      `json:"models,omitempty"`
 	Hub     int           `json:"hub_pid,omitempty"`
 	Clients []clientState `json:"clients"`
-	// Credentials are how we stand with servers that want to know who asks, Vault where that is kept.
+	// Credentials are the states of credentials for servers, and Vault is where they are stored.
 	Credentials []credentialReport `json:"credentials,omitempty"`
 	Vault       string             `json:"vault,omitempty"`
 }
@@ -84,7 +84,7 @@ func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
 	return nil
 }
 
-// errorFinding is an error as a finding: the fault's next step is the fix.
+// errorFinding returns an error as a finding; the next step of a fault becomes the fix.
 func errorFinding(about string, err error) doctor.Finding {
 	f := doctor.Finding{About: about, Text: err.Error()}
 	if fault, ok := errors.AsType[*drawbridge.Fault](err); ok && fault.Next != "" {
@@ -94,7 +94,7 @@ func errorFinding(about string, err error) doctor.Finding {
 	return f
 }
 
-// examineConfig looks at the rows and at the store, and with probe starts the servers.
+// examineConfig examines the rows and the store; with probe it starts the servers.
 func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Configuration, probe bool) error {
 	p := doctor.Input{Set: set, Environ: a.Environ, Secrets: a.vaultSecrets(),
 		Tip: func(fault string) string { return FaultTip(errors.New(fault)) }}
@@ -149,7 +149,7 @@ func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *docto
 	}
 }
 
-// examineVectors asks the place that the settings name for vectors.
+// examineVectors checks the vector store of the settings.
 func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Settings, probe bool) {
 	if len(s.Vectors.Store) == 0 {
 		return
@@ -171,7 +171,7 @@ func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Sett
 	}
 }
 
-// addModelCheck takes down how a model answered.
+// addModelCheck adds the result of a model's check.
 func (c *doctorReport) addModelCheck(m gateway.ModelCheckup) {
 	switch {
 	case m.Err != nil:
@@ -187,7 +187,7 @@ func (c *doctorReport) addModelCheck(m gateway.ModelCheckup) {
 	}
 }
 
-// probeServers starts every server, and lists it.
+// probeServers starts and lists every server.
 func (a *app) probeServers(ctx context.Context, c *doctorReport) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {
@@ -215,14 +215,14 @@ func (a *app) probeServers(ctx context.Context, c *doctorReport) error {
 	return nil
 }
 
-// cannotStart says whether it is known already that a server cannot be started.
+// cannotStart reports whether an earlier finding already shows that a server cannot be started.
 func (c *doctorReport) cannotStart(s config.Server) bool {
 	return slices.ContainsFunc(c.Servers, func(one doctor.ServerInfo) bool {
 		return one.Source == s.Origin.String() && one.Program == "" && s.Command != ""
 	})
 }
 
-// checkHub looks for the hub, and for one that does not answer.
+// checkHub checks whether a hub runs and answers.
 func (a *app) checkHub(c *doctorReport) {
 	state, err := hub.ReadState(a.hubOptions())
 	if err == nil {
@@ -255,7 +255,7 @@ func (a *app) checkHub(c *doctorReport) {
 	}
 }
 
-// checkClients looks at what the clients' entries start.
+// checkClients checks the programs that the clients' entries start.
 func (a *app) checkClients(c *doctorReport) {
 	c.Clients = a.clientStates()
 	var others []string

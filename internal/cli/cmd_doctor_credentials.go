@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// examineCredentials says how we stand with each server that wants to know who asks, and what keeps that. No server is
-// asked, and none is started.
+// examineCredentials adds the state of the credential for each server that requires authentication, and of the vault.
+// It starts no server and sends no request.
 func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set config.Configuration,
 	statuses []drawbridge.ServerStatus) {
 	v, err := a.openVault()

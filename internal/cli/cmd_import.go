@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// importFlags is what "import" was told.
+// importFlags are the flags of "import".
 type importFlags struct {
 	from                []string
 	secrets             string // what to do about those in plain text: "move", "keep", or "" to ask
@@ -27,22 +27,22 @@ func (a *app) importCommand() *cobra.Command {
 	var o importFlags
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Take over the servers that your other programs have configured",
-		Long: `Take over the servers that your other programs have configured: a table of what there is,
-then what is new is written to your own mcp.json, after a yes. Their files stay as they are
-(drawbridge connect puts Drawbridge into one). Nothing is started.
+		Short: "Copy the servers that you configured in other programs",
+		Long: `Copy the servers that you configured in other programs. The command prints a table, asks, and
+writes the new servers to your own mcp.json. It changes nothing in the other programs' files
+(drawbridge connect puts Drawbridge into one) and starts no server.
 
-  new        is taken over
-  same       your own configuration has it already, or another program says the same
-  shadowed   another program has another server of that name, and counts first
+  new        will be copied
+  same       your own configuration or an earlier program has the same server
+  shadowed   an earlier program has another server of that name, which wins
   conflict   your own configuration has another server of that name
   refused    it could not be mounted
 
-What project directories bring is not taken over: it stays there, and waits for approval.
+Servers of project directories are not copied: they stay there and wait for approval.
 
-Values of "env" and "headers" that look like secrets can be moved to the keychain on the way: the
-row refers to them then. At a terminal that is asked; else --secrets move does it.`,
-		Example: `  drawbridge import                          show, ask, and take over
+Values of "env" and "headers" that look like secrets can be moved to the keychain; the copied
+row then refers to them. At a terminal the command asks; elsewhere --secrets move does it.`,
+		Example: `  drawbridge import                          show, ask, and copy
   drawbridge import --from cursor --yes      without asking
   drawbridge import --yes --secrets move     and with secrets in the keychain
   drawbridge import --dry-run --json`,
@@ -61,13 +61,13 @@ row refers to them then. At a terminal that is asked; else --secrets move does i
 	flags.StringSliceVar(&o.from, "from", nil, "only what `PROGRAM` has, such as cursor or claude-code; repeats")
 	flags.StringVar(&o.secrets, "secrets", "",
 		"`move` has values that look like secrets in the keychain, keep leaves them in the file")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "take over without asking")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "copy without asking")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing")
-	flags.BoolVar(&o.asJSON, "json", false, "print JSON; then nothing is asked, and only --yes takes over")
+	flags.BoolVar(&o.asJSON, "json", false, "print JSON; no questions are asked, and only --yes copies")
 	return cmd
 }
 
-// importReport is what "import" did, and as --json prints it. No value of a row is in it.
+// importReport is the result of "import", as --json prints it. It contains no value of a row.
 type importReport struct {
 	File    string                `json:"file"`
 	Taken   []drawbridge.ServerID `json:"taken"`
@@ -89,7 +89,7 @@ type importableServer struct {
 	Notes     []string            `json:"notes,omitempty"`
 	// Secrets names the values that look like secrets in plain text.
 	Secrets []string `json:"plain_secrets,omitempty"`
-	// movable says that some of them can be moved.
+	// movable reports that some of them can be moved.
 	movable bool
 }
 
@@ -117,7 +117,7 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	take := fresh > 0 && !o.dryRun && o.yes
 	asked := fresh > 0 && !o.dryRun && !o.yes && !o.asJSON && a.isInteractive()
 	if asked {
-		take = a.confirmDefaultNo(ctx, fmt.Sprintf("Take over %s into %s?", formatCount(fresh, "server"),
+		take = a.confirmDefaultNo(ctx, fmt.Sprintf("Copy %s into %s?", formatCount(fresh, "server"),
 			a.abbreviateHome(file)))
 	}
 	if take {
@@ -133,9 +133,9 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	if take && err == nil {
 		live, err := a.reloadHub()
 		switch {
-		case errors.Is(err, hub.ErrNoHub): // nobody has to be told
+		case errors.Is(err, hub.ErrNoHub): // no process has to reload
 		case err != nil:
-			safetext.Fprintf(a.Err, "the running hub did not take it over: %v\n", err)
+			safetext.Fprintf(a.Err, "reload the running hub: %v\n", err)
 		default:
 			safetext.Fprintln(a.Err, live)
 		}
@@ -146,7 +146,7 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	return err
 }
 
-// newImportReport keeps of a scan what may be shown.
+// newImportReport returns the parts of a scan that may be shown.
 func newImportReport(file string, s config.ImportScan, lookup func(string) (string, bool)) importReport {
 	all := importReport{File: file, Taken: []drawbridge.ServerID{}, Servers: []importableServer{}}
 	for _, f := range s.Candidates {
@@ -163,7 +163,7 @@ func newImportReport(file string, s config.ImportScan, lookup func(string) (stri
 	return all
 }
 
-// printImportableServers shows the table, and below it what there is to know of single rows.
+// printImportableServers prints the table, and below it the details of single rows.
 func (a *app) printImportableServers(found importReport) error {
 	for _, w := range found.Notes {
 		safetext.Fprintln(a.Err, w)
@@ -198,13 +198,13 @@ func (a *app) printImportableServers(found importReport) error {
 	return nil
 }
 
-// plainSecretsNote points at values that look like secrets.
+// plainSecretsNote names values that look like secrets.
 func plainSecretsNote(names []string) string {
 	return fmt.Sprintf(
 		"in plain text, and it looks like a secret: %s (drawbridge secret set NAME keeps it, and ${keychain:NAME} stands for it)", strings.Join(names, ", "))
 }
 
-// printImportResult says what was done, and what there is to do.
+// printImportResult prints what was copied, and the next step.
 func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
 	fmt.Fprintln(a.Out)
 	switch {
@@ -213,12 +213,12 @@ func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
 	case fresh == 0:
 		fmt.Fprintln(a.Out, "nothing is new: nothing was changed")
 	case len(found.Taken) > 0:
-		safetext.Fprintf(a.Out, "✓ %s taken over into %s\n", formatCount(len(found.Taken), "server"),
+		safetext.Fprintf(a.Out, "✓ %s copied into %s\n", formatCount(len(found.Taken), "server"),
 			a.abbreviateHome(found.File))
 		a.printMovedSecrets(found)
 		fmt.Fprintln(a.Out, "next: drawbridge connect CLIENT")
 	case o.dryRun || !a.isInteractive():
-		safetext.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n",
+		safetext.Fprintf(a.Out, "%s would be copied; nothing was changed (drawbridge import --yes does it)\n",
 			formatCount(fresh, "server"))
 	default:
 		fmt.Fprintln(a.Out, "nothing was changed")

@@ -13,8 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// importServers writes what is new, with or without the secrets that stand there in plain text. It says false where
-// the person, asked about those, went away.
+// importServers writes the new rows, with their plain-text secrets or with references. It returns false if the person
+// did not answer the question about the secrets.
 func (a *app) importServers(ctx context.Context, o importFlags, found *importReport, rows []config.ImportCandidate) (
 	done bool, err error) {
 	move, err := a.confirmSecretsMove(ctx, o, rows)
@@ -51,8 +51,8 @@ func (a *app) importServers(ctx context.Context, o importFlags, found *importRep
 	return true, nil
 }
 
-// confirmSecretsMove says whether secrets are to be moved to the keychain, and asks where nothing says so. The error
-// means that there was no answer.
+// confirmSecretsMove reports whether to move secrets to the keychain; it asks if no flag decides. The error means that
+// no answer came.
 func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, rows []config.ImportCandidate) (bool, error) {
 	n := 0
 	for _, row := range rows {
@@ -75,7 +75,7 @@ func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, rows []conf
 	return a.confirm(ctx, fmt.Sprintf("Move %s to %s? [Y/n] ", formatCount(n, "secret"), to), true)
 }
 
-// printMovedSecrets says where the secrets of what was taken over are.
+// printMovedSecrets prints where the secrets of the copied rows are.
 func (a *app) printMovedSecrets(found importReport) {
 	if len(found.Kept) > 0 {
 		safetext.Fprintf(a.Out, "✓ %s moved out of it: %s\n", formatCount(len(found.Kept), "secret"),

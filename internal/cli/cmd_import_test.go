@@ -248,10 +248,10 @@ func (d *desk) connectAndBack(name string, c config.Client) {
 func TestQuestions(t *testing.T) {
 	d := newDesk(t)
 	d.write(".cursor/mcp.json", `{"mcpServers": {"docs": {"url": "https://docs.example.com/mcp"}}}`)
-	d.answer("n\n", 1, "Take over 1 server into ~/.config/drawbridge/mcp.json? [y/N] ", "nothing was changed", "import")
+	d.answer("n\n", 1, "Copy 1 server into ~/.config/drawbridge/mcp.json? [y/N] ", "nothing was changed", "import")
 	d.answer("\n", 1, "[y/N] ", "nothing was changed", "import")
 	d.answer("\x04", 1, "[y/N] ", "nothing was changed", "import")
-	d.answer("y\n", 0, "[y/N] ", "✓ 1 server taken over into ~/.config/drawbridge/mcp.json", "import")
+	d.answer("y\n", 0, "[y/N] ", "✓ 1 server copied into ~/.config/drawbridge/mcp.json", "import")
 	d.answer("no\n", 1, "Change ~/.cursor/mcp.json? [y/N] ", "nothing was changed", "connect", "cursor", "--no-list")
 	d.answer("yes\n", 0, "[y/N] ", "✓ Cursor is connected", "connect", "cursor", "--no-list", "--replace")
 	d.answer("Y\n", 0, "[y/N] ", "✓ Cursor is disconnected", "disconnect", "cursor")

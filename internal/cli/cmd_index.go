@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// indexStats are what "index stats --json" prints.
+// indexStats is the JSON document of "index stats --json".
 type indexStats struct {
 	Cards       int    `json:"cards"`
 	Servers     int    `json:"servers"`
@@ -22,22 +22,22 @@ type indexStats struct {
 	ShortTokens int    `json:"short_tokens"`
 	Mode        string `json:"mode"`
 	Short       bool   `json:"short"`
-	// Millis is how long it took to index all cards.
+	// Millis is the time to index all tools, in milliseconds.
 	Millis float64 `json:"index_ms"`
-	// The models run elsewhere, where there are any.
+	// ModelStatus is empty without models of the person's own.
 	gateway.ModelStatus
 }
 
-// statsCommand is the command "index stats".
+// statsCommand returns the command "index stats".
 func (d toolIndexCommands) statsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Say how many cards there are to find, and what lists of them cost",
-		Long: `Say how many cards there are to find, about how many tokens of a model the list of all of
-them has and how many the short one, and which of the two a client is shown. Of a model of your own
-it says how many cards have a vector, since when it is not asked because it does not answer,
-and what went wrong last: as the hub has it, if one runs, else as it answers one question now.`,
+		Short: "Count the tools in the index and the tokens that lists of them cost",
+		Long: `Count the tools in the index. The command also prints the approximate tokens of the full and
+the short list, and which of the two a client sees. For a model of your own it prints how many
+tools have a vector, since when the model does not answer, and its last error: as the hub knows
+it, if one runs, else from one question asked now.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -46,12 +46,12 @@ and what went wrong last: as the hub has it, if one runs, else as it answers one
 				if asJSON {
 					return PrintJSON(d.Out, s)
 				}
-				list := "all cards"
+				list := "all tools"
 				if s.Short {
 					list = "the short list"
 				}
-				safetext.Fprintf(d.Out, "%s of %s\n", formatCount(s.Cards, "card"), formatCount(s.Servers, "server"))
-				safetext.Fprintf(d.Out, "all cards: about %d tokens; the short list: about %d\n",
+				safetext.Fprintf(d.Out, "%s of %s\n", formatCount(s.Cards, "tool"), formatCount(s.Servers, "server"))
+				safetext.Fprintf(d.Out, "all tools: about %d tokens; the short list: about %d\n",
 					s.Tokens, s.ShortTokens)
 				safetext.Fprintf(d.Out, "mode %s: a client is shown %s\n", s.Mode, list)
 				safetext.Fprintf(d.Out, "indexed in %.1f ms\n", s.Millis)
@@ -64,7 +64,7 @@ and what went wrong last: as the hub has it, if one runs, else as it answers one
 	return cmd
 }
 
-// measureIndex looks at what a client on standard input would be shown.
+// measureIndex measures the lists that a client on standard input would receive.
 func (d toolIndexCommands) measureIndex(ctx context.Context, g *gateway.Gateway) indexStats {
 	v := g.Deck().SearchView(g.Owner())
 	now := v.Stats()
@@ -82,7 +82,7 @@ func (d toolIndexCommands) measureIndex(ctx context.Context, g *gateway.Gateway)
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// probeModels asks one question, to see whether the models answer in time.
+// probeModels searches once, to find out whether the models answer in time.
 func (d toolIndexCommands) probeModels(ctx context.Context, g *gateway.Gateway) gateway.ModelStatus {
 	v := g.Deck().SearchView(g.Owner())
 	d.awaitVectors(ctx, g, v.BuildIndex)
@@ -92,12 +92,11 @@ func (d toolIndexCommands) probeModels(ctx context.Context, g *gateway.Gateway) 
 	return g.ModelStatus()
 }
 
-// vectorsTimeout is how long a person waits for vectors before a question: those that are kept come at once, others
-// take their time.
+// vectorsTimeout limits the wait for vectors before a search: stored ones load at once, others must be computed.
 const vectorsTimeout = 10 * time.Second
 
-// awaitVectors waits for vectors, where a model embeds at all: until all texts have one, or something went wrong, or
-// for a moment. Build has the model told of the texts.
+// awaitVectors waits for the vectors of an embedding model, if one is configured: until all texts have one, an error
+// occurs or vectorsTimeout ends. Build passes the texts to the model.
 func (d toolIndexCommands) awaitVectors(ctx context.Context, g *gateway.Gateway, build func() int) {
 	l := g.Library()
 	if l == nil || build() == 0 {
@@ -108,7 +107,7 @@ func (d toolIndexCommands) awaitVectors(ctx context.Context, g *gateway.Gateway,
 	_, _ = d.awaitEmbedding(ctx, l.Status)
 }
 
-// printModelStatus shows how models are.
+// printModelStatus prints the status of models.
 func printModelStatus(w io.Writer, m gateway.ModelStatus) {
 	if e := m.Embedding; e != nil {
 		safetext.Fprintf(w, "model %s: %d of %s with a vector", safetext.Text(e.Model), e.Vectors,
@@ -135,7 +134,7 @@ func printModelHealth(w io.Writer, who string, away, at time.Time, err string) {
 	}
 }
 
-// formatProgressBar is a progress bar of so many cells.
+// formatProgressBar returns a progress bar of this many cells.
 func formatProgressBar(done, all, cells int) string {
 	full := 0
 	if all > 0 {
@@ -144,23 +143,23 @@ func formatProgressBar(done, all, cells int) string {
 	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", cells-full) + fmt.Sprintf("] %d of %d", done, all)
 }
 
-// drawProgress shows how far work is, on a terminal only.
+// drawProgress shows the progress of work, on a terminal only.
 func (d toolIndexCommands) drawProgress(what string, done, all int) {
 	if term.IsTerminal(d.Err) {
 		d.StatusLine.SetStatus(what + " " + formatProgressBar(done, all, 30))
 	}
 }
 
-// rebuildCommand is the command "index rebuild".
+// rebuildCommand returns the command "index rebuild".
 func (d toolIndexCommands) rebuildCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Index all cards, and have the vectors made that are missing",
-		Long: `Index all cards anew, and, where a model embeds them, have every vector made that is missing,
-with a progress bar at a terminal. A vector is kept by the text that it is of: none is made
-twice, so after a change of a description only what is new costs anything. When all are
-there, those that the store has of models which are not set any more are dropped.`,
+		Short: "Index all tools and create missing vectors",
+		Long: `Index all tools again and, with an embedding model, create every missing vector. A terminal
+shows the progress. A vector is stored under its text, so after a change of a description only
+new texts cost anything. When all vectors exist, those of models that are not configured any
+more are deleted.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -173,15 +172,15 @@ there, those that the store has of models which are not set any more are dropped
 	return cmd
 }
 
-// indexRebuildReport is what "index rebuild --json" prints.
+// indexRebuildReport is the JSON document of "index rebuild --json".
 type indexRebuildReport struct {
 	Cards  int     `json:"cards"`
 	Millis float64 `json:"index_ms"`
-	// Model embeds the texts of the cards; empty where none does.
+	// Model is the name of the embedding model; empty without one.
 	Model   string `json:"model,omitempty"`
 	Vectors int    `json:"vectors,omitempty"`
 	Refused int    `json:"refused,omitempty"`
-	// Dropped is how many vectors there were of other models.
+	// Dropped counts the deleted vectors of other models.
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
@@ -202,7 +201,7 @@ func (d toolIndexCommands) rebuildIndex(ctx context.Context, g *gateway.Gateway,
 	if asJSON {
 		return PrintJSON(d.Out, r)
 	}
-	safetext.Fprintf(d.Out, "indexed %s in %.1f ms\n", formatCount(r.Cards, "card"), r.Millis)
+	safetext.Fprintf(d.Out, "indexed %s in %.1f ms\n", formatCount(r.Cards, "tool"), r.Millis)
 	if r.Model != "" {
 		safetext.Fprintf(d.Out, "%s of the model %s\n", formatCount(r.Vectors, "vector"), safetext.Text(r.Model))
 	}
@@ -216,10 +215,10 @@ func (d toolIndexCommands) rebuildIndex(ctx context.Context, g *gateway.Gateway,
 	return nil
 }
 
-// embedPollInterval is how often it is looked how far the vectors are.
+// embedPollInterval is the interval of checks for new vectors.
 const embedPollInterval = 100 * time.Millisecond
 
-// awaitEmbedding waits until all texts have vectors, and shows how far they are. The error is what the model said last.
+// awaitEmbedding waits until all texts have vectors, and shows the progress. The error is the model's last one.
 func (d toolIndexCommands) awaitEmbedding(ctx context.Context, status func() index.EmbeddingIndexStatus) (
 	index.EmbeddingIndexStatus, error) {
 	tick := time.NewTicker(embedPollInterval)
@@ -231,7 +230,7 @@ func (d toolIndexCommands) awaitEmbedding(ctx context.Context, status func() ind
 			return s, nil
 		}
 		if s.Err != "" {
-			return s, fmt.Errorf("embed the cards: %d of %d: %s (drawbridge doctor)", s.Vectors, s.Texts, s.Err)
+			return s, fmt.Errorf("embed the tools: %d of %d: %s (drawbridge doctor)", s.Vectors, s.Texts, s.Err)
 		}
 		d.drawProgress("embedding", s.Vectors+s.Refused, s.Texts)
 		select {

@@ -20,14 +20,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A evalCommand is where the command is typed.
+// evalCommand runs the command "index eval".
 type evalCommand struct {
 	Out, Err io.Writer
 	// Dir is the working directory.
 	Dir string
 }
 
-// command is the command "eval".
+// command returns the command "eval".
 func (d evalCommand) command() *cobra.Command {
 	o := evalFlags{}
 	cmd := &cobra.Command{
@@ -65,7 +65,7 @@ type evalFlags struct {
 	asJSON                   bool
 }
 
-// A evalReport is what a run came to.
+// An evalReport is the result of a run.
 type evalReport struct {
 	Arm     string             `json:"arm"`
 	Tools   int                `json:"tools"`
@@ -102,7 +102,7 @@ func (d evalCommand) run(ctx context.Context, o evalFlags) error {
 	r := evalReport{Arm: o.arm, Tools: len(tools), Queries: len(queries),
 		BuildMS: float64(time.Since(begun).Microseconds()) / 1000}
 	if missing := unknownTools(queries, tools); len(missing) > 0 {
-		safetext.Fprintf(d.Err, "%s of what is needed %s not among the tools, and can not be found: %s\n",
+		safetext.Fprintf(d.Err, "%s that queries need %s not among the tools and cannot be found: %s\n",
 			formatCount(len(missing), "tool"),
 			map[bool]string{true: "is", false: "are"}[len(missing) == 1], safetext.Line(joinFirstIDs(missing)))
 	}
@@ -132,7 +132,7 @@ func readEvalFile[T any](d evalCommand, name string, read func(string, io.Reader
 	return read(name, f)
 }
 
-// isSameFile says whether two names lead to one file.
+// isSameFile reports whether two names refer to one file.
 func (d evalCommand) isSameFile(one, other string) bool {
 	a, err := os.Stat(d.resolvePath(one))
 	if err != nil {
@@ -142,7 +142,7 @@ func (d evalCommand) isSameFile(one, other string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// unknownTools gives the tools that questions need and that are not there, each once, in their order.
+// unknownTools returns the tools that queries need and the corpus does not have, each once, in their order.
 func unknownTools(queries []evalsearch.Query, tools []index.Document) (missing []string) {
 	known := make(map[string]bool, len(tools))
 	for _, t := range tools {
@@ -159,7 +159,7 @@ func unknownTools(queries []evalsearch.Query, tools []index.Document) (missing [
 	return missing
 }
 
-// joinFirstIDs names some of many.
+// joinFirstIDs joins the first IDs and counts the rest.
 func joinFirstIDs(ids []string) string {
 	const most = 5
 	if len(ids) <= most {
@@ -175,7 +175,7 @@ func (d evalCommand) resolvePath(name string) string {
 	return filepath.Join(d.Dir, name)
 }
 
-// writeRankings writes rows to the file that was named, if one was.
+// writeRankings writes rows to the file of the flag, if it is set.
 func (d evalCommand) writeRankings(o evalFlags, rows []evalsearch.Ranking) error {
 	if o.run == "" {
 		return nil
@@ -191,7 +191,7 @@ func (d evalCommand) writeRankings(o evalFlags, rows []evalsearch.Ranking) error
 	return os.WriteFile(d.resolvePath(o.run), b.Bytes(), 0o644)
 }
 
-// printReport prints what a run came to for a person.
+// printReport prints the result of a run for a person.
 func (d evalCommand) printReport(r evalReport, file string) error {
 	safetext.Fprintf(d.Out, "%s: %s indexed in %.0f ms; %s asked, half of them within %.3f ms, 95 %% within %.3f ms\n",
 		r.Arm, formatCount(r.Tools, "tool"), r.BuildMS, formatCount(r.Queries, "question"), r.P50, r.P95)

@@ -16,22 +16,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A ledgerCommands is where the commands are typed.
+// ledgerCommands runs the commands on the ledger. Every field is required.
 type ledgerCommands struct {
 	Out, Err io.Writer
 	// Admin returns the service that reads the ledger.
 	Admin func() *admin.Service
-	// ErrAlreadyPrinted ends a command that was not done and has said so.
+	// ErrAlreadyPrinted ends a command that failed and has printed why.
 	ErrAlreadyPrinted error
 }
 
-// command is the command "ledger", with those below it.
+// command returns the command "ledger" with its subcommands.
 func (d ledgerCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ledger",
-		Short: "Read the record of what was enrolled and retired",
-		Long: `Read the record of what was enrolled and retired. Each configuration has a deck of its own
-in the store: the usual files one, and each set of --mcp files another.`,
+		Short: "Read the record of tools that were added and removed",
+		Long: `Read the record of tools that were added and removed. The store has one record for the usual
+configuration files and one for each set of --mcp files.`,
 	}
 	cmd.AddCommand(d.logCommand(), d.showCommand(), d.verifyCommand(), d.atCommand())
 	return cmd
@@ -97,13 +97,13 @@ func (d ledgerCommands) logCommand() *cobra.Command {
 	return cmd
 }
 
-// printOtherStreams says that this deck has no events, and which decks of the store have some.
+// printOtherStreams prints that this configuration has no events, and which streams of the store have some.
 func (d ledgerCommands) printOtherStreams(ctx context.Context, l *admin.Ledger) error {
 	streams, err := l.Streams(ctx)
 	if err != nil {
 		return err
 	}
-	safetext.Fprintf(d.Err, "the deck %q has no events yet\n", l.Stream)
+	safetext.Fprintf(d.Err, "the record %q has no events yet\n", l.Stream)
 	if len(streams) > 0 {
 		safetext.Fprintf(d.Err, "this store has events of: %s (name the same --mcp files)\n",
 			strings.Join(streams, ", "))
@@ -152,7 +152,7 @@ func (d ledgerCommands) showCommand() *cobra.Command {
 					}
 				}
 				if len(found) == 0 {
-					return fmt.Errorf("the deck %q has no event %s (drawbridge ledger log)", l.Stream, args[0])
+					return fmt.Errorf("the record %q has no event %s (drawbridge ledger log)", l.Stream, args[0])
 				}
 				return PrintJSON(d.Out, found)
 			})
@@ -163,8 +163,8 @@ func (d ledgerCommands) showCommand() *cobra.Command {
 func (d ledgerCommands) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Check the hash chain of every deck in the store",
-		Long:  "Check the hash chain of every deck in the store. The first record that is missing, torn or edited is named, and the exit code is 1.",
+		Short: "Check the hash chain of every record in the store",
+		Long:  "Check the hash chain of every record in the store. The first record that is missing, torn or edited is named, and the exit code is 1.",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.withLedger(cmd.Context(), func(l *admin.Ledger) error {
@@ -198,11 +198,11 @@ func (d ledgerCommands) atCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "at TIME",
-		Short: "Print what was on the deck at a moment",
+		Short: "Print the tools that were available at a time",
 		Example: `  drawbridge ledger at 14:02
   drawbridge ledger at "2026-03-01 14:02"
   drawbridge ledger at 2h`,
-		Long: `Print what was on the deck at a moment: a time of today (14:02), a date and time in local
+		Long: `Print the tools that were available at a time: a time of today (14:02), a date and time in local
 time, an RFC 3339 time, or how long ago (2h, 15m).`,
 		Args: exactArgs(1, "one time"),
 		RunE: func(cmd *cobra.Command, args []string) error {

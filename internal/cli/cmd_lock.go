@@ -20,28 +20,28 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A lockCommands is where the commands are typed.
+// lockCommands runs the commands on the lockfile.
 type lockCommands struct {
 	Out, Err io.Writer
-	// ConfigOptions says where configuration is looked for.
+	// ConfigOptions returns the options that locate the configuration files.
 	ConfigOptions func() config.Options
 	// WithGateway opens the gateway, whose servers start when they are needed, and does work with it.
 	WithGateway func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
-	// AdminRecorder has on record that the file was written.
+	// AdminRecorder records in the audit that the file was written.
 	AdminRecorder gateway.AdminRecorder
-	// ErrAlreadyPrinted ends a command whose findings were printed, and that is to fail.
+	// ErrAlreadyPrinted ends a command that failed and has printed its findings.
 	ErrAlreadyPrinted error
 }
 
-// command is the command "lock", with those below it.
+// command returns the command "lock" with its subcommands.
 func (d lockCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock",
-		Short: "Keep the definitions that servers may show in a file, under version control",
-		Long: `Keep the definitions that servers may show in a file, under version control: drawbridge.lock beside your
-drawbridge.toml, or what "lock_file" of its [mcp] names. Where it is there, a tool whose definition is another one
-is held. It has a line for each tool, prompt and template of resources, and one for the instructions of each
-server; it speaks of your own servers, not of what a project brings.`,
+		Short: "Keep the allowed definitions of servers in a file under version control",
+		Long: `Keep the allowed definitions of servers in a file under version control: drawbridge.lock beside your
+drawbridge.toml, or the file that "lock_file" of its [mcp] names. If it exists, a tool with another definition is
+held. It has a line for each tool, prompt and resource template, and one for the instructions of each
+server. It covers your own servers, and none of a project directory.`,
 		Example: `  drawbridge lock write
   drawbridge lock verify                                                 exit code 1 where something differs
   drawbridge lock verify --mcp servers.json --file drawbridge.lock       in CI`,
@@ -52,7 +52,7 @@ server; it speaks of your own servers, not of what a project brings.`,
 	return cmd
 }
 
-// lockfilePath says where the lockfile is.
+// lockfilePath returns the path of the lockfile.
 func (d lockCommands) lockfilePath(file string) (string, error) {
 	if file != "" {
 		return file, nil
@@ -64,7 +64,7 @@ func (d lockCommands) lockfilePath(file string) (string, error) {
 	}
 	path, _, err := config.LockfilePath(places, s)
 	if err == nil && path == "" {
-		err = admin.UserError("There is no place for a lockfile: name one with --file.")
+		err = admin.UserError("No lockfile is configured: name one with --file.")
 	}
 	return path, err
 }
@@ -73,7 +73,7 @@ func (d lockCommands) lockfilePath(file string) (string, error) {
 func readLockfile(path string) ([]shield.LockedTool, error) {
 	text, err := config.ReadLockfile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no lockfile at %s yet (drawbridge lock write creates it)", path)
+		return nil, fmt.Errorf("no lockfile exists at %s yet (drawbridge lock write creates it)", path)
 	}
 	if err != nil {
 		return nil, err
@@ -81,12 +81,12 @@ func readLockfile(path string) ([]shield.LockedTool, error) {
 	return shield.ParseLockfile(path, text)
 }
 
-// A serverDefinitions is what a server listed, or why it could not.
+// serverDefinitions are the definitions that a server listed, or the reason why it could not be listed.
 type serverDefinitions struct {
 	server      drawbridge.ServerID
 	definitions []lockableDefinition
 	err         error
-	// missingParts are parts whose own list did not come, and fault says why.
+	// missingParts are the parts whose list is missing, and fault is the reason.
 	missingParts []string
 	missingCause string
 }
@@ -95,12 +95,12 @@ type serverDefinitions struct {
 type lockableDefinition struct {
 	part string
 	shield.ListedTool
-	// pinned is what counts of it; held says that the server says something else now.
+	// pinned is the definition in force; held reports that the server now offers another one.
 	pinned  json.RawMessage
 	changed bool
 }
 
-// listServers mounts the servers of those names that a lockfile speaks of, or all of them.
+// listServers mounts and lists the servers with these names, or all of them without names.
 func (d lockCommands) listServers(ctx context.Context, names []string) (all []serverDefinitions, err error) {
 	err = d.WithGateway(ctx, func(ctx context.Context, g *gateway.Gateway) error {
 		rows, err := lockableRows(g.Config(), names)
@@ -121,8 +121,7 @@ func (d lockCommands) listServers(ctx context.Context, names []string) (all []se
 	return all, err
 }
 
-// missingListParts says of which parts a server was asked for a list that did not come, where none is known from
-// before.
+// missingListParts returns the parts whose list a server did not return and that have no earlier list.
 func missingListParts(g *gateway.Gateway, said drawbridge.Listing) (parts []string, fault string) {
 	for _, s := range g.Status() {
 		if s.Server == said.Server && s.Phase == drawbridge.Ready {
@@ -138,8 +137,8 @@ func missingListParts(g *gateway.Gateway, said drawbridge.Listing) (parts []stri
 	return parts, fault
 }
 
-// lockableRows gives the rows of those names, or all of a person's own: those also that cannot be mounted because
-// something is wrong in them.
+// lockableRows returns the rows with these names, or without names all of the person's own. It includes rows that
+// cannot be mounted because of a mistake in them.
 func lockableRows(set config.Configuration, names []string) ([]config.Server, error) {
 	rows := slices.DeleteFunc(set.Mountable(), func(row config.Server) bool { return !gateway.LockfileCovers(row) })
 	if len(names) == 0 {
@@ -163,7 +162,7 @@ func lockableRows(set config.Configuration, names []string) ([]config.Server, er
 	return some, nil
 }
 
-// lockableDefinitions are what a listing has that can be locked, with what is pinned of it.
+// lockableDefinitions returns the definitions of a listing that can be locked, with their pins.
 func lockableDefinitions(ctx context.Context, g *gateway.Gateway, row config.Server, said drawbridge.Listing) (
 	all []lockableDefinition, err error) {
 	for _, part := range shield.PinnedParts() {
@@ -185,11 +184,11 @@ func lockableDefinitions(ctx context.Context, g *gateway.Gateway, row config.Ser
 func (d lockCommands) writeCommand(file *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "write [SERVER...]",
-		Short: "Write what is pinned of servers to the lockfile",
-		Long: `Write what is pinned of servers to the lockfile: of all of your own, or of those named, which are started for
-it. Of a tool that waits it is what was pinned, not what the server says now. Lines of other servers stay, and
-so do those of a server that cannot be listed: it is named, and the exit code is 1. Where none can be listed
-nothing is written.`,
+		Short: "Write the pinned definitions of servers to the lockfile",
+		Long: `Write the pinned definitions of servers to the lockfile: of all your own servers, or of those named. The
+command starts them. For a changed tool that waits, it writes the pinned definition and not the new one. Lines of
+other servers stay, and so do those of a server that cannot be listed: it is named, and the exit code is 1. If no
+server can be listed, nothing is written.`,
 		Example: "  drawbridge lock write\n  drawbridge lock write github",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := d.lockfilePath(*file)
@@ -220,7 +219,7 @@ func (d lockCommands) writeLockfile(path string, all []serverDefinitions) error 
 		case len(l.missingParts) > 0:
 			absent = append(absent, string(l.server))
 			safetext.Fprintf(d.Err,
-				"✗ %s: was not listed whole, so the lines of what is missing stay as they were: %s\n", l.server,
+				"✗ %s: the listing is incomplete, so the lines of its missing parts stay as they were: %s\n", l.server,
 				safetext.Line(l.missingCause))
 		}
 		whole[l.server] = l
@@ -259,7 +258,7 @@ func (d lockCommands) writeLockfile(path string, all []serverDefinitions) error 
 	case len(whole) > 0:
 		safetext.Fprintf(d.Out, "✓ %d definitions of %d servers in %s\n", len(tools)-len(leftOut), len(whole), path)
 	case len(all) == 0:
-		return errors.New("nothing was written: there is no server of your own (drawbridge mcp list)")
+		return errors.New("nothing was written: your own configuration has no servers (drawbridge mcp list)")
 	default:
 		safetext.Fprintf(d.Err, "Nothing was written to %s.\n", path)
 	}
@@ -278,7 +277,7 @@ func (d lockCommands) showCommand(file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Print what the lockfile says",
+		Short: "Print the lockfile",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			path, err := d.lockfilePath(*file)

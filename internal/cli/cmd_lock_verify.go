@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What may be found.
+// The kinds of differences.
 const (
 	lockDiffChanged    = "changed"
 	lockDiffUnlocked   = "not in the lockfile"
@@ -19,13 +19,13 @@ const (
 	lockDiffListFailed = "could not be listed"
 )
 
-// A lockDifference is one way in which servers differ from the lockfile.
+// A lockDifference is one difference between a server and the lockfile.
 type lockDifference struct {
 	Server drawbridge.ServerID `json:"server"`
 	Part   string              `json:"part,omitempty"`
 	Tool   string              `json:"tool,omitempty"`
 	Found  string              `json:"found"`
-	// Why is for a server that could not be listed, Difference for a tool that changed.
+	// Why is the reason for a server that could not be listed, Difference that of a tool that changed.
 	Why        string          `json:"why,omitempty"`
 	Difference *DefinitionDiff `json:"difference,omitempty"`
 }
@@ -34,10 +34,10 @@ func (d lockCommands) verifyCommand(file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify [SERVER...]",
-		Short: "Check that servers list what the lockfile says",
-		Long: `Check that servers list what the lockfile says, no more and no less: all of your own, or those named, which are
-started for it. Where something differs it is shown, and the exit code is 1. Nothing is accepted by it, and what was
-pinned in the store does not count.`,
+		Short: "Check the lists of servers against the lockfile",
+		Long: `Check that servers list exactly the definitions of the lockfile: all your own servers, or those named. The
+command starts them. It prints each difference, and the exit code is 1 then. It accepts no change and ignores the
+definitions pinned in the store.`,
 		Example: "  drawbridge lock verify --mcp servers.json --file drawbridge.lock",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := d.lockfilePath(*file)
@@ -67,7 +67,7 @@ pinned in the store does not count.`,
 	return cmd
 }
 
-// compareWithLockfile finds what differs, in the order of servers and of their lists, and counts what was looked at.
+// compareWithLockfile returns the differences, in the order of servers and their lists, and counts the definitions.
 func compareWithLockfile(s *shield.Shield, locked []shield.LockedTool, all []serverDefinitions) (found []lockDifference,
 	tools int) {
 	found = []lockDifference{}
@@ -107,7 +107,7 @@ func compareWithLockfile(s *shield.Shield, locked []shield.LockedTool, all []ser
 	return found, tools
 }
 
-// printUnconfiguredServers says which servers of the lockfile are not configured here.
+// printUnconfiguredServers prints the servers of the lockfile that are not configured here.
 func (d lockCommands) printUnconfiguredServers(locked []shield.LockedTool, all []serverDefinitions) {
 	var told []drawbridge.ServerID
 	for _, t := range locked {

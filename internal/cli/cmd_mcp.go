@@ -19,7 +19,7 @@ import (
 func (a *app) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "See, add, change, approve and test the configured servers, and sign in at them",
+		Short: "Manage, approve, test and sign in to the configured servers",
 		Args:  rejectUnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -33,7 +33,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Show each configured server and how it is; starts nothing",
+		Short: "List the configured servers with their state; starts no server",
 		Example: `  drawbridge mcp list
   drawbridge mcp list --all
   drawbridge mcp list --json | jq '.[] | select(.phase == "faulted")'`,
@@ -66,7 +66,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 			return a.printStatuses(a.Out, servers)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "show also what is disabled, and what an earlier definition shadows")
+	cmd.Flags().BoolVar(&all, "all", false, "include disabled and shadowed servers")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -74,7 +74,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
 	paint := newScoreColours(w, a.Env)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\t"+paint.header("TRUST")+"\tSOURCE")
+	fmt.Fprintln(tw, "NAME\tSTATE\tTOOLS\tPROTOCOL\tTRANSPORT\tSTART\tLISTED\t"+paint.header("TRUST")+"\tSOURCE")
 	for _, r := range rows {
 		safetext.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			r.Server, r.Phase, r.Cards, r.Era, r.Transport, formatStartTime(r.StartMillis), formatAgo(r.Listed),
@@ -89,7 +89,7 @@ func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
 	return nil
 }
 
-// printServerProblems adds what a person needs to mend a server: nothing for one that is well.
+// printServerProblems prints the problems of a server and their fixes; nothing for a server without problems.
 func printServerProblems(w io.Writer, r serverWithCredential) {
 	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready || r.Phase == drawbridge.NeedsSignIn {
 		r.Fault = "" // it is well again, or it is known what it wants
@@ -128,7 +128,7 @@ func (a *app) mcpTestCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "test NAME",
-		Short:   "Start one server, list it, and say how that went",
+		Short:   "Start one server, list its tools and print the result",
 		Example: "  drawbridge mcp test github",
 		Args:    exactArgs(1, "the name of one server"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -139,7 +139,7 @@ func (a *app) mcpTestCommand() *cobra.Command {
 	return cmd
 }
 
-// errNeedsSignIn is errAlreadyPrinted for a server that wants to know who asks.
+// errNeedsSignIn is errAlreadyPrinted for a server that requires a sign-in.
 var errNeedsSignIn = fmt.Errorf("%w", errAlreadyPrinted)
 
 func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
@@ -213,7 +213,7 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 		return nil
 	}
 	var info struct{ Name, Version string }
-	_ = json.Unmarshal(l.Info, &info) // a server need not say who it is
+	_ = json.Unmarshal(l.Info, &info) // a server need not send its name
 	safetext.Fprintf(a.Out, "✓ %s: %s %s, %s protocol, %d tools, %d prompts, %d resources, %d templates, in %s\n",
 		s.Server, info.Name, info.Version, l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates),
 		formatStartTime(s.StartMillis))
@@ -236,7 +236,7 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 	return nil
 }
 
-// withRunningGateway does work while the gateway runs, and ends the gateway after it.
+// withRunningGateway runs the gateway during work and then stops it.
 func (a *app) withRunningGateway(ctx context.Context, g *gateway.Gateway, work func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)

@@ -27,7 +27,7 @@ that no secret need stand in a file.`,
 		Example: `  drawbridge mcp add memory -- npx -y @modelcontextprotocol/server-memory
   drawbridge mcp add fs --scope user --env DEBUG=1 -- npx -y server-fs "$HOME/notes"
   drawbridge mcp add docs https://docs.example.com/mcp --header 'X-Key: ${DOCS_KEY}'`,
-		// The words are read by the roster, which a session uses too: the sentences about what is wrong are the same.
+		// Package admin parses the words, so that all front ends report the same errors.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			words, err := parseSharedFlags(cmd, args)
@@ -47,7 +47,7 @@ that no secret need stand in a file.`,
 	return cmd
 }
 
-// parseSharedFlags sets the flags that every command has, and gives the words that are left.
+// parseSharedFlags sets the flags that all commands share, and returns the remaining words.
 func parseSharedFlags(cmd *cobra.Command, args []string) (words []string, err error) {
 	cmd.InitDefaultHelpFlag()
 	theirs := map[string]bool{}
@@ -89,7 +89,7 @@ func parseSharedFlags(cmd *cobra.Command, args []string) (words []string, err er
 	return words, nil
 }
 
-// lookupSharedFlag finds the flag of ours that a word is, with the value that is joined to it.
+// lookupSharedFlag returns the shared flag that a word names, and the value that is joined to it.
 func lookupSharedFlag(cmd *cobra.Command, word string) (flag *pflag.Flag, value string, joined bool) {
 	name, value, joined := strings.Cut(word, "=")
 	for _, set := range []*pflag.FlagSet{cmd.InheritedFlags(), cmd.LocalFlags()} {
@@ -105,7 +105,7 @@ func lookupSharedFlag(cmd *cobra.Command, word string) (flag *pflag.Flag, value 
 	return nil, "", false
 }
 
-// addServer adds what the words say, or what the person says who is asked.
+// addServer adds the server of the words; it asks the person for one if the words are incomplete.
 func (a *app) addServer(ctx context.Context, words []string, asJSON bool) error {
 	r := a.adminService()
 	q, err := r.ParseAdd(words)
@@ -127,7 +127,7 @@ func (a *app) addServer(ctx context.Context, words []string, asJSON bool) error 
 	}
 	switch {
 	case asks && !a.confirmDefaultYes(ctx, "Test it now? (yes or no) [yes]: "):
-		return nil // it is added, and nobody asked for more
+		return nil // the server is added, and no test was requested
 	case asks:
 		return a.testNewServer(ctx, q.Name)
 	case q.URL != "" && a.isInteractive() && c.Phase == drawbridge.Idle:
@@ -137,13 +137,13 @@ func (a *app) addServer(ctx context.Context, words []string, asJSON bool) error 
 			return err
 		}
 	}
-	return nil // it is added, whatever it answered
+	return nil // the server is added, whatever the test found
 }
 
-// newServerTestTimeout is how long the quick form waits for what a new server answers.
+// newServerTestTimeout limits the test of a new server by the quick form.
 const newServerTestTimeout = 10 * time.Second
 
-// testNewServer tests a server that was added just now, and offers to sign in where it wants that.
+// testNewServer tests a server that was just added, and offers a sign-in if the server requires one.
 func (a *app) testNewServer(ctx context.Context, id drawbridge.ServerID) error {
 	err := a.testServer(ctx, id, false)
 	if errors.Is(err, errNeedsSignIn) && a.isInteractive() {

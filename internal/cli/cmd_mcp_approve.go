@@ -18,9 +18,9 @@ func (a *app) mcpApproveCommand() *cobra.Command {
 	var asJSON, all, yes bool
 	cmd := &cobra.Command{
 		Use:   "approve NAME... | --all",
-		Short: "Let servers of the project run, after a look at what they are",
-		Long: `Let servers run that this directory brings, after a look at what they are. An approval
-is for the row as it was shown: when it changes, it waits again, and what changed is shown.
+		Short: "Approve servers of the project after you have seen them",
+		Long: `Approve servers of this project directory after you have seen their rows. An approval is
+for the row as shown: when the row changes, it waits again, and the changes are shown.
 
 At a terminal it asks for each; --yes is for scripts.`,
 		Example: "  drawbridge mcp approve github\n  drawbridge mcp approve --all",
@@ -35,7 +35,7 @@ At a terminal it asks for each; --yes is for scripts.`,
 	return cmd
 }
 
-// namesOrAllFlag checks that either names are given or the flag for all.
+// namesOrAllFlag checks that the command has either names or the flag for all.
 func namesOrAllFlag(all *bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if *all == (len(args) > 0) {
@@ -53,7 +53,7 @@ func serverIDs(words []string) (ids []drawbridge.ServerID) {
 	return ids
 }
 
-// approveServers shows rows, asks for each where nobody said yes yet, and approves those.
+// approveServers shows rows, asks about each unless yes is set, and approves those with a yes.
 func (a *app) approveServers(ctx context.Context, ids []drawbridge.ServerID, yes, asJSON bool) error {
 	r := a.adminService()
 	entries, err := r.DecidableServers(ctx, ids...)
@@ -80,10 +80,11 @@ func (a *app) approveServers(ctx context.Context, ids []drawbridge.ServerID, yes
 	return nil
 }
 
-// confirmApprovals shows what is not approved yet, and gives what the person agrees to, with what was approved before.
+// confirmApprovals shows the rows that are not approved yet. It returns those that the person agrees to, and the rows
+// that were approved before.
 func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 	yes bool) (agreed []admin.ServerEntry, err error) {
-	nobody := !yes && !a.isInteractive()
+	absent := !yes && !a.isInteractive()
 	refused := false
 	for _, e := range entries {
 		if e.Decision == admin.DecisionApproved {
@@ -91,7 +92,7 @@ func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 			continue
 		}
 		printApprovalQuestion(a.Err, e)
-		if nobody {
+		if absent {
 			refused = true
 			continue
 		}
@@ -109,12 +110,12 @@ func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 	}
 	if refused {
 		return nil, usageError{errors.New(
-			"nothing was approved: there is no terminal to ask at (--yes approves what is shown)")}
+			"nothing was approved: no terminal to ask at (--yes approves the rows shown)")}
 	}
 	return agreed, nil
 }
 
-// printApprovalQuestion shows what is to be approved: what changed since the last time, and all of it.
+// printApprovalQuestion shows a row before its approval: the changes since the last decision, and the whole row.
 func printApprovalQuestion(w io.Writer, e admin.ServerEntry) {
 	safetext.Fprintf(w, "%s, from %s:\n", e.Name, e.Source)
 	if e.Decision == admin.DecisionOutdated {
@@ -135,7 +136,7 @@ func printPairs(w io.Writer, pairs []config.NameValue) {
 	_ = tw.Flush() // a terminal that is gone shows nothing
 }
 
-// printChanges prints one line a change, or all as one JSON array.
+// printChanges prints one line for each change, or all as one JSON array.
 func (a *app) printChanges(changes []admin.Change, asJSON bool) error {
 	if asJSON {
 		if changes == nil {

@@ -16,38 +16,38 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A signInCommands is where the commands are typed.
+// signInCommands runs the commands that sign in and out.
 type signInCommands struct {
 	In       io.Reader
 	Out, Err io.Writer
 	// Env looks a variable up; Environ is the whole environment, which a browser gets.
 	Env     func(string) (string, bool)
 	Environ []string
-	// Admin is what the flags of the command line come to.
+	// Admin returns the service for the flags of the command line.
 	Admin func() *admin.Service
-	// Vault opens what keeps credentials.
+	// Vault opens the vault, which stores credentials.
 	Vault func() (*secrets.Vault, error)
-	// WithSignInServers opens the servers, starts none, and runs them while work does.
+	// WithSignInServers runs the servers during work; it starts them only on demand.
 	WithSignInServers func(ctx context.Context, work func(context.Context, admin.SignInServers) error) error
-	// SignOutProvider gives what signs out of the servers that are configured.
+	// SignOutProvider returns the sign-ins of the configured servers.
 	SignOutProvider func(context.Context, admin.ServerList) (admin.SignInProvider, error)
-	// ErrAlreadyPrinted ends a command that has said why.
+	// ErrAlreadyPrinted ends a command that failed and has printed why.
 	ErrAlreadyPrinted error
 }
 
-// commands are auth, reauth and unauth.
+// commands returns the commands auth, reauth and unauth.
 func (d signInCommands) commands() []*cobra.Command {
 	return []*cobra.Command{d.authCommand(), d.reauthCommand(), d.unauthCommand()}
 }
 
-// A signInFlags is how a person wants to sign in, as the flags say it.
+// signInFlags are the flags of a sign-in.
 type signInFlags struct {
 	admin.SignInRequest
 	noBrowser, asJSON bool
 	codeFlag          string
 }
 
-// register adds those that auth and reauth have.
+// register adds the flags that auth and reauth share.
 func (w *signInFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.Device, "device", false, "sign in on another device: an address and a code are shown")
 	cmd.Flags().BoolVar(&w.noBrowser, "no-browser", false, "open no browser: the address is shown")
@@ -62,20 +62,20 @@ func (d signInCommands) authCommand() *cobra.Command {
 	cmd := withServerArg(&cobra.Command{
 		Use:     "auth NAME",
 		Aliases: []string{"login"},
-		Short:   "Sign in at a server that wants to know who asks",
-		Long: `Sign in at a server that wants to know who asks. The address is shown, and opened with the program
-that $BROWSER names, or else with that of the system. The browser comes back to this machine; where
+		Short:   "Sign in at a server that requires authentication",
+		Long: `Sign in at a server that requires authentication. The address is printed, and opened with the
+program that $BROWSER names, or with the system's browser. The browser comes back to this machine; where
 it cannot, paste the address that it ended at, or give that to --code, here or later.
 
-What comes of it is kept in the vault, sealed, and renews itself; whatever serves the server hears of
-it within a second.`,
+The credential is stored encrypted and renewed automatically. Running processes use it within
+a second.`,
 		Example: `  drawbridge mcp auth github
-  drawbridge mcp auth github --device            where there is no browser
+    drawbridge mcp auth github --device            on a machine without a browser
   drawbridge mcp auth github --no-browser
   pbpaste | drawbridge mcp auth github --code -`,
 	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signIn(ctx, id, w) })
 	w.register(cmd)
-	cmd.Flags().BoolVar(&w.Reauthenticate, "again", false, "sign in anew where somebody is signed in, as reauth does")
+	cmd.Flags().BoolVar(&w.Reauthenticate, "again", false, "sign in again even if already signed in, as reauth does")
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (d signInCommands) reauthCommand() *cobra.Command {
 	w := signInFlags{SignInRequest: admin.SignInRequest{Reauthenticate: true}}
 	cmd := withServerArg(&cobra.Command{
 		Use:     "reauth NAME",
-		Short:   "Sign in anew: what is kept is replaced once that worked",
+		Short:   "Sign in again; the old credential is replaced once that works",
 		Example: "  drawbridge mcp reauth github",
 	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signIn(ctx, id, w) })
 	w.register(cmd)
@@ -95,21 +95,21 @@ func (d signInCommands) unauthCommand() *cobra.Command {
 	cmd := withServerArg(&cobra.Command{
 		Use:     "unauth NAME",
 		Aliases: []string{"logout"},
-		Short:   "Sign out: what is kept is removed, and revoked",
+		Short:   "Sign out: revoke and remove the stored credential",
 		Example: "  drawbridge mcp unauth github",
 	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signOut(ctx, id, asJSON) })
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-// A signInReport is what a sign-in came to, as --json prints it.
+// A signInReport is the result of a sign-in, as --json prints it.
 type signInReport struct {
 	drawbridge.CredentialStatus
 	Outcome admin.SignInOutcome `json:"outcome"`
-	// Kept says where what came of it is.
+	// Kept is the place where the credential is stored.
 	Kept  string `json:"kept,omitempty"`
 	Tools int    `json:"tools"`
-	// Fault is what went wrong with the server after that.
+	// Fault is the error of the server after the sign-in.
 	Fault string `json:"fault,omitempty"`
 }
 
@@ -161,7 +161,7 @@ func (d signInCommands) signIn(ctx context.Context, id drawbridge.ServerID, w si
 	return d.printSignInReport(id, r, w.asJSON)
 }
 
-// readCredential says how we stand with a server.
+// readCredential returns the state of the credential for a server.
 func readCredential(s admin.SignInProvider, id drawbridge.ServerID) (drawbridge.CredentialStatus, error) {
 	access, err := s.ServerSignIn(id)
 	if err != nil {
@@ -170,7 +170,7 @@ func readCredential(s admin.SignInProvider, id drawbridge.ServerID) (drawbridge.
 	return access.Status()
 }
 
-// readRedirectURL is what --code says: for "-" a line at a terminal, else all of standard input.
+// readRedirectURL returns the value of --code. For "-" it reads a line from a terminal, or else all of standard input.
 func (d signInCommands) readRedirectURL(ctx context.Context, text string) (string, error) {
 	if text != "-" {
 		return text, nil
@@ -195,7 +195,7 @@ func (d signInCommands) readRedirectURL(ctx context.Context, text string) (strin
 	return text, nil
 }
 
-// printSignInReport says what came of a sign-in.
+// printSignInReport prints the result of a sign-in.
 func (d signInCommands) printSignInReport(id drawbridge.ServerID, r signInReport, asJSON bool) error {
 	if v, err := d.Vault(); err == nil && r.Outcome != admin.SignInNotNeeded {
 		r.Kept = v.DescribeProtection()
@@ -232,7 +232,7 @@ func (d signInCommands) printSignInText(r signInReport) error {
 	case r.Fault != "":
 		_, err = safetext.Fprintf(d.Out, "✗ Failed to connect to %q: %s\n", r.Server, r.Fault)
 	case r.Outcome == admin.AlreadySignedIn:
-		_, err = safetext.Fprintf(d.Out, "  the server answers: %s (drawbridge mcp reauth %s signs in anew)\n",
+		_, err = safetext.Fprintf(d.Out, "  the server answers: %s (drawbridge mcp reauth %s signs in again)\n",
 			formatToolCount(r.Tools), r.Server)
 	default:
 		_, err = safetext.Fprintf(d.Out, "  the server answers: %s\n", formatToolCount(r.Tools))
@@ -277,8 +277,8 @@ func (d signInCommands) signOut(ctx context.Context, id drawbridge.ServerID, asJ
 	return err
 }
 
-// An terminalSignInPrompter shows a person the way: on standard error, in a browser, and at a terminal by asking for
-// the way back.
+// A terminalSignInPrompter guides a person through a sign-in: it prints the address, opens a browser and, at a
+// terminal, asks for the address that the browser ended at.
 type terminalSignInPrompter struct {
 	commands     signInCommands
 	opensBrowser bool
@@ -305,7 +305,7 @@ func (u *terminalSignInPrompter) ShowSignInURL(p admin.SignInPrompt) {
 	fmt.Fprintln(w, "Your browser should show it now.")
 }
 
-// AskRedirectURL asks for the address that the browser ended at; where nobody is there to ask, it waits for the end.
+// AskRedirectURL asks for the address that the browser ended at. Without a terminal it waits until ctx ends.
 func (u *terminalSignInPrompter) AskRedirectURL(ctx context.Context, wrong error) (string, error) {
 	talk, ok := term.StartDialogue(ctx, u.commands.In, u.commands.Err)
 	if !ok {
@@ -321,7 +321,7 @@ func (u *terminalSignInPrompter) AskRedirectURL(ctx context.Context, wrong error
 	text, err := talk.Ask("Or paste the address that your browser ended at: ")
 	talk.Close()
 	if err != nil {
-		fmt.Fprintln(u.commands.Err) // the question stands there still
+		fmt.Fprintln(u.commands.Err) // the question is still on the last line
 	}
 	if err != nil && ctx.Err() == nil {
 		err = errors.New("the person went away")

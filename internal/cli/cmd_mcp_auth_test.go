@@ -46,7 +46,7 @@ func TestPasteAtATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.see("there is no display here, and BROWSER names no program: open it yourself.")
+	c.see("no display was found, and BROWSER is not set: open it yourself.")
 	const prompt = "Or paste the address that your browser ended at: "
 	c.answer(prompt, "")
 	c.answer(prompt, "http://127.0.0.1:1/callback?code=c&state=s")
@@ -61,7 +61,7 @@ func TestPasteAtATerminal(t *testing.T) {
 	}
 }
 
-// TestSignInIsCancelled leaves at the prompt: nobody is signed in.
+// TestSignInIsCancelled leaves at the prompt: not signed in.
 func TestSignInIsCancelled(t *testing.T) {
 	p := oauthtest.New(t, oauthtest.Options{})
 	dir := configured(t, fmt.Sprintf(`{"servers": {"protected": {"type": "http", "url": %q}}}`, p.ResourceURL))
@@ -99,7 +99,7 @@ func TestPasteLater(t *testing.T) {
 	}
 }
 
-// TestWizardSignsIn adds a server that wants to know who asks: the test offers to sign in.
+// TestWizardSignsIn adds a server that requires a sign-in: the test offers to sign in.
 func TestWizardSignsIn(t *testing.T) {
 	p := oauthtest.New(t, oauthtest.Options{})
 	c := atTerminal(t, t.TempDir(), "mcp", "add", "protected")

@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// adminService is what may be done with the configured servers, at this door.
+// adminService returns the service that carries out the commands on servers.
 func (a *app) adminService() *admin.Service {
 	return admin.New(admin.Options{ConfigOptions: a.configOptions(), Store: a.storeLocation,
 		CommandPrefix: "drawbridge mcp", Environ: a.Environ, Secrets: a.vaultSecrets(),
 		ReloadServers: a.reloadHubIfRunning, AdminRecorder: a.recordAction, Gateway: a.gatewayConfig()})
 }
 
-// reloadHubIfRunning has the running hub take a change over, and says what that came to.
+// reloadHubIfRunning makes the running hub apply a change and returns the result in a few words.
 func (a *app) reloadHubIfRunning(context.Context) (string, error) {
 	text, err := a.reloadHub()
 	if errors.Is(err, hub.ErrNoHub) {
@@ -30,20 +30,20 @@ func (a *app) reloadHubIfRunning(context.Context) (string, error) {
 	return text, err
 }
 
-// noHubReloadText is said of a change that no running hub takes over.
+// noHubReloadText is the result of a reload without a running hub.
 const noHubReloadText = "no hub is running, the next serve reads it"
 
-// reloadHub is tellHub where nobody need hear that there is no hub: the error is hub.ErrNoHub then.
+// reloadHub is like reloadHubIfRunning, but returns hub.ErrNoHub if no hub runs.
 func (a *app) reloadHub() (string, error) {
 	return reloadSummary(hub.Reload(a.hubOptions()))
 }
 
-// relistHub is reloadHub that has connected servers listed anew before, those named or all where none is.
+// relistHub is like reloadHub, but first lists connected servers again: those named, or all without names.
 func (a *app) relistHub(servers ...drawbridge.ServerID) (string, error) {
 	return reloadSummary(hub.Relist(a.hubOptions(), servers...))
 }
 
-// reloadSummary says what a reload did, and what went wrong in it.
+// reloadSummary describes the result of a reload and its errors.
 func reloadSummary(r hub.ReloadReport, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -58,7 +58,7 @@ func toErrors(texts []string) (all []error) {
 	return all
 }
 
-// printChange says what became of a server: the outcome in one line, and what else there is to know on standard error.
+// printChange prints a change on one line, and its notes on standard error.
 func (a *app) printChange(c admin.Change, asJSON bool) error {
 	if asJSON {
 		return PrintJSON(a.Out, c)
@@ -85,7 +85,7 @@ func (a *app) printChangeNotes(c admin.Change) {
 	}
 }
 
-// withServerArg is a command about one server by its name.
+// withServerArg completes a command that takes the name of one server.
 func withServerArg(cmd *cobra.Command, act func(ctx context.Context, id drawbridge.ServerID) error) *cobra.Command {
 	cmd.Args = exactArgs(1, "the name of one server")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return act(cmd.Context(), drawbridge.ServerID(args[0])) }
@@ -109,7 +109,7 @@ func (a *app) mcpRemoveCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if scope == "" && cmd.Flags().Changed("scope") {
-				scope = "?" // what is empty is no scope
+				scope = "?" // an empty scope would mean any
 			}
 			c, err := a.adminService().RemoveServer(cmd.Context(), drawbridge.ServerID(args[0]),
 				config.OriginKind(scope))
@@ -165,10 +165,10 @@ func (a *app) mcpReloadCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have the running hub read the configuration again",
-		Long: `Have the running hub read the configuration again. It does so by itself when a file
-changes; only the servers whose rows changed are started anew. The connected ones are asked
-what they list now.`,
+		Short: "Make the running hub reload its configuration",
+		Long: `Make the running hub reload its configuration. It does so by itself when a file
+changes; only servers whose configuration changed are restarted. The connected ones are listed
+again.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := a.relistHub()

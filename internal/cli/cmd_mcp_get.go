@@ -18,9 +18,9 @@ func (a *app) mcpGetCommand() *cobra.Command {
 	var asJSON bool
 	cmd := withServerArg(&cobra.Command{
 		Use:   "get NAME",
-		Short: "Show one server's row, where it stands and how it is; starts nothing",
-		Long: `Show one server's row, where it stands and how it is. Variables are not put in, and what
-may be a secret is not shown.`,
+		Short: "Show one server's configuration and state; starts no server",
+		Long: `Show one server's row, its file and its state. Variables are not expanded, and values that
+may be secrets are not shown.`,
 		Example: "  drawbridge mcp get github",
 	}, func(ctx context.Context, id drawbridge.ServerID) error {
 		d, err := a.adminService().DescribeServer(ctx, id)

@@ -15,27 +15,27 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A policyCommands is where the commands are typed.
+// policyCommands runs the commands on rules.
 type policyCommands struct {
 	Out io.Writer
-	// In is where arguments are read from that are given as "-".
+	// In is read for the arguments "-".
 	In io.Reader
-	// ConfigOptions says where drawbridge.toml is.
+	// ConfigOptions locates drawbridge.toml.
 	ConfigOptions config.Options
-	// WithGateway gives work the gateway, for as long as it takes; Await waits for servers that were never listed.
+	// WithGateway runs work with a gateway; Await waits for servers that were never listed.
 	WithGateway     func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
 	AwaitNewServers func(ctx context.Context, g *gateway.Gateway)
-	// Caller is who types.
+	// Caller returns the caller of the command line.
 	Caller func(g *gateway.Gateway) drawbridge.Caller
 }
 
-// command is the command "policy", with those below it.
+// command returns the command "policy" with its subcommands.
 func (d policyCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Check the rules of who may call what, and ask what they make of calls",
-		Long: `Check the rules of who may call what, and ask what they make of a call, or of those on record.
-The rules stand in drawbridge.toml under [tools.policy]; docs/policy.md says how they are written.`,
+		Short: "Check the rules for calls, and test calls against them",
+		Long: `Check the rules for calls, and test a call or the recorded calls against them. The rules are in
+drawbridge.toml under [tools.policy]; docs/policy.md describes them.`,
 		Example: `  drawbridge policy check
   drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'
   drawbridge policy explain shell --caller client:ci --json
@@ -45,7 +45,7 @@ The rules stand in drawbridge.toml under [tools.policy]; docs/policy.md says how
 	return cmd
 }
 
-// A ruleCheckJSON file, as "policy check --json" prints it.
+// ruleCheckJSON is the JSON document of "policy check --json".
 type ruleCheckJSON struct {
 	Rules    int      `json:"rules"`
 	Default  string   `json:"default_effect"`
@@ -58,8 +58,8 @@ func (d policyCommands) checkCommand() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check the rules of drawbridge.toml, or of a file like it",
 		Long: `Check the rules of drawbridge.toml, or of a file like it. A mistake is named with its file and line,
-and ends the command with exit code 2: with such a file nothing starts. What is no mistake and
-probably not meant, such as a rule that can never match, is named too.`,
+and the exit code is 2: no server starts with such a file. Valid rules that are probably a
+mistake, such as one that can never match, are reported too.`,
 		Args: maxOneRuleFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := d.checkRules(args)
@@ -81,7 +81,7 @@ probably not meant, such as a rule that can never match, is named too.`,
 	return cmd
 }
 
-// checkRules reads and checks the rules of a file, or of the person's own where none is named.
+// checkRules reads and checks the rules of a file, or of the person's drawbridge.toml if none is named.
 func (d policyCommands) checkRules(file []string) (ruleCheckJSON, error) {
 	places := d.ConfigOptions
 	if len(file) > 0 {
@@ -110,10 +110,10 @@ func (d policyCommands) explainCommand() *cobra.Command {
 	var who callerFlags
 	cmd := &cobra.Command{
 		Use:   "explain NAME [JSON | KEY=VALUE...]",
-		Short: "Say what the rules make of a call, and why",
-		Long: `Say what the rules make of a call of a tool, a prompt or a resource, by any of its names or its URI,
+		Short: "Explain the decision on a call",
+		Long: `Explain the decision on a call of a tool, a prompt or a resource, by any of its names or its URI,
 with these arguments (one JSON object, or KEY=VALUE words): allow, ask or deny, the rule that decided,
-and what each rule before it said. Nothing is called. The caller is you, or who --caller, --client, --kind and --scope
+and the result of each rule before it. Nothing is called. The caller is you, or who --caller, --client, --kind and --scope
 describe; the principal of a client with a token of its own is "client:NAME".`,
 		Example: `  drawbridge policy explain fs__write_file path=/etc/hosts
   drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'`,
@@ -149,9 +149,9 @@ describe; the principal of a client with a token of its own is "client:NAME".`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&who.principal, "caller", "", "the `PRINCIPAL` who calls, from outside")
-	flags.StringVar(&who.client, "client", "", "what the caller's program calls itself")
-	flags.StringVar(&who.kind, "kind", "", "the door: `author`, agent, external, import or sandbox")
+	flags.StringVar(&who.principal, "caller", "", "the `PRINCIPAL` of an external caller")
+	flags.StringVar(&who.client, "client", "", "the name that the client sends")
+	flags.StringVar(&who.kind, "kind", "", "the kind of caller: `author`, agent, external, import or sandbox")
 	flags.StringArrayVar(&who.scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; repeats")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -167,7 +167,7 @@ func maxOneRuleFile(_ *cobra.Command, args []string) error {
 func (d policyCommands) printExplanation(e gateway.Explanation) error {
 	safetext.Fprintf(d.Out, "%s: %s %s", e.Effect, e.Kind, e.Name)
 	if e.Hidden {
-		safetext.Fprintf(d.Out, " (to %s it does not exist)", e.Caller)
+		safetext.Fprintf(d.Out, " (hidden from %s)", e.Caller)
 	}
 	safetext.Fprintf(d.Out, "\n%s", e.Why)
 	if e.At != "" {
@@ -188,7 +188,7 @@ func (d policyCommands) printExplanation(e gateway.Explanation) error {
 	return tw.Flush()
 }
 
-// A callerFlags is a caller as the flags describe one. The zero value is the owner.
+// callerFlags describe a caller. The zero value is the owner.
 type callerFlags struct {
 	principal, client, kind string
 	scopes                  []string
@@ -210,7 +210,7 @@ func parseCallerKind(word string) drawbridge.CallerKind {
 	return drawbridge.Nobody
 }
 
-// applyTo is the owner with what the flags say of the caller.
+// applyTo returns the owner, changed by the flags.
 func (s callerFlags) applyTo(c drawbridge.Caller) drawbridge.Caller {
 	if s.principal != "" {
 		c.Principal, c.Kind = s.principal, drawbridge.External

@@ -62,7 +62,7 @@ The exit code is 3 when a verdict is another one, and 0 when all that can be jud
 	return cmd
 }
 
-// printReplayResult prints what came of a replay. The error is the exit code for verdicts that changed.
+// printReplayResult prints the result of a replay. The error is the exit code for verdicts that changed.
 func (d policyCommands) printReplayResult(r gateway.ReplayReport, asJSON bool) error {
 	var err error
 	if asJSON {
@@ -83,7 +83,7 @@ func (d policyCommands) printReplay(r gateway.ReplayReport) error {
 	changes := map[string]int{}
 	if len(r.Changed) > 0 {
 		tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tCARD\tBEFORE\tNOW\tBY\tID")
+		fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tTOOL\tBEFORE\tNOW\tBY\tID")
 		for _, c := range r.Changed {
 			changes[c.Before+" → "+c.Now]++
 			fmt.Fprintln(tw, strings.Join(replayColumns(c), "\t"))
@@ -107,7 +107,7 @@ func (d policyCommands) printReplay(r gateway.ReplayReport) error {
 	return nil
 }
 
-// replayColumns are the columns of a call with another verdict.
+// replayColumns returns the columns of a call with another verdict.
 func replayColumns(c gateway.ReplayedCall) []string {
 	who := c.Caller.Principal
 	if c.Caller.Client != "" {
@@ -129,7 +129,7 @@ func replayColumns(c gateway.ReplayedCall) []string {
 	return row
 }
 
-// printUnclear says what is missing of calls that cannot be judged, and of how many, with the last of them.
+// printUnclear prints why calls cannot be judged: each reason with its count and the last such call.
 func (d policyCommands) printUnclear(calls []gateway.ReplayedCall) {
 	missing, last := map[string]int{}, map[string]string{}
 	for _, c := range calls {
@@ -141,7 +141,7 @@ func (d policyCommands) printUnclear(calls []gateway.ReplayedCall) {
 	}
 }
 
-// formatCounts lists how often there was what.
+// formatCounts lists each text with its count.
 func formatCounts(all map[string]int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(all)) {

@@ -21,9 +21,9 @@ func (a *app) psCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "Show what runs: the hub, its clients and its servers",
-		Long: `Show what runs: the hub, which is the one process of yours that holds the servers; the clients
-that it serves; and the servers, with their processes, their memory, and about how many tokens
-their definitions cost a model that is given all of them.`,
+		Long: `Show what runs: the hub, which is the process that owns your servers; its clients; and the
+servers, with their processes, their memory, and about how many tokens their definitions cost
+a model that receives all of them.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			state, err := hub.ReadState(a.hubOptions())
@@ -47,7 +47,7 @@ their definitions cost a model that is given all of them.`,
 	return cmd
 }
 
-// noHubText says why there is nothing to see.
+// noHubText explains an empty output.
 const noHubText = "no hub runs: the first client that starts \"drawbridge serve\" starts it"
 
 func (a *app) printHubState(s hub.State) error {
@@ -57,7 +57,7 @@ func (a *app) printHubState(s hub.State) error {
 	if len(s.Clients) > 0 {
 		fmt.Fprintln(w)
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "CLIENT\tPID\tDOOR\tSINCE\tMEMORY\tDIRECTORY")
+		fmt.Fprintln(tw, "CLIENT\tPID\tVIA\tSINCE\tMEMORY\tDIRECTORY")
 		for _, c := range s.Clients {
 			safetext.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", dashIfEmpty(c.Host), c.PID, c.Door, formatUptime(c.Since),
 				formatBytes(c.Memory), a.abbreviateHome(c.Dir))
@@ -75,7 +75,7 @@ func (a *app) printHubState(s hub.State) error {
 	}
 	fmt.Fprintln(w)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "SERVER\tPHASE\tPIDS\tMEMORY\tTOKENS\tCLIENTS\tSOURCE")
+	fmt.Fprintln(tw, "SERVER\tSTATE\tPIDS\tMEMORY\tTOKENS\tCLIENTS\tSOURCE")
 	for _, one := range s.Servers {
 		pids := strings.Trim(fmt.Sprint(one.PIDs), "[]")
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Server, one.Phase, dashIfEmpty(pids),
@@ -84,7 +84,7 @@ func (a *app) printHubState(s hub.State) error {
 	return tw.Flush()
 }
 
-// dashIfEmpty shows a text that may be empty.
+// dashIfEmpty returns "-" for an empty text.
 func dashIfEmpty(text string) string {
 	if text == "" {
 		return "-"
@@ -92,7 +92,7 @@ func dashIfEmpty(text string) string {
 	return text
 }
 
-// formatBytes shows a number of bytes; "-" for 0, which is not known or nothing.
+// formatBytes returns a number of bytes for people; "-" for 0, which may mean unknown.
 func formatBytes(bytes int64) string {
 	switch {
 	case bytes == 0:
@@ -105,7 +105,7 @@ func formatBytes(bytes int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
-// formatUptime shows how long something has lasted.
+// formatUptime returns the time since t for people.
 func formatUptime(t time.Time) string {
 	if d := time.Since(t); d < time.Minute {
 		return fmt.Sprintf("%ds", max(0, d/time.Second))
@@ -117,7 +117,7 @@ func (a *app) logsCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
-		Short: "Print what a server wrote to standard error",
+		Short: "Print the standard error output of a server",
 		Long: `Print the last lines that a server wrote to standard error: from the hub, or where none runs
 the last that are remembered. With -f each new line follows, until Ctrl-C.`,
 		Example: "  drawbridge logs -f github",
@@ -146,14 +146,14 @@ func (a *app) printLogs(ctx context.Context, id drawbridge.ServerID, follow bool
 	}
 	i := slices.IndexFunc(rows, func(r drawbridge.ServerStatus) bool { return r.Server == id })
 	if i < 0 {
-		_, err := a.adminService().DescribeServer(ctx, id) // which says what there is
+		_, err := a.adminService().DescribeServer(ctx, id) // its error suggests names
 		return err
 	}
 	for _, line := range rows[i].Stderr {
 		fmt.Fprintln(a.Out, safetext.Text(line))
 	}
 	if len(rows[i].Stderr) == 0 {
-		safetext.Fprintf(a.Err, "nothing is remembered of what %q wrote to standard error\n", id)
+		safetext.Fprintf(a.Err, "no standard error output of %q is stored\n", id)
 	}
 	if follow {
 		return fmt.Errorf("there is nothing to follow: the server %q is not run by a hub (drawbridge ps)", id)

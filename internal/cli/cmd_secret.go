@@ -21,30 +21,30 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A secretCommands is where the commands are typed.
+// secretCommands runs the commands on secrets.
 type secretCommands struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// OpenVault opens what keeps secrets.
+	// OpenVault opens the vault, which stores secrets.
 	OpenVault func() (*secrets.Vault, error)
-	// ReadConfig reads what is configured.
+	// ReadConfig reads the configuration.
 	ReadConfig func(ctx context.Context) (config.Configuration, error)
 	// MoveSecrets moves the secrets of a server's row out of the file.
 	MoveSecrets func(ctx context.Context, id drawbridge.ServerID, asJSON bool) error
-	// AdminRecorder has on record which secrets are kept and forgotten, by their names.
+	// AdminRecorder records in the audit which secrets are stored and deleted, by their names.
 	AdminRecorder gateway.AdminRecorder
 }
 
-// command is the command "secret", with those below it.
+// command returns the command "secret" with its subcommands.
 func (d secretCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
 		Short: "Keep secrets out of files: in the keychain, under names that rows refer to",
-		Long: `Keep secrets out of files. A value that is kept as NAME is what ${keychain:NAME} stands for in
-"env", "headers" and "auth" of a server's row.
+		Long: `Keep secrets out of files. In "env", "headers" and "auth" of a server's row, ${keychain:NAME}
+stands for the value stored as NAME.
 
 Values are sealed files beside the store, and the key that opens them is in the keychain of the
-system; where none answers, or with DRAWBRIDGE_KEYCHAIN=off, the key lies beside them.`,
+system. If no keychain answers, or with DRAWBRIDGE_KEYCHAIN=off, the key is a file beside them.`,
 		Example: `  drawbridge secret set GITHUB_TOKEN             ask for the value, and do not show it
   op read op://work/gh/token | drawbridge secret set GITHUB_TOKEN
   drawbridge secret move github                  out of the row of a server
@@ -54,13 +54,13 @@ system; where none answers, or with DRAWBRIDGE_KEYCHAIN=off, the key lies beside
 	return cmd
 }
 
-// secretNamePattern is how a secret may be called, so that a reference to it ends where it should.
+// secretNamePattern restricts the names of secrets, so that the end of a reference is unambiguous.
 var secretNamePattern = regexp.MustCompile(`^[A-Za-z0-9._@/-]+$`)
 
-// maxSecretName is how long such a name may be.
+// maxSecretName limits the length of a name, in bytes.
 const maxSecretName = 128
 
-// withSecretArg is a command about one secret by its name.
+// withSecretArg completes a command that takes the name of one secret.
 func withSecretArg(cmd *cobra.Command, act func(ctx context.Context, name string) error) *cobra.Command {
 	cmd.Args = exactArgs(1, "the name of one secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -108,7 +108,7 @@ func (d secretCommands) setSecret(ctx context.Context, name string) error {
 	return err
 }
 
-// readValue gives the value that a person types, or that comes from standard input.
+// readValue returns the value that a person types, or that comes from standard input.
 func (d secretCommands) readValue(ctx context.Context, name string) ([]byte, error) {
 	var value []byte
 	if person, ok := term.StartDialogue(ctx, d.In, d.Err); ok {
@@ -136,7 +136,7 @@ func (d secretCommands) readValue(ctx context.Context, name string) ([]byte, err
 	return value, nil
 }
 
-// secretListJSON is what "secret list" prints with --json. No value is in it.
+// secretListJSON is the JSON document of "secret list --json". It contains no value.
 type secretListJSON struct {
 	Where   string               `json:"where"`
 	Secrets []secrets.SecretInfo `json:"secrets"`
@@ -147,7 +147,7 @@ func (d secretCommands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "Show the names of what is kept, never the values",
+		Short:   "List the names of stored secrets, never the values",
 		Args:    exactArgs(0, "no arguments"),
 		RunE:    func(*cobra.Command, []string) error { return d.listSecrets(asJSON) },
 	}
@@ -206,7 +206,7 @@ func (d secretCommands) removeSecret(ctx context.Context, name string) error {
 	case errors.Is(err, secrets.ErrNotFound) && unkept == nil:
 		return fmt.Errorf("%q was put into the keychain by hand, under the service drawbridge: remove it there", name)
 	case errors.Is(err, secrets.ErrNotFound):
-		return fmt.Errorf("there is no secret %q (drawbridge secret list)", name)
+		return fmt.Errorf("secret %q not found (drawbridge secret list)", name)
 	case err != nil:
 		return err
 	}

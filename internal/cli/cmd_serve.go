@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tokenEnvVar names the environment variable that may hold the bearer token of the HTTP door.
+// tokenEnvVar is the environment variable that may hold the bearer token of the HTTP endpoint.
 const tokenEnvVar = "DRAWBRIDGE_TOKEN"
 
 func (a *app) serveCommand() *cobra.Command {
@@ -27,9 +27,9 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serve all mounted servers as one MCP server: on standard input and output, or with
 --http over HTTP at /mcp. The first line on standard output is then the URL.
 
-Beyond loopback the HTTP door needs to know who calls: by the bearer token of --token-file
-or of the environment variable ` + tokenEnvVar + `; by tokens that clients have of their
-own, see drawbridge client; or by access tokens of the issuer in drawbridge.toml.`,
+Beyond loopback the HTTP endpoint requires authentication: by the bearer token of --token-file
+or of the environment variable ` + tokenEnvVar + `; by tokens of single clients, see
+drawbridge client; or by access tokens of the issuer in drawbridge.toml.`,
 		Example: `  drawbridge serve
   drawbridge serve --http 127.0.0.1:7862
   drawbridge serve --http 0.0.0.0:7862 --token-file ~/.drawbridge-token
@@ -46,7 +46,7 @@ own, see drawbridge client; or by access tokens of the issuer in drawbridge.toml
 	cmd.Flags().StringVar(&addr, "http", "", "serve over HTTP on `ADDR` (host:port; port 0 takes a free one)")
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "`FILE` that holds the bearer token clients must send")
 	cmd.Flags().StringArrayVar(&origins, "allow-origin", nil,
-		"`ORIGIN` of a web page that may call the HTTP door; repeats")
+		"`ORIGIN` of a web page that may call the HTTP endpoint; repeats")
 	return cmd
 }
 
@@ -96,14 +96,14 @@ func (a *app) runServe(ctx context.Context, addr, token string, origins []string
 	return ignoreCanceled(hub.ServeHTTP(ctx, o, listener, ready))
 }
 
-// hubOptions says whose hub this process belongs to.
+// hubOptions returns the options that select the hub of this process.
 func (a *app) hubOptions() hub.Options {
 	c := a.gatewayConfig()
 	c.Environ = a.Environ
 	return hub.Options{Config: c, Host: a.Host}
 }
 
-// noServersText says how to add the first server.
+// noServersText explains how to add the first server.
 const noServersText = `no servers are configured yet: add one with drawbridge mcp add, or write one to ~/.config/drawbridge/mcp.json, for example
   {"servers": {"everything": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}}}
 or name a file with --mcp PATH`
@@ -120,7 +120,7 @@ func listenTCP(ctx context.Context, addr string) (*net.TCPListener, error) {
 	return listener.(*net.TCPListener), nil
 }
 
-// ignoreCanceled turns the error of something that was told to end into none.
+// ignoreCanceled returns nil for the error of a canceled context.
 func ignoreCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An serverItem is one thing that is mounted: its name, what it is ("tool", "prompt", "resource", "template",
-// "instructions") and its definition; for instructions a JSON string. Label is what people call it on its server.
+// A serverItem is one item that a server lists: its name, its kind ("tool", "prompt", "resource", "template",
+// "instructions") and its definition; for instructions a JSON string. Label is its name on the server.
 type serverItem struct {
 	ID, Kind   string
 	Definition json.RawMessage
@@ -25,43 +25,43 @@ type serverItem struct {
 	Label      string
 }
 
-// An unlistedServer is a server of which nothing could be looked at, and why.
+// An unlistedServer is a server that could not be listed, and the reason.
 type unlistedServer struct {
 	Server drawbridge.ServerID
 	Reason string
 }
 
-// A shieldCommands is where the commands are typed.
+// shieldCommands runs the commands of the shield.
 type shieldCommands struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Env finds a variable of the environment.
+	// Env looks up a variable of the environment.
 	Env func(name string) (string, bool)
-	// ListItems gives what is mounted, of one server or of all, and those of which nothing could be had; an unknown
-	// server is an error.
+	// ListItems returns the items of one server or of all, and the servers that could not be listed. An unknown server
+	// is an error.
 	ListItems func(ctx context.Context, server drawbridge.ServerID) ([]serverItem, []unlistedServer, error)
-	// Admin gives what a person may decide with.
+	// Admin returns the service that carries out decisions.
 	Admin func() *admin.Service
-	// IsInteractive says whether there is a person who can be asked, Confirm asks for a yes.
+	// IsInteractive reports whether a person can be asked; Confirm asks for a yes.
 	IsInteractive func() bool
 	Confirm       func(ctx context.Context, question string, otherwise bool) (bool, error)
-	// ErrAlreadyPrinted ends a command whose findings were printed, and that is to fail.
+	// ErrAlreadyPrinted ends a command that failed and has printed its findings.
 	ErrAlreadyPrinted error
 }
 
-// command is the command "shield", with those below it.
+// command returns the command "shield" with its subcommands.
 func (d shieldCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shield",
-		Short: "Vet what servers say: definitions, results, and how definitions change",
-		Long: `Vet what servers say before a model reads it, and decide about tools whose definition changed.
-What is found, and what it means, is in docs/shield.md. "shield trust" shows how far each
-server is trusted for how it behaved.`,
-		Example: `  drawbridge shield scan                      all that is mounted
-  drawbridge shield scan --server github      what one server has
+		Short: "Check definitions and results of servers, and changes of definitions",
+		Long: `Check definitions and results of servers, and decide on tools whose definition changed.
+docs/shield.md describes the findings. "shield trust" shows the trust in each server, which
+depends on its behaviour.`,
+		Example: `  drawbridge shield scan                      all servers
+  drawbridge shield scan --server github      one server
   drawbridge shield scan tools.jsonl --json   rows of a file, one JSON object a line
   drawbridge shield diff pairs.jsonl --json
-  drawbridge shield held                      tools that changed, and wait for you
+  drawbridge shield held                      changed tools that wait for you
   drawbridge shield accept github`,
 	}
 	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(),
@@ -75,17 +75,16 @@ func (d shieldCommands) scanCommand() *cobra.Command {
 	var failOn string
 	cmd := &cobra.Command{
 		Use:   "scan [FILE.jsonl]",
-		Short: "Vet what is mounted, or the rows of a file",
-		Long: `Vet what is mounted, or the rows of a file ("-" is standard input), a JSON object a line: a tool
-as MCP has it, or an object with "id" and one of "tool", "prompt", "resource", "template" or
+		Short: "Check the definitions of servers, or the rows of a file",
+		Long: `Check the definitions of servers, or the rows of a file ("-" is standard input). A row is a JSON object:
+a tool as in MCP, or an object with "id" and one of "tool", "prompt", "resource", "template" or
 "elicitation" (a definition), "instructions" (a text), "text" or "result" (the answer to a call).
 
-For each one it prints its id, the verdict (clean, flagged, blanked; held for what is mounted and
-waits for a person, and for a row that cannot be read), the reasons with their
-position, and with --json, or where the output is no terminal and rows come from a file, the
-canonical text, one JSON object a line. Anything but "clean" means that something was taken out,
-blanked, or looks like an order to the model; a cut at a cap is reported and is no flag. A server
-that could not be listed is named, and so is a row that cannot be read; the exit code is 1 then.`,
+For each it prints its id, the verdict (clean, flagged or blanked; held for a definition that waits
+for a person, and for a row that cannot be read) and the reasons with their positions. With --json, or for rows of a file if output is not a terminal, it also prints the
+canonical text, one JSON object a line. Any verdict except "clean" means that text was removed,
+blanked, or looks like an order to the model; a cut at a size limit is only reported. The exit
+code is 1 if a server could not be listed or a row cannot be read; both are named.`,
 		Example: "  drawbridge shield scan tools.jsonl --json --fail-on flagged",
 		Args:    maxOneScanFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,21 +102,26 @@ that could not be listed is named, and so is a row that cannot be read; the exit
 			case len(args) == 1 && server != "":
 				return admin.UserError("give a file or --server, not both")
 			case len(args) == 1:
-				err = d.eachFileRow(args[0], p, func(r jsonLine) error { return p.scanRow(s, r) })
+				err = d.eachFileRow(args[0], p, func(r jsonLine) error {
+					if err := cmd.Context().Err(); err != nil {
+						return err
+					}
+					return p.scanRow(cmd.Context(), s, r)
+				})
 			default:
 				err = d.scanMounted(cmd.Context(), s, drawbridge.ServerID(server), p)
 			}
 			return p.finish(err)
 		},
 	}
-	cmd.Flags().StringVar(&server, "server", "", "vet what one server has")
+	cmd.Flags().StringVar(&server, "server", "", "check one server only")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	cmd.Flags().StringVar(&failOn, "fail-on", "never",
 		`exit with 1 where something is "flagged" or worse, or "blanked" or worse; "never" does not`)
 	return cmd
 }
 
-// parseFailOn is the verdict from which on a scan fails.
+// parseFailOn returns the mildest verdict that makes a scan fail.
 func parseFailOn(word string) (shield.CheckVerdict, error) {
 	switch word {
 	case "never":
@@ -142,7 +146,7 @@ func (d shieldCommands) scanMounted(ctx context.Context, s *shield.Shield, serve
 	}
 	for _, it := range items {
 		o := scanOutcome{ID: it.ID, Kind: it.Kind}
-		if err := o.judge(s, it.Kind, it.Definition); err != nil {
+		if err := o.judge(ctx, s, it.Kind, it.Definition); err != nil {
 			return fmt.Errorf("%s %q: %w", it.Kind, it.ID, err)
 		}
 		if why := held[string(it.Server)+" "+it.Label]; why != "" {
@@ -163,7 +167,7 @@ func (d shieldCommands) scanMounted(ctx context.Context, s *shield.Shield, serve
 	return nil
 }
 
-// heldReasons says why parts of servers are held, by server and label.
+// heldReasons returns the reasons why parts of servers are held, by server and label.
 func (d shieldCommands) heldReasons(ctx context.Context, server drawbridge.ServerID) (map[string]string, error) {
 	all, err := d.Admin().HeldTools(ctx, server)
 	if err != nil {
@@ -217,10 +221,10 @@ func maxOneScanFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// An scanOutcome is what a scan prints of one row.
+// A scanOutcome is the result of a scan of one row.
 type scanOutcome struct {
 	ID string `json:"id"`
-	// Line is that of a row which cannot be read.
+	// Line is the number of a row that cannot be read.
 	Line      int                 `json:"line,omitempty"`
 	Kind      string              `json:"kind"`
 	Verdict   shield.CheckVerdict `json:"verdict"`
@@ -228,8 +232,8 @@ type scanOutcome struct {
 	Canonical json.RawMessage     `json:"canonical"`
 }
 
-// judge looks at a thing of a kind.
-func (o *scanOutcome) judge(s *shield.Shield, kind string, raw json.RawMessage) error {
+// judge examines an item of a kind and sets the verdict.
+func (o *scanOutcome) judge(ctx context.Context, s *shield.Shield, kind string, raw json.RawMessage) error {
 	o.Kind = kind
 	if kind == "text" || kind == "instructions" {
 		var text string
@@ -244,16 +248,18 @@ func (o *scanOutcome) judge(s *shield.Shield, kind string, raw json.RawMessage) 
 		o.Verdict, o.Reasons, o.Canonical = verdict, reasons, jsonString(out)
 		return nil
 	}
-	look := s.CheckDefinition
+	var r shield.Report
+	var err error
 	if kind == "result" {
-		look = resultScanner{s}.scan
+		r, err = resultScanner{s}.scan(ctx, raw)
+	} else {
+		r, err = s.CheckDefinition(raw)
 	}
-	r, err := look(raw)
 	o.Verdict, o.Reasons, o.Canonical = r.Verdict, r.Reasons, r.Canonical
 	return err
 }
 
-// A scanPrinter prints outcomes as they come.
+// A scanPrinter prints outcomes one by one.
 type scanPrinter struct {
 	out               *bufio.Writer
 	json              bool
@@ -291,7 +297,7 @@ func (p *scanPrinter) printOutcome(o scanOutcome) error {
 	return nil
 }
 
-// finish prints the sum for people, and says whether the scan failed.
+// finish prints the summary for people and returns an error if the scan failed.
 func (p *scanPrinter) finish(err error) error {
 	if err == nil && !p.json && p.counts != [4]int{} {
 		safetext.Fprintf(p.out, "%d clean, %d flagged, %d blanked, %d held\n", p.counts[shield.VerdictClean],
@@ -306,7 +312,7 @@ func (p *scanPrinter) finish(err error) error {
 	return err
 }
 
-// jsonString is a text as JSON.
+// jsonString returns a text as a JSON string.
 func jsonString(text string) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -21,7 +21,7 @@ func (d shieldCommands) heldCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "held [SERVER [TOOL...]]",
-		Short: "Show the tools whose definition changed, with what changed",
+		Short: "Show the tools whose definition changed, with the changes",
 		Long: `Show the tools whose definition changed since it was pinned, word by word: [-gone-] and {+new+}. A tool
 that waits is listed as it was, and no call reaches it; one that was rejected is not listed. The same holds
 for prompts (prompt:NAME), templates of resources (template:URI) and what a server says of its own use
@@ -45,7 +45,7 @@ for prompts (prompt:NAME), templates of resources (template:URI) and what a serv
 	return cmd
 }
 
-// heldTools gives the held tools that words name: a server, and tools of it.
+// heldTools returns the held tools that words name: a server, and optionally its tools.
 func (d shieldCommands) heldTools(ctx context.Context, words []string) ([]admin.HeldTool, error) {
 	if len(words) == 0 {
 		return d.Admin().HeldTools(ctx, "")
@@ -88,7 +88,7 @@ func heldToolState(h admin.HeldTool) string {
 	return "waits"
 }
 
-// printHeld shows tools and what changed in them, and with hint what a person can do.
+// printHeld prints tools with their changes; with hint it names the commands that decide on them.
 func (d shieldCommands) printHeld(w io.Writer, tools []admin.HeldTool, hint bool) error {
 	s, err := shield.New(shield.Options{NoCaps: true})
 	if err != nil {
@@ -117,10 +117,10 @@ func (d shieldCommands) acceptCommand() *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "accept SERVER [TOOL...]",
-		Short: "Let changed tools be called again, after a look at what changed",
-		Long: `Let changed tools be called again, after a look at what changed: all of a server that wait, or those
-named. What was shown is accepted and nothing else: a tool that changes again waits again. The lockfile, where it
-speaks of the tool, is changed too.
+		Short: "Accept changed tools after you have seen the changes",
+		Long: `Accept changed tools after you have seen the changes: all waiting tools of a server, or those named. Only
+the definition that was shown is accepted: a tool that changes again waits again. If the lockfile contains the
+tool, its line is updated too.
 
 At a terminal it asks for each; --yes is for scripts.`,
 		Example: "  drawbridge shield accept github\n  drawbridge shield accept github create_issue",
@@ -160,7 +160,7 @@ func requireServerArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// undecidedTools are the tools that nobody decided about.
+// undecidedTools returns the tools without a decision.
 func undecidedTools(tools []admin.HeldTool) (all []admin.HeldTool) {
 	for _, h := range tools {
 		if !h.Pin.Pending.Rejected {
@@ -170,7 +170,7 @@ func undecidedTools(tools []admin.HeldTool) (all []admin.HeldTool) {
 	return all
 }
 
-// confirmTools shows what changed, and gives the tools that the person agrees to.
+// confirmTools shows the changes and returns the tools that the person agrees to.
 func (d shieldCommands) confirmTools(ctx context.Context, tools []admin.HeldTool,
 	yes bool) (agreed []admin.HeldTool, err error) {
 	for _, h := range tools {
@@ -190,7 +190,7 @@ func (d shieldCommands) confirmTools(ctx context.Context, tools []admin.HeldTool
 	}
 	if len(tools) > 0 && !yes && !d.IsInteractive() {
 		return nil, admin.UserError(
-			"nothing was accepted: there is no terminal to ask at (--yes accepts what is shown)")
+			"nothing was accepted: no terminal to ask at (--yes accepts the changes shown)")
 	}
 	return agreed, nil
 }
@@ -199,9 +199,9 @@ func (d shieldCommands) rejectCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reject SERVER [TOOL...]",
-		Short: "Take changed tools off the deck",
-		Long: `Take changed tools off the deck: all of a server that wait, or those named. They come back when the server
-says what it said before, and wait again when it says a third thing.`,
+		Short: "Keep changed tools unavailable",
+		Long: `Keep changed tools unavailable: all of a server that wait, or those named. They return when the server
+offers the pinned definition again, and wait again when it offers another one.`,
 		Example: "  drawbridge shield reject github create_issue",
 		Args:    requireServerArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -218,7 +218,7 @@ says what it said before, and wait again when it says a third thing.`,
 	return cmd
 }
 
-// printToolDecision says what was done.
+// printToolDecision prints a decision and its result.
 func (d shieldCommands) printToolDecision(did string, tools []admin.HeldTool, live string, asJSON bool,
 	err error) error {
 	switch {

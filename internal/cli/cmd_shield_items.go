@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// listingItems are all things of a listing, as the server said them.
+// listingItems returns all items of a listing, as the server sent them.
 func listingItems(l drawbridge.Listing) (all []serverItem) {
 	for _, part := range []struct {
 		kind, name, pinned string
@@ -36,7 +36,7 @@ func listingItems(l drawbridge.Listing) (all []serverItem) {
 	return all
 }
 
-// mountedItems gives what servers list, one's or all, as it came, and of which of them nothing could be had.
+// mountedItems returns the items that one or all servers list, unchanged, and the servers that could not be listed.
 func mountedItems(g *gateway.Gateway, server drawbridge.ServerID) (all []serverItem, absent []unlistedServer) {
 	for _, s := range g.Status() {
 		if server != "" && server != s.Server || s.Phase == drawbridge.Disabled || s.Phase == drawbridge.NeedsApproval {

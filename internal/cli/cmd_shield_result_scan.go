@@ -14,17 +14,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// An resultScanner looks at what calls answered, wherever the gateway looks that holds such answers back: in names,
-// too, and in bytes that are a text.
+// A resultScanner examines results of calls in every place that the gateway examines: also in names, and in Base64
+// data that decodes to text.
 type resultScanner struct{ *shield.Shield }
 
-// scan is shield.Result, with what the gateway's own look finds besides.
-func (a resultScanner) scan(raw json.RawMessage) (shield.Report, error) {
+// scan is CheckResult of the shield, with the further findings of the gateway's guard.
+func (a resultScanner) scan(ctx context.Context, raw json.RawMessage) (shield.Report, error) {
 	report, err := a.CheckResult(raw)
 	if err != nil {
 		return report, err
 	}
-	looked := map[string]bool{} // the texts that need no other look
+	looked := map[string]bool{} // the texts that were examined
 	for t := range eachJSONText(raw) {
 		if !t.isName && !t.isBinary() {
 			looked[t.text] = true
@@ -32,7 +32,7 @@ func (a resultScanner) scan(raw json.RawMessage) (shield.Report, error) {
 	}
 	found := map[string][]shield.Finding{}
 	var order []string
-	eachGuardedText(raw, func(text string) (string, []string) {
+	eachGuardedText(ctx, raw, func(text string) (string, []string) {
 		if looked[text] {
 			return text, nil
 		}
@@ -44,10 +44,10 @@ func (a resultScanner) scan(raw json.RawMessage) (shield.Report, error) {
 		}
 		return text, rules
 	})
-	if len(found) == 0 {
-		return report, nil
+	if err := ctx.Err(); err != nil || len(found) == 0 { // a scan that was cut off found nothing, and is not clean
+		return report, err
 	}
-	paths := textPointers(raw, found)
+	paths := textPointers(ctx, raw, found)
 	for _, text := range order {
 		for _, r := range found[text] {
 			r.Path = paths[text]
@@ -61,10 +61,10 @@ func (a resultScanner) scan(raw json.RawMessage) (shield.Report, error) {
 	return report, nil
 }
 
-// eachGuardedText gives each text of an answer to look that the gateway looks at before it lets the answer pass. Which
-// method answers so the answer says itself, by what it has, but a server may say what it likes: it is looked at as the
-// answer to each, where what may be bytes in Base64 counts only for the methods that it belongs to.
-func eachGuardedText(raw json.RawMessage, look func(text string) (shown string, rules []string)) {
+// eachGuardedText calls look for each text that the gateway examines in a result. The members of the result tell its
+// method, but a server may send any members. Therefore the result is examined as one of each method; text that may be
+// Base64 counts only for the methods that the members fit.
+func eachGuardedText(ctx context.Context, raw json.RawMessage, look func(text string) (shown string, rules []string)) {
 	plainly := func(text string) (string, []string) {
 		if isBase64Alphabet(text) {
 			return text, nil
@@ -88,11 +88,11 @@ func eachGuardedText(raw json.RawMessage, look func(text string) (shown string, 
 			desk.Inspect = look
 		}
 		pass := desk.FilterFor(drawbridge.Call{Method: as.method}, "", "", "", nil, true)
-		_, _ = pass.Apply(context.Background(), raw) // what it met is known to look
+		_, _ = pass.Apply(ctx, raw) // look has received the texts
 	}
 }
 
-// isBase64Alphabet says whether a text has no character but those of Base64, in any of its alphabets.
+// isBase64Alphabet reports whether a text consists of characters of Base64, in any of its alphabets.
 func isBase64Alphabet(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
@@ -100,12 +100,11 @@ func isBase64Alphabet(text string) bool {
 	})
 }
 
-// textPointers says where texts of an answer stand first: as they are, or as the bytes in Base64 that they were read
-// from.
-func textPointers(raw json.RawMessage, of map[string][]shield.Finding) map[string]string {
+// textPointers returns the JSON pointer of the first occurrence of each text in a result, as it is or in Base64.
+func textPointers(ctx context.Context, raw json.RawMessage, of map[string][]shield.Finding) map[string]string {
 	at := map[string]string{}
 	for t := range eachJSONText(raw) {
-		for _, said := range append(t.decodedTexts(), t.text) {
+		for _, said := range append(t.decodedTexts(ctx), t.text) {
 			_, known := at[said]
 			if _, wanted := of[said]; wanted && !known {
 				at[said] = t.pointer()
@@ -115,16 +114,16 @@ func textPointers(raw json.RawMessage, of map[string][]shield.Finding) map[strin
 	return at
 }
 
-// isBinary says whether a text stands where bytes belong.
+// isBinary reports whether the text is the value of a member for binary data.
 func (t jsonText) isBinary() bool {
 	return !t.isName && slices.Contains([]string{"data", "blob"}, t.memberName())
 }
 
-// decodedTexts gives the texts that the gateway reads the bytes as.
-func (t jsonText) decodedTexts() (said []string) {
+// decodedTexts returns the texts that the gateway decodes from binary data.
+func (t jsonText) decodedTexts(ctx context.Context) (said []string) {
 	if t.isBinary() {
 		alone := slices.Concat([]byte(`{"contents":[{"blob":`), rawjson.Quote(t.text), []byte("}]}"))
-		eachGuardedText(alone, func(text string) (string, []string) {
+		eachGuardedText(ctx, alone, func(text string) (string, []string) {
 			said = append(said, text)
 			return text, nil
 		})

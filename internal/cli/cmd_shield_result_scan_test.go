@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func TestAnAnswerIsLookedAtWhereTheGatewayLooks(t *testing.T) {
 		{mcp.MethodToolsCall, `{"content":[{"type":"image","data":"iVBORw0KGgoAAAANSUhEUg=="}]}`, "none"},
 	} {
 		raw := json.RawMessage(strings.NewReplacer("ORDER", order, "CODE", code, "CUT", code[1:]).Replace(tt.result))
-		report, err := resultScanner{s}.scan(raw)
+		report, err := resultScanner{s}.scan(t.Context(), raw)
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 			continue
@@ -81,7 +82,7 @@ func TestAnAnswerIsLookedAtWhereTheGatewayLooks(t *testing.T) {
 	}
 }
 
-// heldRules gives the rules for which the gateway holds an answer back.
+// heldRules returns the rules for which the gateway holds an answer back.
 func heldRules(t *testing.T, s *shield.Shield, method string, raw json.RawMessage) (rules []string) {
 	t.Helper()
 	keep := ruleCollector{&rules}
@@ -111,5 +112,19 @@ func TestALongPlaceIsCut(t *testing.T) {
 		if p := at.pointer(); len(p) > 512 || p == "" || strings.ToValidUTF8(p, "") != p {
 			t.Fatalf("a place of %d bytes: %q", len(p), p)
 		}
+	}
+}
+
+// A scan that is cut off ends with an error: what it did not examine is not clean.
+func TestScanOfAResultEndsWithItsContext(t *testing.T) {
+	s, err := shield.New(shield.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	raw := json.RawMessage(`{"content":[{"type":"text","text":"2 files"}],"structuredContent":{"files":2}}`)
+	if _, err := (resultScanner{s}).scan(ctx, raw); !errors.Is(err, context.Canceled) {
+		t.Errorf("a scan that was cut off ends with %v", err)
 	}
 }

@@ -30,13 +30,13 @@ What a result says is from others, and may be meant for a model: without a termi
 			}
 			if !yes && !term.IsTerminal(d.Out) {
 				return admin.UserError(
-					"nothing was shown: there is no terminal to read it at (--yes prints it all the same)")
+					"nothing was shown: output is not a terminal (--yes prints it anyway)")
 			}
 			return d.readResult(cmd.Context(), args[0], asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, a result whole")
-	cmd.Flags().BoolVar(&yes, "yes", false, "print a result where there is no terminal")
+	cmd.Flags().BoolVar(&yes, "yes", false, "print a result even if output is not a terminal")
 	return cmd
 }
 
@@ -53,7 +53,7 @@ func (d shieldCommands) listResults(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	return listPrinter[admin.HeldResult]{
-		Header: "ID\tAT\tCALLER\tCARD\tMET", EmptyText: "No result is held back.",
+		Header: "ID\tAT\tCALLER\tTOOL\tRULES", EmptyText: "No result is held back.",
 		Columns: func(r admin.HeldResult) string {
 			return safetext.Sprintf("%s\t%s\t%s\t%s\t%s", r.ID, formatLocalTime(r.At), safetext.Exact(r.Caller),
 				safetext.Exact(r.Card), strings.Join(r.Rules, ", "))
@@ -61,7 +61,7 @@ func (d shieldCommands) listResults(ctx context.Context, asJSON bool) error {
 	}.print(d.Out, d.Err, all, asJSON)
 }
 
-// readResult prints one result: its JSON, with nothing in it that acts on a terminal.
+// readResult prints the JSON of one result, with control characters escaped.
 func (d shieldCommands) readResult(ctx context.Context, id string, asJSON bool) error {
 	r, err := d.Admin().HeldResult(ctx, id)
 	if err != nil {

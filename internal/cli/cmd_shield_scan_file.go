@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,11 +13,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// unreadableRowError is around what says why a row cannot be read.
+// unreadableRowError wraps the error of a row that cannot be read.
 type unreadableRowError struct{ error }
 
-// eachFileRow gives the rows of a file to do. Those that cannot be read are told, the first with the reason, and have
-// the command fail.
+// eachFileRow calls do for each row of a file. It prints the reason for the first row that cannot be read, and the
+// number of such rows; the command fails then.
 func (d shieldCommands) eachFileRow(file string, p *scanPrinter, do func(jsonLine) error) error {
 	in := d.In
 	if file != "-" {
@@ -47,18 +48,18 @@ func (d shieldCommands) eachFileRow(file string, p *scanPrinter, do func(jsonLin
 	return nil
 }
 
-// rowKinds are the members of a row that say what it has.
+// rowKinds returns the members by which a row tells its kind.
 func rowKinds() []string {
 	return []string{"tool", "prompt", "resource", "template", "elicitation", "instructions", "text", "result"}
 }
 
-// scanRow looks at a row, and prints what comes of it. An unreadableRowError says that it cannot be read, and was
-// printed.
-func (p *scanPrinter) scanRow(s *shield.Shield, r jsonLine) error {
+// scanRow examines a row and prints the outcome. An unreadableRowError means that the row cannot be read; its outcome
+// was printed.
+func (p *scanPrinter) scanRow(ctx context.Context, s *shield.Shield, r jsonLine) error {
 	o := scanOutcome{ID: r.id(), Kind: "row"}
 	err := r.Err
 	if err == nil {
-		err = o.judgeRow(s, r.Object)
+		err = o.judgeRow(ctx, s, r.Object)
 	}
 	if err != nil {
 		o.Line, o.Verdict, o.Reasons, o.Canonical = r.Number, shield.VerdictHeld,
@@ -70,7 +71,7 @@ func (p *scanPrinter) scanRow(s *shield.Shield, r jsonLine) error {
 	return unreadableRowError{err}
 }
 
-// unreadableReason is the reason for which a row is held that cannot be read.
+// unreadableReason returns the finding for a row that cannot be read.
 func unreadableReason(line int, err error) shield.Finding {
 	at := 0
 	if syntax, ok := errors.AsType[*rawjson.SyntaxError](err); ok {
@@ -80,8 +81,8 @@ func unreadableReason(line int, err error) shield.Finding {
 		Why: fmt.Sprintf("line %d cannot be read: %v", line, err)}
 }
 
-// judgeRow judges what a row has. An error says why there is nothing that could be judged.
-func (o *scanOutcome) judgeRow(s *shield.Shield, line []byte) error {
+// judgeRow examines the content of a row. The error is the reason why it cannot be examined.
+func (o *scanOutcome) judgeRow(ctx context.Context, s *shield.Shield, line []byte) error {
 	kind, raw, err := rowSubject(line)
 	if err != nil {
 		return err
@@ -90,11 +91,11 @@ func (o *scanOutcome) judgeRow(s *shield.Shield, line []byte) error {
 	if err := checkRowValue(kind, raw); err != nil {
 		return fmt.Errorf("%q: %w", kind, err)
 	}
-	return o.judge(s, kind, raw)
+	return o.judge(ctx, s, kind, raw)
 }
 
-// rowSubject says what a row has: itself, where it is a definition, in which all texts are looked at whatever their
-// members are called. A row that has two things is refused: who reads it may read the other one.
+// rowSubject returns the kind and the content of a row. A definition is its own content, and all its texts are
+// examined. A row with two contents is refused, since another reader may take the other one.
 func rowSubject(line []byte) (kind string, raw json.RawMessage, err error) {
 	name := rawjson.Get(line, "name")
 	if name != nil && (rawjson.Get(line, "description") != nil || rawjson.Get(line, "inputSchema") != nil) {
@@ -120,21 +121,20 @@ func rowSubject(line []byte) (kind string, raw json.RawMessage, err error) {
 	return "row", nil, fmt.Errorf("neither a tool nor an object with one of %s", strings.Join(rowKinds(), ", "))
 }
 
-// checkRowValue says why a value is not what its kind says, such as a definition that is null: a server could not say
-// it.
+// checkRowValue checks that a value has the JSON type of its kind; a definition that is null, for example, is refused.
 func checkRowValue(kind string, raw json.RawMessage) error {
 	switch first := raw[0]; kind {
 	case "text", "instructions":
 		if first != '"' {
-			return errors.New("it is no text")
+			return errors.New("it must be a JSON string")
 		}
 	case "result":
 		if first != '{' && first != '[' && first != '"' {
-			return errors.New("it is no result")
+			return errors.New("it must be a JSON object")
 		}
 	default:
 		if first != '{' {
-			return errors.New("it is no definition, which is an object")
+			return errors.New("a definition must be a JSON object")
 		}
 		if kind != "elicitation" {
 			return checkDefinitionDepth(raw)
@@ -143,8 +143,8 @@ func checkRowValue(kind string, raw json.RawMessage) error {
 	return nil
 }
 
-// diffRow compares the definitions of a row, and prints what comes of it. An unreadableRowError says that it cannot be
-// read, and was printed.
+// diffRow compares the two definitions of a row and prints the result. An unreadableRowError means that the row cannot
+// be read; the result was printed.
 func (p *scanPrinter) diffRow(s *shield.Shield, r jsonLine) error {
 	before, after := rawjson.Get(r.Object, "before"), rawjson.Get(r.Object, "after")
 	err := r.Err
@@ -169,7 +169,7 @@ func (p *scanPrinter) diffRow(s *shield.Shield, r jsonLine) error {
 	return unreadableRowError{err}
 }
 
-// printComparison prints what came of a pair. Its line is 0 for one that could be read.
+// printComparison prints the comparison of a pair. The line is 0 for a row that could be read.
 func (p *scanPrinter) printComparison(id string, line int, c shield.Comparison) error {
 	if p.json {
 		return printJSONLine(p.out, struct {

@@ -18,11 +18,11 @@ func (d shieldCommands) trustCommand() *cobra.Command {
 	var reset, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "trust [SERVER]",
-		Short: "Show how far servers are trusted and why, or forgive one",
+		Short: "Show how far servers are trusted and why, or reset one",
 		Long: `Show how far each server is trusted for how it behaved, from 0 to 1; with SERVER also the last
-things that moved its score. A server under the threshold is quarantined: its cards leave the
-deck until time has brought enough of the score back. --reset forgives it everything: for a
-server that was looked at, and is well.`,
+things that moved its score. A server under the threshold is quarantined: its tools are
+unavailable until its score has recovered with time. --reset restores the full score, for a
+server that you examined and trust.`,
 		Example: `  drawbridge shield trust
   drawbridge shield trust github
   drawbridge shield trust github --reset`,
@@ -35,7 +35,7 @@ server that was looked at, and is well.`,
 			case len(args) == 1:
 				server = drawbridge.ServerID(args[0])
 			case reset:
-				return admin.UserError("--reset needs the server that is forgiven")
+				return admin.UserError("--reset needs the name of a server")
 			}
 			if reset {
 				forgive = server
@@ -47,7 +47,7 @@ server that was looked at, and is well.`,
 			return d.printTrust(all, server, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&reset, "reset", false, "forgive the server everything that was held against it")
+	cmd.Flags().BoolVar(&reset, "reset", false, "restore the full score of the server")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -82,7 +82,7 @@ func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.Se
 	paint := newScoreColours(d.Out, d.Env)
 	fmt.Fprintln(tw, "NAME\t"+paint.header("TRUST")+"\tLEVEL\tSTATE")
 	for _, t := range all {
-		state := "on the deck"
+		state := "available"
 		if t.Quarantined {
 			state = "quarantined until " + formatLocalTime(t.Until)
 		}
@@ -97,7 +97,7 @@ func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.Se
 	return nil
 }
 
-// A document is what --json prints of a server, a reason what it prints of an event.
+// A document is the JSON of a server, a reason that of an event.
 type (
 	serverTrustJSON struct {
 		Server drawbridge.ServerID `json:"server"`
@@ -124,19 +124,19 @@ func newServerTrustJSON(all []admin.ServerTrust) []serverTrustJSON {
 	return out
 }
 
-// A scoreColours colours scores: green from 0.7 on, yellow from 0.4 on, else red. The zero value does not.
+// scoreColours colours scores: green from 0.7 on, yellow from 0.4 on, else red. The zero value adds no colour.
 type scoreColours struct{ on bool }
 
-// newScoreColours is how scores look in an output: in colours on a terminal, unless NO_COLOR is set (no-color.org).
+// newScoreColours returns the colours for an output: only a terminal has them, unless NO_COLOR is set (no-color.org).
 func newScoreColours(out io.Writer, lookup func(string) (string, bool)) scoreColours {
 	none, _ := lookup("NO_COLOR")
 	return scoreColours{term.IsTerminal(out) && none == ""}
 }
 
-// header is the head of a column of scores: as many bytes longer than it looks as they are.
+// header returns the header of a column of scores, with as many invisible bytes as a score has.
 func (p scoreColours) header(text string) string { return p.colour("39", text) }
 
-// format shows a score with two places; nil is "-".
+// format returns a score with two decimal places; "-" for nil.
 func (p scoreColours) format(t *drawbridge.Trust) string {
 	switch {
 	case t == nil:

@@ -20,7 +20,7 @@ import (
 func (a *app) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
-		Short: "List, find, show and call the cards of the deck",
+		Short: "List, find, show and call tools",
 		Args:  rejectUnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,7 +29,7 @@ func (a *app) toolsCommand() *cobra.Command {
 	return cmd
 }
 
-// commandLineCaller is the caller that a command line is: the user, at the terminal.
+// commandLineCaller returns the caller of the command line: the user at the terminal.
 func commandLineCaller(g *gateway.Gateway) drawbridge.Caller {
 	c := g.Owner()
 	c.Kind = drawbridge.Author
@@ -41,9 +41,9 @@ func (a *app) toolsListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the cards of the deck",
-		Long: `List the cards of the deck: from the last listing of each server, which starts nothing.
-A server that was never listed is started for it.`,
+		Short: "List the available tools",
+		Long: `List the available tools, from the last listing of each server.
+A server that was never listed is started once.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -94,9 +94,9 @@ func (a *app) toolsShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show one card: what it does and what it takes",
+		Short:   "Show one tool: its description and its arguments",
 		Example: "  drawbridge tools show fs__read_text_file",
-		Args:    exactArgs(1, "the name of one card"),
+		Args:    exactArgs(1, "the name of one tool"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
 				spec, err := a.findCard(ctx, g, args[0])
@@ -115,7 +115,7 @@ func (a *app) toolsShowCommand() *cobra.Command {
 	return cmd
 }
 
-// newServersTimeout is how long a command waits for servers that were never listed.
+// newServersTimeout limits the wait for servers that were never listed.
 const newServersTimeout = 10 * time.Second
 
 func (a *app) awaitNewServers(ctx context.Context, g *gateway.Gateway) {
@@ -124,8 +124,8 @@ func (a *app) awaitNewServers(ctx context.Context, g *gateway.Gateway) {
 	a.withProgress(ctx, g, func() { g.MountNew(ctx) })
 }
 
-// findCard finds a card by name. Where none is known by it, the server that the name begins with is mounted for it, and
-// where there is none of that, the servers that were never listed are waited for.
+// findCard returns the card with a name. For an unknown name it mounts the server that the name begins with. If no such
+// server is configured, it waits for the servers that were never listed.
 func (a *app) findCard(ctx context.Context, g *gateway.Gateway, name string) (drawbridge.Spec, error) {
 	find := func() (drawbridge.Spec, bool) {
 		return g.Deck().FindCard(commandLineCaller(g), drawbridge.CardName(name))
@@ -152,7 +152,7 @@ func (a *app) findCard(ctx context.Context, g *gateway.Gateway, name string) (dr
 	return spec, nil
 }
 
-// serverOfCardName is the configured server that a qualified name begins with.
+// serverOfCardName returns the configured server that a qualified name begins with.
 func serverOfCardName(g *gateway.Gateway, name string) (drawbridge.ServerID, bool) {
 	set := g.Config()
 	for _, s := range set.Mountable() {
@@ -167,15 +167,15 @@ func (a *app) toolsCallCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "call NAME [JSON | KEY=VALUE...]",
-		Short: "Call one card and print its answer",
-		Long: `Call one card and print its answer. Arguments are one JSON object ("-" reads it from
-standard input), or KEY=VALUE words, whose values take the type that the card's schema
-asks for. The exit code is 1 when the tool reports an error.`,
+		Short: "Call one tool and print its result",
+		Long: `Call one tool and print its result. Arguments are one JSON object ("-" reads it from
+standard input), or KEY=VALUE words, whose values are converted to the types of the tool's
+schema. The exit code is 1 when the tool reports an error.`,
 		Example: `  drawbridge tools call everything__echo message=hello
   drawbridge tools call fs__read_multiple_files '{"paths": ["a.txt", "b.txt"]}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{fmt.Errorf("%s takes the name of a card (see %q)", cmd.CommandPath(),
+				return usageError{fmt.Errorf("%s takes the name of a tool (see %q)", cmd.CommandPath(),
 					cmd.CommandPath()+" --help")}
 			}
 			return nil
@@ -221,7 +221,7 @@ func (a *app) callCard(ctx context.Context, g *gateway.Gateway, spec drawbridge.
 	return nil
 }
 
-// withDeck opens the gateway so that servers start only when they are needed, and does work on its deck.
+// withDeck runs work with a gateway that starts servers only on demand.
 func (a *app) withDeck(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {

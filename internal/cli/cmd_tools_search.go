@@ -15,21 +15,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A toolIndexCommands is where the commands are typed.
+// toolIndexCommands runs the commands on the tool index.
 type toolIndexCommands struct {
 	Out, Err io.Writer
-	// WithGateway gives work the gateway, for as long as it takes; Await waits for servers that were never listed.
+	// WithGateway runs work with a gateway; Await waits for servers that were never listed.
 	WithGateway     func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
 	AwaitNewServers func(ctx context.Context, g *gateway.Gateway)
-	// Caller is who types.
+	// Caller returns the caller of the command line.
 	Caller func(g *gateway.Gateway) drawbridge.Caller
-	// HubModelStatus says how the models of the hub are, if one runs.
+	// HubModelStatus returns the status of the hub's models; false if no hub runs.
 	HubModelStatus func() (gateway.ModelStatus, bool)
-	// StatusLine is the terminal's changing line.
+	// StatusLine is the status line of the terminal.
 	StatusLine *term.StatusLineWriter
 }
 
-// A searchHit tool, as "tools search --json" prints it.
+// A searchHit is a tool that a search found, as "tools search --json" prints it.
 type searchHit struct {
 	Name    drawbridge.CardName `json:"name"`
 	Server  drawbridge.ServerID `json:"server,omitempty"`
@@ -39,7 +39,7 @@ type searchHit struct {
 	Scores  *hitScores          `json:"scores,omitempty"`
 }
 
-// hitScores are shares of the best tool's: by arm, and by words in each field alone.
+// hitScores are scores relative to the best tool: by arm, and by words in each field alone.
 type hitScores struct {
 	Words       float64 `json:"words"`
 	Meaning     float64 `json:"meaning"`
@@ -50,20 +50,19 @@ type hitScores struct {
 	Parameters  float64 `json:"parameters"`
 }
 
-// searchCommand is the command "tools search".
+// searchCommand returns the command "tools search".
 func (d toolIndexCommands) searchCommand() *cobra.Command {
 	var top int
 	var explain, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "search QUERY...",
-		Short: "Find the cards that answer a question",
-		Long: `Find the cards that answer a question, the best first, as a client finds them with find_tools.
-Where no card has a word of it that is said, and what is near is shown, or some of what there is.
-The score is a share of the best one's. --explain says how each arm found each card, by its
-own best: "words" are the words of the question, "meaning" the encoder that is built in, and
-"far" a model of your own, which takes its place. Behind them is what each field of the card
-would bring it by words alone: its name, its server, what it says of itself, and its
-parameters; and what of the question is where.`,
+		Short: "Find tools that answer a question",
+		Long: `Find tools that answer a question, best first, as a client finds them with find_tools.
+If no tool matches the words, the command says so and shows the nearest tools. The score is
+relative to the best match. --explain prints the score of each method, relative to its best
+match: "words" matches words, "meaning" is the built-in encoder, and "far" is a model of your
+own, which replaces the encoder. It also prints how each field of the tool matches by words
+alone: its name, its server, its description and its parameters.`,
 		Example: `  drawbridge tools search list open pull requests
   drawbridge tools search "read a file" --top 3 --explain`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -81,7 +80,7 @@ parameters; and what of the question is where.`,
 				d.AwaitNewServers(ctx, g)
 				all, matched := d.searchCards(ctx, g, d.Caller(g), strings.Join(args, " "), top, explain)
 				if !matched && len(all) > 0 {
-					fmt.Fprintln(d.Err, "no card has these words: these may be near, or are some of what there is")
+					fmt.Fprintln(d.Err, "no tool matches these words; these are the nearest")
 				}
 				if asJSON {
 					return PrintJSON(d.Out, all)
@@ -91,13 +90,13 @@ parameters; and what of the question is where.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&top, "top", 10, "how many cards to show")
+	flags.IntVar(&top, "top", 10, "how many tools to show")
 	flags.BoolVar(&explain, "explain", false, "say by which arm and field each is found")
 	flags.BoolVar(&asJSON, "json", false, "print them as JSON")
 	return cmd
 }
 
-// searchCards finds cards, and says whether one of them has a word of the question.
+// searchCards searches for tools, and reports whether one of them has a word of the query.
 func (d toolIndexCommands) searchCards(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string,
 	top int, explain bool) (all []searchHit, matched bool) {
 	all = []searchHit{}
@@ -124,21 +123,21 @@ func (d toolIndexCommands) printHits(all []searchHit, explain bool) error {
 	if explain {
 		return explainedHitsPrinter(all).print(d.Out, d.Err, all, false)
 	}
-	return listPrinter[searchHit]{Header: "SCORE\tCARD\tSUMMARY", Columns: func(f searchHit) string {
+	return listPrinter[searchHit]{Header: "SCORE\tTOOL\tSUMMARY", Columns: func(f searchHit) string {
 		return safetext.Sprintf("%.3f\t%s\t%s", f.Score, f.Name, safetext.Truncate(safetext.OneLine(f.Summary), 80,
 			safetext.Runes, "…"))
 	}}.print(d.Out, d.Err, all, false)
 }
 
-// explainedHitsPrinter shows cards with what found them. A model of the person's own stands where the built-in encoder
-// does, which it takes the place of.
+// explainedHitsPrinter returns the printer of tools with the scores of each method. A model of the person's own
+// replaces the built-in encoder, so its score is in that column.
 func explainedHitsPrinter(all []searchHit) listPrinter[searchHit] {
 	arm := "MEANING"
 	if slices.ContainsFunc(all, func(f searchHit) bool { return f.Scores.Far > 0 }) {
 		arm = "FAR"
 	}
 	return listPrinter[searchHit]{
-		Header: "SCORE\tCARD\tWORDS\t" + arm + "\tNAME\tSERVER\tDESCRIPTION\tPARAMETERS\tWHY",
+		Header: "SCORE\tTOOL\tWORDS\t" + arm + "\tNAME\tSERVER\tDESCRIPTION\tPARAMETERS\tWHY",
 		Columns: func(f searchHit) string {
 			s := f.Scores
 			line := safetext.Sprintf("%.3f\t%s", f.Score, f.Name)

@@ -17,17 +17,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// credentialStates say how we stand with servers that one signs in at.
+// credentialStates are the states of the credentials for servers.
 type credentialStates map[drawbridge.ServerID]drawbridge.CredentialStatus
 
-// readCredentialStates gives those of rows with which a credential has to do: whose row says how to sign in, or at
-// which somebody did, or was to. No server is asked.
+// readCredentialStates returns the credential states of the rows that have auth settings, a stored credential or a
+// pending sign-in. It sends no request.
 func readCredentialStates(p admin.SignInProvider, rows []config.Server) credentialStates {
 	all := credentialStates{}
 	for _, row := range rows {
 		access, err := p.ServerSignIn(row.ID)
 		if err != nil {
-			continue // nobody signs in there
+			continue // the server has no sign-in
 		}
 		c, err := access.Status()
 		if err != nil && c.Name != "" { // it is kept, and cannot be read
@@ -40,15 +40,15 @@ func readCredentialStates(p admin.SignInProvider, rows []config.Server) credenti
 	return all
 }
 
-// A credentialReport credential is one with what it comes to, as the doctor says it.
+// A credentialReport is the state of a credential with its description, as the doctor prints it.
 type credentialReport struct {
 	drawbridge.CredentialStatus
 	Standing string `json:"standing"`
-	// SignInReason says why somebody has to sign in; empty where nobody has.
+	// SignInReason is the reason why a sign-in is required; empty if none is.
 	SignInReason string `json:"needed,omitempty"`
 }
 
-// reports gives all credentials, in the order of the servers' names. Statuses are what is remembered of the servers.
+// reports returns all credentials by the servers' names. Statuses are the stored states of the servers.
 func (all credentialStates) reports(statuses []drawbridge.ServerStatus) (kept []credentialReport) {
 	known := maps.Clone(all)
 	wanted := map[drawbridge.ServerID]bool{}
@@ -69,14 +69,14 @@ func (all credentialStates) reports(statuses []drawbridge.ServerStatus) (kept []
 		case c.Problem != "":
 			k.SignInReason = c.Problem
 		case c.URL != "" || wanted[id]:
-			k.SignInReason = "nobody is signed in"
+			k.SignInReason = "not signed in"
 		}
 		kept = append(kept, k)
 	}
 	return kept
 }
 
-// unconfiguredSignIns names the sign-ins of a vault that are at none of these servers.
+// unconfiguredSignIns returns the names of sign-ins in the vault that belong to none of these servers.
 func (all credentialStates) unconfiguredSignIns(entries []secrets.SecretInfo) (names []string) {
 	for _, e := range entries {
 		name, ok := strings.CutPrefix(e.Name, "signin/")
@@ -90,13 +90,13 @@ func (all credentialStates) unconfiguredSignIns(entries []secrets.SecretInfo) (n
 	return names
 }
 
-// isAuthFailure says whether a server went wrong since it wants to know who asks.
+// isAuthFailure reports whether a fault means that the server requires authentication.
 func isAuthFailure(fault error) bool {
 	return fault != nil && drawbridge.AsFault(fault).Code == drawbridge.AuthFailure
 }
 
-// authRequiredText says what a server wants that refuses us and is not signed in at (seed 001 knows three things that
-// it may want).
+// authRequiredText names the next step for a server that refused a request without a credential (seed 001 has three
+// cases).
 func authRequiredText(row config.Server) string {
 	key := row.Auth != nil && row.Auth.Type == "apikey" ||
 		slices.ContainsFunc(row.Headers, func(p config.NameValue) bool {
@@ -109,23 +109,23 @@ func authRequiredText(row config.Server) string {
 	return "Server requires authentication but type could not be determined."
 }
 
-// A serverWithCredential server is how a server is, with how we stand with it.
+// A serverWithCredential is the status of a server with the state of its credential.
 type serverWithCredential struct {
 	drawbridge.ServerStatus
 	Credential *drawbridge.CredentialStatus `json:"credential,omitempty"`
-	// signInPending says that who prepared the sign-in waits still for the browser to come back.
+	// signInPending reports that the process which began the sign-in still waits for the browser.
 	signInPending bool
 }
 
-// annotateStatuses adds to how servers are what is kept of their sign-ins. A living process knows best what its server
-// wants; what a process wanted that is gone may be there by now.
+// annotateStatuses adds the stored credentials to the statuses of servers. The status of a living process is current;
+// a sign-in that an ended process required may have been completed since.
 func (all credentialStates) annotateStatuses(rows []drawbridge.ServerStatus) []serverWithCredential {
 	out := make([]serverWithCredential, len(rows))
 	for i, row := range rows {
 		l := serverWithCredential{ServerStatus: row, signInPending: row.SignIn != ""}
 		c, ok := all[row.Server]
 		if c.SignedIn && row.Phase != drawbridge.NeedsSignIn {
-			c.URL = "" // nobody needs it any more
+			c.URL = "" // no longer needed
 		}
 		dormant := row.Phase == drawbridge.Idle || row.Phase == drawbridge.Faulted ||
 			row.Phase == drawbridge.NeedsSignIn
@@ -145,7 +145,7 @@ func (all credentialStates) annotateStatuses(rows []drawbridge.ServerStatus) []s
 	return out
 }
 
-// printSignInState says what to do about a server that wants to know who asks, or until when it knows.
+// printSignInState prints the next step for a server that requires a sign-in, or how long the credential is valid.
 func (l serverWithCredential) printSignInState(w io.Writer) {
 	c := l.Credential
 	if l.Phase != drawbridge.NeedsSignIn {
@@ -162,7 +162,7 @@ func (l serverWithCredential) printSignInState(w io.Writer) {
 	printSignInURL(w, l.Server, l.SignIn, l.signInPending)
 }
 
-// printSignInURL adds the address that a sign-in which was prepared goes on at; open says that a process waits there.
+// printSignInURL prints the address that continues a prepared sign-in; open reports that a process waits for it.
 func printSignInURL(w io.Writer, id drawbridge.ServerID, address string, open bool) {
 	switch {
 	case address == "":
@@ -175,7 +175,7 @@ func printSignInURL(w io.Writer, id drawbridge.ServerID, address string, open bo
 	}
 }
 
-// describeCredential says in a few words how we stand with a server.
+// describeCredential returns the state of a credential in a few words.
 func describeCredential(c drawbridge.CredentialStatus) string {
 	switch {
 	case c.SignedIn && c.Expires.IsZero() && c.AutoRenews:
@@ -193,16 +193,16 @@ func describeCredential(c drawbridge.CredentialStatus) string {
 	case c.URL != "":
 		return "needs sign-in"
 	}
-	return "nobody is signed in"
+	return "not signed in"
 }
 
-// forbiddenStatusPattern is a status by which servers refuse somebody, and no part of another number.
+// forbiddenStatusPattern matches the HTTP statuses 401 and 403, and not as part of another number.
 var forbiddenStatusPattern = regexp.MustCompile(`\b40[13]\b`)
 
-// notFoundStatusPattern is the status by which a web server says that it has nothing at an address.
+// notFoundStatusPattern matches the HTTP statuses 404 and 410.
 var notFoundStatusPattern = regexp.MustCompile(`\bstatus (404|410)\b`)
 
-// FaultTip is the next thing to try after a server did not start or was not reached; empty where nothing is known.
+// FaultTip returns the next step after a server did not start or was not reached; empty if none is known.
 func FaultTip(fault error) string {
 	text := strings.ToLower(fault.Error())
 	switch {

@@ -9,14 +9,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A DefinitionDiff is between two definitions of one tool.
+// A DefinitionDiff is the difference between two definitions of one tool.
 type DefinitionDiff struct {
-	// Kind is that of the change that matters most, see shield.Change.Kind; "unreadable" where they cannot be compared.
+	// Kind is that of the riskiest change, see shield.Change.Kind; "unreadable" if they cannot be compared.
 	Kind string `json:"kind"`
 	shield.Comparison
 }
 
-// DiffDefinitions compares two definitions. What cannot be compared is of the highest risk.
+// DiffDefinitions compares two definitions. Definitions that cannot be compared have the highest risk.
 func DiffDefinitions(s *shield.Shield, before, after json.RawMessage) DefinitionDiff {
 	c, err := s.CompareDefinitions(before, after)
 	switch worst := c.WorstChange(); {
@@ -31,10 +31,10 @@ func DiffDefinitions(s *shield.Shield, before, after json.RawMessage) Definition
 	}
 }
 
-// String gives the kind and the risk.
+// String returns the kind and the risk.
 func (d DefinitionDiff) String() string { return fmt.Sprintf("%s (%s)", d.Kind, d.Risk) }
 
-// How much of a text is shown around what changed in it, and of the changes of one definition.
+// Limits of the text around a change, and of the changes of one definition.
 const (
 	maxContextRunes   = 60
 	maxPrintedChanges = 20
@@ -43,7 +43,7 @@ const (
 // Print writes each change, indented: [-gone-] and {+new+} as git marks words, in colour for a terminal.
 func (d DefinitionDiff) Print(w io.Writer, colour bool) {
 	if d.Kind == "unreadable" {
-		fmt.Fprintln(w, "  it says something twice, or is no JSON: two readers may read two things")
+		fmt.Fprintln(w, "  duplicate keys or invalid JSON: parsers may disagree")
 	}
 	for i, c := range d.Changes {
 		if i == maxPrintedChanges {
@@ -58,8 +58,7 @@ func (d DefinitionDiff) Print(w io.Writer, colour bool) {
 	}
 }
 
-// formatTextRun is a run as it is printed. Of a long one that both texts have the middle is left out, and of the first
-// one the beginning.
+// formatTextRun formats a run. A long unchanged run loses its middle; the first run loses its beginning.
 func formatTextRun(r shield.DiffRun, colour, first bool) string {
 	before, after := map[byte]string{'-': "[-", '+': "{+"}[r.Op], map[byte]string{'-': "-]", '+': "+}"}[r.Op]
 	if colour && r.Op != ' ' {

@@ -39,9 +39,9 @@ func TestPrint(t *testing.T) {
 		{"what acts on a terminal", `{"a":1}`, `{"a":1,"\u001b[2J":"\u001b[31m"}`,
 			"new instruction (high)\n  /\\u001b[2J, new instruction: {+\\u001b[31m+}\n", false},
 		{"twice", `{"description":"Puts."}`, `{"description":"Sends.","description":"Puts."}`,
-			"unreadable (high)\n  it says something twice, or is no JSON: two readers may read two things\n", false},
+			"unreadable (high)\n  duplicate keys or invalid JSON: parsers may disagree\n", false},
 		{"no JSON", `{}`, `{`,
-			"unreadable (high)\n  it says something twice, or is no JSON: two readers may read two things\n", false},
+			"unreadable (high)\n  duplicate keys or invalid JSON: parsers may disagree\n", false},
 	} {
 		var b strings.Builder
 		d := cli.DiffDefinitions(s, json.RawMessage(tt.before), json.RawMessage(tt.after))

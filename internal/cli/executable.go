@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// executablePath is the absolute path by which this program is to be started again: as it was typed where that is this
-// very program, since a link such as /usr/local/bin/drawbridge outlives the version that it leads to.
+// executablePath returns the absolute path by which this program can be started again. It prefers the path that was
+// typed, since a link such as /usr/local/bin/drawbridge outlives the version that it points to.
 func executablePath() string {
 	real, err := os.Executable()
 	if err != nil {
@@ -35,7 +35,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// isTemporaryBinary says whether a program's path is one that "go run" or "go test" made and will take away.
+// isTemporaryBinary reports whether "go run" or "go test" built the program and will delete it.
 func isTemporaryBinary(path string) bool {
 	return strings.Contains(filepath.ToSlash(path), "/go-build")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exactArgs checks the number of words that a command takes, in its own words. Its error is a admin.UserError.
+// exactArgs checks the number of words of a command; what describes them. Its error is an admin.UserError.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -28,15 +28,14 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// An ExitError ends a command with that exit code. It says nothing itself: what there is to say was printed, or is in
-// the error around it.
+// An ExitError ends a command with that exit code. It has no text: the text was printed, or is in the error around it.
 type ExitError int
 
 // Error is empty.
 func (ExitError) Error() string { return "" }
 
-// interruptedError gives what a command ended with, where Ctrl-C broke it off as what that was, with the exit code
-// that shells give then. ctx is the command's, which ends with Ctrl-C.
+// interruptedError returns the error of a command. For a command that Ctrl-C ended it is an interruption, with the
+// exit code 130 as in shells. ctx is the command's, which ends with Ctrl-C.
 func interruptedError(ctx context.Context, err error) error {
 	const by ExitError = 130
 	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
@@ -52,8 +51,7 @@ func interruptedError(ctx context.Context, err error) error {
 	return fmt.Errorf("interrupted: %s%w", f.Step, by)
 }
 
-// PrintJSON prints v as one indented JSON document, with nothing in it that acts on a terminal or cannot be seen
-// (safetext.JSON).
+// PrintJSON prints v as one indented JSON document, with control and invisible characters escaped (safetext.JSON).
 func PrintJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 
 // printJSONLine prints v as PrintJSON does, on one line.
@@ -71,15 +69,14 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// A listPrinter is how a command prints several things of one kind: as JSON, or as a table, or, where there are none,
-// that there are none.
+// A listPrinter prints several items of one kind: as JSON, as a table, or a text if the list is empty.
 type listPrinter[T any] struct {
-	// Header names the columns, and Line has the cells of one thing, apart by tabs. None says that there is nothing.
+	// Header names the columns, separated by tabs. EmptyText is the text for an empty list.
 	Header, EmptyText string
 	Columns           func(T) string
 }
 
-// print prints all to out; that there are none is told to whom else.
+// print prints all to out, or EmptyText to whom if the list is empty.
 func (l listPrinter[T]) print(out, whom io.Writer, all []T, asJSON bool) error {
 	switch {
 	case asJSON:
@@ -96,7 +93,7 @@ func (l listPrinter[T]) print(out, whom io.Writer, all []T, asJSON bool) error {
 	return table.Flush()
 }
 
-// formatCount says how many there are of what has a plain plural: "1 record", "2 records".
+// formatCount returns a count with a regular plural: "1 record", "2 records".
 func formatCount[N int | uint64](n N, what string) string {
 	if n != 1 {
 		what += "s"
@@ -104,10 +101,10 @@ func formatCount[N int | uint64](n N, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// formatLocalTime shows a moment to the second, where the person is.
+// formatLocalTime returns a moment in local time, to the second.
 func formatLocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
-// formatStartTime shows how long a server took to start, in milliseconds; 0 is one that never did.
+// formatStartTime returns the start time of a server, given in milliseconds; 0 means that it never started.
 func formatStartTime(ms int64) string {
 	if ms == 0 {
 		return "-"
@@ -115,7 +112,7 @@ func formatStartTime(ms int64) string {
 	return (time.Duration(ms) * time.Millisecond).String()
 }
 
-// formatAgo shows how long ago a moment was.
+// formatAgo returns the time since a moment in words.
 func formatAgo(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -131,8 +128,8 @@ func formatAgo(t time.Time) string {
 	return t.Local().Format(time.DateOnly)
 }
 
-// printRawJSONList prints JSON values as one array, a line each, as they are written but for characters that cannot be
-// seen.
+// printRawJSONList prints JSON values as one array, a line each. Values stay as written, except that invisible
+// characters are escaped.
 func printRawJSONList(w io.Writer, items []json.RawMessage) error {
 	var b bytes.Buffer
 	b.WriteByte('[')
@@ -148,8 +145,8 @@ func printRawJSONList(w io.Writer, items []json.RawMessage) error {
 	return err
 }
 
-// parseTime reads a moment that a person writes: a time of today, a date and time where they are, an RFC 3339 time, or
-// how long before now.
+// parseTime parses a moment as a person writes it: a time of today, a local date and time, an RFC 3339 time, or a
+// duration before now.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(strings.TrimPrefix(text, "-")); err == nil {
 		return now.Add(-d), nil
@@ -169,5 +166,5 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{},
-		fmt.Errorf("%q is no time: write 14:02, \"2006-01-02 15:04\", an RFC 3339 time, or how long ago, as 2h", text)
+		fmt.Errorf("%q is not a time: write 14:02, \"2006-01-02 15:04\", an RFC 3339 time, or a duration before now, such as 2h", text)
 }

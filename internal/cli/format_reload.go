@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 )
 
-// formatReload says in a few words what a reload did.
+// formatReload describes the result of a reload in a few words.
 func formatReload(r hub.ReloadReport) string {
 	var parts []string
 	for _, did := range []struct {
@@ -26,21 +26,21 @@ func formatReload(r hub.ReloadReport) string {
 	text := "the hub " + strings.Join(parts, ", ")
 	switch {
 	case len(r.Listed) > 0 && len(parts) == 0:
-		text = "the hub listed " + joinServerNames(r.Listed) + " anew"
+		text = "the hub listed " + joinServerNames(r.Listed) + " again"
 	case len(r.Listed) > 0:
-		text += ", listed " + joinServerNames(r.Listed) + " anew"
+		text += ", listed " + joinServerNames(r.Listed) + " again"
 	case len(parts) == 0 && len(r.Away) > 0:
-		return "not connected, and listed anew when started: " + joinServerNames(r.Away)
+		return "not connected, listed again at the next start: " + joinServerNames(r.Away)
 	case len(parts) == 0:
 		return "the hub is up to date"
 	}
 	if len(r.Away) > 0 {
-		text += "; not connected, and listed anew when started: " + joinServerNames(r.Away)
+		text += "; not connected, listed again at the next start: " + joinServerNames(r.Away)
 	}
 	return text
 }
 
-// joinServerNames names some of many servers.
+// joinServerNames joins the first names of servers and counts the rest.
 func joinServerNames(ids []drawbridge.ServerID) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {

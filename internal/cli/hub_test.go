@@ -90,7 +90,7 @@ func TestTheHubFromOutside(t *testing.T) {
 	}
 	for _, want := range []string{
 		fmt.Sprintf("hub: process %d, since ", os.Getpid()), "CLIENT  PID", "test ", "stdio", "~/project",
-		"SERVER  PHASE", "every   ready", "~/.config/drawbridge/mcp.json:1",
+		"SERVER  STATE", "every   ready", "~/.config/drawbridge/mcp.json:1",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("ps does not show %q:\n%s", want, table)

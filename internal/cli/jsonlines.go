@@ -12,20 +12,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxJSONLine is how many bytes a line may have.
+// maxJSONLine limits the length of a line, in bytes.
 const maxJSONLine = 64 << 20
 
 // A jsonLine is a line that is not empty.
 type jsonLine struct {
 	// Number is the number of the line, from 1 on.
 	Number int
-	// Object is the object on it. It is good until the next row is read.
+	// Object is the JSON object of the line. It is valid until the next line is read.
 	Object []byte
-	// Err says why there is no such object.
+	// Err is the reason why the line has no valid object.
 	Err error
 }
 
-// id is the row's own "id", as text, or the number of its line.
+// id returns the row's "id" as text, or the number of its line.
 func (r jsonLine) id() string {
 	raw := rawjson.Get(r.Object, "id")
 	if text, ok := rawjson.DecodeString(raw); ok && text != "" {
@@ -37,8 +37,7 @@ func (r jsonLine) id() string {
 	return strconv.Itoa(r.Number)
 }
 
-// eachJSONLine gives the rows of a file in their order. An error is what do ended with, or that the file cannot be
-// read on from a line.
+// eachJSONLine calls do for each line of a file that is not empty. The error is that of do, or of reading the file.
 func eachJSONLine(in io.Reader, do func(jsonLine) error) error {
 	return eachJSONLineWithin(in, maxJSONLine, do)
 }
@@ -68,33 +67,32 @@ func eachJSONLineWithin(in io.Reader, most int, do func(jsonLine) error) error {
 	}
 }
 
-// checkJSONObject says why a line is no object that the gateway would take from a server.
+// checkJSONObject returns an error for a line that is not an object which the gateway would accept from a server.
 func checkJSONObject(line []byte) error {
 	if err := rawjson.Valid(line); err != nil {
 		return err
 	}
 	if line[0] != '{' {
-		return errors.New("it is no JSON object")
+		return errors.New("it must be a JSON object")
 	}
 	return nil
 }
 
-// A lineReader reads lines into one piece of memory.
+// A lineReader reads lines into one buffer.
 type lineReader struct {
 	src      *bufio.Reader
 	maxBytes int
 	line     []byte
 }
 
-// next gives the next line, or says that it is too long and gives nothing of it. The error io.EOF comes with the last
-// one.
+// next returns the next line, or reports that it is too long and skips it. The error is io.EOF with the last line.
 func (r *lineReader) next() (line []byte, long bool, err error) {
 	r.line = r.line[:0]
 	for {
 		part, err := r.src.ReadSlice('\n')
 		if size := len(r.line) + len(bytes.TrimRight(part, "\r\n")); long || size > r.maxBytes {
 			long = true
-			r.line = nil // a flood is not to cost what a row may
+			r.line = nil // a line that is too long must not occupy memory
 		} else {
 			r.appendPart(part)
 		}
@@ -104,7 +102,7 @@ func (r *lineReader) next() (line []byte, long bool, err error) {
 	}
 }
 
-// appendPart appends to the line. The memory for it doubles, and grows not beyond what a line may have with its end.
+// appendPart appends to the line. The buffer doubles, up to the length of the longest valid line with its end.
 func (r *lineReader) appendPart(part []byte) {
 	if need := len(r.line) + len(part); need > cap(r.line) {
 		grown := make([]byte, len(r.line), max(need, min(2*cap(r.line), r.maxBytes+len("\r\n"))))
@@ -114,8 +112,8 @@ func (r *lineReader) appendPart(part []byte) {
 	r.line = append(r.line, part...)
 }
 
-// checkDefinitionDepth says why a definition could not be in a list that a server answers with: it nests too deep,
-// with the list around it, for the gateway to read the answer.
+// checkDefinitionDepth returns an error for a definition that nests too deep: in the list of a server, the gateway
+// could not read it.
 func checkDefinitionDepth(definition json.RawMessage) error {
 	const around = 3 // the message, its result and the list
 	deep, most := 0, 0

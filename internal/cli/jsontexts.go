@@ -10,24 +10,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A jsonText is a text of a JSON value: the name of a member, or a value. It is good until the next one comes.
+// A jsonText is a text of a JSON value: the name of a member, or a value. It is valid until the next one is read.
 type jsonText struct {
 	text   string
 	isName bool
 	path   []pathStep
 }
 
-// A pathStep leads to a value in an object or array.
+// A pathStep is one step of the path to a value in an object or array.
 type pathStep struct {
 	array bool
-	// name is of the member, of an array that of the member which it is the value of; named says that the value comes
-	// next.
+	// name is the name of the member; for an array, that of the member whose value it is. With named, the value is next.
 	name      string
 	valueNext bool
 	index     int
 }
 
-// eachJSONText gives all texts of JSON, in their order.
+// eachJSONText returns an iterator over all texts of a JSON value, in their order.
 func eachJSONText(raw json.RawMessage) iter.Seq[jsonText] {
 	return func(yield func(jsonText) bool) {
 		dec := json.NewDecoder(bytes.NewReader(raw))
@@ -38,7 +37,7 @@ func eachJSONText(raw json.RawMessage) iter.Seq[jsonText] {
 			if err != nil {
 				return
 			}
-			var top pathStep // the value that a text alone is has none
+			var top pathStep // zero for a text that is the whole value
 			last := len(in) - 1
 			if last >= 0 {
 				in[last].advance(token)
@@ -63,7 +62,7 @@ func eachJSONText(raw json.RawMessage) iter.Seq[jsonText] {
 	}
 }
 
-// advance goes on to the name or the value that begins with a token, if one does.
+// advance moves to the name or the value that begins with a token, if one does.
 func (s *pathStep) advance(token json.Token) {
 	switch name, isText := token.(string); {
 	case token == json.Delim(']') || token == json.Delim('}'):
@@ -76,7 +75,7 @@ func (s *pathStep) advance(token json.Token) {
 	}
 }
 
-// memberName is the name of the member whose value, or part of whose value, the text is.
+// memberName returns the name of the member whose value contains the text.
 func (t jsonText) memberName() string {
 	if len(t.path) == 0 {
 		return ""
@@ -84,7 +83,7 @@ func (t jsonText) memberName() string {
 	return t.path[len(t.path)-1].name
 }
 
-// pointer says where the text is, as a JSON pointer; of a long one it is the beginning.
+// pointer returns the JSON pointer of the text; a long one is cut.
 func (t jsonText) pointer() string {
 	const most = 512
 	var b strings.Builder

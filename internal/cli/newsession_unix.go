@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// startNewSession keeps the browser out of our session: Ctrl-C is not for it.
+// startNewSession starts the browser in a session of its own, so that Ctrl-C does not reach it.
 func startNewSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

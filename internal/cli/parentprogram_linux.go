@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// parentProgram is the name of the program that started this one.
+// parentProgram returns the name of the program that started this one.
 func parentProgram() string {
 	name, err := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/comm")
 	if err != nil {

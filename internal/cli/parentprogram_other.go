@@ -2,5 +2,5 @@
 
 package cli
 
-// parentProgram is not known here.
+// parentProgram returns "": the parent is unknown on this system.
 func parentProgram() string { return "" }

@@ -12,7 +12,7 @@ func truncateLine(s string, n int) string {
 	return safetext.Truncate(safetext.OneLine(s), n, safetext.Runes, "…")
 }
 
-// abbreviateHome shows a path to a person: "~" is the home.
+// abbreviateHome returns a path for people, with "~" for the home directory.
 func (a *app) abbreviateHome(path string) string {
 	home, _ := a.Env("HOME")
 	if rest, in := strings.CutPrefix(path, home); in && len(home) > 1 && (rest == "" || rest[0] == filepath.Separator) {

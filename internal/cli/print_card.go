@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// printCard prints a card: what it does, what was done to it, and what it takes.
+// printCard prints a card: its description, the notes of the shield, and its arguments.
 func printCard(out io.Writer, spec drawbridge.Spec, notes []string) error {
 	owner := "shipped with drawbridge"
 	if spec.Server != "" {
@@ -39,8 +39,8 @@ func printCard(out io.Writer, spec drawbridge.Spec, notes []string) error {
 	return nil
 }
 
-// printToolResult shows a tool's result to a person: its text as it is, other blocks by a word. At a terminal nothing
-// of it is obeyed.
+// printToolResult prints a tool's result for a person: its texts, and a word for each other block. Control characters
+// are escaped at a terminal.
 func printToolResult(out io.Writer, result json.RawMessage) {
 	shown := false
 	var w strings.Builder

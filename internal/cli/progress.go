@@ -11,11 +11,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// progressInterval is how often the progress line is drawn anew.
+// progressInterval is how often the progress line is redrawn.
 const progressInterval = 200 * time.Millisecond
 
-// withProgress does something that servers are mounted for, shows who is late, and has the line taken away before it
-// returns.
+// withProgress runs work that mounts servers, shows the slow ones, and removes the status line before it returns.
 func (a *app) withProgress(ctx context.Context, g *gateway.Gateway, work func()) {
 	ctx, stop := context.WithCancel(ctx)
 	var showing sync.WaitGroup
@@ -25,7 +24,7 @@ func (a *app) withProgress(ctx context.Context, g *gateway.Gateway, work func())
 	showing.Wait()
 }
 
-// showProgress says on a terminal which servers are still being mounted, until none is.
+// showProgress shows on a terminal which servers are still being mounted, until all are.
 func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 	if !term.IsTerminal(a.Err) {
 		return

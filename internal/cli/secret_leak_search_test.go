@@ -245,7 +245,7 @@ func basic(h http.Header) (name, password string, ok bool) {
 	return (&http.Request{Header: h}).BasicAuth()
 }
 
-// shows says whether a secret is in a text, as it is or encoded.
+// shows reports whether a secret is in a text, as it is or encoded.
 func shows(text, secret string) bool { return index(text, secret) >= 0 }
 
 func index(text, secret string) int {

@@ -160,7 +160,7 @@ func with(words []string, more map[string]string) map[string]string {
 	return more
 }
 
-// text gives the secret of a kind.
+// text returns the secret of a kind.
 func (h *household) text(kind string) string {
 	i := slices.IndexFunc(h.canaries, func(c canary) bool { return c.kind == kind })
 	return h.canaries[i].text
@@ -176,7 +176,7 @@ func (h *household) write(name, text string) {
 	}
 }
 
-// listen gives the URL of a server that notes what it is sent.
+// listen returns the URL of a server that notes what it is sent.
 func (h *household) listen(name string, next http.Handler) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
@@ -314,7 +314,7 @@ func (h *household) trouble() {
 	h.provider.RevokeAll()
 	h.write("printed", "")
 	for _, door := range h.fleet {
-		h.note("the answer when nobody is signed in any more", door.call("protected__whoami", `{}`))
+		h.note("the answer when not signed in any more", door.call("protected__whoami", `{}`))
 		h.note("the answer of a server that is there still", door.call("child__echo", `{"text":"x"}`))
 	}
 	h.run("", "mcp", "list", "--json")

@@ -5,7 +5,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A vaultSecretStore opens the vault when it is asked, and has what the person keeps there.
+// A vaultSecretStore opens the vault at the first request and holds the person's secrets.
 type vaultSecretStore struct {
 	OpenVault func() (*secrets.Vault, error)
 }
@@ -20,7 +20,7 @@ func (k vaultSecretStore) openValues() (secrets.UserSecrets, error) {
 	return v.UserSecrets(), nil
 }
 
-// Get gives a value, as secrets.UserSecrets does.
+// Get returns a value, as secrets.UserSecrets does.
 func (k vaultSecretStore) Get(name string) ([]byte, error) {
 	values, err := k.openValues()
 	if err != nil {
@@ -29,7 +29,7 @@ func (k vaultSecretStore) Get(name string) ([]byte, error) {
 	return values.Get(name)
 }
 
-// Put keeps a value.
+// Put stores a value.
 func (k vaultSecretStore) Put(name string, value []byte) error {
 	values, err := k.openValues()
 	if err != nil {
@@ -38,7 +38,7 @@ func (k vaultSecretStore) Put(name string, value []byte) error {
 	return values.Put(name, value)
 }
 
-// Delete takes a value away.
+// Delete removes a value.
 func (k vaultSecretStore) Delete(name string) error {
 	values, err := k.openValues()
 	if err != nil {
@@ -47,7 +47,7 @@ func (k vaultSecretStore) Delete(name string) error {
 	return values.Delete(name)
 }
 
-// Lookup is Get for those to whom a value that cannot be had is none.
+// Lookup is Get without an error: it returns false for a value that cannot be read.
 func (k vaultSecretStore) Lookup(name string) (string, bool) {
 	value, err := k.Get(name)
 	return string(value), err == nil

@@ -1,4 +1,5 @@
-// Package term is the person at the other end, where there is one: questions are put to them and answers come back.
+// Package term asks questions at a terminal and reads the answers. It writes nothing where no terminal is connected, and
+// it restores the terminal's state when a dialogue is closed.
 package term
 
 import (
@@ -14,33 +15,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Dialogue is a person at a terminal: questions go to standard error, answers come from standard input. Ctrl-C and
-// Ctrl-D are no answer. While it lasts, the terminal is ours.
+// A Dialogue asks a person at a terminal: questions go to standard error, answers come from standard input. Ctrl-C and
+// Ctrl-D end a question without an answer. The dialogue controls the terminal until it is closed.
 type Dialogue struct {
-	ctx      context.Context // the command's: what waits for an answer ends with it
+	ctx      context.Context // the command's: a wait for an answer ends with it
 	terminal *term.Terminal
 	keys     *KeyReader
 	fd       int
 	before   *term.State
 }
 
-// IsTerminal says whether w is a terminal that a person looks at.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// IsInteractive says whether there is a person who can be asked: somebody who sees what is written to out and types on
-// in.
+// IsInteractive reports whether a person can be asked: in and out are both terminals.
 func IsInteractive(in io.Reader, out io.Writer) bool { return IsTerminal(in) && IsTerminal(out) }
 
-// StartDialogue begins a dialogue; false where nobody is there. It is to be closed.
+// StartDialogue begins a dialogue, which the caller closes. It returns false where in or out is not a terminal.
 func StartDialogue(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue, bool) {
 	return NewKeyReader(in).StartDialogue(ctx, out)
 }
 
-// StartDialogue is Begin for one dialogue of several: an answer that was not given before ctx ended goes to none of
-// the later ones.
+// StartDialogue begins one of several dialogues on the same input. Keys that this dialogue read before ctx ended are
+// not passed to a later one.
 func (k *KeyReader) StartDialogue(ctx context.Context, out io.Writer) (*Dialogue, bool) {
 	if !IsInteractive(k.in, out) {
 		return nil, false
@@ -57,18 +57,18 @@ func (k *KeyReader) StartDialogue(ctx context.Context, out io.Writer) (*Dialogue
 	return &Dialogue{ctx, terminal, k, fd, before}, true
 }
 
-// Close gives the terminal back.
+// Close restores the terminal's state.
 func (d *Dialogue) Close() { _ = term.Restore(d.fd, d.before) }
 
-// DiscardInput drops what was typed before: it is no answer to what was not seen yet. The error says that it is there
-// still.
+// DiscardInput drops earlier input, which cannot answer a question that was not shown yet. After an error the input
+// may still be there.
 func (d *Dialogue) DiscardInput() error {
 	err := flushInput(d.fd)
 	d.keys.discard()
 	return err
 }
 
-// Ask puts a question. The error says that there is no answer.
+// Ask asks a question and returns the answer. The error means that no answer came.
 func (d *Dialogue) Ask(question string) (string, error) {
 	d.terminal.SetPrompt(safetext.Text(question))
 	return d.readAnswer(d.terminal.ReadLine)
@@ -91,10 +91,10 @@ func (d *Dialogue) readAnswer(read func() (string, error)) (string, error) {
 	return line, err
 }
 
-// Say shows a text, a line or more.
+// Say prints a text of one or more lines.
 func (d *Dialogue) Say(text string) { fmt.Fprintln(d.terminal, safetext.Text(text)) }
 
-// Confirm asks for a yes or a no. An empty answer is otherwise.
+// Confirm asks a yes-or-no question. An empty answer means otherwise.
 func (d *Dialogue) Confirm(question string, otherwise bool) (bool, error) {
 	for {
 		line, err := d.Ask(question)

@@ -4,5 +4,5 @@ package term
 
 import "errors"
 
-// flushInput cannot drop here what was typed and not read yet.
+// flushInput returns an error: this system cannot drop input that was not read yet.
 func flushInput(int) error { return errors.ErrUnsupported }

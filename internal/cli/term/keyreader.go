@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// KeyReader is what a person types. A wait for it can end before anything comes, and what comes then is for whoever
-// waits next. It is for one reader at a time.
+// KeyReader reads the keys that a person types. A read can end before a key arrives; the next read returns that key.
+// It serves one reader at a time.
 type KeyReader struct {
 	in          io.Reader
 	reading     sync.WaitGroup  // a read of a terminal cannot be interrupted: the last one ends with the process
-	pendingRead chan readResult // what the read that goes on brings; nil where none does
+	pendingRead chan readResult // the result of the pending read; nil without one
 	unread      []byte
 }
 
@@ -20,7 +20,7 @@ type readResult struct {
 	err  error
 }
 
-// NewKeyReader gives what a person types on in.
+// NewKeyReader returns a reader of the keys from in.
 func NewKeyReader(in io.Reader) *KeyReader { return &KeyReader{in: in} }
 
 // read reads until ctx ends.
@@ -51,7 +51,7 @@ func (k *KeyReader) read(ctx context.Context, p []byte) (int, error) {
 	return n, nil
 }
 
-// discard drops what came and nobody read.
+// discard drops input that arrived and was not read.
 func (k *KeyReader) discard() {
 	k.unread = nil
 	select {
@@ -61,7 +61,7 @@ func (k *KeyReader) discard() {
 	}
 }
 
-// A dialogueTerminal is the terminal as one dialogue has it: its keys are for it until ctx ends.
+// A dialogueTerminal is the terminal of one dialogue, which receives the keys until ctx ends.
 type dialogueTerminal struct {
 	io.Writer
 	ctx  context.Context

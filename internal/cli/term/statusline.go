@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A StatusLineWriter is a terminal with at most one line at its end that changes. What is written goes above that line.
+// A StatusLineWriter writes to a terminal whose last line is a status line. Output goes above that line.
 type StatusLineWriter struct {
 	w io.Writer
 
@@ -13,12 +13,12 @@ type StatusLineWriter struct {
 	line string
 }
 
-// NewStatusLineWriter is the Screen that w is. Nothing else is to write to w.
+// NewStatusLineWriter returns a writer to w. Nothing else may write to w.
 func NewStatusLineWriter(w io.Writer) *StatusLineWriter { return &StatusLineWriter{w: w} }
 
 const eraseLine = "\r\x1b[K"
 
-// Write writes p and draws the changing line again under it.
+// Write writes p and draws the status line again below it.
 func (s *StatusLineWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *StatusLineWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// SetStatus changes the line; an empty one is taken away.
+// SetStatus changes the status line; an empty text removes it.
 func (s *StatusLineWriter) SetStatus(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

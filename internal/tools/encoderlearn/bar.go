@@ -14,8 +14,8 @@ import (
 //go:embed barred.bin
 var barredKeys []byte
 
-// barred gives the keys of texts that may not be learnt from. With the directory of the evaluation sets it is an error
-// if a text of theirs is not among them.
+// barred returns the keys of texts that must not be learnt from. With the directory of the evaluation sets, a text of
+// them without a key is an error.
 func barred(data string) (map[uint64]bool, error) {
 	out := map[uint64]bool{}
 	for i := 0; i+8 <= len(barredKeys); i += 8 {
@@ -30,13 +30,13 @@ func barred(data string) (map[uint64]bool, error) {
 	}
 	for _, key := range keys {
 		if !out[key] {
-			return nil, fmt.Errorf("read the evaluation sets: a text of theirs is not barred: make barred.bin anew")
+			return nil, fmt.Errorf("read the evaluation sets: a text has no key in barred.bin: create the file again with -bar")
 		}
 	}
 	return out, nil
 }
 
-// evaluated gives the keys of all questions, descriptions and sentences of the evaluation sets in a directory, in
+// evaluated returns the keys of all questions, descriptions and sentences of the evaluation sets in a directory, in
 // order.
 func evaluated(dir string) ([]uint64, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.jsonl"))
@@ -68,7 +68,7 @@ func evaluated(dir string) ([]uint64, error) {
 	return slices.Compact(out), nil
 }
 
-// eachSaid gives the questions and descriptions in a row, however deep in a schema.
+// eachSaid passes the queries and descriptions of a row to yield, at any depth of a schema.
 func eachSaid(row any, yield func(text string)) {
 	switch row := row.(type) {
 	case []any:
@@ -86,7 +86,7 @@ func eachSaid(row any, yield func(text string)) {
 	}
 }
 
-// keysOf gives the keys of a text and of each of its sentences.
+// keysOf returns the keys of a text and of each of its sentences.
 func keysOf(text string) []uint64 {
 	var out []uint64
 	for _, part := range append(sentences(text), text) {

@@ -6,7 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// mostAlike is how often a package may say the same of several things, but for their names, before it says nothing.
+// mostAlike limits how often a sentence may occur in a package, names aside, before it carries no information.
 const mostAlike = 6
 
 // mostSentences is how many sentences of an entry are kept.
@@ -39,13 +39,13 @@ func withoutCommon(all []entry) []entry {
 	return out
 }
 
-// A commoner counts sentences of a package, but for its names.
+// A commoner counts the sentences of a package, with names masked.
 type commoner struct {
 	stems map[string]string
 	count map[string]int
 }
 
-// masked gives a sentence with a mark for words that are in the entry's names.
+// masked returns a sentence with a mark in the place of words from the entry's names.
 func (c *commoner) masked(e *entry, sentence string) string {
 	own := map[string]bool{}
 	for _, text := range append([]string{e.Server, e.Name}, e.Params...) {

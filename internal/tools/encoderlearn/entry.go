@@ -12,13 +12,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// An entry is something that can be called, or a meaning, with what is said of it.
+// An entry is a function, a tool or the meaning of a word, with its description.
 type entry struct {
 	From, Server, Name, Text string
 	Params, Hints            []string
 }
 
-// read gives what the sources say, in an order of its own, and the general vectors.
+// read returns the entries of all sources, in a fixed order, and the general vectors.
 func read(list []source, cache string) ([]entry, *general, error) {
 	var all []entry
 	var start *general

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// readGo gives an entry for each exported function and method of a module that has a doc comment, in the order of its
+// readGo returns an entry for each exported function and method of a module that has a doc comment, in the order of its
 // files.
 func readGo(dir string) ([]entry, error) {
 	var out []entry
@@ -24,7 +24,7 @@ func readGo(dir string) ([]entry, error) {
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			return nil // what is no Go of today teaches nothing
+			return nil // a file that does not parse is skipped
 		}
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Doc != nil && f.Name.IsExported() {
@@ -39,8 +39,8 @@ func readGo(dir string) ([]entry, error) {
 var skipDir = map[string]bool{"testdata": true, "vendor": true, "internal": true, "profiles": true, "preview": true,
 	"mgmt": false, "examples": true, "example": true}
 
-// function gives what is said of a function. Its parameters are those of a signature, as names; a receiver is where it
-// belongs.
+// function returns the entry of a function. Its parameters are the names in the signature; the receiver's type is part
+// of the server.
 func function(pkg string, f *ast.FuncDecl) entry {
 	e := entry{Server: pkg, Name: f.Name.Name}
 	if f.Recv != nil && len(f.Recv.List) == 1 {

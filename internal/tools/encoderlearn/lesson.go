@@ -39,7 +39,7 @@ func cutUp(e *entry) cut {
 	return c
 }
 
-// wordsOfEach gives the words of the first texts, of which those with few words are left out.
+// wordsOfEach returns the words of each of the first texts; it skips texts with fewer than least words.
 func wordsOfEach(texts []string, least int) [][]string {
 	var out [][]string
 	for _, text := range texts[:min(len(texts), 6)] {
@@ -72,7 +72,7 @@ func newLesson(all []entry, g *general) *lesson {
 	return l
 }
 
-// choose gives rows to the words that are most used, in the entries and in general.
+// choose assigns rows to the most frequent words, in the entries and in general.
 func (l *lesson) choose(g *general) {
 	worth := map[string]float64{}
 	for w, n := range l.count {
@@ -128,7 +128,7 @@ func (l *lesson) begin(g *general) *model {
 	return m
 }
 
-// dressings are how people ask: they say nothing of what is asked for.
+// dressings are phrases by which people ask; they carry no information on the subject.
 var dressings = []string{
 	"I want to", "Can you help me with this please", "I would like to know", "Could you please", "I need to",
 	"Please help me find",

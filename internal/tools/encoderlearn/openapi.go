@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// readOpenAPI gives an entry for each operation of the interfaces in a directory whose own licence lets one learn from
+// readOpenAPI returns an entry for each operation of the interfaces in a directory whose own licence lets one learn from
 // them.
 func readOpenAPI(dir string) ([]entry, error) {
 	var out []entry
@@ -47,7 +47,7 @@ type schema struct {
 	Properties map[string]struct{ Description string }
 }
 
-// operations gives what an OpenAPI document says of its operations, in the order of their paths.
+// operations returns the entries of the operations in an OpenAPI document, in the order of their paths.
 func operations(data []byte) []entry {
 	var doc struct {
 		Info struct {
@@ -114,7 +114,7 @@ func (op *operation) entry(title, method, path string) entry {
 	return e
 }
 
-// plain gives a text without the tags of HTML and what a link leads to.
+// plain returns a text without HTML tags and link targets.
 func plain(text string) string {
 	var b strings.Builder
 	depth := 0

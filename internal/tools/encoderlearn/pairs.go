@@ -6,7 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// pair gives two views of an entry that have no sentence in common: what one may ask with, and what would answer it.
+// pair returns two views of an entry without a common sentence: the question and the answer.
 func (l *lesson) pair(c *cut, r *rand.Rand) (asked, offered []string) {
 	taken := -1 // the sentence that is asked with
 	switch n := len(c.sentences); {
@@ -47,8 +47,8 @@ type bag struct {
 	count []float32
 }
 
-// bag gives the rows of words, each word once. A known word is now and then taken for an unknown one, so that pieces
-// learn.
+// bag returns the rows of words, each word once. Some known words are treated as unknown at random, so that pieces
+// learn too.
 func (l *lesson) bag(words []string, r *rand.Rand) bag {
 	var b bag
 	seen := map[string]bool{}
@@ -69,7 +69,7 @@ func (l *lesson) bag(words []string, r *rand.Rand) bag {
 	return b
 }
 
-// pieces gives the rows of a word's pieces.
+// pieces returns the rows of a word's pieces.
 func (l *lesson) pieces(w string) []int32 {
 	rows, ok := l.slots[w]
 	if !ok {

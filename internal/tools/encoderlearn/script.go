@@ -16,7 +16,7 @@ var (
 	// defined is a tool as scripts define it: an object with a name and a description, or a call with both.
 	defined = regexp.MustCompile(`(?:\bname["']?:\s*|[tT]ool\(\s*)` + quoted +
 		`\s*,[^{}]{0,200}?(?:\{\s*)?(?:title:\s*` + quoted + `\s*,\s*)?(?:["']?description["']?:\s*)?` + quoted)
-	// hinted is a parameter with what is said of it.
+	// hinted matches a parameter with its description.
 	hinted = regexp.MustCompile(
 		`\b([a-zA-Z][a-zA-Z0-9_]{1,40})["']?:\s*(?:\{[^{}]{0,200}?\bdescription["']?:\s*|[a-zA-Z][^,;{}]{0,200}?\.describe\(\s*)` + quoted)
 	named = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9]*([_.\-/]?[a-zA-Z0-9]+)*$`)
@@ -28,7 +28,7 @@ const (
 	maxScript = 1 << 20
 )
 
-// readScripts gives an entry for each tool that a package of scripts defines.
+// readScripts returns an entry for each tool that a package of scripts defines.
 func readScripts(dir string) ([]entry, error) {
 	var out []entry
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -57,7 +57,7 @@ func readScripts(dir string) ([]entry, error) {
 	return out, err
 }
 
-// definitions gives the tools that a script defines.
+// definitions returns the tools that a script defines.
 func definitions(script string) []entry {
 	var out []entry
 	all := defined.FindAllStringSubmatchIndex(script, -1)

@@ -48,7 +48,7 @@ func (s *side) step(m *model, pace float32) {
 	}
 }
 
-// dot adds up products, each rounded by itself: a machine that would do both at once gives the same.
+// dot adds products, each rounded by itself, so that machines with a fused multiply-add compute the same result.
 func dot(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
 	b = b[:len(a)]

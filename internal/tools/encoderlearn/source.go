@@ -19,7 +19,7 @@ type source struct{ registry, name, version, licence, sum string }
 //go:embed sources.tsv
 var sourceTable string
 
-// sources gives the table of sources, in its order.
+// sources returns the table of sources, in its order.
 func sources() ([]source, error) {
 	lines := strings.Split(strings.TrimSpace(sourceTable), "\n")
 	var out []source
@@ -33,7 +33,7 @@ func sources() ([]source, error) {
 	return out, nil
 }
 
-// fetch gives the directory of a source's files.
+// fetch downloads a source, unless the cache has it, and returns the directory of its files.
 func (s *source) fetch(cache string) (string, error) {
 	if s.registry == "go" {
 		return s.fetchModule()

@@ -39,8 +39,8 @@ func row(all []float32, i int32) []float32 {
 	return all[int(i)*dims : (int(i)+1)*dims : (int(i)+1)*dims]
 }
 
-// learn goes over the entries: of each batch, what is asked shall be nearer to its own answer than to those of the
-// others, and the answer to what it answers.
+// learn trains on batches of entries: a question shall be nearer to its own answer than to the other answers of the
+// batch, and an answer nearer to its own question.
 func (l *lesson) learn(m *model) {
 	r := rand.New(rand.NewPCG(1, 2))
 	p := newPairs()
@@ -86,8 +86,8 @@ func (p *pairs) put(i int, l *lesson, c *cut, r *rand.Rand) {
 	p.asked.bags[i], p.offered.bags[i], p.titles[i] = l.bag(asked, r), l.bag(offered, r), c.title
 }
 
-// contrast says what each side wants, and gives how wrong it was (InfoNCE; van den Oord, Li, Vinyals 2018). What has
-// the name of the right answer is no wrong one.
+// contrast computes the gradients of both sides and returns the loss (InfoNCE; van den Oord, Li, Vinyals 2018). An
+// answer with the name of the right one does not count as wrong.
 func (p *pairs) contrast() (loss float64) {
 	for i := range batch {
 		v := row(p.asked.vector, int32(i))

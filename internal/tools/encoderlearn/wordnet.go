@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readWordNet gives an entry for each set of synonyms: its words are the name, those of what it is a kind of the
-// server, its meaning and examples the text.
+// readWordNet returns an entry for each set of synonyms: its words are the name, those of its hypernym the server, and
+// its meaning and examples the text.
 func readWordNet(dir string) ([]entry, error) {
 	var out []entry
 	for _, part := range []string{"noun", "verb", "adj"} {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// weights gives a model as index/encoder reads it: each number as one of 255 steps, the same for all rows.
+// weights encodes a model as index/encoder reads it: each number as one of 255 steps, the same for all rows.
 func (m *model) weights(names []string) []byte {
 	var square float64
 	for _, x := range m.rows {

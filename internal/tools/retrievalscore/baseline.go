@@ -61,9 +61,9 @@ func plain(tools []index.Document) evalsearch.RankFunc {
 	}
 }
 
-// fts ranks by SQLite: FTS5 with the Porter stemmer over names that are split, servers, descriptions, and the names and
-// descriptions of parameters, weighted as the index weighs its fields; of questions the stop words are left out. The
-// caller closes what it gives.
+// fts ranks by SQLite: FTS5 with the Porter stemmer over split names, servers, descriptions, and the names and
+// descriptions of parameters, weighted as the index weighs its fields. Stop words of queries are left out. The caller
+// calls the returned function to close the database.
 func fts(tools []index.Document) (evalsearch.RankFunc, func() error, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -119,7 +119,7 @@ func fill(db *sql.DB, tools []index.Document) error {
 
 func split(name string) string { return strings.Join(index.SplitWords(name), " ") }
 
-// describe gives the names of a schema's properties, and what is said of them.
+// describe appends the names of a schema's properties and their descriptions.
 func describe(schema json.RawMessage, parameters, hints *[]string) {
 	var s struct {
 		Properties map[string]json.RawMessage

@@ -51,7 +51,7 @@ func run(dir, out string, quick bool) error {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# What tools are found by\n\nMade by `make retrieval-report DATA=DIR OUT=docs/retrieval-report.md`; [Finding tools](discovery.md) describes the measurements.\n")
+	fmt.Fprintf(&b, "# How well tools are found\n\nMade by `make retrieval-report DATA=DIR OUT=docs/retrieval-report.md`; [Finding tools](discovery.md) describes the measurements.\n")
 	scores, err := scoreAll(ctx, corpora)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func read(dir string) (all []corpus, err error) {
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("there is no corpus in %s: a directory with tools.jsonl and queries.jsonl", dir)
+		return nil, fmt.Errorf("no corpus found in %s: a corpus is a directory with tools.jsonl and queries.jsonl", dir)
 	}
 	return all, nil
 }
@@ -101,7 +101,7 @@ func from[T any](name string, read func(string, io.Reader) ([]T, error)) ([]T, e
 	return read(name, f)
 }
 
-// scoreAll gives the scores of each arm on each corpus: the first is that of all questions, the others those of kinds.
+// scoreAll returns the scores of each arm on each corpus: the first is for all queries, the others for each kind.
 func scoreAll(ctx context.Context, corpora []corpus) (map[string][][]evalsearch.Score, error) {
 	all := map[string][][]evalsearch.Score{}
 	for _, c := range corpora {
@@ -123,7 +123,7 @@ func scoreAll(ctx context.Context, corpora []corpus) (map[string][][]evalsearch.
 	return all, nil
 }
 
-// ranker gives how an arm ranks tools, and what ends it.
+// ranker returns the ranking function of an arm, and the function that closes it.
 func ranker(arm string, tools []index.Document) (evalsearch.RankFunc, func() error, error) {
 	nothing := func() error { return nil }
 	switch arm {

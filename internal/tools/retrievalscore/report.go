@@ -41,7 +41,7 @@ func head(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, "|"+strings.Repeat("---|", len(cells)))
 }
 
-// cells gives a text for each.
+// cells returns the text of each element.
 func cells[T any](all []T, of func(T) string) (out []string) {
 	for _, one := range all {
 		out = append(out, of(one))
@@ -82,7 +82,7 @@ var gains = []gain{
 		evalsearch.RankLexical, 0.8},
 }
 
-// over gives how much better one arm is than another in nDCG@10: on each corpus, and in the mean.
+// over returns the advantage of one arm over another in nDCG@10, in points: on each corpus, and the mean.
 func over(scores map[string][][]evalsearch.Score, arm, than string) (each []float64, mean float64) {
 	for i, s := range scores[arm] {
 		each = append(each, 100*(s[0].NDCG10-scores[than][i][0].NDCG10))

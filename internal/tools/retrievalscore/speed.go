@@ -16,7 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// pool gives so many tools, from all corpora in turn; where they do not suffice they come again under other names.
+// pool returns n tools from all corpora in turn; if the corpora have fewer, tools are repeated under other names.
 func pool(corpora []corpus, n int) []index.Document {
 	var all []index.Document
 	for i := 0; len(all) < n; i++ {
@@ -84,7 +84,7 @@ func measure(ctx context.Context, arm string, tools []index.Document, questions 
 	return s
 }
 
-// made makes an index without tools, and gives how it is asked.
+// made returns an empty index and the function that searches it.
 func made(ctx context.Context, arm string) (changing, func(string)) {
 	if arm == evalsearch.RankLexical {
 		x := index.NewLexicalIndex()
@@ -102,7 +102,7 @@ func ask(questions []string, find func(string), each func(i int, took float64)) 
 	}
 }
 
-// change gives how long it takes to change one tool: the median, and what one in twenty exceeds.
+// change returns the time to change one tool, as median and 95th percentile.
 func change(x changing, tools []index.Document) (p50, p95 float64) {
 	var took []float64
 	for i := range 200 {
@@ -115,7 +115,7 @@ func change(x changing, tools []index.Document) (p50, p95 float64) {
 	return quantiles(took)
 }
 
-// while gives what one in twenty questions exceeds while one tool after the other changes, a thousand a second.
+// while returns the 95th percentile of searches while tools change, a thousand a second.
 func while(x changing, tools []index.Document, questions []string, find func(string)) float64 {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -176,7 +176,7 @@ const (
 	few, many                       = 10_000, 100_000
 )
 
-// load says what else the machine does, which makes all of it slower: cores share caches and memory.
+// load describes the other load of the machine, which slows all measurements: cores share caches and memory.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -201,7 +201,7 @@ func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
 			questions = append(questions, q.Query)
 		}
 	}
-	for len(questions) > 1000 { // enough for what one in twenty exceeds
+	for len(questions) > 1000 { // enough for a 95th percentile
 		questions = everyOther(questions)
 	}
 	runtime.LockOSThread() // for clock

@@ -90,7 +90,7 @@ func (s *shape) limits() []limit {
 	}
 }
 
-// largest gives the first of the largest points, or a zero point.
+// largest returns the first of the largest points, or a zero point.
 func largest(points []point) point {
 	var most point
 	for _, p := range points {
@@ -101,7 +101,7 @@ func largest(points []point) point {
 	return most
 }
 
-// percentile gives the size that n percent of the points do not exceed.
+// percentile returns the size that n percent of the points do not exceed.
 func percentile(points []point, n int) int {
 	if len(points) == 0 {
 		return 0

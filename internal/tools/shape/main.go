@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// report prints the limits and says whether all of them hold.
+// report prints the limits and reports whether all of them hold.
 func report(w io.Writer, limits []limit) bool {
 	ok := true
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

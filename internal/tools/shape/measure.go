@@ -220,7 +220,7 @@ func (f *reading) errorString(arg ast.Expr) {
 	}
 }
 
-// suppressions finds the comments that silence a linter. Each gives its reason: after the check's name for
+// suppressions finds the comments that silence a linter. Each must have a reason: after the check's name for
 // staticcheck's form, after a second "//" for the other.
 func (f *reading) suppressions() {
 	for _, group := range f.file.Comments {

@@ -19,8 +19,8 @@ var answers string
 //go:embed letters.txt
 var letters string
 
-// How much of each kind is learned from: texts of either grammar, and sentences of one document, of which all but the
-// first few count only where they are heavy for what they are.
+// Limits of the training data: texts of each grammar, and sentences of one document. Later sentences of a document
+// count only if their weight is high for their kind.
 const (
 	mostSaid     = 12000
 	mostLetters  = 24000
@@ -104,7 +104,7 @@ func (a *answered) add(t *text, s string) {
 	}
 }
 
-// learn gives the weights, and prints what those documents weigh that were left out while it learned.
+// learn returns the weights, and prints the weights of the documents that were held out.
 func (a *answered) learn() *model {
 	m := learn(a.texts, func(t *text) bool { return t.catalogue == 1 })
 	var strange, whole []float64

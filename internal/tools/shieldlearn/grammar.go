@@ -38,13 +38,13 @@ func newGrammar(list string) (*grammar, error) {
 	return g, nil
 }
 
-// say gives one text.
+// say returns a random text of the grammar.
 func (g *grammar) say() string {
 	s := part.ReplaceAllStringFunc(g.one("all"), func(of string) string { return g.part(of, 0) })
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// part says what stands for a part, whose own parts are no deeper than four.
+// part expands a part, up to a depth of four.
 func (g *grammar) part(of string, depth int) string {
 	way := g.one(of[1 : len(of)-1])
 	if depth > 4 {

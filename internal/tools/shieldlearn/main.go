@@ -7,7 +7,7 @@
 // the sample's orders that were written with no rule in sight weighs more. With -docs FILE,FILE it learns what answers
 // are weighed by as well: from these documents, and from orders and honest texts that answers.txt and letters.txt are
 // grammars of and that said/ has, in English and other languages, of which there should be honest documents too. With
-// -out it writes the weights. The same input gives the same weights.
+// -out it writes the weights. The same input produces the same weights.
 package main
 
 import (
@@ -78,10 +78,10 @@ func run(dir, tools, docs, out string) error {
 	return os.WriteFile(out, all.table(injection.DefinitionSlots), 0o644)
 }
 
-// known is how much more a sentence may weigh that has a word of what it stands in than one that has none.
+// known is the additional weight allowed for a sentence that shares a word with its document.
 const known = 2
 
-// print says what is heaviest of the honest that were left out, and how many of the unseen orders are heavier.
+// print prints the heaviest honest texts that were held out, and the share of unseen orders that are heavier.
 func print(left []*text, m *model, unseen []*text) {
 	for at := injection.PlaceDescription; at <= injection.PlaceMember; at++ {
 		most := map[string]float64{}

@@ -41,7 +41,7 @@ type sentence struct {
 	counts float64
 	// inAnswers are those in the table for answers, of a sentence that is learned from for definitions.
 	inAnswers []uint32
-	// strange has no word of what it stands in, and mention talks about an attack.
+	// strange shares no word with its document; mention talks about an attack.
 	strange, mention bool
 }
 
@@ -144,7 +144,7 @@ func (l *lesson) row(r row) error {
 	return nil
 }
 
-// counts says how much a row counts: one with an order, or that looks like it has one, as much as three others.
+// counts returns the weight of a row: a row with an order, or one that resembles it, counts three times.
 func counts(r row) float64 {
 	if r.Label == "malicious" || strings.Contains(r.Class, "legit") || strings.Contains(r.Class, "hard") ||
 		strings.Contains(r.Class, "security") || strings.Contains(r.Class, "quoted") {
@@ -198,7 +198,7 @@ func properties(v any, names *[]string) {
 	}
 }
 
-// members gives the texts of a schema, with where they stand.
+// members passes the texts of a schema to put, with their places.
 func members(v any, name string, put func(injection.TextPlace, string)) {
 	switch v := v.(type) {
 	case string:
@@ -247,13 +247,13 @@ func (l *lesson) put(t *text, s string) {
 	}
 }
 
-// met says whether a rule sees an order in a sentence.
+// met reports whether a rule detects an order in a sentence.
 func (l *lesson) met(s string) bool {
 	return slices.ContainsFunc(l.in.Inspect(s, injection.FromDefinitions, injection.PlaceNone, nil),
 		func(f injection.Finding) bool { return f.Act > injection.ActionNote })
 }
 
-// each gives the lines of a file, with their numbers. No name is no file.
+// each passes the lines of a file to take, with their numbers. An empty name means an empty file.
 func each(file string, take func(n int, line []byte) error) error {
 	if file == "" {
 		return nil

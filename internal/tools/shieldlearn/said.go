@@ -19,7 +19,7 @@ const (
 	saidWays   = 4
 )
 
-// eachSaid gives the sentences of the lists, with whether they are orders, and in English.
+// eachSaid passes the sentences of the lists to take, and whether each is an order and in English.
 func eachSaid(take func(s string, order, english bool)) error {
 	names, err := fs.Glob(said, "said/*.t[sx][tv]")
 	if err != nil {

@@ -49,7 +49,7 @@ func newVariety(file string) (*variety, error) {
 	return v, nil
 }
 
-// order says an order as it is and in six other ways: with what comes before such, and with other words.
+// order returns an order unchanged and in other forms: with typical introductions, and with other words.
 func (v *variety) order(s string) []string {
 	const ways = 12
 	all := []string{s}

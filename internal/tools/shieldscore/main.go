@@ -38,7 +38,7 @@ type row struct {
 
 func main() {
 	data := flag.String("data", "shield/testdata", "the directory of the rows")
-	misses := flag.String("show", "", "a class whose rows are shown with what was found, or \"missed\" or \"alarms\"")
+	misses := flag.String("show", "", "a class whose rows are shown with their findings, or \"missed\" or \"alarms\"")
 	flag.Parse()
 	if err := run(*data, *misses); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -37,7 +37,7 @@ func honest() *tool {
 	}
 }
 
-// property gives the schema of one of the tool's inputs.
+// property returns the schema of one of the tool's inputs.
 func (t *tool) property(name string) map[string]any {
 	all := t.Input["properties"].(map[string]any)
 	if all[name] == nil {
@@ -123,7 +123,7 @@ func orders(rows []row) (all []string) {
 	return all
 }
 
-// encode gives a tool as JSON, null where it is none, which nothing is seen in.
+// encode returns a tool as JSON, or null, in which the shield finds nothing, if it cannot be encoded.
 func encode(t *tool) json.RawMessage {
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -132,7 +132,7 @@ func encode(t *tool) json.RawMessage {
 	return raw
 }
 
-// seen gives how many of the sentences are seen in each position, in the order of the positions.
+// seen counts the sentences that the shield detects in each position, in the order of the positions.
 func seen(s *shield.Shield, sentences []string) ([]int, error) {
 	all := positions()
 	counts := make([]int, len(all))
