@@ -89,7 +89,7 @@ type serverItems struct {
 }
 
 // newItemIndex builds the index of the stacks in their order, with the names of assignNames. Lists of the old index
-// with the same items keep their versions; nil gives all lists new ones.
+// with the same items keep their versions; with nil all lists get new ones.
 func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old *itemIndex,
 	next func() uint64) *itemIndex {
 	n := 0

@@ -137,7 +137,8 @@ func (a *Audit) verify(ctx context.Context, trusted []ed25519.PublicKey, named [
 // call was not answered. More bytes than one record can have are several lost records.
 func isTornRecordNote(note audit.Record) bool {
 	const maxRecordBytes = 64 << 10
-	return note.Bytes <= maxRecordBytes && strings.Contains(note.Reason, "bytes that are no whole record")
+	return note.Bytes <= maxRecordBytes && (strings.Contains(note.Reason, "bytes of an incomplete record") ||
+		strings.Contains(note.Reason, "no whole record")) // as earlier versions wrote it
 }
 
 // checkSigners requires a checkpoint of one of the named keys, if any, and a signed beginning.

@@ -60,7 +60,7 @@ func (b BackupDir) Read(client, path string) (*BackupRecord, error) {
 		err = json.Unmarshal(data, &record)
 	}
 	if err != nil || record.Path != path {
-		return nil, configfile.FileFault("read the backup "+file, errors.New("it is no record of "+path))
+		return nil, configfile.FileFault("read the backup "+file, errors.New("it is not a record of "+path))
 	}
 	return &record, nil
 }

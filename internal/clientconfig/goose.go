@@ -40,7 +40,7 @@ func gooseRows(root configfile.Node, _ string) (rows []ServerRow, _ []*configfil
 	return rows, nil
 }
 
-// convertSecretNames carries the names of secrets. Whoever starts Drawbridge has to set them.
+// convertSecretNames converts the names of secrets. They must be set in the environment of Drawbridge.
 func convertSecretNames(c *rowConverter, m configfile.Member) {
 	for _, item := range m.Value.Items {
 		name, _ := item.TextValue()

@@ -76,7 +76,7 @@ type Input struct {
 	Environ []string
 	// Secrets is the keychain that rows may refer to; nil is not asked.
 	Secrets secrets.SecretGetter
-	// Tip gives the next thing to try after a fault, or nothing; nil gives nothing.
+	// Tip returns the next thing to try after a fault, or "". It may be nil.
 	Tip func(fault string) string
 }
 
@@ -102,7 +102,7 @@ func (r *Report) CheckConfig(p Input) {
 	r.checkFileModes(p.Set)
 }
 
-// CheckTrust says of a server that is trusted so far whether it is quarantined; nil where nobody keeps an account.
+// CheckTrust adds a problem if a server is quarantined. T is nil if the server has no trust account.
 func (r *Report) CheckTrust(s config.Server, t *drawbridge.Trust) {
 	if t != nil && t.Quarantined && s.Phase == drawbridge.Idle {
 		r.AddProblem(serverFinding(s, "nothing of it is listed: "+t.String(),
@@ -115,8 +115,8 @@ func serverFinding(s config.Server, text, fix string) Finding {
 	return Finding{About: fmt.Sprintf("server %q", s.ID), Text: text, Source: s.Origin.String(), Fix: fix}
 }
 
-// addWarning sorts what the configuration warned about. What nobody knows does no harm, unless it was meant to be
-// something else; what is not set is found at its server.
+// addWarning adds a warning of the configuration. An unknown member is a note, unless it resembles a known one. Missing
+// variables are reported with their server.
 func (r *Report) addWarning(w config.Warning) {
 	f := Finding{About: "the file", Text: w.Text, Source: w.Origin.String(), Fix: "mend it there"}
 	if w.Server != "" {
@@ -180,8 +180,8 @@ func (r *Report) AddFault(s config.Server, fault, tip string) {
 	r.AddProblem(serverFinding(s, "it did not work when it was last started: "+fault, tip))
 }
 
-// AddStatusNotes adds what a server's status notes. A value that was left out, since what it refers to gave none, is a
-// problem: what the server does without it is nobody's wish. Whether a file is there was looked at anew.
+// AddStatusNotes adds the notes of a server's status. A value that was left out because its reference has no value is a
+// problem: the server runs without it. References to files were checked again.
 func (r *Report) AddStatusNotes(s config.Server, notes []string) {
 	for _, text := range notes {
 		f := serverFinding(s, text, "")
@@ -191,7 +191,7 @@ func (r *Report) AddStatusNotes(s config.Server, notes []string) {
 			r.AddNote(f)
 		case strings.HasSuffix(anew, " is not there") || slices.ContainsFunc(r.Problems,
 			func(p Finding) bool { return p.About == f.About && p.Text == anew }):
-			// it was looked at anew
+			// it was checked again
 		case strings.Contains(text, " is left out: the command "):
 			f.Fix = "run the command in a shell: it must print the value within ten seconds"
 			r.AddProblem(f)
@@ -202,7 +202,7 @@ func (r *Report) AddStatusNotes(s config.Server, notes []string) {
 	}
 }
 
-// checkProcess looks at what a stdio server would be started as, and says whether it can be.
+// checkProcess resolves the program of a stdio server, and reports whether it can be started.
 func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool {
 	shown.Dir = s.Cwd
 	program, names, err := gateway.ResolveProcess(s, p.Set.Settings, p.Environ)
@@ -219,7 +219,7 @@ func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool 
 	case s.Cwd != "" && !info.IsDir():
 		r.AddProblem(serverFinding(s, s.Cwd+" is not a directory", `change "cwd"`))
 		return false
-	case err != nil && s.DeferredParts("env PATH") == nil: // else nobody knows before it runs
+	case err != nil && s.DeferredParts("env PATH") == nil: // otherwise it is known only when it runs
 		why := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "start "), ": "+fs.ErrNotExist.Error())
 		r.AddProblem(serverFinding(s, "its program cannot be started: "+why,
 			"install it, write its absolute path, or give the row a PATH in \"env\""))

@@ -34,7 +34,7 @@ type Query struct {
 	Groups [][]string `json:"groups"`
 }
 
-// NeededGroups gives the groups of tools of which one each is needed.
+// NeededGroups returns groups of tools; one tool of each group is needed.
 func (q Query) NeededGroups() [][]string {
 	if len(q.Groups) > 0 {
 		return q.Groups
@@ -82,7 +82,7 @@ func ReadQueries(name string, from io.Reader) ([]Query, error) {
 // maxRowBytes is the longest row.
 const maxRowBytes = 16 << 20
 
-// readRows reads rows, each of which check gives the ID of. Empty lines are none.
+// readRows reads rows and skips empty lines. Check returns the ID of a row.
 func readRows[T any](name string, from io.Reader, check func(T) (id string, err error)) ([]T, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxRowBytes)
@@ -96,7 +96,7 @@ func readRows[T any](name string, from io.Reader, check func(T) (id string, err 
 		}
 		var row T
 		if text[0] != '{' {
-			return nil, rowError(name, at, errors.New("it is no JSON object"))
+			return nil, rowError(name, at, errors.New("the row is not a JSON object"))
 		}
 		if err := json.Unmarshal(text, &row); err != nil {
 			return nil, rowError(name, at, jsonTypeError(err))

@@ -11,7 +11,7 @@ import (
 // MinTop is how many tools of a ranking are looked at.
 const MinTop = 20
 
-// A RankFunc gives the ids of at most so many tools that answer a question, the best first.
+// A RankFunc returns the ids of at most the given number of tools that answer a question, the best first.
 type RankFunc func(ctx context.Context, question string, most int) []string
 
 // A Ranking is what was found for a question.
@@ -36,7 +36,7 @@ func RunQueries(ctx context.Context, rank RankFunc, queries []Query, most int) (
 	return rows, nil
 }
 
-// LatencyPercentiles gives the median of how long rows took, and what one in twenty exceeds, in milliseconds.
+// LatencyPercentiles returns the median and the 95th percentile of the times of rows, in milliseconds.
 func LatencyPercentiles(rows []Ranking) (p50, p95 float64) {
 	if len(rows) == 0 {
 		return 0, 0

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// IsBlockedVariable reports whether a variable is refused for every server, whoever wrote its row: it makes a loader, a
+// IsBlockedVariable reports whether a variable is refused for every server, also in the user's own rows: it makes a loader, a
 // shell or a language runtime load or run code that the row does not name. Windows ignores case.
 func IsBlockedVariable(name string) bool { return isBlockedName(name, onWindows) }
 

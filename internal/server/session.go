@@ -82,8 +82,8 @@ func (s *Server) initializeResult(c *session) reply {
 	return resultReply(append(out, '}'))
 }
 
-// callerFor is the session's caller with the rights and the proof that a request of theirs came with. Whoever proves
-// to be the same principal may come with a fresh token, and with more rights or fewer.
+// callerFor returns the session's caller with the scopes and the token of one request. A later request of the same
+// principal may have a new token, with more or fewer scopes.
 func (c *session) callerFor(proved drawbridge.Caller) drawbridge.Caller {
 	who := c.caller
 	who.Kind, who.Scopes, who.AccessToken = proved.Kind, proved.Scopes, proved.AccessToken

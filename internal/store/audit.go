@@ -277,8 +277,8 @@ func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 		}
 		if torn > 0 {
 			reason := fmt.Sprintf(
-				// cmd audit verify looks for this text in stored notes: do not change it
-				"%s ended with %d bytes that are no whole record: they were cut off, and the file is kept as %s",
+				// cmd audit verify looks for this text in stored notes: admin keeps earlier wordings
+				"%s ended with %d bytes of an incomplete record: they were cut off, and the file is kept as %s",
 				f.Name, torn, f.Name+spool.TornSuffix)
 			if err := a.recordNote(ctx, f.Name, reason, f.Size, f.Size+torn); err != nil {
 				return err

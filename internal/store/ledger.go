@@ -180,7 +180,7 @@ func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (
 	err = db.reader.QueryRowContext(ctx, "SELECT seq, hash FROM heads WHERE stream = $1", stream).Scan(&seq, &hash)
 	switch {
 	case err == sql.ErrNoRows:
-		err = nil // the head of a stream that nobody has appended to
+		err = nil // the head of an empty stream
 	case err != nil:
 		return 0, err
 	}

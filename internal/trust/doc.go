@@ -1,4 +1,4 @@
-// Package trust keeps the score of a server: how far it is trusted for how it behaved, from 0 to 1.
+// Package trust keeps the score of a server: a number from 0 to 1 that follows its behaviour.
 //
 // A server begins at 1. What speaks against it takes from that, calls that succeed add a little, and time gives back
 // half of what is missing in each half-life. Under a threshold the server is quarantined, until it is a little above

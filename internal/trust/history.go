@@ -62,9 +62,9 @@ func (a EventHistory) WithEvents(events ...Event) EventHistory {
 	return a
 }
 
-// AsOf is the account by a clock that says now. What is dated later was noted by one that has been put back since: it
-// counts as what happened last before now, in its order. So it holds nobody until that date comes, is forgiven by a
-// reset of now, and forgives nothing that is noted from now on.
+// AsOf returns the history as of now. Events with a later date come from a clock that was put back since: they count as
+// the last events before now, in their order. So they delay nothing until that date, a reset at now clears them, and
+// they clear nothing that is recorded from now on.
 func (a EventHistory) AsOf(now time.Time) EventHistory {
 	now = now.UTC().Truncate(time.Millisecond)
 	if !slices.ContainsFunc(a.Events, func(e Event) bool { return e.At.After(now) }) {

@@ -67,7 +67,7 @@ func TestWhatAFaultSaysToItsCaller(t *testing.T) {
 			told{drawbridge.Transient, true, true, false, ""},
 			told{drawbridge.Transient, true, true, false, `make it, or name another as "cwd"`}, true},
 		"a program that is not there": {&startError{fs.ErrNotExist}, told{drawbridge.Transient, true, true, false, ""},
-			told{drawbridge.Transient, true, true, false, "install it, or give its full path"}, true},
+			told{drawbridge.Transient, true, true, false, "install it, or configure its full path"}, true},
 	} {
 		if !tt.mountedApart {
 			tt.mount = tt.call

@@ -36,11 +36,11 @@ func (l limit) bar() string {
 	return "≤ " + l.show(l.bound)
 }
 
-// These bounds are what was reached on the way to 0, to a third of the count of before, and to 3. They only go down.
+// The bounds of the language and of contexts.
 const (
-	maxShownPhrases  = 166
-	maxInsidePhrases = 579
-	maxBackgrounds   = 19
+	maxShownPhrases  = 0
+	maxInsidePhrases = 16
+	maxBackgrounds   = 1
 )
 
 // facts returns measured points without a bound.

@@ -130,7 +130,7 @@ var tree = fstest.MapFS{
 	"go.mod": {Data: []byte("module example.org/m\n\ngo 1.26\n")},
 	"m.go":   {Data: []byte("// Package m gives up, and gives a value: nobody knows.\npackage m\n")},
 	"internal/x/x.go": {Data: []byte("// Package x says whether it is.\npackage x\n\n" +
-		"import \"example.org/m\"\n\nvar _ = m.V + \"there is no way\"\n")},
+		"import \"example.org/m\"\n\nvar _ = m.V + \"this is no way\"\n")},
 	"internal/y/y.go": {Data: []byte("// Package y imports.\npackage y\n\nimport \"example.org/m/internal/x\"\n\n" +
 		"func Two() { context.Background() }\n\nfunc (T) oneTwo() {}\n")},
 	"internal/tools/z/z.go": {Data: []byte(
