@@ -17,7 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/skills"
+	"github.com/drawbridge-mcp/drawbridge/internal/skillmerge"
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
@@ -52,7 +52,7 @@ type Deck struct {
 	versions      atomic.Uint64
 	listeners     eventListeners[Event]
 	subscriptions subscriptionTable
-	skills        skills.Cache
+	skills        skillmerge.Cache
 	taskHolders   taskHolders
 	linkOwners    naming.LinkOwners
 
