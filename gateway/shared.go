@@ -91,7 +91,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		db:      db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
 		trustAccounts: accounts, audit: a,
 		pinChecker: pins,
-		vetted:     &vettedCache{sanitiser: sanitiser, stored: map[string][]byte{}},
+		vetted:     newVettedCache(sanitiser),
 	}, nil
 }
 
