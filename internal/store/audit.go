@@ -74,10 +74,9 @@ type AuditWriter struct {
 	failing   bool
 	checkedAt time.Time // when a checkpoint was last due or not
 	// start names this process to others. judged reports whether it has held the store's clock against the last
-	// pruning, behind is since when that clock is behind it, and warned is the last warning about clocks.
+	// pruning, and warned is the last warning about clocks.
 	start  string
 	judged bool
-	behind time.Time
 	warned string
 }
 

@@ -13,4 +13,5 @@ func (db *DB) SetClockAhead(d time.Duration) {
 		"CLOCK", fmt.Sprintf("(%s + %d)", clock, d.Milliseconds()),
 		"BLOB", db.dialect.keywords.Replace("BLOB"),
 	)
+	db.floor = clockFloor{}
 }

@@ -173,6 +173,13 @@ var schema = [...]string{
 		jump_by TEXT NOT NULL DEFAULT ''   -- the process that found it
 	);
 	INSERT INTO prunings (stream, at) SELECT stream, MAX(at) FROM audit GROUP BY stream;`,
+	`CREATE TABLE store_clock (
+		highest BIGINT NOT NULL -- the highest time that this store's clock has shown, milliseconds since 1970
+	);
+	INSERT INTO store_clock (highest) VALUES (CLOCK);
+	ALTER TABLE clients ADD COLUMN ended BIGINT NOT NULL DEFAULT 0; -- 1 after the end of the token was seen
+	ALTER TABLE cuts ADD COLUMN at BIGINT NOT NULL DEFAULT 0;       -- the time of the last removal; 0 is not known
+	ALTER TABLE cuts ADD COLUMN reason TEXT NOT NULL DEFAULT '';    -- age or number; empty is not known`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.
