@@ -375,8 +375,9 @@ func TestVerifySaysWhoSigned(t *testing.T) {
 
 // TestConfirmClock has a person confirm a clock that was two days ahead.
 func TestConfirmClock(t *testing.T) {
-	d, _ := signedDesk(t)
-	if got := d.printed("verify"); strings.Contains(got, "clock") {
+	d, public := signedDesk(t)
+	key := audit.FormatPublicKey(public)
+	if got := d.printed("verify", "--key", key); strings.Contains(got, "clock") {
 		t.Errorf("before the jump: %s", got)
 	}
 	raw, err := sql.Open("sqlite", filepath.Join(d.home, "store.db"))
@@ -387,17 +388,17 @@ func TestConfirmClock(t *testing.T) {
 	if _, err := raw.ExecContext(t.Context(), "UPDATE store_clock SET highest = highest + 172800000"); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.printed("verify"); !strings.Contains(got, "the store's clock is not confirmed: its clock shows") ||
+	if got := d.printed("verify", "--key", key); !strings.Contains(got, "the store's clock is not confirmed: its clock shows") ||
 		!strings.Contains(got, "drawbridge audit confirm-clock") {
 		t.Errorf("after the jump: %s", got)
 	}
-	if got := d.printed("verify", "--json"); !strings.Contains(got, `"clock_unconfirmed": "its clock shows`) {
+	if got := d.printed("verify", "--key", key, "--json"); !strings.Contains(got, `"clock_unconfirmed": "its clock shows`) {
 		t.Errorf("after the jump: %s", got)
 	}
 	if got := d.printed("confirm-clock"); !strings.Contains(got, "✓ the store's clock is confirmed") {
 		t.Error(got)
 	}
-	if got := d.printed("verify"); strings.Contains(got, "clock") {
+	if got := d.printed("verify", "--key", key); strings.Contains(got, "clock") {
 		t.Errorf("after it was confirmed: %s", got)
 	}
 }
