@@ -62,6 +62,9 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := warnOfClock(ctx, c, db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	a, err := openAudit(c, s, db, vault)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -88,6 +91,19 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		pinChecker: keeper,
 		vetted:     &vettedCache{sanitiser: sanitiser, stored: map[string][]byte{}},
 	}, nil
+}
+
+// warnOfClock logs that the store's clock jumped, where that is not confirmed.
+func warnOfClock(ctx context.Context, c Config, db *store.DB) error {
+	if err := db.CheckClock(ctx); err != nil {
+		return err
+	}
+	state, err := db.ClockState(ctx)
+	if jump := state.Jump(); err == nil && jump != "" {
+		c.Logger.Warn("the store's clock jumped; set it, or, if it is right: drawbridge audit confirm-clock",
+			"jump", jump)
+	}
+	return err
 }
 
 // newCallLimiter counts calls by what the settings bound.

@@ -24,6 +24,8 @@ type AuditVerification struct {
 	// Lost summarizes the notes on lost records, Torn those on a record that a process did not finish before it died,
 	// and ClockJumps those on clock jumps, after which no record was removed by age.
 	Lost, Torn, ClockJumps NoteSummary
+	// Clock is how the clock of the store is.
+	Clock store.ClockState
 }
 
 // KeyTexts returns the keys that signed checkpoints, in hexadecimal, sorted.
@@ -68,6 +70,9 @@ func (r *Service) VerifyAudit(ctx context.Context, keys []string) (v AuditVerifi
 	}
 	defer a.Close()
 	if v, err = a.verify(ctx, trusted, keys); err != nil {
+		return v, err
+	}
+	if v.Clock, err = a.db.ClockState(ctx); err != nil {
 		return v, err
 	}
 	switch {
@@ -131,6 +136,26 @@ func (a *Audit) verify(ctx context.Context, trusted []ed25519.PublicKey, named [
 		}
 	}
 	return v, nil
+}
+
+// ConfirmClock accepts the clock of the store as it is, and has that on record. It returns the state before. The error
+// is a *NoStoreError where no store exists; it says so where the clock of this machine is another.
+func (r *Service) ConfirmClock(ctx context.Context) (before store.ClockState, err error) {
+	a, err := r.OpenAudit(ctx)
+	if err != nil {
+		return before, err
+	}
+	defer a.Close()
+	state, err := a.db.ClockState(ctx)
+	if err != nil {
+		return before, err
+	}
+	act := gateway.AdminAction{Command: "audit confirm-clock", Detail: state.Jump()}
+	err = r.o.AdminRecorder.Run(act, func() error {
+		before, err = a.db.ConfirmClock(ctx, time.Now())
+		return err
+	})
+	return before, err
 }
 
 // isTornRecordNote reports whether a note is on the last record of a process that died before it was complete: its

@@ -75,7 +75,9 @@ type StoreReport struct {
 	// Statuses holds the last known status of each configured server, in the order of the configuration.
 	Statuses []drawbridge.ServerStatus
 	// Trust holds the trust of each configured server, in the same order; nil where trust is not recorded.
-	Trust     []*drawbridge.Trust
+	Trust []*drawbridge.Trust
+	// Clock is how the clock of the store is.
+	Clock     store.ClockState
 	approvals store.RowApprovals
 }
 
@@ -98,6 +100,9 @@ func (r *Service) InspectStore(ctx context.Context, set config.Configuration) (r
 	}
 	if u, err := url.Parse(report.Location); err == nil && strings.Contains(report.Location, "://") {
 		report.Location = u.Redacted()
+	}
+	if report.Clock, err = db.ClockState(ctx); err != nil {
+		return report, err
 	}
 	streams, err := db.LedgerStreams(ctx)
 	if err != nil {

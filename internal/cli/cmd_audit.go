@@ -36,7 +36,8 @@ drawbridge.toml.`,
   drawbridge audit show 01JC5Z4W8QK3E9T7N2M6R1V0XB
   drawbridge audit verify`,
 	}
-	cmd.AddCommand(d.logCommand(), d.showCommand(), d.verifyCommand(), d.exportCommand())
+	cmd.AddCommand(d.logCommand(), d.showCommand(), d.verifyCommand(), d.exportCommand(),
+		d.confirmClockCommand())
 	return cmd
 }
 

@@ -372,3 +372,33 @@ func TestVerifySaysWhoSigned(t *testing.T) {
 		t.Errorf("%v: %s", err, &out)
 	}
 }
+
+// TestConfirmClock has a person confirm a clock that was two days ahead.
+func TestConfirmClock(t *testing.T) {
+	d, public := signedDesk(t)
+	key := audit.FormatPublicKey(public)
+	if got := d.printed("verify", "--key", key); strings.Contains(got, "clock") {
+		t.Errorf("before the jump: %s", got)
+	}
+	raw, err := sql.Open("sqlite", filepath.Join(d.home, "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.ExecContext(t.Context(), "UPDATE store_clock SET highest = highest + 172800000"); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.printed("verify", "--key", key); !strings.Contains(got, "the store's clock is not confirmed: its clock shows") ||
+		!strings.Contains(got, "drawbridge audit confirm-clock") {
+		t.Errorf("after the jump: %s", got)
+	}
+	if got := d.printed("verify", "--key", key, "--json"); !strings.Contains(got, `"clock_unconfirmed": "its clock shows`) {
+		t.Errorf("after the jump: %s", got)
+	}
+	if got := d.printed("confirm-clock"); !strings.Contains(got, "✓ the store's clock is confirmed") {
+		t.Error(got)
+	}
+	if got := d.printed("verify", "--key", key); strings.Contains(got, "clock") {
+		t.Errorf("after it was confirmed: %s", got)
+	}
+}

@@ -81,12 +81,12 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 	d.printNoteSummary("records are lost", f.Lost)
 	d.printNoteSummary("a process died within a record, which it had not answered for", f.Torn)
 	d.printNoteSummary("the store's clock jumped, and no record was removed by age", f.ClockJumps)
+	if jump := f.Clock.Jump(); jump != "" {
+		safetext.Fprintf(d.Out, "! the store's clock is not confirmed: %s\n", jump)
+		safetext.Fprintln(d.Out, "  set it; or, if it is right: drawbridge audit confirm-clock")
+	}
 	if f.First > 1 {
-		what := "as too old"
-		if f.Loose {
-			what = "up to a place that no key has signed"
-		}
-		safetext.Fprintf(d.Out, "  those before record %d were taken out %s\n", f.First, what)
+		safetext.Fprintf(d.Out, "  those before record %d were taken out %s\n", f.First, removalText(f))
 	}
 	switch by := strings.Join(f.KeyTexts(), ", "); {
 	case f.Signed == 0:
@@ -104,6 +104,21 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 		safetext.Fprintf(d.Out, "  %d records since then are not signed yet, the first of %s\n", left,
 			formatLocalTime(f.Unsigned))
 	}
+}
+
+// removalText says when and why the records before the first one were taken out.
+func removalText(f *admin.AuditVerification) string {
+	if f.Loose {
+		return "up to a place that no key has signed"
+	}
+	what := "as too old"
+	if f.RemovedBy == "number" {
+		what = "as more than are kept"
+	}
+	if !f.RemovedAt.IsZero() {
+		what += ", the last ones " + formatLocalTime(f.RemovedAt)
+	}
+	return what
 }
 
 // printNoteSummary prints what notes say, and how to read them.
@@ -133,13 +148,22 @@ type auditVerificationJSON struct {
 	Lost        *admin.NoteSummary `json:"lost,omitempty"`
 	Torn        *admin.NoteSummary `json:"torn,omitempty"`
 	ClockJumped *admin.NoteSummary `json:"clock_jumped,omitempty"`
-	Broken      string             `json:"broken,omitempty"`
+	// Removed is when and why the records before First were taken out.
+	RemovedAt *time.Time `json:"removed_at,omitempty"`
+	RemovedBy string     `json:"removed_by,omitempty"`
+	// Clock describes a jump of the store's clock that is not confirmed.
+	Clock  string `json:"clock_unconfirmed,omitempty"`
+	Broken string `json:"broken,omitempty"`
 }
 
 func (d AuditCommands) printVerificationJSON(f *admin.AuditVerification) error {
 	out := auditVerificationJSON{
 		Records: f.Records, First: f.First, Last: f.Last, Signed: f.Signed, Keys: f.KeyTexts(),
 		Lost: nilIfEmpty(&f.Lost), Torn: nilIfEmpty(&f.Torn), ClockJumped: nilIfEmpty(&f.ClockJumps),
+	}
+	out.Clock, out.RemovedBy = f.Clock.Jump(), f.RemovedBy
+	if !f.RemovedAt.IsZero() {
+		out.RemovedAt = &f.RemovedAt
 	}
 	if f.Signed > 0 {
 		out.SignedAt = &f.SignedAt

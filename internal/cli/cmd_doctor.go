@@ -138,6 +138,11 @@ func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *docto
 			Fix:  "keep a copy of the store; with --store, or without this file, a new record begins",
 		})
 	}
+	if jump := report.Clock.Jump(); jump != "" {
+		c.AddProblem(doctor.Finding{About: "the store", Source: report.Location,
+			Text: "its clock jumped, and no record of a call is removed by age: " + jump,
+			Fix:  "set the clock; or, if it is right, drawbridge audit confirm-clock"})
+	}
 	p.Statuses, p.Rejected = report.Statuses, report.Rejected
 	for i, t := range report.Trust {
 		c.CheckTrust(p.Set.Servers[i], t)

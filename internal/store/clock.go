@@ -16,6 +16,8 @@ const (
 	clockCheckInterval = time.Second
 	// clockResolution is how far the clock goes on before that is written down.
 	clockResolution = 5 * time.Second
+	// usualGap is how long a store that nobody uses is not worth a word.
+	usualGap = 9 * 24 * time.Hour
 )
 
 // errClocksDiffer refuses to confirm a clock that the machine contradicts.
@@ -119,13 +121,13 @@ type ClockState struct {
 // Behind returns how far the clock is behind the highest time that it has shown.
 func (s ClockState) Behind() time.Duration { return max(0, s.Highest.Sub(s.Now)) }
 
-// Jump describes a jump of more than a day that a person should know of; empty if there is none.
+// Jump describes a jump that a person should know of, a day back or nine days ahead; empty if there is none.
 func (s ClockState) Jump() string {
 	const format = time.RFC3339
 	switch ahead := s.Now.Sub(s.Pruned); {
 	case s.Behind() > clockJump:
 		return fmt.Sprintf("its clock shows %s, and has shown %s before", s.Now.Format(format), s.Highest.Format(format))
-	case s.Held && ahead > clockJump:
+	case s.Held && ahead > usualGap:
 		return fmt.Sprintf("its clock went from %s to %s", s.Pruned.Format(format), s.Now.Format(format))
 	}
 	return ""
