@@ -4,14 +4,11 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -37,17 +34,19 @@ const (
 )
 
 // openAudit makes the audit of calls: nil where the settings turn it off, and on a store that forgets everything.
-func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (*store.AuditWriter, error) {
+func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (
+	*store.AuditWriter, error) {
 	if s.Audit.Enabled != nil && !*s.Audit.Enabled {
 		return nil, nil
 	}
-	dir, err := auditSpoolDir(c.Store, s, c.LookupEnv)
+	dir, adopted, err := spoolDirsOf(ctx, c, s, db)
 	if err != nil || dir == "" {
 		return nil, err
 	}
 	o := store.AuditOptions{
-		Rules: audit.RedactionRules{Arguments: audit.ArgumentMode(s.Audit.Arguments), KnownSecrets: vault.Known().All},
-		Sync:  s.Audit.Sync == "always", Logger: c.Logger, KeepFor: s.Audit.Retention,
+		Adopted: adopted,
+		Rules:   audit.RedactionRules{Arguments: audit.ArgumentMode(s.Audit.Arguments), KnownSecrets: vault.Known().All},
+		Sync:    s.Audit.Sync == "always", Logger: c.Logger, KeepFor: s.Audit.Retention,
 		KeepRecords: uint64(s.Audit.MaxRecords),
 		Key:         signingKeyLoader(vault, s.Audit.KeyFile, true),
 	}
@@ -66,24 +65,35 @@ func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) 
 	return db.NewAuditWriter(dir, o), nil
 }
 
-// auditSpoolDir says which directory the audit's spool is: beside the file of the store that StoreLocation names from
-// the same arguments. For a database it is one of its own beside the usual file, and for a store that forgets there is
-// none.
+// auditSpoolDir returns the directory of the audit's spool for a process that has no store open: beside the file of the
+// store that StoreLocation names from the same arguments. For a database it is beside the usual file, by the identity of
+// the database where that was opened before by the same URL; the one by the URL is taken in too. For a store that
+// forgets there is none.
 func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
-	location, err := StoreLocation(flag, s, lookup)
-	switch {
-	case err != nil || location == MemoryStore:
+	p, err := placeOfStore(flag, s, lookup)
+	if err != nil || p.idFile == "" {
 		return "", err
-	case isFileStore(location):
-		path, err := filepath.Abs(location)
-		return path + "-audit", err
 	}
-	usual, err := StoreLocation("", config.Settings{}, lookup)
+	id, err := p.knownID()
+	return p.spoolDir(id), err
+}
+
+// spoolDirsOf returns the directory of the spool of an open store, and those whose files it takes in as well: the ones
+// that are named by the store's URL or by a link, not by the store.
+func spoolDirsOf(ctx context.Context, c Config, s config.Settings, db *store.DB) (dir string, adopted []string,
+	err error) {
+	p, err := placeOfStore(c.Store, s, c.LookupEnv)
+	if err != nil || p.idFile == "" {
+		return "", nil, err
+	}
+	id, err := db.Identity(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	sum := sha256.Sum256([]byte(location))
-	return filepath.Join(filepath.Dir(usual), "postgres-"+hex.EncodeToString(sum[:4])+"-audit"), nil
+	if dir = p.spoolDir(id); dir != p.spelled {
+		adopted = []string{p.spelled}
+	}
+	return dir, adopted, p.nameSpool(dir)
 }
 
 // signingKeyLoader gives what finds the key that signs the audit: in the file where one is named, else in the vault,
@@ -203,12 +213,12 @@ func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 	if err != nil {
 		return err
 	}
-	dir, err := auditSpoolDir(c.Store, s, c.LookupEnv)
+	dir, adopted, err := spoolDirsOf(ctx, c, s, db)
 	if err != nil || dir == "" {
 		return err
 	}
 	return db.NewAuditWriter(dir,
-		store.AuditOptions{Rules: audit.RedactionRules{Arguments: audit.ArgumentMode(
+		store.AuditOptions{Adopted: adopted, Rules: audit.RedactionRules{Arguments: audit.ArgumentMode(
 			s.Audit.Arguments)}}).RecoverOrphans(ctx)
 }
 

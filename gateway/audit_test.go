@@ -130,7 +130,7 @@ func TestAKeyFileWithoutAKeyIsTold(t *testing.T) {
 			bool) {
 			return "", false
 		}}
-		if a, err := openAudit(c, config.Settings{Audit: config.AuditSettings{KeyFile: file}}, db, vault); a == nil ||
+		if a, err := openAudit(t.Context(), c, config.Settings{Audit: config.AuditSettings{KeyFile: file}}, db, vault); a == nil ||
 			err != nil {
 			t.Errorf("with the key file %q there is no audit: %v", file, err)
 		}

@@ -49,13 +49,22 @@ func StoreLocation(flag string, s config.Settings, lookup func(string) (string, 
 	}
 }
 
-// openStore opens the store. A gateway without one would forget what it may not forget, so it does not run without.
+// openStore opens the store. A gateway without one would forget what it may not forget, so it does not run without; nor
+// where the store that was there is gone, and with it what was held.
 func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, error) {
-	place, err := StoreLocation(c.Store, s, c.LookupEnv)
+	place, err := placeOfStore(c.Store, s, c.LookupEnv)
+	if err == nil {
+		err = place.checkFile()
+	}
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, place, store.Options{})
+	db, err := store.Open(ctx, place.named, store.Options{})
+	if err == nil {
+		if err := place.checkStore(ctx, db); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		told := *f
 		if told.Next != "" {

@@ -62,10 +62,10 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := warnOfClock(ctx, c, db); err != nil {
+	if err := warnOfStore(ctx, c, db); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	a, err := openAudit(c, s, db, vault)
+	a, err := openAudit(ctx, c, s, db, vault)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -93,8 +93,8 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	}, nil
 }
 
-// warnOfClock logs that the store's clock jumped, where that is not confirmed.
-func warnOfClock(ctx context.Context, c Config, db *store.DB) error {
+// warnOfStore logs that the store's clock jumped, where that is not confirmed, and that records wait for another store.
+func warnOfStore(ctx context.Context, c Config, db *store.DB) error {
 	if err := db.CheckClock(ctx); err != nil {
 		return err
 	}
@@ -103,7 +103,22 @@ func warnOfClock(ctx context.Context, c Config, db *store.DB) error {
 		c.Logger.Warn("the store's clock jumped; set it, or, if it is right: drawbridge audit confirm-clock",
 			"jump", jump)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	id, err := db.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	waiting, err := WaitingSpools(c, id)
+	if err != nil { // it has no part in what this process does
+		c.Logger.Warn("look for records of calls that wait for another store", "err", err)
+	}
+	for _, w := range waiting {
+		c.Logger.Warn("records of calls wait for another store, which takes them in when Drawbridge is started with it",
+			"dir", w.Dir, "store", w.Store, "bytes", w.Bytes)
+	}
+	return nil
 }
 
 // newCallLimiter counts calls by what the settings bound.

@@ -26,6 +26,10 @@ type AuditVerification struct {
 	Lost, Torn, ClockJumps NoteSummary
 	// Clock is how the clock of the store is.
 	Clock store.ClockState
+	// LostStore reports that it is not the store that was there before; nil if it is.
+	LostStore error
+	// Waiting are the records of calls beside the store that wait for another one.
+	Waiting []gateway.WaitingSpool
 }
 
 // KeyTexts returns the keys that signed checkpoints, in hexadecimal, sorted.
@@ -70,6 +74,10 @@ func (r *Service) VerifyAudit(ctx context.Context, keys []string) (v AuditVerifi
 	}
 	defer a.Close()
 	if v, err = a.verify(ctx, trusted, keys); err != nil {
+		return v, err
+	}
+	v.LostStore = a.lost
+	if v.Waiting, err = r.waitingSpools(ctx, a.db); err != nil {
 		return v, err
 	}
 	if v.Clock, err = a.db.ClockState(ctx); err != nil {
@@ -156,6 +164,16 @@ func (r *Service) ConfirmClock(ctx context.Context) (before store.ClockState, er
 		return err
 	})
 	return before, err
+}
+
+// ConfirmStore accepts the store as the one of its place, whatever was there before, and then has that on record. It
+// returns the name of the store.
+func (r *Service) ConfirmStore(ctx context.Context) (name string, err error) {
+	if name, err = gateway.ConfirmStore(ctx, r.o.Gateway); err != nil {
+		return name, err
+	}
+	act := gateway.AdminAction{Command: "audit confirm-store", Detail: name}
+	return name, r.o.AdminRecorder.Run(act, func() error { return nil })
 }
 
 // isTornRecordNote reports whether a note is on the last record of a process that died before it was complete: its

@@ -114,10 +114,14 @@ func (r *Service) openStoreForProject(ctx context.Context, set config.Configurat
 	return r.openStore(ctx, set, make)
 }
 
-// openStore opens the store. Where there is none, it is nil unless it is to be made.
+// openStore opens the store. Where there is none, it is nil unless it is to be made. The error is a *drawbridge.Fault
+// where one was there before.
 func (r *Service) openStore(ctx context.Context, set config.Configuration, make bool) (*store.DB, error) {
 	location, err := gateway.StoreLocation(r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv)
 	if err != nil {
+		return nil, err
+	}
+	if err := gateway.CheckStore(ctx, r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv, nil); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(location); !make && errors.Is(err, fs.ErrNotExist) && !strings.Contains(location, "://") {

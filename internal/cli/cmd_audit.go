@@ -37,7 +37,7 @@ drawbridge.toml.`,
   drawbridge audit verify`,
 	}
 	cmd.AddCommand(d.logCommand(), d.showCommand(), d.verifyCommand(), d.exportCommand(),
-		d.confirmClockCommand())
+		d.confirmClockCommand(), d.confirmStoreCommand())
 	return cmd
 }
 

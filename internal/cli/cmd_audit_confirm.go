@@ -29,3 +29,23 @@ removed at the next occasion.`,
 		},
 	}
 }
+
+func (d AuditCommands) confirmStoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm-store",
+		Short: "Go on with the store as it is, where another one was there before",
+		Long: `Go on with the store as it is, where another one was there before: it was removed, emptied or
+replaced. Until then no server is started, since what was approved, pinned and held is not known. If
+there is a copy of the store, restore that instead. Afterwards each tool counts as it is found then;
+look at them first, or hold them against a lockfile (drawbridge lock verify).`,
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, err := d.Admin().ConfirmStore(cmd.Context())
+			if err != nil {
+				return err
+			}
+			safetext.Fprintf(d.Out, "✓ the store is %s from now on\n", name)
+			return nil
+		},
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -16,7 +17,7 @@ const exitUnknownSigner ExitError = 3
 // verificationExit returns the error that the command ends with; nil where the audit is intact.
 func (d AuditCommands) verificationExit(v *admin.AuditVerification) error {
 	switch {
-	case v.ChainErr != nil, v.Lost.Notes > 0:
+	case v.ChainErr != nil, v.Lost.Notes > 0, v.LostStore != nil:
 		return d.ErrAlreadyPrinted
 	case v.UnknownSigner != nil:
 		return exitUnknownSigner
@@ -62,6 +63,12 @@ the chain is whole, and nobody can tell who signed it.`,
 }
 
 func (d AuditCommands) printVerification(f *admin.AuditVerification) {
+	if f.LostStore != nil {
+		safetext.Fprintf(d.Out, "✗ %v\n", f.LostStore)
+	}
+	for _, w := range f.Waiting {
+		safetext.Fprintf(d.Out, "! %s\n", w)
+	}
 	if f.ChainErr != nil {
 		safetext.Fprintf(d.Out, "✗ audit: %v\n", f.ChainErr)
 		return
@@ -151,6 +158,9 @@ type auditVerificationJSON struct {
 	// Removed is when and why the records before First were taken out.
 	RemovedAt *time.Time `json:"removed_at,omitempty"`
 	RemovedBy string     `json:"removed_by,omitempty"`
+	// LostStore is why the store is not the one that was there before, and Waiting has the records that wait for another.
+	LostStore string                 `json:"lost_store,omitempty"`
+	Waiting   []gateway.WaitingSpool `json:"waiting,omitempty"`
 	// Clock describes a jump of the store's clock that is not confirmed.
 	Clock  string `json:"clock_unconfirmed,omitempty"`
 	Broken string `json:"broken,omitempty"`
@@ -160,6 +170,10 @@ func (d AuditCommands) printVerificationJSON(f *admin.AuditVerification) error {
 	out := auditVerificationJSON{
 		Records: f.Records, First: f.First, Last: f.Last, Signed: f.Signed, Keys: f.KeyTexts(),
 		Lost: nilIfEmpty(&f.Lost), Torn: nilIfEmpty(&f.Torn), ClockJumped: nilIfEmpty(&f.ClockJumps),
+	}
+	out.Waiting = f.Waiting
+	if f.LostStore != nil {
+		out.LostStore = f.LostStore.Error()
 	}
 	out.Clock, out.RemovedBy = f.Clock.Jump(), f.RemovedBy
 	if !f.RemovedAt.IsZero() {

@@ -138,6 +138,12 @@ func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *docto
 			Fix:  "keep a copy of the store; with --store, or without this file, a new record begins",
 		})
 	}
+	if report.Lost != nil {
+		c.AddProblem(errorFinding("the store", report.Lost))
+	}
+	for _, w := range report.Waiting {
+		c.AddNote(doctor.Finding{About: "the store", Source: report.Location, Text: w.String()})
+	}
 	if jump := report.Clock.Jump(); jump != "" {
 		c.AddProblem(doctor.Finding{About: "the store", Source: report.Location,
 			Text: "its clock jumped, and no record of a call is removed by age: " + jump,
