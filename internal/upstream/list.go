@@ -30,6 +30,7 @@ func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool)
 	tools := parseToolTraits(l.Tools, e.config.URL != "")
 	e.mu.Lock()
 	worth := e.budget.recordChange(e.listing, &l, time.Now())
+	e.leftOut = out.LeftOut
 	e.listing, e.listedThisRun, e.tools, s.listErr = &l, true, tools, out.Missed[mcp.MethodToolsList]
 	if !began.IsZero() {
 		e.startMillis = max(1, time.Since(began).Milliseconds())

@@ -73,6 +73,8 @@ type managedServer struct {
 	confinement   string // what its program is confined from, in words
 	signInURL     string // where a person signs in, while that is the fault
 	declineReason string // why the server was declined to ask people; empty where it was not
+	// leftOut describes items of the last listing that no client is shown.
+	leftOut       []string
 	elicitations  interop.ElicitationQueue
 	missingValues []string // values that could not be resolved
 	loggedFault   string   // the fault that was logged, until the server is well: each attempt again brings the same

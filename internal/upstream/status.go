@@ -44,6 +44,7 @@ func (e *managedServer) statusLocked() drawbridge.ServerStatus {
 		s.Listed = l.ListedAt
 	}
 	s.Notes = append(s.Notes, e.missingValues...)
+	s.Notes = append(s.Notes, e.leftOut...)
 	if e.declineReason != "" {
 		s.Notes = append(s.Notes, "asked for elicitation, which "+e.declineReason)
 	}
