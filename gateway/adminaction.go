@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -37,6 +39,26 @@ func (k AdminRecorder) Run(act AdminAction, do func() error) error {
 
 // CurrentUser names who runs this process, as the operating system knows them: the principal of their calls and acts.
 func CurrentUser() string { return processOwner().Principal }
+
+// CurrentApprover names who runs this process, and the machine, for decisions about rows of projects.
+func CurrentApprover() store.Approver {
+	return store.Approver{Principal: CurrentUser(), Machine: machineName()}
+}
+
+// machineName returns a name of this machine that outlives a restart: a hash of its id, which is nobody else's business,
+// or the host name where the system has no id.
+func machineName() string {
+	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
+		if id, err := os.ReadFile(path); err == nil && len(strings.TrimSpace(string(id))) >= 16 {
+			return fmt.Sprintf("%x", sha256.Sum256([]byte("drawbridge\x00"+strings.TrimSpace(string(id)))))[:16]
+		}
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
 
 // AdminRecorder gives the one who writes into the audit of a gateway with that configuration, whether one runs or not:
 // the entries lie beside the store, and whoever reads the audit next takes them in. Where the audit is off, or the

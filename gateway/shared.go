@@ -153,7 +153,7 @@ type LoadedConfig struct {
 
 // LoadConfig reads a configuration and ignores Config.Store. The error is as for Open.
 func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error) {
-	approvals, err := g.db.RowApprovals(ctx)
+	approvals, err := g.db.RowApprovals(ctx, CurrentApprover())
 	if err != nil {
 		return LoadedConfig{}, err
 	}

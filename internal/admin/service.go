@@ -86,7 +86,7 @@ func (r *Service) ReadServers(ctx context.Context) (ServerList, error) {
 	}
 	roll := ServerList{Configuration: set, programs: r.newProgramFinder(nil)}
 	if db != nil {
-		roll.decisions, err = db.RowApprovals(ctx)
+		roll.decisions, err = db.RowApprovals(ctx, gateway.CurrentApprover())
 		if err := errors.Join(err, db.Close()); err != nil {
 			return roll, err
 		}

@@ -143,6 +143,6 @@ func (r *Service) InspectStore(ctx context.Context, set config.Configuration) (r
 		report.Statuses = append(report.Statuses, serverStatus(row, mounts[row.Hash]))
 		report.Trust = append(report.Trust, trustOfServer(book, row))
 	}
-	report.approvals, err = db.RowApprovals(ctx)
+	report.approvals, err = db.RowApprovals(ctx, gateway.CurrentApprover())
 	return report, err
 }

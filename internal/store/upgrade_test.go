@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,7 +117,7 @@ func testOldStore(t *testing.T, old oldStore) {
 		}
 	})
 	t.Run("approvals", func(t *testing.T) {
-		rows, err := db.RowApprovals(ctx)
+		rows, err := db.RowApprovals(ctx, store.Approver{Principal: "ada", Machine: "m"})
 		if err != nil || len(rows) != 1 || rows[0].Server != "team" || !rows[0].Approved {
 			t.Errorf("approvals of rows %+v, %v; want team's", rows, err)
 		}
@@ -149,4 +150,28 @@ func TestAnEarlierReleasesClientsAndPinsAreKept(t *testing.T) {
 			t.Errorf("%s: %d pins, %v; want those of two tools", old.file, len(pins), err)
 		}
 	}
+}
+
+// TestUnnamedApprovalsCountInAFileOnly has an approval of an earlier release, which kept nobody's name.
+func TestUnnamedApprovalsCountInAFileOnly(t *testing.T) {
+	onEach(t, func(t *testing.T, location string) {
+		db, ctx := open(t, location), t.Context()
+		raw(t, location)(`INSERT INTO row_approvals (path, server, principal, machine, hash, facts, approved, at)
+			VALUES ('/srv/.mcp.json', 'db', '', '', '1', '[]', 1, 1)`)
+		want := 1
+		if strings.HasPrefix(location, "postgres") {
+			want = 0
+		}
+		rows, err := db.RowApprovals(ctx, approver)
+		if err != nil || len(rows) != want {
+			t.Errorf("%d approvals, %v; want %d", len(rows), err, want)
+		}
+		own := store.RowApproval{By: approver, Path: "/srv/.mcp.json", Server: "db", Hash: "1"}
+		if err := db.SaveRowApproval(ctx, own); err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := db.RowApprovals(ctx, approver); err != nil || len(rows) != 1 || rows[0].Approved {
+			t.Errorf("after one's own decision: %+v, %v", rows, err)
+		}
+	})
 }
