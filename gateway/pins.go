@@ -15,13 +15,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// PinKeyOf says where the pins of a row's tools are kept: by the file that it stands in, and its name there. A row
-// that stands in no file is one of a program's own, which says all of what it is.
+// PinKeyOf says where the pins of a row's tools are kept: by the file that it stands in, whichever link leads there, and
+// its name there. A row that stands in no file is one of a program's own, which says all of what it is.
 func PinKeyOf(row config.Server) store.PinKey {
 	if !filepath.IsAbs(row.Origin.Path) {
 		return store.PinKey{Origin: "row " + row.Hash, Server: row.ID}
 	}
-	return store.PinKey{Origin: row.Origin.Path, Server: row.ID}
+	return store.PinKey{Origin: resolveLinks(row.Origin.Path), Server: row.ID}
+}
+
+// MoveLinkedPins has pins that an earlier release kept by the path of a link count for the file that it leads to, where
+// that has none of the server. The error is the store's.
+func MoveLinkedPins(ctx context.Context, db *store.DB, rows []config.Server) error {
+	for _, row := range rows {
+		to := PinKeyOf(row)
+		from := store.PinKey{Origin: row.Origin.Path, Server: row.ID}
+		if !filepath.IsAbs(from.Origin) || from == to {
+			continue
+		}
+		for _, part := range shield.PinnedParts() {
+			from.Part, to.Part = part, part
+			if err := db.MovePins(ctx, from, to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // newPinChecker makes what holds tools against what they said before, and against the lockfile of the person's own

@@ -268,3 +268,41 @@ func TestChangedInstructionsAreServedAsTheyWere(t *testing.T) {
 		t.Errorf("the remembered instructions are %q", got)
 	}
 }
+
+// TestPinsByALinkAreMoved has pins as an earlier release kept them, by the path of a link.
+func TestPinsByALinkAreMoved(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "link.json")
+	rewrite(t, file, `{"servers": {"fs": {"command": "nothing"}}}`)
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	c := Config{Store: filepath.Join(dir, "x.db"), Paths: []string{link}, Dir: dir}
+	db, err := store.Open(t.Context(), c.Store, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	old := store.PinKey{Origin: link, Server: "fs"}
+	if err := db.UpdatePins(t.Context(), old, func(map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+		return []shield.Pin{{Tool: "put", Hash: "1"}}, []byte("1"), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := OpenShared(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	loaded, err := shared.LoadConfig(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range loaded.set.Mountable() {
+		if pins, err := db.Pins(t.Context(), PinKeyOf(row)); err != nil || pins["put"].Hash != "1" {
+			t.Errorf("pins of %s: %v, %v", row.Origin.Path, pins, err)
+		}
+		return
+	}
+	t.Error("no server is configured")
+}

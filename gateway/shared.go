@@ -166,6 +166,9 @@ func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error)
 			set.Servers[i].Program = last.Program()
 		}
 	}
+	if err := MoveLinkedPins(ctx, g.db, set.Mountable()); err != nil {
+		return LoadedConfig{}, err
+	}
 	r := LoadedConfig{shared: g, config: c, set: set}
 	r.policy, err = guards.CompileRules(r.rules())
 	return r, err

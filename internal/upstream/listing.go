@@ -214,12 +214,13 @@ func checkHeaderParams(tool json.RawMessage) error {
 // checkItemName returns an error for a name that not every store can hold. One such tool would keep all tools of its
 // server from being shown, since what it says could not be pinned.
 func checkItemName(item json.RawMessage) error {
-	name := rawjson.GetString(item, "name")
-	switch {
-	case strings.ContainsRune(name, 0):
-		return errors.New("its name has a NUL")
-	case !utf8.ValidString(name):
-		return errors.New("its name is not valid UTF-8")
+	for _, member := range []string{"name", "uriTemplate"} {
+		switch name := rawjson.GetString(item, member); {
+		case strings.ContainsRune(name, 0):
+			return fmt.Errorf("its %s has a NUL", member)
+		case !utf8.ValidString(name):
+			return fmt.Errorf("its %s is not valid UTF-8", member)
+		}
 	}
 	return nil
 }
