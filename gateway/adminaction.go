@@ -45,7 +45,7 @@ func CurrentApprover() store.Approver {
 	return store.Approver{Principal: CurrentUser(), Machine: machineName()}
 }
 
-// machineName returns a name of this machine that outlives a restart: a hash of its id, which is nobody else's business,
+// machineName returns a name of this machine that outlives a restart: a hash of its id, which is not for others to know,
 // or the host name where the system has no id.
 func machineName() string {
 	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {

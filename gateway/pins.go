@@ -15,7 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// PinKeyOf says where the pins of a row's tools are kept: by the file that it stands in, whichever link leads there, and
+// PinKeyOf returns where the pins of a row's tools are kept: by the file that it stands in, whichever link leads there, and
 // its name there. A row that stands in no file is one of a program's own, which says all of what it is.
 func PinKeyOf(row config.Server) store.PinKey {
 	if !filepath.IsAbs(row.Origin.Path) {

@@ -223,7 +223,7 @@ type WaitingSpool struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// String says what waits where, and what to do.
+// String describes what waits, where, and what to do.
 func (w WaitingSpool) String() string {
 	which := "a store that is not known"
 	if w.Store != "" {

@@ -147,7 +147,7 @@ func (a *Audit) verify(ctx context.Context, trusted []ed25519.PublicKey, named [
 }
 
 // ConfirmClock accepts the clock of the store as it is, and has that on record. It returns the state before. The error
-// is a *NoStoreError where no store exists; it says so where the clock of this machine is another.
+// is a *NoStoreError where no store exists, and a *drawbridge.Fault where the clock of this machine is another.
 func (r *Service) ConfirmClock(ctx context.Context) (before store.ClockState, err error) {
 	a, err := r.OpenAudit(ctx)
 	if err != nil {

@@ -113,7 +113,7 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 	}
 }
 
-// removalText says when and why the records before the first one were taken out.
+// removalText describes when and why the records before the first one were taken out.
 func removalText(f *admin.AuditVerification) string {
 	if f.Loose {
 		return "up to a place that no key has signed"

@@ -16,7 +16,7 @@ const (
 	clockCheckInterval = time.Second
 	// clockResolution is how far the clock goes on before that is written down.
 	clockResolution = 5 * time.Second
-	// usualGap is how long a store that nobody uses is not worth a word.
+	// usualGap is how long a store may be unused before a person is told.
 	usualGap = 9 * 24 * time.Hour
 )
 

@@ -60,7 +60,7 @@ func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 }
 
 // RowApprovals returns the decisions that count for a person on a machine, ordered by file and name. Those of earlier
-// releases, which kept nobody's name, count in a file, and not in a database that others may share.
+// releases, which kept no name, count in a file, and not in a database that others may share.
 func (db *DB) RowApprovals(ctx context.Context, by Approver) (RowApprovals, error) {
 	unnamed := 0
 	if db.file != nil {
@@ -100,7 +100,7 @@ func (db *DB) RowApprovals(ctx context.Context, by Approver) (RowApprovals, erro
 func (db *DB) SaveRowApproval(ctx context.Context, a RowApproval) error {
 	const step = "record an approval"
 	if a.By.Principal == "" {
-		return db.newFault(step, drawbridge.InvalidInput, errors.New("nobody is named who decided"))
+		return db.newFault(step, drawbridge.InvalidInput, errors.New("the person who decided is not named"))
 	}
 	facts, err := json.Marshal(a.Shown)
 	if err != nil {

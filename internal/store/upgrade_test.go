@@ -152,7 +152,7 @@ func TestAnEarlierReleasesClientsAndPinsAreKept(t *testing.T) {
 	}
 }
 
-// TestUnnamedApprovalsCountInAFileOnly has an approval of an earlier release, which kept nobody's name.
+// TestUnnamedApprovalsCountInAFileOnly has an approval of an earlier release, which kept no name.
 func TestUnnamedApprovalsCountInAFileOnly(t *testing.T) {
 	onEach(t, func(t *testing.T, location string) {
 		db, ctx := open(t, location), t.Context()

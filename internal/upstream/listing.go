@@ -212,7 +212,7 @@ func checkHeaderParams(tool json.RawMessage) error {
 }
 
 // checkItemName returns an error for a name that not every store can hold. One such tool would keep all tools of its
-// server from being shown, since what it says could not be pinned.
+// server from being shown, since its definition could not be pinned.
 func checkItemName(item json.RawMessage) error {
 	for _, member := range []string{"name", "uriTemplate"} {
 		switch name := rawjson.GetString(item, member); {
