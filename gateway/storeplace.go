@@ -58,10 +58,12 @@ func placeOfStore(flag string, s config.Settings, lookup func(string) (string, b
 	if err != nil {
 		return storePlace{}, err
 	}
-	sum := sha256.Sum256([]byte(location))
-	base := filepath.Join(filepath.Dir(usual), "postgres-"+hex.EncodeToString(sum[:4]))
-	return storePlace{named: location, location: location, idFile: base + ".id", stateDir: filepath.Dir(usual),
-		spelled: base + spoolSuffix}, nil
+	base := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return filepath.Join(filepath.Dir(usual), "postgres-"+hex.EncodeToString(sum[:4]))
+	}
+	return storePlace{named: location, location: location, idFile: base(store.PostgresPlace(location)) + ".id",
+		stateDir: filepath.Dir(usual), spelled: base(location) + spoolSuffix}, nil
 }
 
 // resolveLinks returns a path without links, as far as it exists.

@@ -241,6 +241,7 @@ func TestAnEmptiedDatabaseIsNotOpened(t *testing.T) {
 		EXECUTE 'DROP TABLE ' || quote_ident(r.tablename); END LOOP; END $$`); err != nil {
 		t.Fatal(err)
 	}
+	wantLostStore(t, openAndClose(t, homeConfig(c.Dir, otherSpellings(t, location)["a parameter"])))
 	err = openAndClose(t, c)
 	wantLostStore(t, err)
 	if u, _ := url.Parse(location); err != nil && u.User != nil {
