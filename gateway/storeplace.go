@@ -14,6 +14,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/drawbridge-mcp/drawbridge/internal/spool"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
@@ -128,16 +129,41 @@ func (p storePlace) remember(id string) error {
 // checkFile reports a store's file that was there before, and is missing or empty now.
 func (p storePlace) checkFile() error {
 	known, err := p.knownID()
-	if err != nil || known == "" || !isFileStore(p.location) {
+	if err != nil || p.idFile == "" || !isFileStore(p.location) {
 		return err
 	}
+	what := ""
 	switch info, err := os.Stat(p.location); {
 	case errors.Is(err, fs.ErrNotExist):
-		return p.lostFault("its file is missing")
+		what = "its file is missing"
 	case err == nil && info.Size() == 0:
-		return p.lostFault("its file is empty")
+		what = "its file is empty"
+	}
+	switch {
+	case what == "":
+		return nil
+	case known != "":
+		return p.lostFault(what)
+	case p.isVaultOfLostStore():
+		return p.lostFault(what + ", and the vault beside it has the key that signed its records")
 	}
 	return nil
+}
+
+// isVaultOfLostStore reports whether the vault beside the place has a key that signed the records of a store, and no
+// store beside it can be that one.
+func (p storePlace) isVaultOfLostStore() bool {
+	dir := filepath.Dir(p.named)
+	v, err := secrets.OpenVault(filepath.Join(dir, "vault"), secrets.VaultOptions{NoKeychain: true})
+	if err != nil || v.Stamp(signingKeyName) == "" {
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		base, isSpool := strings.CutSuffix(e.Name(), spoolSuffix)
+		_, missing := os.Stat(filepath.Join(dir, base))
+		return filepath.Ext(e.Name()) == ".id" || isSpool && missing == nil
+	})
 }
 
 // checkStore reports a store that is another one than was at the place before. It remembers the first one.

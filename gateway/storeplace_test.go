@@ -178,6 +178,42 @@ func TestASpoolOfAnotherStoreIsTold(t *testing.T) {
 	}
 }
 
+// TestAStoreBesideItsVaultIsMissed removes all files of a store but the vault, which has its signing key.
+func TestAStoreBesideItsVaultIsMissed(t *testing.T) {
+	home := t.TempDir()
+	c := homeConfig(home, filepath.Join(home, "store.db"))
+	vault, err := gateway.OpenVault(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := vault.Put("other", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := openAndClose(t, c); err != nil {
+		t.Errorf("a vault without a signing key: %v", err)
+	}
+	if err := vault.Put("audit/signing-key", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := openAndClose(t, homeConfig(home, filepath.Join(home, "second.db"))); err != nil {
+		t.Errorf("a second store: %v", err)
+	}
+	for _, pattern := range []string{"store.db*", "second.db*"} {
+		files, err := filepath.Glob(filepath.Join(home, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		removeAll(t, files...)
+	}
+	wantLostStore(t, openAndClose(t, c))
+	if _, err := gateway.ConfirmStore(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := openAndClose(t, c); err != nil {
+		t.Errorf("after it was confirmed: %v", err)
+	}
+}
+
 // TestALostStoreIsNotOpened takes a store away in several ways: what was held is not known then, so nothing runs until a
 // person says so.
 func TestALostStoreIsNotOpened(t *testing.T) {
