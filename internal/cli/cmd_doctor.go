@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -143,6 +144,11 @@ func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *docto
 	}
 	for _, w := range report.Waiting {
 		c.AddNote(doctor.Finding{About: "the store", Source: report.Location, Text: w.String()})
+	}
+	if off := report.Clock.Difference(time.Now()); off != 0 {
+		c.AddProblem(doctor.Finding{About: "the store", Source: report.Location, Fix: "set the one that is wrong",
+			Text: fmt.Sprintf("its clock and that of this machine differ by %s: no record of a call is removed by age",
+				off.Abs())})
 	}
 	if jump := report.Clock.Jump(); jump != "" {
 		c.AddProblem(doctor.Finding{About: "the store", Source: report.Location,

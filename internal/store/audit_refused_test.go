@@ -40,10 +40,20 @@ func TestAStoreThatCannotBeWrittenRefusesCalls(t *testing.T) {
 // refuseRecords has the database take no records of calls, as where the role may only read.
 func refuseRecords(t *testing.T, location string) {
 	t.Helper()
+	refuseWrites(t, location, "audit")
+}
+
+// refuseWrites has the database take nothing into a table.
+func refuseWrites(t *testing.T, location, table string) {
+	t.Helper()
+	change := raw(t, location)
 	if !strings.HasPrefix(location, "postgres") {
-		raw(t, location)("CREATE TRIGGER refuse BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'read only'); END")
+		for _, event := range []string{"INSERT", "UPDATE"} {
+			change(fmt.Sprintf("CREATE TRIGGER refuse_%s BEFORE %[1]s ON %s BEGIN SELECT RAISE(ABORT, 'read only'); END",
+				event, table))
+		}
 		return
 	}
-	raw(t, location)(`CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'read only'; END $$ LANGUAGE plpgsql`)
-	raw(t, location)("CREATE TRIGGER refuse BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION refuse()")
+	change(`CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'read only'; END $$ LANGUAGE plpgsql`)
+	change(fmt.Sprintf("CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION refuse()", table))
 }

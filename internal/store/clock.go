@@ -28,6 +28,8 @@ type clockFloor struct {
 	mu        sync.Mutex
 	checkedAt time.Time
 	highest   time.Time
+	// unsaved is a later time that this process has seen, and that the store did not take.
+	unsaved time.Time
 }
 
 // get returns the highest time seen, and reports whether it is to be read again.
@@ -37,10 +39,27 @@ func (f *clockFloor) get() (highest time.Time, due bool) {
 	return f.highest, f.checkedAt.IsZero() || time.Since(f.checkedAt) >= clockCheckInterval
 }
 
-func (f *clockFloor) set(highest time.Time) {
+// set takes the highest time that the store has, and one that it did not take, and returns the later one.
+func (f *clockFloor) set(highest, unsaved time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.unsaved = latest(f.unsaved, unsaved); !unsaved.IsZero() {
+		highest = latest(highest, f.unsaved)
+	} else {
+		f.unsaved = time.Time{}
+	}
 	f.highest, f.checkedAt = highest, time.Now()
+	return highest
+}
+
+// unsavedAfter returns the time that the store did not take, where that is still later than the highest one it has.
+func (f *clockFloor) unsavedAfter(highest time.Time) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unsaved.After(highest) {
+		return f.unsaved
+	}
+	return time.Time{}
 }
 
 // expirySteps end what is over at the store's time, for good: a clock that goes back later revives none of it.
@@ -51,7 +70,8 @@ var expirySteps = []string{
 }
 
 // highestTime returns the highest time that the store's clock has shown, in any process. Where the clock has gone on it
-// first writes the time down, and ends what is over by now.
+// first writes the time down, and ends what is over by now. A store that takes no writes is no error: then this process
+// remembers the time.
 func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
 	highest, due := db.floor.get()
 	if !due {
@@ -62,14 +82,17 @@ func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, db.fault(step, err)
 	}
-	if now.Sub(highest) >= clockResolution {
-		if err := db.inCounterTransaction(ctx, step, db.advanceClock(ctx)); err != nil {
-			return time.Time{}, err
-		}
-		highest = now
+	if now.Sub(highest) < clockResolution {
+		return db.floor.set(highest, db.floor.unsavedAfter(highest)), nil
 	}
-	db.floor.set(highest)
-	return highest, nil
+	err = db.inCounterTransaction(ctx, step, db.advanceClock(ctx))
+	switch {
+	case ctx.Err() != nil:
+		return time.Time{}, err
+	case err != nil:
+		return db.floor.set(highest, now), nil
+	}
+	return db.floor.set(now, time.Time{}), nil
 }
 
 // readClock returns the store's time, and the highest that was written down.
@@ -133,6 +156,14 @@ func (s ClockState) Jump() string {
 	return ""
 }
 
+// Difference returns how far the machine's time is from the store's; 0 for at most 5 minutes.
+func (s ClockState) Difference(now time.Time) time.Duration {
+	if off := now.Sub(s.Now); off.Abs() > clockSlack {
+		return off.Round(time.Second)
+	}
+	return 0
+}
+
 // ClockState reads the state of the store's clock.
 func (db *DB) ClockState(ctx context.Context) (ClockState, error) {
 	const step = "read the clock"
@@ -160,9 +191,8 @@ func (db *DB) ConfirmClock(ctx context.Context, now time.Time) (ClockState, erro
 	if err != nil {
 		return before, err
 	}
-	if off := now.Sub(before.Now); off.Abs() > clockSlack {
-		f := db.newFault(step, drawbridge.InvalidInput, fmt.Errorf("%w: by %s", errClocksDiffer,
-			off.Round(time.Second)))
+	if off := before.Difference(now); off != 0 {
+		f := db.newFault(step, drawbridge.InvalidInput, fmt.Errorf("%w: by %s", errClocksDiffer, off))
 		f.Next = "set the one that is wrong"
 		return before, f
 	}
@@ -177,6 +207,8 @@ func (db *DB) ConfirmClock(ctx context.Context, now time.Time) (ClockState, erro
 		}
 		return nil
 	})
-	db.floor.set(before.Now)
+	if err == nil {
+		db.floor.set(before.Now, time.Time{})
+	}
 	return before, err
 }

@@ -170,7 +170,12 @@ func TestCountsNeverGoBack(t *testing.T) {
 // TestAClockThatIsContradictedIsNotConfirmed has a person confirm the clock of a store that is ahead of the machine's.
 func TestAClockThatIsContradictedIsNotConfirmed(t *testing.T) {
 	onEach(t, func(t *testing.T, location string) {
-		_, err := openAhead(t, location, 10*year).ConfirmClock(t.Context(), time.Now())
+		db := openAhead(t, location, 10*year)
+		if state, err := db.ClockState(t.Context()); err != nil || state.Difference(time.Now()) > -year ||
+			state.Difference(time.Now().Add(10*year)) != 0 {
+			t.Errorf("%+v, %v", state, err)
+		}
+		_, err := db.ConfirmClock(t.Context(), time.Now())
 		if f := drawbridge.AsFault(err); f == nil || f.Code != drawbridge.InvalidInput || f.Next == "" {
 			t.Errorf("got %v", err)
 		}
@@ -234,6 +239,23 @@ func TestAClockThatIsAheadRemovesNoHeldResults(t *testing.T) {
 		hold(openAhead(t, location, 10*year+time.Minute))
 		if all, err := open(t, location).HeldResults(t.Context()); err != nil || len(all) != 3 {
 			t.Errorf("%d results are held, %v; want 3", len(all), err)
+		}
+	})
+}
+
+// TestAStoreThatTakesNoTimeIsNoError has a role that may not write see the clock go on and back: what it saw counts for
+// its process.
+func TestAStoreThatTakesNoTimeIsNoError(t *testing.T) {
+	onEach(t, func(t *testing.T, location string) {
+		open(t, location)
+		refuseWrites(t, location, "store_clock")
+		db := openAhead(t, location, 3*time.Hour)
+		if err := db.CheckClock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		if got := db.ExpiryTime(now).Sub(now); (got - 3*time.Hour).Abs() > time.Minute {
+			t.Errorf("three hours after the highest time: %v later", got)
 		}
 	})
 }
