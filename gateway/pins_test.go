@@ -19,6 +19,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
@@ -305,4 +306,23 @@ func TestPinsByALinkAreMoved(t *testing.T) {
 		return
 	}
 	t.Error("no server is configured")
+}
+
+// TestANameWithANULIsLeftOut lists a server with such a tool, with each kind of store: the tool beside it is shown.
+func TestANameWithANULIsLeftOut(t *testing.T) {
+	script := mcptest.WriteScript(t, `{"tools/list":{"tools":[{"name":"put","inputSchema":{}},{"name":"a\u0000b","inputSchema":{}}]}}`)
+	for name, location := range map[string]func(*testing.T) string{
+		"SQLite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "x.db") },
+		"Postgres": func(t *testing.T) string { return storetest.PostgresSchema(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			c := Config{Store: location(t), Servers: []config.Server{row(t, "s", "raw", script)},
+				LookupEnv: func(name string) (string, bool) { return home, name == "HOME" }}
+			g := open(t, c)
+			loaded(t, g)
+			want(t, names(t, g), "s__put")
+			want(t, g.Status()[0].Notes, `tool "a\x00b" was left out: its name has a NUL`)
+		})
+	}
 }

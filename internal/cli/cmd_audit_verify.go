@@ -115,15 +115,14 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 
 // removalText describes when and why the records before the first one were taken out.
 func removalText(f *admin.AuditVerification) string {
-	if f.Loose {
-		return "up to a place that no key has signed"
-	}
-	what := "as too old"
-	if f.RemovedBy == "number" {
-		what = "as more than are kept"
-	}
-	if !f.RemovedAt.IsZero() {
+	what := map[string]string{"age": "as too old", "number": "as more than are kept"}[f.RemovedBy]
+	if what == "" {
+		what = "by an earlier version or another program, which kept no reason"
+	} else {
 		what += ", the last ones " + formatLocalTime(f.RemovedAt)
+	}
+	if f.Loose {
+		what += ", up to a place that no key has signed"
 	}
 	return what
 }

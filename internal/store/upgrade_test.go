@@ -175,3 +175,21 @@ func TestUnnamedApprovalsCountInAFileOnly(t *testing.T) {
 		}
 	})
 }
+
+// TestEveryVersionIsBroughtUpToDate opens the empty tables of each earlier version.
+func TestEveryVersionIsBroughtUpToDate(t *testing.T) {
+	for version := range store.Versions {
+		onEach(t, func(t *testing.T, location string) {
+			if err := store.CreateVersion(t.Context(), location, version); err != nil {
+				t.Fatal(err)
+			}
+			db := open(t, location)
+			if _, err := db.ClockState(t.Context()); err != nil {
+				t.Errorf("version %d: %v", version, err)
+			}
+			if _, err := db.RowApprovals(t.Context(), approver); err != nil {
+				t.Errorf("version %d: %v", version, err)
+			}
+		})
+	}
+}
