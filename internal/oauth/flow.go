@@ -102,8 +102,9 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 	}
 	p := pendingSignIn{
 		State: rand.Text(), Verifier: oauth2.GenerateVerifier(), Redirect: redirect, Scopes: scopes,
-		Created: c.manager.o.Now(), AuthServer: s, Client: who,
+		AuthServer: s, Client: who,
 	}
+	p.Created, p.Seen = c.manager.times()
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(p.Verifier)}
 	if s.Resource != "" {
 		options = append(options, oauth2.SetAuthURLParam("resource", s.Resource))
@@ -219,7 +220,7 @@ func (c *Credential) finishSignIn(ctx context.Context, values url.Values) error 
 	if err != nil {
 		return err
 	}
-	r.dropExpiredPending(c.manager.o.Now())
+	r.dropExpiredPending(c.manager.times())
 	state := values.Get("state")
 	p, ok := r.takePending(state)
 	if !ok {

@@ -25,6 +25,9 @@ type ManagerOptions struct {
 	Logger *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// ExpiryTime returns the time by which a sign-in is judged to have expired, given that of Now: a later one where the
+	// clock was put back. Nil returns the same.
+	ExpiryTime func(now time.Time) time.Time
 }
 
 // A Manager is where sign-ins are begun and credentials kept, for all servers of a process. Its methods may be called
@@ -43,6 +46,12 @@ type Manager struct {
 	work        sync.WaitGroup // grows under mu, and not after closed
 }
 
+// times returns the time, and that by which expiry is judged.
+func (d *Manager) times() (now, seen time.Time) {
+	now = d.o.Now()
+	return now, d.o.ExpiryTime(now)
+}
+
 // NewManager makes a desk. Nothing is opened before a sign-in is begun.
 func NewManager(o ManagerOptions) *Manager {
 	if o.Vault == nil {
@@ -53,6 +62,9 @@ func NewManager(o ManagerOptions) *Manager {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.ExpiryTime == nil {
+		o.ExpiryTime = func(now time.Time) time.Time { return now }
 	}
 	o.Version = cmp.Or(o.Version, "dev")
 	d := &Manager{o: o, credentials: map[Server]*Credential{}}

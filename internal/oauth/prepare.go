@@ -72,7 +72,7 @@ func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, dema
 		return nil, errors.New("the authorization server names no authorization endpoint")
 	}
 	scopes = c.chooseScopes(s, demand, scopes)
-	r.dropExpiredPending(c.manager.o.Now())
+	r.dropExpiredPending(c.manager.times())
 	c.endExpiredFlows(r)
 	for _, p := range r.Pending {
 		if redirects[0] == p.Redirect && slices.Equal(p.Scopes, scopes) && p.AuthServer.Issuer == s.Issuer &&
@@ -90,7 +90,7 @@ func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, dema
 	}
 	r.rememberClient(who, s)
 	r.Pending = append(r.Pending, p)
-	r.dropExpiredPending(c.manager.o.Now())
+	r.dropExpiredPending(c.manager.times())
 	c.endExpiredFlows(r)
 	if err := c.lockAndSave(r); err != nil {
 		return nil, err
@@ -142,8 +142,9 @@ func (c *Credential) prepareSignInOnce(ctx context.Context, demand AuthChallenge
 	if err != nil {
 		return nil, err
 	}
-	now, key := c.manager.o.Now(), demand.cacheKey(scopes)
-	r.dropExpiredPending(now)
+	now, seen := c.manager.times()
+	key := demand.cacheKey(scopes)
+	r.dropExpiredPending(now, seen)
 	c.mu.Lock()
 	last := c.lastPrepared
 	c.mu.Unlock()

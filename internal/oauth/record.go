@@ -38,12 +38,14 @@ type credentialRecord struct {
 
 // A pendingSignIn sign-in waits for a person to come back with a code.
 type pendingSignIn struct {
-	State      string         `json:"state"`
-	Verifier   string         `json:"verifier"`
-	Redirect   string         `json:"redirect"`
-	URL        string         `json:"url"`
-	Scopes     []string       `json:"scopes,omitempty"`
-	Created    time.Time      `json:"made"`
+	State    string    `json:"state"`
+	Verifier string    `json:"verifier"`
+	Redirect string    `json:"redirect"`
+	URL      string    `json:"url"`
+	Scopes   []string  `json:"scopes,omitempty"`
+	Created  time.Time `json:"made"`
+	// Seen is the time by which expiry was judged when it was made; zero in records of earlier releases.
+	Seen       time.Time      `json:"seen,omitzero"`
 	AuthServer authServer     `json:"site"`
 	Client     clientIdentity `json:"client"`
 }
@@ -54,9 +56,15 @@ const (
 	maxPending     = 4
 )
 
-// dropExpiredPending drops sign-ins that nobody comes back from any more.
-func (r *credentialRecord) dropExpiredPending(now time.Time) {
-	r.Pending = slices.DeleteFunc(r.Pending, func(p pendingSignIn) bool { return now.Sub(p.Created) > pendingTimeout })
+// dropExpiredPending drops sign-ins that are too old to come back from: by now, or by seen, the time by which expiry is
+// judged, which does not go back with the clock.
+func (r *credentialRecord) dropExpiredPending(now, seen time.Time) {
+	r.Pending = slices.DeleteFunc(r.Pending, func(p pendingSignIn) bool {
+		if p.Seen.IsZero() {
+			p.Seen = p.Created
+		}
+		return now.Sub(p.Created) > pendingTimeout || seen.Sub(p.Seen) > pendingTimeout
+	})
 	if over := len(r.Pending) - maxPending; over > 0 {
 		r.Pending = slices.Delete(r.Pending, 0, over)
 	}

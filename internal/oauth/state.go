@@ -14,7 +14,7 @@ func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
 	if err != nil {
 		return s, err
 	}
-	r.dropExpiredPending(c.manager.o.Now())
+	r.dropExpiredPending(c.manager.times())
 	s.SignedIn, s.Expires, s.AutoRenews = r.Access != "", r.Expires, r.Refresh != "" || c.isUnattended()
 	s.Scopes, s.Problem = r.Scopes, r.SignedOutReason
 	if r.AuthServer.Issuer != "" {

@@ -49,7 +49,8 @@ func NewPool(o Options) (*Pool, error) {
 		o: o, dial: newDialFunc(o), parkedCalls: interop.NewParkedCalls(o.ParkTime, interop.MaxParkedCalls),
 		begun:   make(chan struct{}),
 		secrets: secrets.Resolver{Keychain: o.Keeper}, byFingerprint: map[string]*managedServer{},
-		signIns: oauth.NewManager(oauth.ManagerOptions{Vault: o.Vault, Version: o.Version, Logger: o.Logger}),
+		signIns: oauth.NewManager(oauth.ManagerOptions{Vault: o.Vault, Version: o.Version, Logger: o.Logger,
+			ExpiryTime: o.ExpiryTime}),
 	}, nil
 }
 
