@@ -29,6 +29,8 @@ type FeatureSum struct {
 	// KeepSlots reports that slots are kept.
 	KeepSlots bool
 
+	// table has the weights of definitions.
+	table                string
 	definitions, answers weightSum
 	// next has the slots of answers that were not looked up yet, n of them.
 	next [slotsPerLookup]uint32
@@ -78,7 +80,7 @@ func (l *FeatureSum) Add(sort, a, b uint32) {
 	h *= 0x297A2D39
 	h ^= h >> 15
 	if !l.AnswersOnly && sort < featureWordStart {
-		l.definitions.add(definitionWeights, []uint32{h % DefinitionSlots}, l.KeepSlots)
+		l.definitions.add(l.table, []uint32{h % DefinitionSlots}, l.KeepSlots)
 	}
 	if l.n == slotsPerLookup {
 		l.addPending()

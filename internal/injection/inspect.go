@@ -1,6 +1,7 @@
 package injection
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -14,7 +15,14 @@ type Inspector struct {
 }
 
 // NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
-func NewInspector() (*Inspector, error) {
+func NewInspector() (*Inspector, error) { return NewInspectorWithWeights(nil) }
+
+// NewInspectorWithWeights makes an Inspector that weighs definitions with other weights than the built-in ones, to
+// measure what was learned: a byte for each of DefinitionSlots. Nil stands for the built-in ones.
+func NewInspectorWithWeights(definitions []byte) (*Inspector, error) {
+	if definitions != nil && len(definitions) != DefinitionSlots {
+		return nil, fmt.Errorf("read the weights: %d bytes, want %d", len(definitions), DefinitionSlots)
+	}
 	lex, err := loadLexicon()
 	if err != nil {
 		return nil, err
@@ -23,6 +31,9 @@ func NewInspector() (*Inspector, error) {
 	addAddressRoles(all)
 	addShiftedWords(all)
 	scale := newSentenceScorer(all)
+	if definitions != nil {
+		scale.definitions = string(definitions)
+	}
 	return &Inspector{&wordReader{lexicon: lex, fold: newWordFolder(), known: scale.known},
 		newRuleMatcher(injectionRules()), newMarkerSet(markerRules()), scale}, nil
 }

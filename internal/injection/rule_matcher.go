@@ -116,7 +116,7 @@ func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (las
 				break
 			}
 			if words[j].concepts&need == 0 || !r.acrossSentences && words[j].sentence != words[anchor].sentence ||
-				r.ordered && j < last || j == anchor {
+				r.ordered && j < last || j == anchor || need == conceptMe && !isSpeaker(words, anchor, j) {
 				continue
 			}
 			found = j
@@ -128,6 +128,12 @@ func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (las
 		last = max(found, last)
 	}
 	return last, true
+}
+
+// isSpeaker reports whether a word for the speaker stands for one: it is not quoted, as a name may be ("remove 'My
+// Calendar'"), or the anchor is quoted as well.
+func isSpeaker(words []textWord, anchor, at int) bool {
+	return !words[at].quoted || words[anchor].quoted
 }
 
 // hasExemptWord reports whether a word of those that take the rule's force stands before the anchor, or before what the

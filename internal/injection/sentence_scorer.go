@@ -93,6 +93,8 @@ const maxWeighedWords = 64
 // its own is heavy as well. What each weighs was learned from orders and honest definitions (internal/shieldlearn).
 type SentenceScorer struct {
 	known map[string]wordFact
+	// definitions has the weights of definitions.
+	definitions string
 	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the
 	// others.
 	lastPlain  uint8
@@ -105,7 +107,7 @@ type SentenceScorer struct {
 
 // newSentenceScorer makes a scale, which takes the kinds of words to what else is known of them.
 func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
-	s := &SentenceScorer{known: known}
+	s := &SentenceScorer{known: known, definitions: definitionWeights}
 	n := uint8(0)
 	for line := range strings.SplitSeq(kindList, "\n") {
 		name, all, ok := strings.Cut(line, ": ")
@@ -284,7 +286,7 @@ func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []Le
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)
 	in.scorer.eachSentence(room.all, func(words []textWord) {
-		l := FeatureSum{KeepSlots: true}
+		l := FeatureSum{KeepSlots: true, table: in.scorer.definitions}
 		in.scorer.addFeatures(words, &l)
 		definitions, answers := l.Slots()
 		all = append(all, LearnerSentence{text[words[0].at:words[len(words)-1].end], definitions, answers,
@@ -355,7 +357,7 @@ func (in *Inspector) weighSentence(sentence []textWord, most float64, text strin
 	if at == PlaceAnswer {
 		return in.weighInAnswer(sentence, most, text, about)
 	}
-	var l FeatureSum
+	l := FeatureSum{table: in.scorer.definitions}
 	in.scorer.addFeatures(sentence, &l)
 	if w = weightAt(&l, at); w <= most {
 		return w, false

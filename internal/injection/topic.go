@@ -1,7 +1,5 @@
 package injection
 
-import ()
-
 // A WordTopic is what a definition or an answer is about: how often each of its words stands in it. An honest sentence
 // has words of what stands around it; one that was put there to give orders often has none, and counts at less weight.
 type WordTopic map[uint32]int
@@ -61,4 +59,19 @@ func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 		}
 	}
 	return FeatureHash(stem[:min(len(stem), 7)]), true
+}
+
+// IsOnTopic reports whether all words of a text that say what it is about stand in the topic.
+func (in *Inspector) IsOnTopic(text string, t WordTopic) bool {
+	room := in.reader.readText(text[:min(len(text), MaxDefinitionText)])
+	defer in.reader.releaseBuffer(room)
+	known := false
+	for i := range room.all {
+		h, ok := in.scorer.topicHash(&room.all[i])
+		if ok && t[h] == 0 {
+			return false
+		}
+		known = known || ok
+	}
+	return known
 }

@@ -342,6 +342,9 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 			w.concepts, _ = r.lexicon.conceptsAt(norm, at, false)
 			if w.end < len(text) && text[w.end] != ' ' || w.at > 0 && text[w.at-1] != ' ' {
 				w.concepts |= shapeConcepts(text, w)
+				if w.concepts&conceptMe != 0 && isPartOfName(text, w) {
+					w.concepts &^= conceptMe
+				}
 			}
 			if w.concepts&conceptMention != 0 && isInAddress(text, w) {
 				w.concepts &^= conceptMention // it says where something goes, and nothing about attacks
@@ -362,6 +365,13 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 		slices.SortStableFunc(words, func(a, b textWord) int { return a.at - b.at })
 	}
 	return words, norm
+}
+
+// isPartOfName reports whether a word is a part of a name or a path, as in "set-my-status" and "/me".
+func isPartOfName(text string, w *textWord) bool {
+	before, after := w.at > 0 && strings.IndexByte("-_/", text[w.at-1]) >= 0, w.end < len(text) &&
+		strings.IndexByte("-_", text[w.end]) >= 0
+	return before || after
 }
 
 // isInAddress reports whether a word is a part of a URL, or of where mail goes.

@@ -244,6 +244,13 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 		reasons = append(reasons, Finding{Rule: "misplaced", Action: "flagged",
 			Why: "has an order where a value or a title belongs", Excerpt: safeExcerpt(text)})
 	}
+	if !name && len(reasons) > 0 && w.currentMember() == "title" && len(w.stack) <= 2 &&
+		w.shield.inspector.IsOnTopic(text, w.definitionTopic()) {
+		// a title that says in other words what the name does is no order
+		reasons = slices.DeleteFunc(reasons, func(r Finding) bool {
+			return r.Action == "flagged" && (r.Rule == WeighedRule || r.Rule == "misplaced")
+		})
+	}
 	if name && len(reasons) == 0 && isSentenceLong(text) {
 		reasons = append(reasons, Finding{Rule: "name", Action: "flagged", Why: "reads as a sentence, and is a name",
 			Excerpt: safeExcerpt(text)})

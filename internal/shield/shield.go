@@ -64,6 +64,9 @@ type Options struct {
 	Caps TextCaps
 	// NoCaps leaves long texts as they are, up to 64 KiB: for servers of a person's own, and clients that are not ours.
 	NoCaps bool
+	// DefinitionWeights stand in for the built-in weights of definitions, to measure what was learned. Nil is the
+	// built-in ones.
+	DefinitionWeights []byte
 }
 
 // A Shield judges definitions and results. It is safe for concurrent use, and keeps nothing of what it sees.
@@ -91,7 +94,7 @@ func New(o Options) (*Shield, error) {
 	if o.Caps.Schema == 0 {
 		o.Caps.Schema = 512
 	}
-	in, err := injection.NewInspector()
+	in, err := injection.NewInspectorWithWeights(o.DefinitionWeights)
 	if err != nil {
 		return nil, err
 	}

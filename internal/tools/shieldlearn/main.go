@@ -23,20 +23,32 @@ import (
 )
 
 func main() {
-	data := flag.String("data", "shield/testdata", "the directory of labelled rows")
+	data := flag.String("data", "internal/shield/testdata", "the directory of labelled rows")
 	tools := flag.String("tools", "", "files with honest tools, with commas between")
 	docs := flag.String("docs", "",
 		"files with honest documents, with commas between: a line of JSON each, with source and text")
 	out := flag.String("out", "",
 		"where the weights are written to, for definitions; those for answers are put beside it, as answers.bin")
+	from := flag.String("from", "", "weights of definitions to begin with; none are zero")
 	flag.Parse()
-	if err := run(*data, *tools, *docs, *out); err != nil {
+	if err := run(*data, *tools, *docs, *out, *from); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, tools, docs, out string) error {
+func run(dir, tools, docs, out, from string) error {
+	var start *model
+	if from != "" {
+		table, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		start = &model{}
+		for i := range min(len(table), len(start.weights)) {
+			start.weights[i] = float64(int8(table[i])) / injection.WeightStepsPerUnit
+		}
+	}
 	in, err := injection.NewInspector()
 	if err != nil {
 		return err
@@ -62,7 +74,7 @@ func run(dir, tools, docs, out string) error {
 	}
 	var left []*text
 	for catalogue := range l.catalogues {
-		m := learn(l.texts, func(t *text) bool { return !t.order && t.catalogue == catalogue })
+		m := learn(l.texts, start, func(t *text) bool { return !t.order && t.catalogue == catalogue })
 		for _, t := range l.texts {
 			if t.tool && !t.order && !t.met && t.catalogue == catalogue {
 				t.score = m.stands(t)
@@ -70,7 +82,7 @@ func run(dir, tools, docs, out string) error {
 			}
 		}
 	}
-	all := learn(l.texts, func(t *text) bool { return false })
+	all := learn(l.texts, start, func(t *text) bool { return false })
 	print(left, all, l.unseen)
 	if out == "" {
 		return nil

@@ -42,7 +42,7 @@ const (
 // learn makes a model of the texts that are not left out, in two rounds: in the second, of a text with an order only
 // those sentences count that the first found heavy, or the heaviest; and of a long honest one also those that are like
 // orders.
-func learn(texts []*text, leave func(*text) bool) *model {
+func learn(texts []*text, from *model, leave func(*text) bool) *model {
 	var m *model
 	for range 2 {
 		var all []*sentence
@@ -65,7 +65,7 @@ func learn(texts []*text, leave func(*text) bool) *model {
 		}
 		m = &model{}
 		for turn := range turns {
-			for i, w := range descend(all, turn).weights {
+			for i, w := range descend(all, from, turn).weights {
 				m.weights[i] += w / turns
 			}
 		}
@@ -75,13 +75,16 @@ func learn(texts []*text, leave func(*text) bool) *model {
 
 // descend is logistic regression by steps that grow smaller for each weight by itself (AdaGrad), from the sentences in
 // the order of a turn.
-func descend(all []*sentence, turn int) *model {
+func descend(all []*sentence, from *model, turn int) *model {
 	const (
 		rounds = 6
 		step   = 0.2
 		shrink = 3e-5
 	)
-	m := &model{}
+	if from == nil {
+		from = &model{}
+	}
+	m := &model{weights: from.weights}
 	var moved [injection.AnswerSlots]float64
 	order := rand.New(rand.NewPCG(1, uint64(2+turn)))
 	for range rounds {
@@ -97,7 +100,7 @@ func descend(all []*sentence, turn int) *model {
 			}
 			off /= math.Sqrt(float64(len(s.slots)) + 1)
 			for _, n := range s.slots {
-				g := off + shrink*m.weights[n]
+				g := off + shrink*(m.weights[n]-from.weights[n])
 				moved[n] += g * g
 				m.weights[n] -= step * g / math.Sqrt(1e-4+moved[n])
 			}

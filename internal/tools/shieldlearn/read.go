@@ -97,7 +97,7 @@ func (l *lesson) read(dir, tools string) error {
 			return err
 		}
 	}
-	v, err := newVariety("shield/words/kinds.txt")
+	v, err := newVariety("internal/injection/kinds.txt")
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (l *lesson) read(dir, tools string) error {
 			l.add(&text{counts: 3}, v.other(strings.TrimSpace(line)))
 		}
 	}
-	return each("shield/testdata/tools_malicious.jsonl", l.sample)
+	return each("internal/shield/testdata/tools_malicious.jsonl", l.sample)
 }
 
 // sample keeps the orders of the sample that nothing is learned from.
