@@ -12,6 +12,7 @@ type Inspector struct {
 	matcher *ruleMatcher
 	markers *markerSet
 	scorer  *SentenceScorer
+	phrases []notedPhrase
 }
 
 // NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
@@ -30,12 +31,14 @@ func NewInspectorWithWeights(definitions []byte) (*Inspector, error) {
 	all := map[string]wordFact{}
 	addAddressRoles(all)
 	addShiftedWords(all)
+	phrases := notedPhrases()
+	addPhraseStarts(all, phrases)
 	scale := newSentenceScorer(all)
 	if definitions != nil {
 		scale.definitions = string(definitions)
 	}
 	return &Inspector{&wordReader{lexicon: lex, fold: newWordFolder(), known: scale.known},
-		newRuleMatcher(injectionRules()), newMarkerSet(markerRules()), scale}, nil
+		newRuleMatcher(injectionRules()), newMarkerSet(markerRules()), scale, phrases}, nil
 }
 
 // maxCodeDepth is how deep codes within codes are looked into.
@@ -130,6 +133,9 @@ func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, 
 				found = append(found, in.inspectEscapes(text, where, depth, left)...)
 			}
 		}
+	}
+	if len(found) == 0 && depth == 0 && where == FromDefinitions {
+		return in.notePhrases(words, text)
 	}
 	if len(found) > 1 {
 		slices.SortStableFunc(found, func(a, b Finding) int { return a.At - b.At })

@@ -251,7 +251,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 			return r.Action == "flagged" && (r.Rule == WeighedRule || r.Rule == "misplaced")
 		})
 	}
-	if name && len(reasons) == 0 && isSentenceLong(text) {
+	if name && verdictOf(reasons) == VerdictClean && isSentenceLong(text) {
 		reasons = append(reasons, Finding{Rule: "name", Action: "flagged", Why: "reads as a sentence, and is a name",
 			Excerpt: safeExcerpt(text)})
 	}
