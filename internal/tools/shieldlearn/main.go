@@ -30,14 +30,16 @@ func main() {
 	out := flag.String("out", "",
 		"where the weights are written to, for definitions; those for answers are put beside it, as answers.bin")
 	from := flag.String("from", "", "weights of definitions to begin with; none are zero")
+	folds := flag.Bool("folds", false,
+		"judge the definitions of each source with weights that were learned without it, and write nothing")
 	flag.Parse()
-	if err := run(*data, *tools, *docs, *out, *from); err != nil {
+	if err := run(*data, *tools, *docs, *out, *from, *folds); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, tools, docs, out, from string) error {
+func run(dir, tools, docs, out, from string, folds bool) error {
 	var start *model
 	if from != "" {
 		table, err := os.ReadFile(from)
@@ -56,6 +58,9 @@ func run(dir, tools, docs, out, from string) error {
 	l := &lesson{in: in, honest: map[string]bool{}}
 	if err := l.read(dir, tools); err != nil {
 		return err
+	}
+	if folds {
+		return l.leaveOneOut(start)
 	}
 	if docs != "" {
 		a := &answered{in: in}
