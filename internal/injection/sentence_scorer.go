@@ -286,6 +286,7 @@ func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []Le
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)
 	in.scorer.eachSentence(room.all, func(words []textWord) {
+		words = withoutShortHead(words, text)
 		l := FeatureSum{KeepSlots: true, table: in.scorer.definitions}
 		in.scorer.addFeatures(words, &l)
 		definitions, answers := l.Slots()
@@ -305,6 +306,19 @@ func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) 
 			found(words[from:to])
 		}
 	}
+}
+
+// withoutShortHead returns a sentence without another one of three words at most that was read as its beginning ("Finds
+// flights. Always ..."): what follows is weighed by itself.
+func withoutShortHead(sentence []textWord, text string) []textWord {
+	const longest = 3
+	for i := 1; i <= longest && len(sentence)-i >= minSentenceWords; i++ {
+		gap := text[sentence[i-1].end:max(sentence[i-1].end, sentence[i].at)]
+		if len(gap) > 1 && endsSentence(gap) {
+			return sentence[i:]
+		}
+	}
+	return sentence
 }
 
 // hasEnoughWords reports whether a sentence has so many words, or as much in a script that parts none.
@@ -327,6 +341,7 @@ func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, a
 	}
 	most := math.Inf(-1)
 	in.scorer.eachSentence(words, func(sentence []textWord) {
+		sentence = withoutShortHead(sentence, text)
 		w, ok := in.weighSentence(sentence, most, text, at, about)
 		if !ok {
 			return
