@@ -191,7 +191,7 @@ func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrig
 	switch {
 	case worst > ActionNote:
 		return []Finding{{"encoded", "in " + c.How + ": " + why, ActionBlank, c.At, c.End}}
-	case isProse(c.Text) && c.How != "entities" && c.How != "escapes":
+	case isProse(c.Text) && (where == FromResults || in.HasOrder(c.Text)) && c.How != "entities" && c.How != "escapes":
 		return []Finding{{"encoded", "has a sentence in " + c.How, ActionFlag, c.At, c.End}}
 	}
 	return nil

@@ -36,26 +36,26 @@ const (
 func maxWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
-		return 0.7
+		return 0.9
 	case PlaceSchema:
-		return 0.4
+		return 0.6
 	case PlaceMember:
-		return -2.4
+		return -2.2
 	case PlaceAnswer:
 		return 0.4
 	case placeDecoded:
 		return -2
 	}
-	return 1.3 // Instructions
+	return 1.5 // Instructions
 }
 
 // maxStrangeWeight returns what a sentence may weigh that has no word of what stands around it (Topic).
 func maxStrangeWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
-		return -1.4
+		return -1.2
 	case PlaceSchema:
-		return -1.7
+		return -1.5
 	case PlaceAnswer:
 		return -0.4
 	}

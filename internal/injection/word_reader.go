@@ -346,6 +346,9 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 					w.concepts &^= conceptMe
 				}
 			}
+			if w.concepts&conceptOther != 0 && isOfThisServer(text[w.at:]) {
+				w.concepts &^= conceptOther
+			}
 			if w.concepts&conceptMention != 0 && isInAddress(text, w) {
 				w.concepts &^= conceptMention // it says where something goes, and nothing about attacks
 			}
@@ -365,6 +368,14 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 		slices.SortStableFunc(words, func(a, b textWord) int { return a.at - b.at })
 	}
 	return words, norm
+}
+
+// isOfThisServer reports whether a text about other tools goes on to say that they are those of the same server.
+func isOfThisServer(text string) bool {
+	const most = 48
+	text = text[:min(len(text), most)]
+	return strings.Contains(text, " of this server") || strings.Contains(text, " on this server") ||
+		strings.Contains(text, " in this server") || strings.Contains(text, " of this package")
 }
 
 // isPartOfName reports whether a word is a part of a name or a path, as in "set-my-status" and "/me".

@@ -106,7 +106,7 @@ func (a *answered) add(t *text, s string) {
 
 // learn gives the weights, and prints what those documents weigh that were left out while it learned.
 func (a *answered) learn() *model {
-	m := learn(a.texts, nil, func(t *text) bool { return t.catalogue == 1 })
+	m := learn(a.texts, func(t *text) bool { return t.catalogue == 1 })
 	var strange, whole []float64
 	for _, t := range a.texts {
 		if t.catalogue == 1 && !t.order {
@@ -129,5 +129,5 @@ func (a *answered) learn() *model {
 		n := int((1 - share) * float64(len(whole)))
 		fmt.Printf("answers: %.1f %% of %d documents have a sentence that weighs more than %5.2f, or %5.2f if none of its words stands around it\n", 100*share, len(whole), whole[n], strange[n])
 	}
-	return learn(a.texts, nil, func(t *text) bool { return false })
+	return learn(a.texts, func(t *text) bool { return false })
 }

@@ -50,14 +50,14 @@ func count(all map[string]*tally, key string, flagged bool) {
 
 // leaveOneOut judges the definitions of each source with weights that were learned from the rows of all others, and
 // prints what is flagged by source and by class. Rules and limits are the same for all sources.
-func (l *lesson) leaveOneOut(start *model) error {
+func (l *lesson) leaveOneOut() error {
 	bySource, byClass := map[string]*tally{}, map[string]*tally{}
 	sources := map[string][]row{}
 	for _, r := range l.rows {
 		sources[r.own] = append(sources[r.own], r)
 	}
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
-		m := learn(l.texts, start, func(t *text) bool { return t.own == source || t.carrier == source })
+		m := learn(l.texts, func(t *text) bool { return t.own == source || t.carrier == source })
 		s, err := shield.New(shield.Options{NoCaps: true, DefinitionWeights: m.table(injection.DefinitionSlots)})
 		if err != nil {
 			return err

@@ -29,28 +29,18 @@ func main() {
 		"files with honest documents, with commas between: a line of JSON each, with source and text")
 	out := flag.String("out", "",
 		"where the weights are written to, for definitions; those for answers are put beside it, as answers.bin")
-	from := flag.String("from", "", "weights of definitions to begin with; none are zero")
+	mean := flag.String("mean", "",
+		"weights of definitions that were learned from other honest tools: the mean with them is written")
 	folds := flag.Bool("folds", false,
 		"judge the definitions of each source with weights that were learned without it, and write nothing")
 	flag.Parse()
-	if err := run(*data, *tools, *docs, *out, *from, *folds); err != nil {
+	if err := run(*data, *tools, *docs, *out, *mean, *folds); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, tools, docs, out, from string, folds bool) error {
-	var start *model
-	if from != "" {
-		table, err := os.ReadFile(from)
-		if err != nil {
-			return err
-		}
-		start = &model{}
-		for i := range min(len(table), len(start.weights)) {
-			start.weights[i] = float64(int8(table[i])) / injection.WeightStepsPerUnit
-		}
-	}
+func run(dir, tools, docs, out, mean string, folds bool) error {
 	in, err := injection.NewInspector()
 	if err != nil {
 		return err
@@ -60,7 +50,7 @@ func run(dir, tools, docs, out, from string, folds bool) error {
 		return err
 	}
 	if folds {
-		return l.leaveOneOut(start)
+		return l.leaveOneOut()
 	}
 	if docs != "" {
 		a := &answered{in: in}
@@ -79,7 +69,7 @@ func run(dir, tools, docs, out, from string, folds bool) error {
 	}
 	var left []*text
 	for catalogue := range l.catalogues {
-		m := learn(l.texts, start, func(t *text) bool { return !t.order && t.catalogue == catalogue })
+		m := learn(l.texts, func(t *text) bool { return !t.order && t.catalogue == catalogue })
 		for _, t := range l.texts {
 			if t.tool && !t.order && !t.met && t.catalogue == catalogue {
 				t.score = m.stands(t)
@@ -87,10 +77,17 @@ func run(dir, tools, docs, out, from string, folds bool) error {
 			}
 		}
 	}
-	all := learn(l.texts, start, func(t *text) bool { return false })
+	all := learn(l.texts, func(t *text) bool { return false })
 	print(left, all, l.unseen)
 	if out == "" {
 		return nil
+	}
+	if mean != "" {
+		other, err := readModel(mean)
+		if err != nil {
+			return err
+		}
+		all = all.meanWith(other)
 	}
 	return os.WriteFile(out, all.table(injection.DefinitionSlots), 0o644)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
@@ -29,6 +31,31 @@ func (m *model) table(slots int) []byte {
 	return out
 }
 
+// readModel returns the model of a table as the shield keeps it.
+func readModel(file string) (*model, error) {
+	table, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if len(table) > injection.AnswerSlots {
+		return nil, fmt.Errorf("read %s: %d weights, want %d at most", file, len(table), injection.AnswerSlots)
+	}
+	m := &model{}
+	for i, w := range table {
+		m.weights[i] = float64(int8(w)) / injection.WeightStepsPerUnit
+	}
+	return m, nil
+}
+
+// meanWith returns the mean of two models.
+func (m *model) meanWith(other *model) *model {
+	mean := &model{}
+	for i := range mean.weights {
+		mean.weights[i] = (m.weights[i] + other.weights[i]) / 2
+	}
+	return mean
+}
+
 // turns is how often it is learned, each time from the same sentences in another order: what the order has made of the
 // weights is less in their mean.
 const turns = 3
@@ -42,7 +69,7 @@ const (
 // learn makes a model of the texts that are not left out, in two rounds: in the second, of a text with an order only
 // those sentences count that the first found heavy, or the heaviest; and of a long honest one also those that are like
 // orders.
-func learn(texts []*text, from *model, leave func(*text) bool) *model {
+func learn(texts []*text, leave func(*text) bool) *model {
 	var m *model
 	for range 2 {
 		var all []*sentence
@@ -65,7 +92,7 @@ func learn(texts []*text, from *model, leave func(*text) bool) *model {
 		}
 		m = &model{}
 		for turn := range turns {
-			for i, w := range descend(all, from, turn).weights {
+			for i, w := range descend(all, turn).weights {
 				m.weights[i] += w / turns
 			}
 		}
@@ -75,16 +102,13 @@ func learn(texts []*text, from *model, leave func(*text) bool) *model {
 
 // descend is logistic regression by steps that grow smaller for each weight by itself (AdaGrad), from the sentences in
 // the order of a turn.
-func descend(all []*sentence, from *model, turn int) *model {
+func descend(all []*sentence, turn int) *model {
 	const (
 		rounds = 6
 		step   = 0.2
 		shrink = 3e-5
 	)
-	if from == nil {
-		from = &model{}
-	}
-	m := &model{weights: from.weights}
+	m := &model{}
 	var moved [injection.AnswerSlots]float64
 	order := rand.New(rand.NewPCG(1, uint64(2+turn)))
 	for range rounds {
@@ -100,7 +124,7 @@ func descend(all []*sentence, from *model, turn int) *model {
 			}
 			off /= math.Sqrt(float64(len(s.slots)) + 1)
 			for _, n := range s.slots {
-				g := off + shrink*(m.weights[n]-from.weights[n])
+				g := off + shrink*m.weights[n]
 				moved[n] += g * g
 				m.weights[n] -= step * g / math.Sqrt(1e-4+moved[n])
 			}
