@@ -60,7 +60,7 @@ func (in *Inspector) findDisguised(words []textWord, text string, where TextOrig
 // inspectDecoded says what a text that was undone has somebody do. Any order counts, as it does in a value of a
 // definition.
 func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, left *int) []Finding {
-	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left) {
+	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left, nil) {
 		if f.Act > ActionNote {
 			act := ActionBlank
 			if where == FromDefinitions && f.Rule == "order" {

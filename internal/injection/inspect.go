@@ -58,6 +58,12 @@ const LookalikeRule = "lookalikes"
 // Inspect returns what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may
 // be, and about what it stands in; nil where nothing is around it.
 func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic) []Finding {
+	return in.inspect(text, where, at, about, nil)
+}
+
+// inspect is Inspect, and adds what the words are about to has unless that is nil.
+func (in *Inspector) inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic,
+	has *concepts) []Finding {
 	most := maxResultText
 	if where == FromDefinitions {
 		most = MaxDefinitionText
@@ -65,7 +71,7 @@ func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about 
 	unread := max(0, len(text)-most)
 	text = text[:len(text)-unread]
 	left := 4*len(text) + MaxDefinitionText // of decoded text that is looked at
-	found := in.inspectNested(text, where, at, about, 0, &left)
+	found := in.inspectNested(text, where, at, about, 0, &left, has)
 	if unread > 0 && where == FromResults {
 		found = append(found, Finding{"unread", "goes on beyond what is looked at", ActionFlag, len(text),
 			len(text) + unread})
@@ -94,7 +100,7 @@ func withoutOverlaps(found []Finding) []Finding {
 }
 
 func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, about func() WordTopic, depth int,
-	left *int) []Finding {
+	left *int, seen *concepts) []Finding {
 	if *left -= len(text); *left < 0 {
 		return nil
 	}
@@ -102,7 +108,7 @@ func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, 
 	defer in.reader.releaseBuffer(room)
 	words := room.all
 	innocent := harmlessContext{scale: in.scorer, words: words, where: where}
-	found := in.matcher.match(words, where, &innocent)
+	found := in.matcher.match(words, where, &innocent, seen)
 	has := BytesOf(text)
 	for _, f := range in.markers.findMarkers(text, &has, where) {
 		if n := wordIndexAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) &&
@@ -183,7 +189,7 @@ func wordIndexAt(words []textWord, at int) int {
 func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrigin, depth int, left *int) []Finding {
 	worst := ActionNote
 	why := ""
-	for _, f := range in.inspectNested(c.Text, where, PlaceNone, nil, depth+1, left) {
+	for _, f := range in.inspectNested(c.Text, where, PlaceNone, nil, depth+1, left, nil) {
 		if f.Act > worst && !slices.ContainsFunc(plain, func(p Finding) bool { return p.Rule == f.Rule }) {
 			worst, why = f.Act, f.Why
 		}

@@ -24,6 +24,8 @@ type ruleMatcher struct {
 		// anchors has of each rule what it needs first: most rules are ruled out by that, and are not looked at.
 		anchors []concepts
 	}
+	// split has what the rules need that an order in several texts may meet.
+	split [][]concepts
 }
 
 func newRuleMatcher(all []injectionRule) *ruleMatcher {
@@ -33,6 +35,9 @@ func newRuleMatcher(all []injectionRule) *ruleMatcher {
 		for _, r := range all {
 			if r.origin == FromAnywhere || r.origin == TextOrigin(where) {
 				l.rules, l.anchors = append(l.rules, r), append(l.anchors, r.need[0])
+				if TextOrigin(where) == FromDefinitions && len(r.need) > 1 && isInWordList(splitRules, r.name) {
+					m.split = append(m.split, r.need)
+				}
 			}
 		}
 	}
@@ -40,10 +45,14 @@ func newRuleMatcher(all []injectionRule) *ruleMatcher {
 }
 
 // match returns what the words meet, the first place for each rule. Where an anchor is innocent, what was met is noted.
-func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmlessContext) (found []Finding) {
+func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmlessContext, seen *concepts) (
+	found []Finding) {
 	all := concepts(0)
 	for i := range words {
 		all |= words[i].concepts
+	}
+	if seen != nil {
+		*seen |= all
 	}
 	var about []int // which words are about something, once a rule asks
 	l := &m.of[where]
@@ -64,6 +73,16 @@ func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmle
 		}
 	}
 	return found
+}
+
+// mayMeetSplit reports whether words about so many things may meet one of the rules for orders in several texts.
+func (m *ruleMatcher) mayMeetSplit(all concepts) bool {
+	for _, need := range m.split {
+		if all&need[0] != 0 && hasAllConcepts(all, need) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasAllConcepts reports whether each of the needs is there at all.

@@ -62,6 +62,9 @@ func maxStrangeWeight(at TextPlace) float64 {
 	return maxWeight(at)
 }
 
+// maxSplitWeight is what texts of a definition may weigh that go on with each other.
+const maxSplitWeight = -1
+
 // minTopicWords is how many words of a topic an answer has that a sentence can be strange to.
 const minTopicWords = 25
 

@@ -33,10 +33,30 @@ var errNotJSON = errors.New("not JSON")
 // asks people (an elicitation). Every text in it is looked at, at every depth, names and the members of schemas too.
 // An error means that it is not JSON, and may not be shown.
 func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
-	return s.walkTexts(raw, func(w *jsonWalker, text string,
-		key bool) string {
+	var whole injection.SplitText
+	rep, err := s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
+		w.whole = &whole
 		return w.checkDefinitionText(text, key)
 	})
+	if err != nil || rep.Verdict != VerdictClean {
+		return rep, err
+	}
+	if split := s.splitFindings(&whole); len(split) > 0 {
+		rep.Reasons, rep.Verdict = append(rep.Reasons, split...), VerdictFlagged
+	}
+	return rep, nil
+}
+
+// splitFindings are the orders that begin in one text of a definition and end in another. They are flagged, since each
+// text by itself says nothing wrong.
+func (s *Shield) splitFindings(whole *injection.SplitText) (reasons []Finding) {
+	text, found := s.inspector.InspectJoined(whole)
+	for _, f := range found {
+		r := newFinding(f, text, "", injection.ActionFlag)
+		r.Rule, r.Why, r.Offset = "split", "over several members: "+f.Why, 0
+		reasons = append(reasons, r)
+	}
+	return reasons
 }
 
 // CheckResult judges the answer to a call, text by text, as ResultText does. Data of images and sounds is not looked
@@ -77,6 +97,7 @@ type jsonWalker struct {
 	worst     CheckVerdict // that comes of the reasons
 	renamed   map[string]string
 	about     injection.WordTopic // what the definition is about, once asked for
+	whole     *injection.SplitText
 }
 
 // A walkerFrame is an object or array that the walker is in.
@@ -223,7 +244,11 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	if name && !isSentenceLong(text) {
 		at = injection.PlaceNone // a name is no order
 	}
-	out, reasons := w.shield.checkText(text, "", most, at, w.definitionTopic)
+	whole := w.whole
+	if name || !strings.Contains(text, " ") && w.isInList() {
+		whole = nil // a name, or one of the values that a property may have
+	}
+	out, reasons := w.shield.checkText(text, "", most, at, w.definitionTopic, whole)
 	if name && (out == SanitizedText && text != SanitizedText || out == "") {
 		out = "sanitized_" + shortHash(text)
 		for i := range reasons {
@@ -303,6 +328,9 @@ func (w *jsonWalker) textPlace(key bool) injection.TextPlace {
 	}
 	return injection.PlaceMember
 }
+
+// isInList reports whether the walker is at a value of a list.
+func (w *jsonWalker) isInList() bool { return len(w.stack) > 0 && w.stack[len(w.stack)-1].array }
 
 // currentProperty is the name of the property whose schema the walker is in, "" for none.
 func (w *jsonWalker) currentProperty() string {

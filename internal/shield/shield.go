@@ -104,7 +104,7 @@ func New(o Options) (*Shield, error) {
 // CheckText judges one text of a definition that stands by itself, such as the instructions of a server, and gives
 // what may be shown to a model in its place.
 func (s *Shield) CheckText(text string) (string, CheckVerdict, []Finding) {
-	out, reasons := s.checkText(text, "", s.caps.Instructions, injection.PlaceInstructions, nil)
+	out, reasons := s.checkText(text, "", s.caps.Instructions, injection.PlaceInstructions, nil, nil)
 	return out, verdictOf(reasons), reasons
 }
 
@@ -131,13 +131,19 @@ func (s *Shield) checkResultText(text, path string, at injection.TextPlace) (str
 	return out, reasons
 }
 
-// checkText cleans a text, looks at it, and blanks or cuts it.
-func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, about func() injection.WordTopic) (
-	string, []Finding) {
+// checkText cleans a text, looks at it, and blanks or cuts it. It is a part of whole unless that is nil.
+func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, about func() injection.WordTopic,
+	whole *injection.SplitText) (string, []Finding) {
 	out, traces := injection.CanonicalText(text)
 	reasons := removalFindings(traces, path)
 	worst := injection.ActionNote
-	for _, f := range s.inspector.Inspect(out, injection.FromDefinitions, at, about) {
+	var found []injection.Finding
+	if whole != nil {
+		found = s.inspector.InspectPart(out, at, about, whole)
+	} else {
+		found = s.inspector.Inspect(out, injection.FromDefinitions, at, about)
+	}
+	for _, f := range found {
 		reasons = append(reasons, newFinding(f, out, path, f.Act))
 		worst = max(worst, f.Act)
 	}
