@@ -48,15 +48,15 @@ const (
 	// MaxDefinitionText is how many bytes of a definition's text are looked at. What it has beyond them is to be cut
 	// off.
 	MaxDefinitionText = 64 << 10
-	// maxResultText is that of a result, which is flagged where it has more: nobody knows what it says there.
+	// maxResultText is that of a result, which is flagged where it has more: the rest is not read.
 	maxResultText = 1 << 20
 )
 
 // LookalikeRule is the rule of a word whose letters are drawn as others.
 const LookalikeRule = "lookalikes"
 
-// Inspect returns what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may
-// be, and about what it stands in; nil where nothing is around it.
+// Inspect returns the findings of a text in its canonical form, by its bytes. How heavy its sentences may be depends on
+// at. About returns the topic of the definition or answer around the text; it is nil for a text by itself.
 func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic) []Finding {
 	return in.inspect(text, where, at, about, nil)
 }
@@ -154,7 +154,7 @@ func hasActionable(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.Act > ActionNote })
 }
 
-// hasOddWords says, by one look at the words, whether as many are odd as turns and dressed want at least.
+// hasOddWords reports, by one look at the words, whether enough are odd for findReversed and for findDisguised.
 func hasOddWords(words []textWord) (turned, dressed bool) {
 	mangled, latin, moved, apart, leet := 0, 0, 0, 0, 0
 	for i := range words {
@@ -184,8 +184,8 @@ func wordIndexAt(words []textWord, at int) int {
 	return n
 }
 
-// hiddenOrders says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to
-// get past people.
+// hiddenOrders returns the orders of a coded stretch that were not found in plain: an order that is hidden so is meant
+// to get past people.
 func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrigin, depth int, left *int) []Finding {
 	worst := ActionNote
 	why := ""
@@ -203,8 +203,7 @@ func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrig
 	return nil
 }
 
-// HasOrder reports whether a text tells somebody what to do: a word of address or force, and one for what is to be
-// done.
+// HasOrder reports whether a text has an order: a word of address or force, and one for a deed.
 func (in *Inspector) HasOrder(text string) bool {
 	has := concepts(0)
 	room := in.reader.readText(text)

@@ -58,13 +58,13 @@ func turnMarkerRules() []markerRule {
 			compile(`(?i)\[/\s*(sys|system|admin|developer|user|assistant)\s*\]`), FromAnywhere, nil},
 		{"chat-token", "has the heading of a turn of a conversation", ActionFlag, "[",
 			compile(`(?im)^\s*\[(system|admin|developer)\]:?\s+(you (are (an?|now|the)\b|must|will)|ignore|disregard|forget|from now on|new (task|instruction|role)|your (new )?(task|role|job|goal))`), FromResults, []string{"system]", "admin]", "developer]"}},
-		{"tag", "has a tag that speaks for somebody else", ActionBlank, "</", tags, FromDefinitions, nil},
-		{"tag", "has a tag that speaks for somebody else", ActionBlank, "<",
+		{"tag", "has a tag that speaks in another name", ActionBlank, "</", tags, FromDefinitions, nil},
+		{"tag", "has a tag that speaks in another name", ActionBlank, "<",
 			compile(`(?s)<\s*[A-Z]{4,}[A-Z _-]*\s*>(\s*\n|.{20,}</\s*[A-Z]{4,})`), FromDefinitions, nil},
-		{"tag", "has a tag that speaks for somebody else", ActionBlank, "<",
+		{"tag", "has a tag that speaks in another name", ActionBlank, "<",
 			compile(`(?i)</?(tool-output|external-data|tool_result|function_call|function_results)>`),
 			FromDefinitions, nil},
-		{"tag", "has a tag that speaks for somebody else", ActionFlag, "</", tags, FromResults, nil},
+		{"tag", "has a tag that speaks in another name", ActionFlag, "</", tags, FromResults, nil},
 	}
 }
 
@@ -72,7 +72,7 @@ func turnMarkerRules() []markerRule {
 func orderMarkerRules() []markerRule {
 	compile := regexp.MustCompile
 	return []markerRule{
-		{"new-orders", "gives orders in the place of the user's", ActionBlank, ":",
+		{"new-orders", "puts orders in the place of the user's", ActionBlank, ":",
 			compile(`(?i)\bnew\s+(system\s+)?(instruction|directive|task|order)s?\s*:`), FromAnywhere,
 			[]string{"instruction", "directive", "task", "order"}},
 		{"comment", "has a comment that people are not shown", ActionFlag, "<!--", compile(`(?s)<!--(?:[^-]|-[^-]){14}`),
@@ -81,9 +81,9 @@ func orderMarkerRules() []markerRule {
 			compile(`(?m)^\s*\[(//|comment|_)\]:\s*(#|<>)`), FromDefinitions, nil},
 		{"hidden-style", "has a text that is styled not to be seen", ActionFlag, "style",
 			compile(`(?i)style\s*=\s*["'][^"']*(display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0[;"'.\s]|color\s*:\s*(white|transparent|#fff))`), FromDefinitions, nil},
-		{"order-tool", "has another tool called, with what to give it", ActionFlag, "_",
+		{"order-tool", "has another tool called with given arguments", ActionFlag, "_",
 			compile("(?i)(\\b(please|also|then|next|immediately|must|by|step \\d+:?)|,) (also )?call(ing)? [`'\"]?\\w+_\\w+[`'\"]?( tool)? (with|on) |[,:] (also |immediately )?(call|invoke) [`'\"]\\w+_\\w+[`'\"]:\\s*\\n\\s*[-*]"), FromResults, []string{"call", "invoke "}},
-		{"comment", "has a comment that gives orders", ActionFlag, "<!--",
+		{"comment", "has a comment with orders", ActionFlag, "<!--",
 			compile(`(?is)<!--[^>]{0,400}?\b(call\s+\x60?\w+_\w+|(call|use|invoke)\s+the\s+\w+\s+tool|you\s+must|(forward|send|email)\s[^>]{0,80}\w@\w|ignore\s+(all|any|the)\s+(previous|prior|above|earlier)|do\s+not\s+(tell|mention|inform|reveal|alert))\b`), FromResults, nil},
 		{"hidden-style", "tells a model what to do in a text that is not shown", ActionFlag, "<",
 			compile(`(?is)(style\s*=\s*["'][^"']*(display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](px|pt|em|%|;|["'])|opacity\s*:\s*0[;"'.\s]|left\s*:\s*-\d{3,}|color\s*:\s*(white|transparent|#fff(fff)?)\b)[^"']*["']?|<\w+(\s[^<>]*)?\shidden\b)[^<>]*>[^<>]{0,200}\b(ignore|disregard|assistants?|AIs?|LLMs?|instructions|summari[sz]\w*|you must|forward|reveal|override|system:|critical:|do not (tell|mention|provide|answer))`), FromResults, []string{"hidden", "style"}},
@@ -91,7 +91,7 @@ func orderMarkerRules() []markerRule {
 			compile(`\b([A-Z]{3,} ){0,3}SYSTEM( [A-Z]{3,}){0,3}: [^\n]{0,60}?\b(to (fix|resolve|auto-?remediate|continue|proceed)|you must|please|ignore|disregard|reveal|forward|delete|immediately)\b`), FromResults, []string{"system"}},
 		{"addressed", "has a field with orders to a model", ActionFlag, "_",
 			compile(`(?im)^\s*["']?(model|agent|ai|llm|assistant)_(instructions?|directives?|orders?)["']?\s*[:=]\s*\S`), FromResults, []string{"_instruction", "_directive", "_order"}},
-		{"order", "says what to do once it is summed up or judged", ActionFlag, "s",
+		{"order", "has orders for when it is summed up or judged", ActionFlag, "s",
 			compile(`(?i)\bwhen(ever)? (you )?(are )?(summari[sz]\w*|(analy[sz]|evaluat|scor|rank|rat|assess|grad)\w* this [^.\n]{0,30})[^.\n]{0,40}[,:]? ?\b(also|always|never|you must|do not|be sure|make sure|(please )?(include|append|insert|mention|recommend|call|send|forward|state|say|assign|give|use))\b`), FromResults, []string{"when"}},
 	}
 }
@@ -128,11 +128,11 @@ func commandMarkerRules() []markerRule {
 		{"trigger", "waits for a sign to change its ways", ActionFlag, "(",
 			compile(`(?i)\b(special|secret|magic|hidden) (command|keyword|trigger|phrase|word|code)`),
 			FromDefinitions, nil},
-		{"tool-poison", "asks for what it has no need of", ActionFlag, "_",
+		{"tool-poison", "asks for data that it does not need", ActionFlag, "_",
 			compile(`(?i)\b(system_prompt|conversation_(history|context)|chat_history|full_context|user_credentials|llm_context)\b`), FromDefinitions, []string{"system_prompt", "conversation_", "chat_history", "full_context", "user_credentials", "llm_context"}},
 		{"banner", "shouts an order", ActionFlag, "***", compile(`\*{3} ?\p{Lu}{3,}([ ,]+\p{Lu}{2,}){2,} ?\*{3}`),
 			FromAnywhere, nil},
-		{"order-tool", "has another tool called, with what to give it", ActionFlag, " with ",
+		{"order-tool", "has another tool called with given arguments", ActionFlag, " with ",
 			compile("(?i)\\b(please|must|need to|have to|required to|next,?) (now |first |also |then )?(call|invoke|use|run) (the )?[`'\"]?\\w+[`'\"]? (tool |function )?with (the |an? )?\\w+ [`'\"“:=]"), FromResults, []string{"call ", "invoke ", "use ", "run "}},
 		{"order-tool", "has another tool called first", ActionFlag, "to be ",
 			compile("(?i)\\brequires? (the )?[`'\"]?\\w+_\\w+[`'\"]? (tool |function )?to be (called|run|invoked)"),

@@ -59,7 +59,7 @@ func notedPhrases() []notedPhrase {
 			steps: run("new", "instruction instructions directive* role roles persona*")},
 		{why: "may give new orders", steps: run("your", "new", "instruction*")},
 		{why: "speaks of a system prompt", steps: run("system", "prompt*")},
-		{why: "may ask for what a model was told",
+		{why: "may ask for the instructions of a model",
 			steps: run("reveal* show display print", "your", "instruction* prompt* rule*")},
 		{why: "may have encoded text followed", steps: []phraseStep{one("decod* eval* execut*"), far("base64")}},
 		{why: "has the tag of a speaker", steps: run("system user assistant"), tag: true},

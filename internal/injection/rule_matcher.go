@@ -119,7 +119,7 @@ func (r *injectionRule) bestMatch(words []textWord, about []int, innocent *harml
 	return best, ok
 }
 
-// findRemaining looks for the words that the anchor needs beside it, and gives the last of them.
+// findRemaining looks for the words that the anchor needs beside it, and returns the last of them.
 func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (last int, ok bool) {
 	anchor := about[n]
 	last = anchor

@@ -410,7 +410,7 @@ const secretDotfiles = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg
 // rootDirs are the directories that paths of a machine's own begin with.
 const rootDirs = " home users root etc var tmp usr opt mnt srv proc data workspace "
 
-// shapeConcepts returns what a word is about by what stands around it: an address, a path, a name of a program's.
+// shapeConcepts returns the concepts of a word by the characters around it: an address, a path, a name of a program's.
 func shapeConcepts(text string, w *textWord) (has concepts) {
 	if w.end < len(text) {
 		switch rest := text[w.end:]; rest[0] {

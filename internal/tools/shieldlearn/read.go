@@ -4,7 +4,9 @@ import (
 	"bufio"
 	_ "embed" // the sentences that were written to learn from
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -97,7 +99,7 @@ func (l *lesson) read(dir, tools string) error {
 				return err
 			}
 			return l.row(r)
-		}); err != nil {
+		}); err != nil && !errors.Is(err, fs.ErrNotExist) { // a directory may lack a kind of rows
 			return err
 		}
 	}
@@ -261,7 +263,7 @@ func (l *lesson) met(s string) bool {
 		func(f injection.Finding) bool { return f.Act > injection.ActionNote })
 }
 
-// each gives the lines of a file, with their numbers. No name is no file.
+// each calls take for the lines of a file, with their numbers. No name is no file.
 func each(file string, take func(n int, line []byte) error) error {
 	if file == "" {
 		return nil
