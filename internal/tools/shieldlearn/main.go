@@ -1,13 +1,16 @@
-// Command shieldlearn learns what the shield's scale weighs by: go run ./internal/shieldlearn -data DIR -tools
-// FILE,FILE.
+// Command shieldlearn learns the weights by which the shield judges sentences: go run ./internal/tools/shieldlearn -data
+// DIR -tools FILE,FILE.
 //
 // It learns from the orders and the honest sentences beside it, each in several variations, from the labelled rows in
-// DIR (internal/shieldscore has their form) and from catalogues of honest tools, a definition a line. It prints, for
-// each place of a definition, what honest tools weigh whose catalogue was left out while it learned, and how much of
-// the sample's orders that were written with no rule in sight weighs more. With -docs FILE,FILE it learns what answers
-// are weighed by as well: from these documents, and from orders and honest texts that answers.txt and letters.txt are
-// grammars of and that said/ has, in English and other languages, of which there should be honest documents too. With
-// -out it writes the weights. The same input gives the same weights.
+// DIR (internal/tools/shieldscore has their form) and from catalogues of honest tools, a definition a line. For each
+// place of a definition it prints the weight of honest tools whose catalogue was left out while it learned, and how
+// many orders of the sample weigh more. No rule knew these orders.
+//
+// With -folds it judges the labelled definitions of each source with weights that were learned without that source, and
+// writes nothing. With -docs FILE,FILE it also learns the weights for results: from these documents, from answers.txt
+// and letters.txt, which are grammars of orders and of honest texts, and from said/, which has both in English and other
+// languages. The documents should be in these languages too. With -out it writes the weights, and with -mean the mean of
+// these and of others. The same input gets the same weights.
 package main
 
 import (
