@@ -32,10 +32,10 @@ const openingWords = " dear hey hi hello attention note notice notes message mem
 	"примечание внимание примітка увага усім бележка напомена napomena vazno za за до към προς για σημειωση " +
 	"lieber cher chers querido queridos caro beste geachte drogi drodzy mily vazeny kara kjaere kaere hyva kedves draga dragi estimat benvolgut sevgili дорогои дорогии милии шановнии драги скъпи αγαπητε "
 
-// relationWords join a model's name to what tells which models are meant.
+// relationWords join a model's name to the words that tell which models are meant.
 const relationWords = " that who which whose reading processing visiting handling summarising summarizing parsing working helping crawling triaging seeing indexing scanning browsing answering using die der das welche lesen que quien qui che die deze ktory ktorzy yang okuyan которыи которые что jotka "
 
-// dutyWords stand after a model's name where a text says what models have to do.
+// dutyWords stand after a model's name where a text lists the duties of models.
 const dutyWords = " must should shall need needs has have are is will may moet moeten muss mussen debe deben doit doivent deve devono должен должны "
 
 func isInWordList(list, word string) bool {
@@ -53,7 +53,7 @@ const (
 	roleDuty
 )
 
-// addAddressRoles takes the words of the lists above, with what they may be, to what else is known of words.
+// addAddressRoles adds the words of the lists above, with the parts that they may play, to the facts about words.
 func addAddressRoles(all map[string]wordFact) {
 	for list, is := range map[string]addressRole{modelNames: roleModelName, foreignModelNames: roleForeignName,
 		openingWords: roleOpening, relationWords: roleRelation, dutyWords: roleDuty} {

@@ -26,7 +26,7 @@ const (
 	cleanDefinition cleanMode = iota
 	// cleanResult lets a terminal's colours, titles and links stay, and layout and private signs: for results.
 	cleanResult
-	// cleanAll takes every unseen rune, whoever needs it. What it leaves is left by the others too.
+	// cleanAll takes every unseen rune, even those that a script needs. The other modes leave all that it leaves.
 	cleanAll
 )
 
@@ -36,7 +36,7 @@ const (
 // the place of another. The canonical form of a canonical form is itself, and no form is longer than what was given.
 func CanonicalText(text string) (string, []Removal) { return cleanText(text, cleanDefinition) }
 
-// CanonicalResultText is Canonical for what a server answers. Colours, titles and links of a terminal, private signs
+// CanonicalResultText is CanonicalText for the results of a server. Colours, titles and links of a terminal, private signs
 // and layout stay.
 func CanonicalResultText(text string) (string, []Removal) { return cleanText(text, cleanResult) }
 
@@ -91,7 +91,7 @@ func validUTF8(text string) (string, []Removal) {
 			break
 		}
 	}
-	// The replacement is the question mark, which is no longer than a byte.
+	// The replacement is the question mark, which fits into a byte.
 	return strings.ToValidUTF8(text, "?"), []Removal{{Kind: "encoding", At: at}}
 }
 
@@ -119,7 +119,7 @@ func (c *textCleaner) cleanOnce() string {
 	return string(c.out)
 }
 
-// cleanRune handles what stands at i, and says how many bytes that were.
+// cleanRune handles the character at i, and returns its bytes.
 func (c *textCleaner) cleanRune(i int) int {
 	r, size := utf8.DecodeRuneInString(c.in[i:])
 	switch {

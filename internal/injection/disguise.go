@@ -18,7 +18,7 @@ const (
 	maxDisguised = 16 // stretches of one text that are undone
 )
 
-// findDisguised says what a text's stretches say that are written in letters which stand for others.
+// findDisguised returns the orders in stretches of a text that are written in letters which stand for others.
 func (in *Inspector) findDisguised(words []textWord, text string, where TextOrigin, depth int,
 	left *int) (found []Finding) {
 	plain := isASCII(text)
@@ -57,10 +57,10 @@ func (in *Inspector) findDisguised(words []textWord, text string, where TextOrig
 	return found
 }
 
-// inspectDecoded says what a text that was undone has somebody do. Any order counts, as it does in a value of a
+// inspectDecoded returns the orders of a text that was decoded. Any order counts, as it does in a value of a
 // definition.
 func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, left *int) []Finding {
-	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left) {
+	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left, nil) {
 		if f.Act > ActionNote {
 			act := ActionBlank
 			if where == FromDefinitions && f.Rule == "order" {
@@ -187,7 +187,7 @@ const (
 )
 
 // addShiftedWords takes how small words of English look whose letters were moved, and words of orders that were
-// mangled, to what else is known of words.
+// mangled, to the other facts about words.
 func addShiftedWords(all map[string]wordFact) {
 	for w := range strings.FieldsSeq(mangledOrderWords) {
 		known := all[w]
@@ -234,7 +234,7 @@ func undoShift(way int, text string) (how, plain string) {
 	return "an alphabet that was moved", mapLetters(text, func(n byte) byte { return (n + 26 - byte(way)) % 26 })
 }
 
-// shiftOf says how the letters of a stretch were moved, 0 for not: two of the small words at least, different ones,
+// shiftOf returns by how many places the letters of a stretch were moved, 0 for none: two of the small words at least, different ones,
 // and a sixth of all are those of one way.
 func shiftOf(words []textWord) int {
 	const share = 6
@@ -259,7 +259,7 @@ func shiftOf(words []textWord) int {
 // escapedRun is a row of escapes of any kind, each for a letter.
 var escapedRun = regexp.MustCompile(`(?i)(?:(?:\\+u00|\\+x|%|=)[0-9a-f]{2}|&#(?:x[0-9a-f]{2}|[0-9]{2,3});){12,}`)
 
-// inspectEscapes says what rows of escapes say: letters that need none were written so.
+// inspectEscapes returns the orders in rows of escapes: letters that need none were written so.
 func (in *Inspector) inspectEscapes(text string, where TextOrigin, depth int, left *int) (found []Finding) {
 	const fewest = 12
 	if max(strings.Count(text, `\`), strings.Count(text, "%"), strings.Count(text, "="),

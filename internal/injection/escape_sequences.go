@@ -32,7 +32,7 @@ func (c *textCleaner) cleanEscape(i int) int {
 // maxCommandBytes bounds how far the end of a command to the system is looked for.
 const maxCommandBytes = 2048
 
-// escapeSequence measures the escape sequence that text begins with (ECMA-48), and says whether it only styles:
+// escapeSequence measures the escape sequence that text begins with (ECMA-48), and reports whether it only styles:
 // colours, a title, a link.
 func escapeSequence(text string) (size int, style bool) {
 	r, n := utf8.DecodeRuneInString(text)

@@ -29,6 +29,8 @@ type FeatureSum struct {
 	// KeepSlots reports that slots are kept.
 	KeepSlots bool
 
+	// table has the weights of definitions.
+	table                string
 	definitions, answers weightSum
 	// next has the slots of answers that were not looked up yet, n of them.
 	next [slotsPerLookup]uint32
@@ -78,7 +80,7 @@ func (l *FeatureSum) Add(sort, a, b uint32) {
 	h *= 0x297A2D39
 	h ^= h >> 15
 	if !l.AnswersOnly && sort < featureWordStart {
-		l.definitions.add(definitionWeights, []uint32{h % DefinitionSlots}, l.KeepSlots)
+		l.definitions.add(l.table, []uint32{h % DefinitionSlots}, l.KeepSlots)
 	}
 	if l.n == slotsPerLookup {
 		l.addPending()
@@ -93,7 +95,7 @@ func (l *FeatureSum) addPending() {
 	l.n = 0
 }
 
-// Slots returns the slots of what was added in either table, if Keep.
+// Slots returns the slots of the features in either table, if KeepSlots.
 func (l *FeatureSum) Slots() (definitions, answers []uint32) {
 	l.addPending()
 	return l.definitions.slots, l.answers.slots
@@ -139,13 +141,13 @@ func (l *FeatureSum) addLetterRuns(word string) {
 	edge(len(word))
 }
 
-// AnswerWeight is what the load comes to in an answer: above zero for what is more like an order.
+// AnswerWeight is the weight of the features in an answer: above zero, they are more like those of an order.
 func (l *FeatureSum) AnswerWeight() float64 {
 	l.addPending()
 	return l.answers.weight()
 }
 
-// DefinitionWeight is what it comes to in a definition. There both tables count: each was learned from what the other
+// DefinitionWeight is their weight in a definition. There both tables count: each was learned from what the other
 // has not seen, and together they are wrong less often than either.
 func (l *FeatureSum) DefinitionWeight() float64 {
 	return (l.definitions.weight() + l.AnswerWeight()) / 2

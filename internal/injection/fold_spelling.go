@@ -212,7 +212,7 @@ func (r *wordReader) entryParts(folded string) (parts []string, covered int) {
 	return parts, covered
 }
 
-// countPieces says how many words, from the first on, are one that was taken apart: by signs, or in two by a space.
+// countPieces returns how many words, from the first on, are one that was taken apart: by signs, or in two by a space.
 func (r *wordReader) countPieces(words []textWord, text string) int {
 	const most = 6
 	if len(words) < 2 || words[0].at == words[1].at {

@@ -16,8 +16,8 @@ const (
 )
 
 // isInvisible are the runes that show nothing of their own, or that change how others are shown. Which of them may
-// stay is for mayStay to say; all others may. Private use and what is no character count: nobody can say what they
-// show.
+// stay is for mayStay to decide; all others may. Private use and unassigned code points count: no reader knows what
+// they show.
 func isInvisible(r rune) bool {
 	switch {
 	case r < 0x20:
@@ -46,7 +46,7 @@ func isInvisible(r rune) bool {
 	return isUnassigned(r)
 }
 
-// isUnassigned reports whether nobody has said yet what r is. New pictures and ideographs may be newer than our tables.
+// isUnassigned reports whether no standard assigns r yet. New pictures and ideographs may be newer than our tables.
 func isUnassigned(r rune) bool {
 	if r == 0x2028 || r == 0x2029 || r >= 0x3000 && r <= 0xD7FF || r >= 0x1F000 && r <= 0x3FFFF {
 		return false

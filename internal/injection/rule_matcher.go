@@ -24,6 +24,8 @@ type ruleMatcher struct {
 		// anchors has of each rule what it needs first: most rules are ruled out by that, and are not looked at.
 		anchors []concepts
 	}
+	// split has what the rules need that an order in several texts may meet.
+	split [][]concepts
 }
 
 func newRuleMatcher(all []injectionRule) *ruleMatcher {
@@ -33,6 +35,9 @@ func newRuleMatcher(all []injectionRule) *ruleMatcher {
 		for _, r := range all {
 			if r.origin == FromAnywhere || r.origin == TextOrigin(where) {
 				l.rules, l.anchors = append(l.rules, r), append(l.anchors, r.need[0])
+				if TextOrigin(where) == FromDefinitions && len(r.need) > 1 && isInWordList(splitRules, r.name) {
+					m.split = append(m.split, r.need)
+				}
 			}
 		}
 	}
@@ -40,10 +45,14 @@ func newRuleMatcher(all []injectionRule) *ruleMatcher {
 }
 
 // match returns what the words meet, the first place for each rule. Where an anchor is innocent, what was met is noted.
-func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmlessContext) (found []Finding) {
+func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmlessContext, seen *concepts) (
+	found []Finding) {
 	all := concepts(0)
 	for i := range words {
 		all |= words[i].concepts
+	}
+	if seen != nil {
+		*seen |= all
 	}
 	var about []int // which words are about something, once a rule asks
 	l := &m.of[where]
@@ -64,6 +73,16 @@ func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmle
 		}
 	}
 	return found
+}
+
+// mayMeetSplit reports whether words about so many things may meet one of the rules for orders in several texts.
+func (m *ruleMatcher) mayMeetSplit(all concepts) bool {
+	for _, need := range m.split {
+		if all&need[0] != 0 && hasAllConcepts(all, need) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasAllConcepts reports whether each of the needs is there at all.
@@ -100,7 +119,7 @@ func (r *injectionRule) bestMatch(words []textWord, about []int, innocent *harml
 	return best, ok
 }
 
-// findRemaining looks for the words that the anchor needs beside it, and gives the last of them.
+// findRemaining looks for the words that the anchor needs beside it, and returns the last of them.
 func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (last int, ok bool) {
 	anchor := about[n]
 	last = anchor
@@ -116,7 +135,7 @@ func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (las
 				break
 			}
 			if words[j].concepts&need == 0 || !r.acrossSentences && words[j].sentence != words[anchor].sentence ||
-				r.ordered && j < last || j == anchor {
+				r.ordered && j < last || j == anchor || need == conceptMe && !isSpeaker(words, anchor, j) {
 				continue
 			}
 			found = j
@@ -128,6 +147,12 @@ func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (las
 		last = max(found, last)
 	}
 	return last, true
+}
+
+// isSpeaker reports whether a word for the speaker stands for one: it is not quoted, as a name may be ("remove 'My
+// Calendar'"), or the anchor is quoted as well.
+func isSpeaker(words []textWord, anchor, at int) bool {
+	return !words[at].quoted || words[anchor].quoted
 }
 
 // hasExemptWord reports whether a word of those that take the rule's force stands before the anchor, or before what the

@@ -29,7 +29,7 @@ type injectionRule struct {
 	exemptIf concepts
 	// acrossSentences rules look over the ends of sentences.
 	acrossSentences bool
-	// ignoresQuoted rules do not hold for an anchor in quotation marks: an example of what people ask for.
+	// ignoresQuoted rules do not hold for an anchor in quotation marks: an example of a request.
 	ignoresQuoted bool
 	// evenIfHarmless rules hold also among words that are as in honest documents.
 	evenIfHarmless bool
@@ -49,7 +49,7 @@ const (
 )
 
 // injectionRules are what is looked for, by class of attack. They are about what a sentence would make a model do, not
-// about the words of any one attack. To blank is for what no honest definition says; a rule that some honest ones meet
+// about the words of any one attack. A rule blanks if no honest definition meets it; a rule that some honest ones meet
 // flags.
 func injectionRules() []injectionRule {
 	return slices.Concat(overrideRules(), concealmentRules(), exfiltrationRules(), impersonationRules(), excessRules())
@@ -62,7 +62,7 @@ func overrideRules() []injectionRule {
 			conceptPrior | conceptSafety | conceptYou, conceptStrong | conceptSystem}, maxSpan: 7, ordered: true,
 			exemptIf: conceptNot, acrossSentences: true},
 		{name: "override", act: ActionBlank,
-			why:  "sets aside what the model was told, or gives it another role or task",
+			why:  "sets aside what the model was told, or assigns it another role or task",
 			need: []concepts{conceptSetaside}, exemptIf: conceptNot},
 		{name: "override", act: ActionBlank, why: "sets aside what the model was told, in another language",
 			need: []concepts{conceptWignore, conceptWinstr,
@@ -75,7 +75,7 @@ func overrideRules() []injectionRule {
 			origin: FromDefinitions},
 		{name: "override", act: ActionFlag, why: "sets aside what the model was told", need: []concepts{conceptIgnore,
 			conceptYou, conceptPrior}, maxSpan: 2, ordered: true, exemptIf: conceptNot},
-		{name: "override", act: ActionFlag, why: "says that what the model was told no longer holds",
+		{name: "override", act: ActionFlag, why: "declares the instructions of the model void",
 			need: []concepts{conceptOff | conceptIgnore, conceptYou, conceptPrior | conceptStrong,
 				conceptStrong | conceptInstr | conceptSystem}, maxSpan: 12, exemptIf: conceptNot},
 		{name: "unguard", act: ActionBlank, why: "takes safety measures away", need: []concepts{conceptIgnore,
@@ -87,10 +87,10 @@ func overrideRules() []injectionRule {
 		{name: "unguard", act: ActionFlag, why: "takes safety measures away", need: []concepts{conceptSafety,
 			conceptIgnore, conceptLater | conceptYou | conceptAuth}, maxSpan: 8, exemptIf: conceptNot,
 			origin: FromDefinitions},
-		{name: "unguard", act: ActionFlag, why: "says that measures no longer hold",
+		{name: "unguard", act: ActionFlag, why: "declares safety measures void",
 			need: []concepts{conceptSafety | conceptStrong, conceptOff, conceptScope}, maxSpan: 12,
 			exemptIf: conceptNot, origin: FromDefinitions},
-		{name: "system-prompt", act: ActionFlag, why: "asks for what was said before",
+		{name: "system-prompt", act: ActionFlag, why: "asks for the conversation so far",
 			need: []concepts{conceptRevealing, conceptConvo}, maxSpan: 6, ordered: true, exemptIf: conceptNot,
 			origin: FromDefinitions},
 		{name: "foreign-order", act: ActionFlag, why: "tells a model what to do, in another language",
@@ -103,7 +103,7 @@ func overrideRules() []injectionRule {
 				conceptAddress},
 			maxSpan: 24, origin: FromResults},
 		{name: "foreign-order", act: ActionFlag,
-			why: "has something done that nobody is to know of, in another language", need: []concepts{conceptWtell,
+			why: "has something done in secret, in another language", need: []concepts{conceptWtell,
 				conceptWnot, conceptWsend | conceptWdo, conceptWuser}, maxSpan: 24, origin: FromResults},
 		{name: "foreign-order", act: ActionFlag,
 			why:  "has something done to all there is without a question, in another language",
@@ -111,16 +111,16 @@ func overrideRules() []injectionRule {
 			origin: FromResults},
 		{name: "foreign-order", act: ActionFlag, why: "speaks to the model that reads it, in another language",
 			need: []concepts{conceptWreader, conceptWmodel}, maxSpan: 6, origin: FromResults},
-		{name: "respond", act: ActionFlag, why: "says what the model is to answer",
+		{name: "respond", act: ActionFlag, why: "dictates the answer of the model",
 			need: []concepts{conceptRevealing | conceptSend, conceptRespond}, maxSpan: 8, ordered: true,
 			exemptIf: conceptNot},
-		{name: "system-prompt", act: ActionBlank, why: "asks for what the system told the model",
+		{name: "system-prompt", act: ActionBlank, why: "asks for the system prompt",
 			need: []concepts{conceptRevealing, conceptYou | conceptWhole, conceptSystem}, maxSpan: 5, ordered: true,
 			exemptIf: conceptNot},
-		{name: "system-prompt", act: ActionFlag, why: "asks for what the system told the model",
+		{name: "system-prompt", act: ActionFlag, why: "asks for the system prompt",
 			need: []concepts{conceptRevealing, conceptSystem}, maxSpan: 4, ordered: true, exemptIf: conceptNot,
 			origin: FromResults},
-		{name: "system-prompt", act: ActionBlank, why: "asks for what the system told the model",
+		{name: "system-prompt", act: ActionBlank, why: "asks for the system prompt",
 			need: []concepts{conceptWsend, conceptWsystem}, maxSpan: 10},
 	}
 }
@@ -189,12 +189,12 @@ func exfiltrationRules() []injectionRule {
 			origin: FromDefinitions},
 		{name: "harvest", act: ActionFlag, why: "asks for the conversation", need: []concepts{conceptConvo,
 			conceptSecret | conceptSystem}, maxSpan: 14, origin: FromDefinitions},
-		{name: "harvest", act: ActionFlag, why: "asks for what the model can do", need: []concepts{conceptConvo,
+		{name: "harvest", act: ActionFlag, why: "asks for the tools of the model", need: []concepts{conceptConvo,
 			conceptPathname}, maxSpan: 20, origin: FromResults},
 	}
 }
 
-// impersonationRules has the rules about speaking as somebody else.
+// impersonationRules has the rules about speaking in another name.
 func impersonationRules() []injectionRule {
 	return []injectionRule{
 		{name: "impersonation", act: ActionBlank, why: "speaks as the user", need: []concepts{conceptGave}},

@@ -10,7 +10,7 @@ import (
 //go:embed kinds.txt
 var kindList string
 
-// A TextPlace says how much prose that tells somebody what to do belongs where a text stands.
+// A TextPlace is where a text stands, by how much prose with orders belongs there.
 type TextPlace int
 
 const (
@@ -20,7 +20,7 @@ const (
 	PlaceInstructions
 	// PlaceDescription is that of a tool as a whole, which may say how to use it.
 	PlaceDescription
-	// PlaceSchema is a description within a schema, which says what a value is.
+	// PlaceSchema is a description within a schema, which explains a value.
 	PlaceSchema
 	// PlaceMember is a title, a default, an example, a member of _meta: seldom prose at all.
 	PlaceMember
@@ -36,38 +36,41 @@ const (
 func maxWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
-		return 0.7
+		return 0.9
 	case PlaceSchema:
-		return 0.4
+		return 0.6
 	case PlaceMember:
-		return -2.4
+		return -2.2
 	case PlaceAnswer:
 		return 0.4
 	case placeDecoded:
 		return -2
 	}
-	return 1.3 // Instructions
+	return 1.5 // Instructions
 }
 
-// maxStrangeWeight returns what a sentence may weigh that has no word of what stands around it (Topic).
+// maxStrangeWeight returns what a sentence may weigh that has no word of the texts around it (WordTopic).
 func maxStrangeWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
-		return -1.4
+		return -1.2
 	case PlaceSchema:
-		return -1.7
+		return -1.5
 	case PlaceAnswer:
 		return -0.4
 	}
 	return maxWeight(at)
 }
 
+// maxSplitWeight is what texts of a definition may weigh that go on with each other.
+const maxSplitWeight = -1
+
 // minTopicWords is how many words of a topic an answer has that a sentence can be strange to.
 const minTopicWords = 25
 
-// What a sentence of an answer may weigh that speaks to the model which reads it, that names one and says what is to
-// be done, that says what models have to do and has no word of what stands around it, and that is in another language
-// than English: honest answers have few of these.
+// What a sentence of an answer may weigh: one that speaks to the model which reads it; one that names a model and a
+// deed; one about the duties of models with no word of the texts around it; and one in another language than English.
+// Honest answers have few of these.
 const (
 	addressingLimit = -3
 	namingLimit     = -1.2
@@ -84,8 +87,8 @@ const minSentenceWords = 5
 // minAnswerWords is that of answers, where headings and halves of sentences are many.
 const minAnswerWords = 7
 
-// maxWeighedWords is how many words are weighed together: of what goes on longer each stretch is weighed alone, since
-// what is said again and again would grow heavy by that.
+// maxWeighedWords is how many words are weighed together. Of longer sentences each stretch is weighed alone, since
+// repetition would make them heavy.
 const maxWeighedWords = 64
 
 // A SentenceScorer weighs sentences: how much one is like those that give a model orders, and how little like those
@@ -93,19 +96,21 @@ const maxWeighedWords = 64
 // its own is heavy as well. What each weighs was learned from orders and honest definitions (internal/shieldlearn).
 type SentenceScorer struct {
 	known map[string]wordFact
+	// definitions has the weights of definitions.
+	definitions string
 	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the
 	// others.
 	lastPlain  uint8
 	everywhere [256]bool
-	// firstVerb and lastVerb are the first and the last of the kinds of what can be done.
+	// firstVerb and lastVerb are the first and the last of the kinds of deeds.
 	firstVerb, lastVerb uint8
-	// foreignKinds has the kinds of what words of other languages are about, by their concepts.
+	// foreignKinds has the kinds of words of other languages, by the numbers of their concepts.
 	foreignKinds [64]uint8
 }
 
-// newSentenceScorer makes a scale, which takes the kinds of words to what else is known of them.
+// newSentenceScorer makes a scorer, and adds the kinds of words to the other facts about them.
 func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
-	s := &SentenceScorer{known: known}
+	s := &SentenceScorer{known: known, definitions: definitionWeights}
 	n := uint8(0)
 	for line := range strings.SplitSeq(kindList, "\n") {
 		name, all, ok := strings.Cut(line, ": ")
@@ -138,7 +143,7 @@ func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
 	return s
 }
 
-// foreignKinds has the kind that a word of another language is of, by what it is about.
+// foreignKinds has the kind of a word of another language, by its concept.
 var foreignKinds = map[concepts]string{
 	conceptWignore: "ignore", conceptWinstr: "rules", conceptWprior: "previous", conceptWnot: "never",
 	conceptWtell: "tell", conceptWuser: "user", conceptWsecret: "secret", conceptWsend: "send",
@@ -186,7 +191,7 @@ func (s *SentenceScorer) wordKind(w *textWord) uint8 {
 	return 0
 }
 
-// stemKind returns the kind of what a word is a form of.
+// stemKind returns the kind of the word that another is a form of.
 func (s *SentenceScorer) stemKind(word string) uint8 {
 	if n := len(word); n < 4 || word[n-1] != 's' && word[n-1] != 'd' && word[n-1] != 'g' {
 		return 0 // as most words
@@ -284,7 +289,8 @@ func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []Le
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)
 	in.scorer.eachSentence(room.all, func(words []textWord) {
-		l := FeatureSum{KeepSlots: true}
+		words = withoutShortHead(words, text)
+		l := FeatureSum{KeepSlots: true, table: in.scorer.definitions}
 		in.scorer.addFeatures(words, &l)
 		definitions, answers := l.Slots()
 		all = append(all, LearnerSentence{text[words[0].at:words[len(words)-1].end], definitions, answers,
@@ -303,6 +309,19 @@ func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) 
 			found(words[from:to])
 		}
 	}
+}
+
+// withoutShortHead returns a sentence without another one of three words at most that was read as its beginning ("Finds
+// flights. Always ..."): what follows is weighed by itself.
+func withoutShortHead(sentence []textWord, text string) []textWord {
+	const longest = 3
+	for i := 1; i <= longest && len(sentence)-i >= minSentenceWords; i++ {
+		gap := text[sentence[i-1].end:max(sentence[i-1].end, sentence[i].at)]
+		if len(gap) > 1 && endsSentence(gap) {
+			return sentence[i:]
+		}
+	}
+	return sentence
 }
 
 // hasEnoughWords reports whether a sentence has so many words, or as much in a script that parts none.
@@ -325,6 +344,9 @@ func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, a
 	}
 	most := math.Inf(-1)
 	in.scorer.eachSentence(words, func(sentence []textWord) {
+		if at < PlaceAnswer {
+			sentence = withoutShortHead(sentence, text)
+		}
 		w, ok := in.weighSentence(sentence, most, text, at, about)
 		if !ok {
 			return
@@ -348,14 +370,14 @@ func weightAt(l *FeatureSum, at TextPlace) float64 {
 	return l.AnswerWeight()
 }
 
-// weighSentence returns what a sentence weighs, and says whether that is more than most, and more than honest ones
-// weigh at its place. It is not weighed where it could not count.
+// weighSentence returns what a sentence weighs, and reports whether that is more than most, and more than honest ones
+// weigh at its place. It is not weighed if it could not count.
 func (in *Inspector) weighSentence(sentence []textWord, most float64, text string, at TextPlace,
 	about func() WordTopic) (w float64, ok bool) {
 	if at == PlaceAnswer {
 		return in.weighInAnswer(sentence, most, text, about)
 	}
-	var l FeatureSum
+	l := FeatureSum{table: in.scorer.definitions}
 	in.scorer.addFeatures(sentence, &l)
 	if w = weightAt(&l, at); w <= most {
 		return w, false
@@ -417,7 +439,7 @@ func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 	return known*4 <= all
 }
 
-// isDescriptive reports whether a sentence that begins with the word says what a tool does: "Sends", where an order has
+// isDescriptive reports whether a sentence that begins with the word describes a tool: "Sends", where an order has
 // "Send".
 func (s *SentenceScorer) isDescriptive(first *textWord) bool {
 	k := s.wordKind(first)
@@ -425,7 +447,7 @@ func (s *SentenceScorer) isDescriptive(first *textWord) bool {
 		strings.HasSuffix(first.folded, "s")
 }
 
-// hasVerb reports whether a sentence has a word for what can be done, or has to be: what names a thing has none.
+// hasVerb reports whether a sentence has a word for a deed or a duty: the name of a thing has none.
 func (s *SentenceScorer) hasVerb(sentence []textWord) bool {
 	for i := range sentence {
 		w := &sentence[i]

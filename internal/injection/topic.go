@@ -1,9 +1,7 @@
 package injection
 
-import ()
-
 // A WordTopic is what a definition or an answer is about: how often each of its words stands in it. An honest sentence
-// has words of what stands around it; one that was put there to give orders often has none, and counts at less weight.
+// has words of the texts around it; one that was put there as an order often has none, and counts at less weight.
 type WordTopic map[uint32]int
 
 // TopicOf returns what the texts are about.
@@ -21,8 +19,8 @@ func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	return t
 }
 
-// isOffTopic reports whether no word of a sentence stands in what is around it. Own says that the sentence is a part of
-// that.
+// isOffTopic reports whether no word of a sentence stands in the texts around it. Own tells that the sentence is a part
+// of these.
 func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) bool {
 	mine := map[uint32]int{}
 	for i := range sentence {
@@ -41,11 +39,11 @@ func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) 
 	return true
 }
 
-// minTopicLetters is how many bytes a word has that says what a text is about.
+// minTopicLetters is how many bytes a word has that counts for the topic.
 const minTopicLetters = 4
 
-// topicHash returns the hash of a word's beginning, without the ends of its forms, and whether it says what a text is
-// about: small words do not, nor do those that all definitions have.
+// topicHash returns the hash of a word's beginning, without the ends of its forms, and whether it counts for the topic:
+// small words do not, nor do those that all definitions have.
 func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 	stem := w.folded
 	if len(stem) < minTopicLetters || w.concepts == 0 && stem[0] >= '0' && stem[0] <= '9' {
@@ -61,4 +59,19 @@ func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 		}
 	}
 	return FeatureHash(stem[:min(len(stem), 7)]), true
+}
+
+// IsOnTopic reports whether all words of a text that say what it is about stand in the topic.
+func (in *Inspector) IsOnTopic(text string, t WordTopic) bool {
+	room := in.reader.readText(text[:min(len(text), MaxDefinitionText)])
+	defer in.reader.releaseBuffer(room)
+	known := false
+	for i := range room.all {
+		h, ok := in.scorer.topicHash(&room.all[i])
+		if ok && t[h] == 0 {
+			return false
+		}
+		known = known || ok
+	}
+	return known
 }

@@ -342,6 +342,12 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 			w.concepts, _ = r.lexicon.conceptsAt(norm, at, false)
 			if w.end < len(text) && text[w.end] != ' ' || w.at > 0 && text[w.at-1] != ' ' {
 				w.concepts |= shapeConcepts(text, w)
+				if w.concepts&conceptMe != 0 && isPartOfName(text, w) {
+					w.concepts &^= conceptMe
+				}
+			}
+			if w.concepts&conceptOther != 0 && isOfThisServer(text[w.at:]) {
+				w.concepts &^= conceptOther
 			}
 			if w.concepts&conceptMention != 0 && isInAddress(text, w) {
 				w.concepts &^= conceptMention // it says where something goes, and nothing about attacks
@@ -362,6 +368,21 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 		slices.SortStableFunc(words, func(a, b textWord) int { return a.at - b.at })
 	}
 	return words, norm
+}
+
+// isOfThisServer reports whether a text about other tools goes on to say that they are those of the same server.
+func isOfThisServer(text string) bool {
+	const most = 48
+	text = text[:min(len(text), most)]
+	return strings.Contains(text, " of this server") || strings.Contains(text, " on this server") ||
+		strings.Contains(text, " in this server") || strings.Contains(text, " of this package")
+}
+
+// isPartOfName reports whether a word is a part of a name or a path, as in "set-my-status" and "/me".
+func isPartOfName(text string, w *textWord) bool {
+	before, after := w.at > 0 && strings.IndexByte("-_/", text[w.at-1]) >= 0, w.end < len(text) &&
+		strings.IndexByte("-_", text[w.end]) >= 0
+	return before || after
 }
 
 // isInAddress reports whether a word is a part of a URL, or of where mail goes.
@@ -389,7 +410,7 @@ const secretDotfiles = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg
 // rootDirs are the directories that paths of a machine's own begin with.
 const rootDirs = " home users root etc var tmp usr opt mnt srv proc data workspace "
 
-// shapeConcepts returns what a word is about by what stands around it: an address, a path, a name of a program's.
+// shapeConcepts returns the concepts of a word by the characters around it: an address, a path, a name of a program's.
 func shapeConcepts(text string, w *textWord) (has concepts) {
 	if w.end < len(text) {
 		switch rest := text[w.end:]; rest[0] {
