@@ -40,7 +40,7 @@ func TestMatrix(t *testing.T) {
 		"OA-13 scopes":  {"step-up, downgrade, cap": testScopes},
 		"OA-14 registration": {"dynamic": testRegistration, "by document": testClientDocument,
 			"known before": testKnownClient},
-		"OA-15 our own page": {"runs nothing": testCallbackPage},
+		"OA-15 our own page": {"runs nothing": testCallbackPage, "before the end": testPageBeforeTheEnd},
 		"OA-16 loopback callback": {"one door": testCallbackDoor, "squatting": testCallbackPort,
 			"by hand": testPaste},
 		"OA-17 headers":               {"bearer's tokens only": testOtherKindOfToken},
