@@ -112,8 +112,10 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 		// else OpenID providers omit the refresh token
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
-	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: s.Authorization}}
+	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes}
+	if sent, err := url.ParseQuery(strings.TrimPrefix(asked.AuthCodeURL(p.State, options...), "?")); err == nil {
+		asked.Endpoint.AuthURL = withoutParams(s.Authorization, sent)
+	}
 	p.URL = asked.AuthCodeURL(p.State, options...)
 	return p
 }

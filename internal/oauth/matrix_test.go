@@ -26,7 +26,8 @@ func TestMatrix(t *testing.T) {
 			"a slash more": testIssuerWithASlash},
 		"OA-7 metadata": {"refused": testMetadataRefused, "swapped": testMetadataSwapped,
 			"pages": testPagesForMetadata},
-		"OA-8 authorization address": {"schemes and shapes": testAuthorizationAddresses},
+		"OA-8 authorization address": {"schemes and shapes": testAuthorizationAddresses,
+			"parameters of its own": testAuthorizationParameters},
 		"OA-10 token binding": {"kept for another server": testKeptForAnother,
 			"nothing left of before": testNothingLeftOfBefore},
 		"OA-11 refresh": {

@@ -71,6 +71,9 @@ func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, dema
 	if s.Authorization == "" {
 		return nil, errors.New("the authorization server does not name an authorization endpoint")
 	}
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
 	scopes = c.chooseScopes(s, demand, scopes)
 	r.dropExpiredPending(c.manager.o.Now())
 	c.endExpiredFlows(r)
