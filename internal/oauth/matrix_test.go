@@ -23,7 +23,9 @@ func TestMatrix(t *testing.T) {
 		"OA-5 audience": {"another resource": testAudience,
 			"the resource indicator": testResourceIndicator},
 		"OA-6 mix-up": {"the issuer in the answer": testIssuerInAnswer, "two providers": testMixUp,
-			"a slash more": testIssuerWithASlash},
+			"a slash more": testIssuerWithASlash, "no issuer in the answer": testMixUpWithoutIss,
+			"two origins": testTwoOrigins, "changed in between": testEndpointsChangeInBetween,
+			"another origin": testOtherOriginThanIssuer, "the row": testEndpointsOfRow},
 		"OA-7 metadata": {"refused": testMetadataRefused, "swapped": testMetadataSwapped,
 			"pages": testPagesForMetadata},
 		"OA-8 authorization address": {"schemes and shapes": testAuthorizationAddresses,
@@ -46,8 +48,9 @@ func TestMatrix(t *testing.T) {
 			"by hand": testPaste},
 		"OA-17 headers":               {"bearer's tokens only": testOtherKindOfToken},
 		"OA-18 the client for itself": {"client credentials": testItself},
-		"OA-19 devices":               {"the whole way": testDevice, "the pace": testDevicePace, "none": testNoDevice},
-		"OA-20 sign-out":              {"revoked": testSignOut, "while somebody comes back": testSignOutElsewhere},
+		"OA-19 devices": {"the whole way": testDevice, "the pace": testDevicePace, "none": testNoDevice,
+			"of another": testDeviceOfAnother},
+		"OA-20 sign-out": {"revoked": testSignOut, "while somebody comes back": testSignOutElsewhere},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range tests {
