@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
@@ -32,6 +33,8 @@ type credentialRecord struct {
 	RenewalStarted time.Time `json:"renewing,omitzero"`
 	// Pending are the sign-ins that may still be completed.
 	Pending []pendingSignIn `json:"pending,omitempty"`
+	// AcceptedEndpoints are the pairs of origins that the owner has accepted.
+	AcceptedEndpoints []drawbridge.SignInEndpoints `json:"accepted,omitempty"`
 	// SignedOutReason is why the last sign-in ended.
 	SignedOutReason string `json:"trouble,omitempty"`
 }
@@ -174,6 +177,7 @@ func hideFromPrinters(r credentialRecord) func() credentialRecord {
 
 func (r credentialRecord) clone() credentialRecord {
 	r.Scopes, r.Pending = slices.Clone(r.Scopes), slices.Clone(r.Pending)
+	r.AcceptedEndpoints = slices.Clone(r.AcceptedEndpoints)
 	return r
 }
 

@@ -20,8 +20,10 @@ func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
 	if r.AuthServer.Issuer != "" {
 		s.Issuer = hostOf(r.AuthServer.Issuer)
 	}
-	if n := len(r.Pending); n > 0 {
-		s.URL = r.Pending[n-1].URL
+	for _, p := range r.Pending {
+		if c.checkEndpoints(r, p.AuthServer, p.URL) == nil {
+			s.URL = p.URL
+		}
 	}
 	return s, nil
 }
