@@ -12,21 +12,21 @@ var definitionWeights string
 //go:embed answers.bin
 var answerWeights string
 
-// How many weights there are for answers, and for definitions. A feature's slot is its hash: that two share one
-// matters as seldom as it happens.
+// The numbers of weights for answers and for definitions. The slot of a feature is its hash. Two features seldom share
+// a slot.
 const (
 	AnswerSlots     = 1 << 20
 	DefinitionSlots = 1 << 16
 )
 
-// WeightStepsPerUnit is how many steps of a weight in a table are one.
+// WeightStepsPerUnit is the number of steps in a table that make a weight of one.
 const WeightStepsPerUnit = 16
 
-// A FeatureSum is what a sentence has on the scale.
+// A FeatureSum is the sum of the weights of a sentence's features.
 type FeatureSum struct {
-	// AnswersOnly reports that only what counts in answers is weighed.
+	// AnswersOnly is set if only the weights for answers are summed.
 	AnswersOnly bool
-	// KeepSlots reports that slots are kept.
+	// KeepSlots is set if Slots should return the slots.
 	KeepSlots bool
 
 	definitions, answers weightSum
@@ -35,11 +35,11 @@ type FeatureSum struct {
 	n    int
 }
 
-// slotsPerLookup is how many slots of answers are looked up one right after the other. Their table is more than a
-// processor has at hand: what it is asked for at once, it waits for once.
+// slotsPerLookup is the number of slots of answers that are looked up together. Their table exceeds the processor's
+// cache, and loads in a row overlap.
 const slotsPerLookup = 128
 
-// A weightSum is how many steps of a table so many features come to, and their slots in it, where they are kept.
+// A weightSum has the sum of steps of a number of features in one table, and optionally their slots.
 type weightSum struct {
 	steps, features int
 	slots           []uint32
@@ -57,19 +57,19 @@ func (s *weightSum) add(table string, slots []uint32, keep bool) {
 	}
 }
 
-// weight grows with the root of the features only, or long sentences were the heavy ones.
+// weight returns the sum divided by the root of the number of features. Without that, long sentences would be heavier.
 func (s *weightSum) weight() float64 {
 	return float64(s.steps) / WeightStepsPerUnit / math.Sqrt(float64(s.features)+1)
 }
 
-// The sorts of features that Pieces adds, which only answers are weighed by. Those of others are below.
+// The sorts of features that AddWordPieces adds. They count in answers only. All other sorts have smaller numbers.
 const (
 	featureWordStart = 16 + iota
 	featureTwoLetters
 	featureThreeLetters
 )
 
-// Add adds a feature of a sort, of one thing or two.
+// Add adds a feature of a sort, with one or two values.
 func (l *FeatureSum) Add(sort, a, b uint32) {
 	h := sort*0x9E3779B1 ^ a*0x85EBCA6B ^ b*0xC2B2AE35
 	h ^= h >> 15
@@ -87,20 +87,20 @@ func (l *FeatureSum) Add(sort, a, b uint32) {
 	l.n++
 }
 
-// addPending looks up what was added.
+// addPending looks up the weights of the pending slots.
 func (l *FeatureSum) addPending() {
 	l.answers.add(answerWeights, l.next[:l.n], l.KeepSlots)
 	l.n = 0
 }
 
-// Slots returns the slots of what was added in either table, if Keep.
+// Slots returns the slots of all features in both tables, if KeepSlots is set.
 func (l *FeatureSum) Slots() (definitions, answers []uint32) {
 	l.addPending()
 	return l.definitions.slots, l.answers.slots
 }
 
-// AddWordPieces adds how a folded word begins that is of no kind: in most languages that is what its forms share. Of
-// one in a script without spaces, which is several words, each two and three letters are added.
+// AddWordPieces adds the beginning of a folded word without a kind, which its forms share in most languages. For a
+// script without spaces, where it is several words, it adds all pairs and triples of letters.
 func (l *FeatureSum) AddWordPieces(word string) {
 	const letters = 5
 	n := 0
@@ -119,7 +119,7 @@ func (l *FeatureSum) AddWordPieces(word string) {
 	}
 }
 
-// addLetterRuns adds each two and each three letters of a word that stand side by side.
+// addLetterRuns adds all pairs and triples of neighbouring letters of a word.
 func (l *FeatureSum) addLetterRuns(word string) {
 	var at [3]int // where the last letters begin
 	n := 0
@@ -139,19 +139,19 @@ func (l *FeatureSum) addLetterRuns(word string) {
 	edge(len(word))
 }
 
-// AnswerWeight is what the load comes to in an answer: above zero for what is more like an order.
+// AnswerWeight returns the weight in an answer. It is above zero if the sentence resembles an order.
 func (l *FeatureSum) AnswerWeight() float64 {
 	l.addPending()
 	return l.answers.weight()
 }
 
-// DefinitionWeight is what it comes to in a definition. There both tables count: each was learned from what the other
-// has not seen, and together they are wrong less often than either.
+// DefinitionWeight returns the weight in a definition, the mean of both tables. They were learned from different texts,
+// and together they are wrong less often than each alone.
 func (l *FeatureSum) DefinitionWeight() float64 {
 	return (l.definitions.weight() + l.AnswerWeight()) / 2
 }
 
-// FeatureHash is a text as what a feature is of.
+// FeatureHash returns a text as a value for Add.
 func FeatureHash(s string) uint32 {
 	h := uint32(2166136261)
 	for i := range len(s) {

@@ -27,22 +27,21 @@ func NewInspector() (*Inspector, error) {
 		newRuleMatcher(injectionRules()), newMarkerSet(markerRules()), scale}, nil
 }
 
-// maxCodeDepth is how deep codes within codes are looked into.
+// maxCodeDepth is the maximum nesting of codes that are decoded.
 const maxCodeDepth = 3
 
 const (
-	// MaxDefinitionText is how many bytes of a definition's text are looked at. What it has beyond them is to be cut
-	// off.
+	// MaxDefinitionText is the number of bytes of a definition's text that are inspected. The caller cuts off the rest.
 	MaxDefinitionText = 64 << 10
-	// maxResultText is that of a result, which is flagged where it has more: nobody knows what it says there.
+	// maxResultText is the number for a result. A longer result is flagged, because its rest is not inspected.
 	maxResultText = 1 << 20
 )
 
-// LookalikeRule is the rule of a word whose letters are drawn as others.
+// LookalikeRule is the rule for letters that look like others.
 const LookalikeRule = "lookalikes"
 
-// Inspect returns what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may
-// be, and about what it stands in; nil where nothing is around it.
+// Inspect returns the findings in a text in its canonical form. at determines the greatest weight of its sentences.
+// about returns the topic of its context; it is nil if there is no context.
 func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic) []Finding {
 	most := maxResultText
 	if where == FromDefinitions {
@@ -131,8 +130,9 @@ func hasActionable(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.Act > ActionNote })
 }
 
-// hasOddWords says, by one look at the words, whether as many are odd as turns and dressed want at least.
-func hasOddWords(words []textWord) (turned, dressed bool) {
+// hasOddWords reports whether words has enough odd words for the search for reversed text (reversed), and for that for
+// shifted, spaced or decorated letters (disguised).
+func hasOddWords(words []textWord) (reversed, disguised bool) {
 	mangled, latin, moved, apart, leet := 0, 0, 0, 0, 0
 	for i := range words {
 		w := &words[i]
@@ -161,8 +161,8 @@ func wordIndexAt(words []textWord, at int) int {
 	return n
 }
 
-// hiddenOrders says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to
-// get past people.
+// hiddenOrders returns a finding if decoded text contains an order that plain does not have, or a sentence. Such text
+// is encoded to escape the notice of people.
 func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrigin, depth int, left *int) []Finding {
 	worst := ActionNote
 	why := ""
@@ -180,8 +180,7 @@ func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrig
 	return nil
 }
 
-// HasOrder reports whether a text tells somebody what to do: a word of address or force, and one for what is to be
-// done.
+// HasOrder reports whether a text may contain an order: it has a word of address or force, and a word for an action.
 func (in *Inspector) HasOrder(text string) bool {
 	has := concepts(0)
 	room := in.reader.readText(text)
@@ -193,7 +192,7 @@ func (in *Inspector) HasOrder(text string) bool {
 		has&(conceptRead|conceptSend|conceptIgnore|conceptChange|conceptRemoving|conceptTell|conceptYou|conceptCall|conceptWignore|conceptWsend) != 0
 }
 
-// isProse reports whether a decoded text is of words: four at least, with spaces between, in letters for the most part.
+// isProse reports whether a decoded text has at least four words, three quarters of them in plain letters.
 func isProse(text string) bool {
 	words := strings.Fields(text)
 	letters := 0
@@ -205,7 +204,7 @@ func isProse(text string) bool {
 	return len(words) >= 4 && letters*4 >= len(words)*3
 }
 
-// findReversed looks at a text that seems to be read from its end, or to have its letters moved.
+// findReversed decodes a text that seems to be reversed, in rot13 or in pig latin, and returns the findings in it.
 func (in *Inspector) findReversed(words []textWord, text string, where TextOrigin, left *int) []Finding {
 	marks, first := 0, len(text)
 	for _, w := range words {
@@ -232,8 +231,8 @@ func (in *Inspector) findReversed(words []textWord, text string, where TextOrigi
 	return nil
 }
 
-// findLookalikes names words whose letters are of several alphabets that look the same, texts in letters of phonetics
-// that are drawn as others turned round, and lines that no language has.
+// findLookalikes finds words with similar letters of several alphabets, texts in phonetic letters that look like turned
+// ones, and lines that are no text in any language.
 func findLookalikes(words []textWord, text string, where TextOrigin) (found []Finding) {
 	const most = 8
 	phonetic, seen := 0, 0 // seen is up to where: several words may have been one

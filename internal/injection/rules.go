@@ -2,7 +2,7 @@ package injection
 
 import "slices"
 
-// An FindingAction is what a rule asks for. The greatest one of a text's findings counts.
+// A FindingAction is the action that a rule requires. The greatest action of a text's findings counts.
 type FindingAction int
 
 const (
@@ -14,7 +14,7 @@ const (
 	ActionBlank
 )
 
-// An injectionRule is met by a sentence in which words about each of the needed concepts stand near each other.
+// An injectionRule matches a sentence that has words of all needed concepts near each other.
 type injectionRule struct {
 	name string
 	act  FindingAction
@@ -43,19 +43,18 @@ type TextOrigin int
 // The two kinds of text. What holds Anywhere holds for both.
 const (
 	FromAnywhere TextOrigin = iota
-	// FromDefinitions are what a server declares, Results what it answers.
+	// FromDefinitions is for texts that a server lists, FromResults for results of calls.
 	FromDefinitions
 	FromResults
 )
 
-// injectionRules are what is looked for, by class of attack. They are about what a sentence would make a model do, not
-// about the words of any one attack. To blank is for what no honest definition says; a rule that some honest ones meet
-// flags.
+// injectionRules returns the rules by class of attack. They match what a sentence would make a model do, not the words
+// of a single attack. A rule that no honest definition matches blanks; a rule that some match flags.
 func injectionRules() []injectionRule {
 	return slices.Concat(overrideRules(), concealmentRules(), exfiltrationRules(), impersonationRules(), excessRules())
 }
 
-// overrideRules has the rules about setting aside what the model was told.
+// overrideRules returns the rules against replacing the instructions of the model.
 func overrideRules() []injectionRule {
 	return []injectionRule{
 		{name: "override", act: ActionBlank, why: "sets aside what the model was told", need: []concepts{conceptIgnore,
@@ -152,19 +151,19 @@ func concealmentRules() []injectionRule {
 	}
 }
 
-// exfiltrationRules has the rules about taking what is secret, or what the user says, away.
+// exfiltrationRules returns the rules against sending away secrets or the user's words.
 func exfiltrationRules() []injectionRule {
 	return []injectionRule{
-		{name: "take-secret", act: ActionBlank, why: "has what is secret read and passed on",
+		{name: "take-secret", act: ActionBlank, why: "has secrets read and passed on",
 			need: []concepts{conceptRead, conceptPlace, conceptSend}, maxSpan: 14, ordered: true, exemptIf: conceptNot,
 			origin: FromDefinitions},
-		{name: "take-secret", act: ActionFlag, why: "has what is secret read and passed on",
+		{name: "take-secret", act: ActionFlag, why: "has secrets read and passed on",
 			need: []concepts{conceptRead, conceptPlace, conceptSend, conceptYou | conceptMust}, maxSpan: 14,
 			exemptIf: conceptNot, evenIfHarmless: true, origin: FromResults},
 		{name: "take-file", act: ActionFlag, why: "has a file with secrets read and passed on",
 			need: []concepts{conceptPlace, conceptRead, conceptSend}, maxSpan: 16,
 			exemptIf: conceptNot | conceptMention, origin: FromDefinitions},
-		{name: "shell", act: ActionFlag, why: "has what it fetches run", need: []concepts{conceptRead, conceptAddress,
+		{name: "shell", act: ActionFlag, why: "has fetched code run", need: []concepts{conceptRead, conceptAddress,
 			conceptFollow}, maxSpan: 14, ordered: true, exemptIf: conceptNot, origin: FromDefinitions},
 		{name: "take-file", act: ActionFlag, why: "has a file with secrets read", need: []concepts{conceptRead,
 			conceptPlace}, maxSpan: 8, ordered: true, exemptIf: conceptNot, origin: FromDefinitions},
@@ -173,15 +172,15 @@ func exfiltrationRules() []injectionRule {
 		{name: "take-file", act: ActionFlag, why: "has a file changed that a shell or a login trusts",
 			need: []concepts{conceptChange | conceptSend, conceptPlace}, maxSpan: 10, ordered: true,
 			exemptIf: conceptNot, origin: FromDefinitions},
-		{name: "take-secret", act: ActionFlag, why: "has what is secret put into a call", need: []concepts{conceptRead,
+		{name: "take-secret", act: ActionFlag, why: "has secrets put into a call", need: []concepts{conceptRead,
 			conceptConvo | conceptSystem, conceptParam}, maxSpan: 16, exemptIf: conceptNot, origin: FromDefinitions},
-		{name: "send-secret", act: ActionFlag, why: "has what is secret sent", need: []concepts{conceptOut,
+		{name: "send-secret", act: ActionFlag, why: "has secrets sent", need: []concepts{conceptOut,
 			conceptSecret | conceptPlace | conceptConvo}, maxSpan: 8, ordered: true, exemptIf: conceptNot,
 			origin: FromDefinitions},
-		{name: "send-secret", act: ActionFlag, why: "has what is secret sent away", need: []concepts{conceptOut,
+		{name: "send-secret", act: ActionFlag, why: "has secrets sent away", need: []concepts{conceptOut,
 			conceptSecret | conceptPlace | conceptConvo, conceptAddress | conceptOutside}, maxSpan: 14, ordered: true,
 			exemptIf: conceptNot, origin: FromResults},
-		{name: "send-secret", act: ActionFlag, why: "has what is secret sent, in another language",
+		{name: "send-secret", act: ActionFlag, why: "has secrets sent, in another language",
 			need: []concepts{conceptWsecret, conceptWsend}, maxSpan: 10, exemptIf: conceptWnot | conceptNot,
 			origin: FromDefinitions},
 		{name: "send-away", act: ActionFlag, why: "has data sent to a place outside", need: []concepts{conceptOut,
@@ -194,7 +193,7 @@ func exfiltrationRules() []injectionRule {
 	}
 }
 
-// impersonationRules has the rules about speaking as somebody else.
+// impersonationRules returns the rules against speaking as another person or system.
 func impersonationRules() []injectionRule {
 	return []injectionRule{
 		{name: "impersonation", act: ActionBlank, why: "speaks as the user", need: []concepts{conceptGave}},

@@ -10,29 +10,29 @@ import (
 //go:embed kinds.txt
 var kindList string
 
-// A TextPlace says how much prose that tells somebody what to do belongs where a text stands.
+// A TextPlace is the position of a text. It determines how much prose with instructions is normal there.
 type TextPlace int
 
 const (
-	// PlaceNone has no text weighed: what is said to people.
+	// PlaceNone is for texts that people read. They are not weighed.
 	PlaceNone TextPlace = iota
-	// PlaceInstructions are for a model, and tell it what to do.
+	// PlaceInstructions is for the instructions of a server, which tell a model what to do.
 	PlaceInstructions
-	// PlaceDescription is that of a tool as a whole, which may say how to use it.
+	// PlaceDescription is for the description of a tool, which may say how to use it.
 	PlaceDescription
-	// PlaceSchema is a description within a schema, which says what a value is.
+	// PlaceSchema is for a description in a schema, which explains a value.
 	PlaceSchema
-	// PlaceMember is a title, a default, an example, a member of _meta: seldom prose at all.
+	// PlaceMember is for a title, a default, an example or a member of _meta, which are seldom prose.
 	PlaceMember
-	// PlaceAnswer is what a call answered, which may be any document.
+	// PlaceAnswer is for the result of a call, which may be any document.
 	PlaceAnswer
-	// placeDecoded is what was written in letters that stand for others.
+	// placeDecoded is for decoded text, which was written in letters that stand for others.
 	placeDecoded
 )
 
-// maxWeight returns what a sentence may weigh at a place before it counts as an order: what one or two in a thousand
-// honest tools, which the weights were not learned from, have something heavier than. It does not depend on how much
-// stands around the sentence, or an order could be hidden in a long text.
+// maxWeight returns the greatest weight of a sentence at a place that does not count as an order. One or two in a
+// thousand honest tools that were not used for learning exceed it. It does not depend on the length of the surrounding
+// text; otherwise an order could be hidden in a long text.
 func maxWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
@@ -49,7 +49,7 @@ func maxWeight(at TextPlace) float64 {
 	return 1.3 // Instructions
 }
 
-// maxStrangeWeight returns what a sentence may weigh that has no word of what stands around it (Topic).
+// maxStrangeWeight returns the greatest weight of a sentence that shares no word with its context (WordTopic).
 func maxStrangeWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
@@ -62,12 +62,12 @@ func maxStrangeWeight(at TextPlace) float64 {
 	return maxWeight(at)
 }
 
-// minTopicWords is how many words of a topic an answer has that a sentence can be strange to.
+// minTopicWords is the minimum number of topic words in an answer before a sentence can be off topic.
 const minTopicWords = 25
 
-// What a sentence of an answer may weigh that speaks to the model which reads it, that names one and says what is to
-// be done, that says what models have to do and has no word of what stands around it, and that is in another language
-// than English: honest answers have few of these.
+// The greatest weights of special sentences in an answer: one that addresses the model that reads it (addressing), one
+// that names a model and an action (naming), one about the duties of models that shares no word with its context
+// (obliging), and one in another language than English (foreign). Honest answers have few of these.
 const (
 	addressingLimit = -3
 	namingLimit     = -1.2
@@ -75,22 +75,22 @@ const (
 	foreignLimit    = -0.5
 )
 
-// certainWeight is what an order in an answer weighs that is one even where it has a word about attacks.
+// certainWeight is the weight from which a sentence of an answer is an order even if it has a word about attacks.
 const certainWeight = 1.5
 
-// minSentenceWords is how many words a sentence has that is weighed.
+// minSentenceWords is the minimum number of words of a sentence that is weighed.
 const minSentenceWords = 5
 
-// minAnswerWords is that of answers, where headings and halves of sentences are many.
+// minAnswerWords is the minimum for answers, which have many headings and incomplete sentences.
 const minAnswerWords = 7
 
-// maxWeighedWords is how many words are weighed together: of what goes on longer each stretch is weighed alone, since
-// what is said again and again would grow heavy by that.
+// maxWeighedWords is the maximum number of words that are weighed together. A longer sentence is weighed in parts:
+// otherwise repetition would increase its weight.
 const maxWeighedWords = 64
 
-// A SentenceScorer weighs sentences: how much one is like those that give a model orders, and how little like those
-// that describe a tool. It looks at kinds of words and at which stand near each other, so that an order in words of
-// its own is heavy as well. What each weighs was learned from orders and honest definitions (internal/shieldlearn).
+// A SentenceScorer weighs sentences. A weight is high for sentences that resemble orders to a model, and low for those
+// that describe a tool. It uses kinds of words and their neighbourhood, so that it also recognises orders in unusual
+// words. The weights were learned from orders and honest texts (internal/tools/shieldlearn).
 type SentenceScorer struct {
 	known map[string]wordFact
 	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the
@@ -103,7 +103,7 @@ type SentenceScorer struct {
 	foreignKinds [64]uint8
 }
 
-// newSentenceScorer makes a scale, which takes the kinds of words to what else is known of them.
+// newSentenceScorer returns a scorer. It adds the kinds of words to known.
 func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
 	s := &SentenceScorer{known: known}
 	n := uint8(0)
@@ -138,14 +138,14 @@ func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
 	return s
 }
 
-// foreignKinds has the kind that a word of another language is of, by what it is about.
+// foreignKinds has the kind of a word of another language, by its concept.
 var foreignKinds = map[concepts]string{
 	conceptWignore: "ignore", conceptWinstr: "rules", conceptWprior: "previous", conceptWnot: "never",
 	conceptWtell: "tell", conceptWuser: "user", conceptWsecret: "secret", conceptWsend: "send",
 	conceptWsystem: "task", conceptWmodel: "model", conceptWreader: "model", conceptWdo: "delete",
 }
 
-// What stands for no word of the list, and what is added to the kind of a word in another form.
+// The kinds of words that are in no list, and the bit that marks an inflected form of a listed word.
 const (
 	kindAddress = 120 + iota
 	kindPath
@@ -155,7 +155,7 @@ const (
 	kindInflected = 128
 )
 
-// smallKinds are the first kinds of the list, of small words: no pairs are kept of them.
+// smallKinds is the number of kinds of small words, which are first in the list. They form no pairs.
 const smallKinds = 18
 
 // wordKind returns a word's kind, 0 for none.
@@ -186,7 +186,7 @@ func (s *SentenceScorer) wordKind(w *textWord) uint8 {
 	return 0
 }
 
-// stemKind returns the kind of what a word is a form of.
+// stemKind returns the kind of the base form of an inflected word, 0 for none.
 func (s *SentenceScorer) stemKind(word string) uint8 {
 	if n := len(word); n < 4 || word[n-1] != 's' && word[n-1] != 'd' && word[n-1] != 'g' {
 		return 0 // as most words
@@ -220,7 +220,7 @@ func (s *SentenceScorer) stemKind(word string) uint8 {
 	return 0
 }
 
-// addFeatures lays a sentence's words on the scale.
+// addFeatures adds the features of a sentence to l.
 func (s *SentenceScorer) addFeatures(words []textWord, l *FeatureSum) {
 	const near = 6
 	var last [near]uint32
@@ -267,7 +267,7 @@ func (s *SentenceScorer) addFeatures(words []textWord, l *FeatureSum) {
 	}
 }
 
-// A LearnerSentence is what a learner sees of one.
+// A LearnerSentence is a sentence with the data from which weights are learned.
 type LearnerSentence struct {
 	Text string
 	// DefinitionSlots and Answers are the slots of its features in either table (shield/scale).
@@ -278,8 +278,8 @@ type LearnerSentence struct {
 	Mention bool
 }
 
-// Sentences returns the sentences of a text that can be weighed. About is what the text stands in, of which it is a
-// part if own.
+// Sentences returns the sentences of a text that can be weighed. About is the topic of the text's context; own reports
+// that the context includes the text.
 func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []LearnerSentence) {
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)
@@ -293,7 +293,7 @@ func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []Le
 	return all
 }
 
-// eachSentence returns the sentences of a text that can be weighed.
+// eachSentence calls found for each sentence of a text that can be weighed.
 func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) {
 	for from, to := 0, 0; from < len(words); from = to {
 		for to = from; to < len(words) && to-from < maxWeighedWords &&
@@ -305,7 +305,7 @@ func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) 
 	}
 }
 
-// hasEnoughWords reports whether a sentence has so many words, or as much in a script that parts none.
+// hasEnoughWords reports whether a sentence has at least fewest words, or the same length in a script without spaces.
 func hasEnoughWords(sentence []textWord, fewest int) bool {
 	const letters = 3 // bytes of one
 	return len(sentence) >= fewest || sentence[0].signs&classNonASCII != 0 &&
@@ -313,11 +313,11 @@ func hasEnoughWords(sentence []textWord, fewest int) bool {
 		strings.ContainsFunc(sentence[0].folded, IsUnspacedScript)
 }
 
-// WeighedRule is the rule of a sentence that is heavy for where it stands.
+// WeighedRule is the rule for a sentence whose weight is too high for its place.
 const WeighedRule = "order"
 
-// findHeaviest names the heaviest sentence of a text, if it is heavier than honest ones are at its place. One that
-// talks about an attack is noted.
+// findHeaviest returns the heaviest sentence of a text if its weight is too high for its place. A sentence that talks
+// about an attack is noted only.
 func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, about func() WordTopic) (
 	found []Finding) {
 	if at == PlaceNone {
@@ -340,7 +340,7 @@ func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, a
 	return found
 }
 
-// weightAt is what the load comes to at a place.
+// weightAt returns the weight of the features at a place.
 func weightAt(l *FeatureSum, at TextPlace) float64 {
 	if at < PlaceAnswer {
 		return l.DefinitionWeight()
@@ -348,8 +348,7 @@ func weightAt(l *FeatureSum, at TextPlace) float64 {
 	return l.AnswerWeight()
 }
 
-// weighSentence returns what a sentence weighs, and says whether that is more than most, and more than honest ones
-// weigh at its place. It is not weighed where it could not count.
+// weighSentence returns the weight of a sentence. ok reports whether it exceeds most and is too high for the place.
 func (in *Inspector) weighSentence(sentence []textWord, most float64, text string, at TextPlace,
 	about func() WordTopic) (w float64, ok bool) {
 	if at == PlaceAnswer {
@@ -368,7 +367,7 @@ func (in *Inspector) weighSentence(sentence []textWord, most float64, text strin
 		about(), at == PlaceDescription)
 }
 
-// weighInAnswer is counts for a sentence of an answer.
+// weighInAnswer is weighSentence for a sentence of an answer.
 func (in *Inspector) weighInAnswer(sentence []textWord, most float64, text string, about func() WordTopic) (
 	w float64, ok bool) {
 	to := in.scorer.addresseeOf(sentence, text)
@@ -398,8 +397,8 @@ func (in *Inspector) weighInAnswer(sentence []textWord, most float64, text strin
 	return w, len(topic) >= minTopicWords && in.scorer.isOffTopic(sentence, topic, true)
 }
 
-// isForeign reports whether a sentence is in another language than English, as far as its words tell: one in four at
-// most is of a kind.
+// isForeign reports whether a sentence seems to be in another language than English: at most one in four words is
+// known.
 func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 	known, all, end := 0, 0, -1
 	for i := range sentence {
@@ -417,15 +416,14 @@ func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 	return known*4 <= all
 }
 
-// isDescriptive reports whether a sentence that begins with the word says what a tool does: "Sends", where an order has
-// "Send".
+// isDescriptive reports whether a sentence with this first word describes a tool: "Sends", where an order has "Send".
 func (s *SentenceScorer) isDescriptive(first *textWord) bool {
 	k := s.wordKind(first)
 	return k&kindInflected != 0 && k&^kindInflected >= s.firstVerb && k&^kindInflected <= s.lastVerb &&
 		strings.HasSuffix(first.folded, "s")
 }
 
-// hasVerb reports whether a sentence has a word for what can be done, or has to be: what names a thing has none.
+// hasVerb reports whether a sentence has a word for an action or a duty. The name of a thing has none.
 func (s *SentenceScorer) hasVerb(sentence []textWord) bool {
 	for i := range sentence {
 		w := &sentence[i]
@@ -447,16 +445,16 @@ func talksAboutAttack(sentence []textWord) bool {
 	return false
 }
 
-// harmlessWeight is what the words around a rule's anchor weigh in an answer that is like honest ones.
+// harmlessWeight is the weight below which the words around a rule's anchor are those of an honest answer.
 const harmlessWeight = -3
 
-// A harmlessContext says of a word of an answer whether it stands among words that are as in honest documents: there
-// a rule that is met counts for nothing. Words of other languages weigh nothing, and are never so.
+// A harmlessContext reports whether a word of an answer is surrounded by words like those of honest documents. A rule
+// that matches there does not count. Words of other languages have no weight, so they are never harmless.
 type harmlessContext struct {
 	scale *SentenceScorer
 	words []textWord
 	where TextOrigin
-	// What was weighed last: block is counted from 1.
+	// The last result: block is counted from 1.
 	block, sentence int
 	light           bool
 }
@@ -482,7 +480,7 @@ func (n *harmlessContext) isHarmless(anchor int) bool {
 		talksAboutAttack(words[max(0, anchor-cited):min(len(words), anchor+cited)])
 }
 
-// isHarmless reports whether words are as in honest documents.
+// isHarmless reports whether words are like those of honest documents.
 func (s *SentenceScorer) isHarmless(words []textWord) bool {
 	l := FeatureSum{AnswersOnly: true}
 	s.addFeatures(words, &l)

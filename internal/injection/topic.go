@@ -1,12 +1,10 @@
 package injection
 
-import ()
-
-// A WordTopic is what a definition or an answer is about: how often each of its words stands in it. An honest sentence
-// has words of what stands around it; one that was put there to give orders often has none, and counts at less weight.
+// A WordTopic has the number of times that each word occurs in a definition or an answer. An honest sentence shares
+// words with its context. An inserted order often shares none, and its limit is lower.
 type WordTopic map[uint32]int
 
-// TopicOf returns what the texts are about.
+// TopicOf returns the topic of the texts.
 func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	t := WordTopic{}
 	for _, text := range texts {
@@ -21,8 +19,7 @@ func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	return t
 }
 
-// isOffTopic reports whether no word of a sentence stands in what is around it. Own says that the sentence is a part of
-// that.
+// isOffTopic reports whether a sentence shares no word with its context t. Own reports that t includes the sentence.
 func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) bool {
 	mine := map[uint32]int{}
 	for i := range sentence {
@@ -41,11 +38,11 @@ func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) 
 	return true
 }
 
-// minTopicLetters is how many bytes a word has that says what a text is about.
+// minTopicLetters is the minimum length of a topic word, in bytes.
 const minTopicLetters = 4
 
-// topicHash returns the hash of a word's beginning, without the ends of its forms, and whether it says what a text is
-// about: small words do not, nor do those that all definitions have.
+// topicHash returns the hash of a word's stem, and whether it is a topic word. Small words are not, and neither are
+// words that all definitions have.
 func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 	stem := w.folded
 	if len(stem) < minTopicLetters || w.concepts == 0 && stem[0] >= '0' && stem[0] <= '9' {
