@@ -11,17 +11,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// Settings are the contents of drawbridge.toml except its rows. The zero value of a field means its default, which
-// Fields documents and the part of the system that uses it applies. Values are checked: a file with a bad one is
-// rejected as a whole.
+// Settings are the contents of drawbridge.toml except its rows. The zero value of a field means its default. Fields
+// documents the defaults, and the code that uses a field applies its default. A file with one wrong value is rejected
+// as a whole.
 type Settings struct {
 	// Naming is the style of card names: "qualified", "mcp" or "bare".
 	Naming string
 	// FirstListWait is how long the first list waits for servers that were never started before; below 0 it does not
 	// wait.
 	FirstListWait time.Duration
-	// ProbeTimeout limits finding out which protocol a server supports, ConnectTimeout connecting and listing. CallTimeout
-	// limits a call; progress restarts it.
+	// ProbeTimeout limits finding out which protocol a server supports, ConnectTimeout connecting and listing.
+	// CallTimeout limits a call; progress restarts it.
 	ProbeTimeout, ConnectTimeout, CallTimeout time.Duration
 	// IdleStop is the time without calls after which a stdio server is stopped; below 0 it is never stopped.
 	IdleStop time.Duration

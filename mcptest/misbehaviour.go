@@ -57,10 +57,9 @@ const (
 	HugeDefinition Misbehaviour = "huge-definition"
 	HugeSchema     Misbehaviour = "huge-schema"
 	DeepSchema     Misbehaviour = "deep-schema"
-	// Flap has one of two definitions in turn, another one each time it is asked, and says
-	// size times (200), over some seconds, that they have changed.
-	// TwoFaced has other definitions for each connection (over HTTP: each session, or each request where there is
-	// none).
+	// Flap lists one of two definitions in turn, and notifies size times (200), over some seconds, of a change.
+	// TwoFaced lists one definition on its first connection, and another one on all later connections. Over HTTP, a
+	// connection is a session, or a request without a session.
 	Flap     Misbehaviour = "flap"
 	TwoFaced Misbehaviour = "two-faced"
 	// ExitAtOnce ends its process with code 1. CrashLoop ends it when it is asked for its tools, CrashOnCall when it

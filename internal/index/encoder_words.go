@@ -7,7 +7,7 @@ import (
 const (
 	// maxEncodedText is the most bytes of a text that are read.
 	maxEncodedText = 4 << 10
-	// minPiece and maxPiece are how many letters a piece of an unknown word has, with a mark for its begin and its end.
+	// minPiece and maxPiece bound the pieces of an unknown word, in letters. The marks of its begin and end count.
 	minPiece, maxPiece = 3, 5
 )
 

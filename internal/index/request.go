@@ -108,8 +108,8 @@ func (r ParsedRequest) ContentWords(part, least int) []string {
 	return out
 }
 
-// partBoundary reports whether a part ends where text begins, and how many bytes stand between the parts; if none does,
-// how many bytes to go on.
+// partBoundary reports whether one part of a request ends at the start of text. next is the number of bytes to skip:
+// those of the boundary, or else of one character.
 func partBoundary(text string) (cut bool, next int) {
 	switch c := text[0]; c {
 	case ' ':
@@ -128,7 +128,7 @@ func partBoundary(text string) (cut bool, next int) {
 	return strings.ContainsRune("。，；？！、", r), size
 }
 
-// joiningWord reports whether after a blank a word stands that joins what is asked for.
+// joiningWord reports whether text begins with a word such as "and" that joins two parts of a request.
 func joiningWord(text string) (cut bool, next int) {
 	if text == "" || strings.IndexByte("atwp", text[0]|0x20) < 0 {
 		return false, 1

@@ -2,10 +2,10 @@ package injection
 
 import "strings"
 
-// ByteSet are the bytes that stand in a text, a bit for each.
+// A ByteSet is a set of byte values.
 type ByteSet [4]uint64
 
-// BytesOf returns those of a text.
+// BytesOf returns the bytes that occur in a text.
 func BytesOf(text string) (all ByteSet) {
 	for i := range len(text) {
 		all[text[i]>>6] |= 1 << (text[i] & 63)
@@ -13,19 +13,19 @@ func BytesOf(text string) (all ByteSet) {
 	return all
 }
 
-// Has reports whether a byte is among them.
+// Has reports whether the set contains a byte.
 func (b *ByteSet) Has(c byte) bool { return b[c>>6]>>(c&63)&1 != 0 }
 
-// HasNonASCII reports whether one of them is beyond ASCII.
+// HasNonASCII reports whether the set contains a byte beyond ASCII.
 func (b *ByteSet) HasNonASCII() bool { return b[2]|b[3] != 0 }
 
-// intersects reports whether one of others is among them.
+// intersects reports whether the two sets have a common byte.
 func (b *ByteSet) intersects(others *ByteSet) bool {
 	return b[0]&others[0]|b[1]&others[1]|b[2]&others[2]|b[3]&others[3] != 0
 }
 
-// hasRunOf reports whether n bytes that may be one of some things stand one after the other. So many hold a place that
-// n divides: only what stands around those places is looked at.
+// hasRunOf reports whether a text has n successive bytes of the classes in of. Such a run includes an index that n
+// divides, so only the surroundings of these indexes are searched.
 func hasRunOf(text string, of uint8, n int) bool {
 	for at := 0; at < len(text); at += n {
 		from, to := at, at
@@ -42,8 +42,8 @@ func hasRunOf(text string, of uint8, n int) bool {
 	return false
 }
 
-// mayBeInPieces reports whether several words may be the pieces of one code. More is taken for a piece here than chunks
-// does, and less asked of them together.
+// mayBeInPieces reports whether several words may be the pieces of one code. It is a fast test that accepts more than
+// the search for pieces does.
 func mayBeInPieces(text string) bool {
 	n, odd := 0, 0 // pieces so far, and those with capitals or digits behind their first byte
 	for i := 0; i < len(text); i++ {
@@ -73,7 +73,7 @@ func mayBeInPieces(text string) bool {
 	return false
 }
 
-// ContainsFold reports whether a word of small letters stands in an ASCII text, in letters of either case.
+// ContainsFold reports whether an ASCII text contains a lower-case word, in any case.
 func ContainsFold(text, word string) bool {
 	for _, first := range [...]byte{word[0], upperASCII(word[0])} {
 		for rest := text; ; rest = rest[1:] {

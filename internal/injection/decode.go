@@ -383,7 +383,7 @@ const (
 
 const codeGaps = " ,:-.x/\\"
 
-// codeClasses has, for each byte, what it may be.
+// codeClasses has the classes of each byte, as bits.
 var codeClasses = func() (of [256]uint8) {
 	for i := range of {
 		b := byte(i)
@@ -485,7 +485,7 @@ func joinNumbers(parts []string, base, size int) string {
 	return ""
 }
 
-// morseCodes has the letters from a on.
+// morseCodes has the Morse codes of the letters a to z, in order.
 const morseCodes = ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
 
 func decodeMorse(run string) string {

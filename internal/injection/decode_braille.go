@@ -81,7 +81,7 @@ func decodeBase85(run string) string {
 	return ""
 }
 
-// radioWords are the words that stand for letters over a radio, each for the one that it begins with.
+// radioWords has the words of the radio alphabet. Each stands for its first letter.
 var radioWords = map[string]bool{
 	"alfa": true, "alpha": true, "bravo": true, "charlie": true, "delta": true, "echo": true, "foxtrot": true,
 	"golf": true, "hotel": true,

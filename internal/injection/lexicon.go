@@ -13,7 +13,7 @@ var englishLexicon string
 //go:embed world.txt
 var worldLexicon string
 
-// concepts are what a word is about, a bit each.
+// concepts is a set of the meanings of a word.
 type concepts uint64
 
 // The concepts, as lexicon.txt and world.txt name them; the last ones are not words of a list (read.go).
@@ -99,16 +99,16 @@ var conceptNames = [...]string{"ignore", "setaside", "prior", "instr", "strong",
 // A conceptLexicon finds the entries of the lists in a text.
 type conceptLexicon struct {
 	entries *PrefixTree
-	// concepts are what entries are about, by the values of the tree.
+	// concepts has the concepts of entries, by the values of the tree.
 	concepts []entryConcepts
 	// firstPairs has a bit for each two bytes that an entry begins with.
 	firstPairs [1 << 16 / 64]uint64
 }
 
-// An entryConcepts is what entries are about: one that is a whole word, or the beginning of one.
+// An entryConcepts has the concepts of an entry as a whole word, and as the beginning of a word.
 type entryConcepts struct{ word, stem concepts }
 
-// A lexiconEntry is an entry of the lists, which stand there as words are folded.
+// A lexiconEntry is an entry of the lists, in folded form.
 type lexiconEntry struct {
 	text string
 	entryConcepts
@@ -144,7 +144,7 @@ func loadLexicon() (*conceptLexicon, error) {
 	return l, nil
 }
 
-// readWordLists returns the entries as they stand in the lists, where one may be under several concepts.
+// readWordLists returns the entries of both lists. One text may be listed under several concepts.
 func readWordLists() ([]lexiconEntry, error) {
 	all := make([]lexiconEntry, 0, expectedEntries)
 	for _, list := range []string{englishLexicon, worldLexicon} {
@@ -177,20 +177,20 @@ func readWordLists() ([]lexiconEntry, error) {
 	return all, nil
 }
 
-// expectedEntries is about how many entries the lists come to.
+// expectedEntries is the approximate number of entries in the lists.
 const expectedEntries = 1 << 14
 
-// mayBegin reports whether an entry of two bytes or more begins with these.
+// mayBegin reports whether an entry of at least two bytes begins with a and b.
 func (l *conceptLexicon) mayBegin(a, b byte) bool {
 	pair := uint16(a)<<8 | uint16(b)
 	return l.firstPairs[pair/64]>>(pair%64)&1 != 0
 }
 
-// maxEntryBytes is more bytes than an entry has.
+// maxEntryBytes exceeds the length of every entry.
 const maxEntryBytes = 96
 
-// conceptsAt returns what the entries are about that begin at i of a folded text, in which one space stands between
-// words. Where glued, an entry may end within a word.
+// conceptsAt returns the concepts of the entries that begin at i of a folded text with single spaces between words, and
+// the length of the longest one. If glued, an entry may end within a word.
 func (l *conceptLexicon) conceptsAt(text []byte, i int, glued bool) (has concepts, size int) {
 	at := l.entries.Begin(text[i])
 	for j := i + 1; !at.IsNone(); j++ {

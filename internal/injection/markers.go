@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A markerRule is a sign in a text that no prose has: a tag, a token, a link that carries data.
+// A markerRule matches a sign that does not occur in prose: a tag, a token, a link that carries data.
 type markerRule struct {
 	name, why string
 	act       FindingAction
@@ -19,10 +19,10 @@ type markerRule struct {
 	requiredWords []string
 }
 
-// speakerNames are names of tags that stand for who speaks, or for how much it matters.
+// speakerNames are names of tags that claim a speaker or an importance.
 const speakerNames = `system|assistant|hidden|secret|instructions?|information|important|system[-_ ](prompt|message|instructions?|reminder|note|override)|critical[-_ a-z]*|admin[-_ a-z]*|developer|override|directive|mandatory|priority|urgent|confidential|crucial|invisible|sys|ai[-_ ]?instructions?|private|internal[-_ ]?note|attention|developer[-_ ](message|prompt|note)|(agent|model|ai|llm|assistant)[-_ ](tasks?|notes?|orders?|rules?|prompt|message|instructions?|directive)|(notes?|message|instructions?|orders?|tasks?|rules?)[-_ ](to|for)[-_ ](the[-_ ])?(model|ai|agent|assistant|llm)s?|rules?|orders?`
 
-// turnSeparator is a line that parts what a system or its owner says from the rest.
+// turnSeparator matches a line that separates the text of a system or its owner from the rest.
 const turnSeparator = `(?im)^[-=*_ \[]{2,}(begin |end )?((system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?|(assistant|agent|ai|llm|model) (internal|only|override|directives?|notes?|instructions?|tasks?))[-=*_ \]]{2,}\s*$`
 
 // markerRules returns the rules in the order in which their findings are reported.

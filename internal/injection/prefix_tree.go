@@ -2,8 +2,7 @@ package injection
 
 import "slices"
 
-// An TreeEntry is what a list has: a text of at most 64 KiB that is not empty, and what it stands for, a number above
-// 0.
+// A TreeEntry is a text and its value. The text has 1 byte to 64 KiB, and the value is above 0.
 type TreeEntry struct {
 	Text  string
 	Value uint16
@@ -23,7 +22,7 @@ type treeNode struct {
 	size, count, value uint16
 }
 
-// NewPrefixTree makes a tree of entries that are in the order of their texts, each there once. There may be none.
+// NewPrefixTree returns a tree of entries, which must be sorted by text without duplicates. There may be none.
 func NewPrefixTree(entries []TreeEntry) *PrefixTree {
 	most := 2*len(entries) + 1 // nodes: each but the root has an entry that ends behind it, or parts two
 	t := &PrefixTree{nodes: make([]treeNode, 1, most), leads: make([]byte, 1, most)}
@@ -67,7 +66,7 @@ func NewPrefixTree(entries []TreeEntry) *PrefixTree {
 	return t
 }
 
-// commonPrefixLen is how many bytes two texts begin with alike.
+// commonPrefixLen returns the length of the common prefix of two texts, in bytes.
 func commonPrefixLen(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -76,19 +75,19 @@ func commonPrefixLen(a, b string) int {
 	return n
 }
 
-// A TreePosition is a place in a tree: behind so many bytes of a node's label. The zero Spot is none.
+// A TreePosition is a node of a tree and a number of bytes of its label. The zero value matches no entry.
 type TreePosition struct {
 	node int32
 	size uint16
 }
 
-// IsNone reports that no entry goes on like that.
+// IsNone reports whether no entry begins with the bytes that led here.
 func (s TreePosition) IsNone() bool { return s.node == 0 }
 
-// Begin returns the spot behind the first byte of an entry.
+// Begin returns the position behind the first byte of an entry.
 func (t *PrefixTree) Begin(b byte) TreePosition { return TreePosition{node: t.first[b]} }
 
-// Next returns the spot behind one more byte. At is one of this tree's.
+// Next returns the position one byte behind at, which is a position in this tree.
 func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
 	n := &t.nodes[at.node]
 	if at.size < n.size {

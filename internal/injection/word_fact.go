@@ -1,8 +1,8 @@
 package injection
 
-// A wordFact is what is known of a word by itself: its kind on the scale, its part in saying whom a text is for, how
-// its letters were moved if it is a small word in disguise, and whether it is a mangled word of orders. Every word of
-// every text is looked up once, and most are not there: a map for each of these would be asked several times over.
+// A wordFact has the properties of a single word: its kind for the scorer, its role in naming the addressee of a text,
+// the cipher of a small word in disguise, and whether it is a mangled word of orders. One map holds all of them, so
+// that each word of a text is looked up once.
 type wordFact struct {
 	kind    uint8
 	part    addressRole

@@ -252,9 +252,9 @@ func (p *Provider) Sessions() []Session {
 	return all
 }
 
-// A Grant is what Issue makes a token for.
+// A Grant describes the access token that Issue returns.
 type Grant struct {
-	// Subject is the provider's user where it is "", Client "issued", Audience the MCP server, Scope the server's.
+	// Empty fields have defaults: the provider's user, the client "issued", the MCP server, and the server's scope.
 	Subject, Client, Audience string
 	Scope                     []string
 }

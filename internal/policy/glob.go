@@ -228,8 +228,8 @@ func PathSpellings(text, home string) (all []string) {
 	return all
 }
 
-// pathReadings returns the paths that programs may take a text for: some separate names at "\", for others it is part
-// of a name, so that ".." leads elsewhere.
+// pathReadings returns the paths that a text may mean. For some programs "\" separates names, for others it is part of
+// a name, so that ".." may have two meanings.
 func pathReadings(text, home string) (all []string) {
 	add := func(p string) {
 		if !slices.Contains(all, p) {

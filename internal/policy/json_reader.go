@@ -20,7 +20,8 @@ type jsonMember struct {
 // fewMembers is the initial capacity for the members of an object.
 const fewMembers = 4
 
-// get returns the value of a name in any case; false if it does not exist.
+// get returns the value of a member, and false if it does not exist. An exact name has precedence over one that
+// differs in upper and lower case.
 func (o jsonObject) get(name string) (any, bool) {
 	for i := range o {
 		if o[i].name == name {
@@ -35,8 +36,8 @@ func (o jsonObject) get(name string) (any, bool) {
 	return nil, false
 }
 
-// respellNames returns a copy of v with names spelled as in names where they differ in case only: an expression reads
-// them by its own spelling. changed is false if v needs no change.
+// respellNames returns a copy of v. A member whose name differs from one in names only in upper and lower case gets
+// that spelling, by which an expression reads it. changed is false if v needs no change.
 func respellNames(v any, names []string) (out any, changed bool) {
 	switch v := v.(type) {
 	case []any:

@@ -305,8 +305,8 @@ func (g *dialGuard) verifyHostByTLS(ctx context.Context, a netip.Addr) bool {
 	return true
 }
 
-// specialPrefixes returns the special-purpose ranges that netip has no method for (the registries of special-purpose
-// addresses, 2025), and those that embed an address of another kind which must not be reached this way.
+// specialPrefixes returns the special-purpose ranges for which netip has no method, from the registries of 2025. Some
+// embed an IPv4 address: the embedded address must not be reached this way.
 func specialPrefixes() []netip.Prefix {
 	return parsePrefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
 		"198.18.0.0/15", "198.51.100.0/24",

@@ -75,7 +75,7 @@ func (c *CommandRunner) runShared(ctx context.Context, r *commandRun, command st
 	}
 }
 
-// runShell is what a shell's command prints.
+// runShell runs a shell command and returns its output.
 func runShell(ctx context.Context, command string, environ []string) (string, error) {
 	cmd := shell(ctx, command)
 	cmd.Env = append([]string{}, environ...) // nil would mean ours

@@ -109,7 +109,7 @@ func (s *Server) watchTasks(ctx context.Context, w *watcher, wanted json.RawMess
 	return ids, nil
 }
 
-// unwatchTime bounds the wait at the end of a listener.
+// unwatchTime limits the time for ending the subscriptions of a listener.
 const unwatchTime = 5 * time.Second
 
 // subscribeAll subscribes to the URIs that support it, and returns them.

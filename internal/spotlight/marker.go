@@ -51,7 +51,8 @@ func newMarker(word string, server drawbridge.ServerID, tool string, look Inspec
 		isAppPage: strings.HasPrefix(tool, "ui://"), inspector: look}
 }
 
-// opening begins both lines. In a text it becomes defused, which reads alike and is none.
+// markerPrefix begins the lines before and after a text. In the text itself it is replaced by defusedPrefix, which
+// looks alike but is not a marker.
 const (
 	markerPrefix  = "[TOOL_OUTPUT::"
 	defusedPrefix = `[TOOL_OUTPUT\u003a\u003a`

@@ -17,13 +17,13 @@ import (
 const (
 	// DefaultCollection names the collection of vectors in a database that has others too.
 	DefaultCollection = "drawbridge_tools"
-	// defaultSearchTimeout is how long a search waits for a place elsewhere.
+	// defaultSearchTimeout is how long a search waits for an external vector store.
 	defaultSearchTimeout = 2 * time.Second
 	// bulkVectorTimeout bounds reading and saving many vectors, which no caller waits for.
 	bulkVectorTimeout = time.Minute
-	// vectorCheckTimeout is how long a place may take to say that it is there.
+	// vectorCheckTimeout is how long the check waits for an external vector store.
 	vectorCheckTimeout = 10 * time.Second
-	// vectorRetryPause is how long a place is not asked again that did not answer.
+	// vectorRetryPause is the pause after an external vector store did not answer.
 	vectorRetryPause = 5 * time.Second
 )
 

@@ -161,8 +161,8 @@ func describeHits(query string, hits, more []Hit, matched bool) string {
 	return b.String()
 }
 
-// lineIndenter indents all lines of a description except the first. Only our own text begins at the edge, so that a
-// description cannot imitate another tool.
+// lineIndenter indents all lines of a description except the first. Only lines of Drawbridge
+// begin without a space, so that a description cannot imitate another tool.
 var lineIndenter = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\v", "\n ", "\f", "\n ", "\u0085",
 	"\n ", "\u2028", "\n ", "\u2029", "\n ")
 

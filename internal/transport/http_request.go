@@ -117,7 +117,7 @@ func (t *httpTarget) doAuthorized(ctx context.Context, method string, header htt
 	}
 }
 
-// replaceToken asks the TokenSource for another token. Without one, and without an error, the response stands.
+// replaceToken asks the TokenSource for another token after a refusal. If it returns "", resp is the final response.
 func (t *httpTarget) replaceToken(ctx context.Context, used string, resp *http.Response) (string, error) {
 	body := readErrorBody(resp)
 	resp.Body = io.NopCloser(bytes.NewReader(body))

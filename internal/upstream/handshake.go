@@ -81,12 +81,12 @@ func (s *session) saveServerInfo(result json.RawMessage) {
 	s.instructions = rawjson.GetString(result, "instructions")
 }
 
-// sendRequest sends a request of our own and returns its result.
+// sendRequest sends a request that Drawbridge itself makes, and returns its result.
 func (s *session) sendRequest(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	return transport.ResultOrError(s.conn.Call(ctx, method, params, nil))
 }
 
-// ownRequestParams returns the params of a request of our own in the form of the session's era.
+// ownRequestParams returns params as the session's protocol needs them in a request that Drawbridge itself makes.
 func (s *session) ownRequestParams(params json.RawMessage) json.RawMessage {
 	if s.era == drawbridge.Modern {
 		return interop.ToModernParams(params, s.server.ownRequestMeta(s.version))
@@ -94,7 +94,7 @@ func (s *session) ownRequestParams(params json.RawMessage) json.RawMessage {
 	return params
 }
 
-// ownRequestMeta returns how we present ourselves in requests of our own.
+// ownRequestMeta returns the metadata of requests that Drawbridge itself makes.
 func (e *managedServer) ownRequestMeta(version string) interop.RequestMeta {
 	return interop.RequestMeta{Version: version, ClientInfo: interop.ClientInfo(e.pool.o.Version),
 		Capabilities: json.RawMessage(fullCapabilities)}

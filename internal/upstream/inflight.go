@@ -17,13 +17,13 @@ import (
 // maxQueuedNotifications is how many notifications wait for a slow caller; later ones are dropped.
 const maxQueuedNotifications = 4096
 
-// maxDurationFactor is how many times its limit a call may last, with progress.
+// maxDurationFactor is how many times its time limit a call may last if it reports progress.
 const maxDurationFactor = 10
 
 // wakeAfter is how long a call is silent before its server is woken. Nearly every call ends sooner.
 const wakeAfter = 5 * time.Second
 
-// maxCallDuration returns how long a call with that limit may last, with progress.
+// maxCallDuration returns the longest duration of a call that reports progress, for the limit of its silence.
 func maxCallDuration(limit time.Duration) time.Duration { return maxDurationFactor * limit }
 
 // A callTimeoutError reports a call that took too long. It is a context.DeadlineExceeded.

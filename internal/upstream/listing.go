@@ -69,7 +69,7 @@ type listReader struct {
 	Headers bool
 }
 
-// A listingOutcome reports problems of lists that are known in spite of them.
+// A listingOutcome describes the lists of a server that could not be read, or only in part.
 type listingOutcome struct {
 	// Problems describe, for people, which lists failed or were malformed.
 	Problems []string

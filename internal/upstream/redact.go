@@ -55,8 +55,8 @@ func (v *secretRedactor) addToken(token string) {
 	v.tokens = appendSecret(v.tokens, token, maxTokens)
 }
 
-// appendSecret adds a value to a list, whose oldest entries are dropped: each line, without a scheme name such as
-// Bearer.
+// appendSecret adds each line of a value to a list, without a scheme name such as Bearer, and drops the oldest entries
+// above most.
 func appendSecret(list []string, value string, most int) []string {
 	for line := range strings.Lines(value) {
 		line = strings.TrimSpace(line)
