@@ -82,7 +82,9 @@ const referenceOthers = `
 ## Other programs' files
 
 Servers in the project files of these programs are treated like the project's servers, after those in Drawbridge's own files and in this order. Servers in
-your own files of these programs are only used by ` + "`drawbridge import`" + `.
+your own files of these programs are only used by ` + "`drawbridge import`" + `. PLUGIN is the directory of each plugin that is installed in Claude Code for you or
+for this project and not turned off in ` + "`~/.claude/settings.json`" + `; its servers wait for approval too, and ` + "`${CLAUDE_PLUGIN_ROOT}`" + ` in them is that directory.
+The files of many programs at the root of a project, ` + "`mcp.json` and `.mcp.json`" + `, come last.
 
 | program | name | in a project | your own |
 |---|---|---|---|
