@@ -126,7 +126,7 @@ func TestScanInTheHomeTakesItsProjectFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantDiff(t, "found", []string{"a claude-code new", "b cursor new"}, foundShort(found.Candidates))
+	wantDiff(t, "found", []string{"b cursor new", "a mcp-json new"}, foundShort(found.Candidates))
 	set, err := Load(o)
 	if err != nil {
 		t.Fatal(err)

@@ -106,6 +106,10 @@ func reference() string {
 		fmt.Fprintf(&b, "\n### [%s]\n", section)
 		table(&b, section, "setting")
 	}
+	b.WriteString("\n### Other names\n\nSome settings may have the names that other programs use:\n\n| name | setting |\n|---|---|\n")
+	for _, n := range otherSettingNames {
+		fmt.Fprintf(&b, "| `%s` in `[%s]` | `%s` in `[%s]` |\n", n.other.name, n.other.section, n.ours.name, n.ours.section)
+	}
 	b.WriteString(referenceOthers)
 	for _, p := range Providers()[1:] {
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", p.Title, p.Name, code(p.ProjectFiles), code(p.UserFiles))
