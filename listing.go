@@ -98,6 +98,10 @@ type ServerStatus struct {
 	Source string `json:"source,omitempty"`
 	// Trust is the server's trust; nil if no account of it is kept.
 	Trust *Trust `json:"trust,omitempty"`
+	// Flagged counts the results of the server that were passed on and matched a rule of the shield, among those that
+	// are remembered. Unscanned counts the results that were not examined.
+	Flagged   int `json:"flagged,omitempty"`
+	Unscanned int `json:"unscanned,omitempty"`
 }
 
 // A Trust is the degree of trust in a server, computed from its behaviour.

@@ -31,7 +31,17 @@ type ShieldSettings struct {
 	HalfLife time.Duration
 	// HoldFlagged holds back results that match a rule of the shield; nil means false.
 	HoldFlagged *bool
+	// ScanResults is ScanAfter or ScanOff; empty means ScanAfter.
+	ScanResults string
 }
+
+// The values of ShieldSettings.ScanResults.
+const (
+	// ScanAfter examines results of servers that are not trusted after they were passed on.
+	ScanAfter = "after"
+	// ScanOff examines only results that are fenced or may be held back.
+	ScanOff = "off"
+)
 
 // readCallRate reads a number of calls in a period: "1000/day", "50/10m".
 func readCallRate(calls *int, every *time.Duration, v configfile.Node) error {

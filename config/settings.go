@@ -180,6 +180,11 @@ var settingTable = slices.Concat([]setting{
 	{"mcp.shield", "hold_flagged", "boolean", "false",
 		"holds back results that match a rule of the shield, for rows without hold_flagged; a person can read them with drawbridge shield results",
 		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.Shield.HoldFlagged, v) }},
+	{"mcp.shield", "scan_results", `"after" or "off"`, "after",
+		"after examines the results of servers that are not trusted after they were passed on; drawbridge shield results lists those that match a rule",
+		func(r *settingsReader, v configfile.Node) error {
+			return readOneOf(&r.settings.Shield.ScanResults, v, ScanAfter, ScanOff)
+		}},
 	{"tools", "max_tool_calls_per_session", "whole number", "",
 		"the maximum number of calls of a caller in a session, which ends after 30 minutes without a call; a new connection does not start a new session",
 		func(r *settingsReader, v configfile.Node) error {

@@ -58,10 +58,11 @@ func (d *Deck) resultFilter(call drawbridge.Call, server drawbridge.ServerID, ca
 	case server == "":
 		return spotlight.ResultFilter{}
 	case m != nil:
-		return d.resultGuard.FilterFor(call, server, card, tool, m.Spotlight, m.HoldResults)
+		return d.resultGuard.FilterFor(call, server, card, tool, spotlight.ResultTreatment{Mark: m.Spotlight,
+			Hold: m.HoldResults, Scan: m.ScanResults})
 	}
 	yes := true
-	return d.resultGuard.FilterFor(call, server, card, tool, &yes, yes)
+	return d.resultGuard.FilterFor(call, server, card, tool, spotlight.ResultTreatment{Mark: &yes, Hold: yes})
 }
 
 // filterName is the name of the target in the records of the result filter.

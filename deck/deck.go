@@ -96,6 +96,12 @@ type ResultHolder = spotlight.ResultHolder
 // A ResultGuard decides whether a result is passed on, marked, or held.
 type ResultGuard = spotlight.ResultGuard
 
+// A ResultTreatment has the settings of a server for its results.
+type ResultTreatment = spotlight.ResultTreatment
+
+// A ResultScanner examines results after they were passed on.
+type ResultScanner = spotlight.ResultScanner
+
 // A RememberedListing is the last listing that an earlier process received of a server, and the part that may be shown.
 type RememberedListing struct {
 	Listing drawbridge.Listing
@@ -153,6 +159,8 @@ type Options struct {
 	// servers with HoldResults; nil discards them.
 	Inspect      spotlight.Inspector
 	ResultHolder ResultHolder
+	// ResultScanner examines results of servers with ScanResults after they were passed on; nil examines none.
+	ResultScanner *ResultScanner
 	// MaxTools limits the enrolled tools of one server without a limit of its own; 0 is DefaultMaxTools.
 	MaxTools int
 	// Discovery decides how callers find tools that are not listed to them.
@@ -191,6 +199,8 @@ type Server struct {
 	Spotlight *bool
 	// HoldResults holds back results in which the inspector's rules match.
 	HoldResults bool
+	// ScanResults examines its results after they were passed on, if the deck has a ResultScanner.
+	ScanResults bool
 	// Remembered is what an earlier process knew of this server, see [Deck.ListingToVet]. It is enrolled with the
 	// configuration unless the deck has a listing of the same configuration already. Nil shows the cards in the ledger.
 	Remembered *RememberedListing

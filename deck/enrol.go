@@ -99,7 +99,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	}
 	d.callLog = audit.NewCallLog(o.Audit, d.log)
 	d.resultGuard = spotlight.ResultGuard{MarkFor: o.Spotlight, Inspect: o.Inspect, Holder: o.ResultHolder,
-		RecordAction: d.callLog.RecordShieldAction, Log: d.log}
+		RecordAction: d.callLog.RecordShieldAction, Log: d.log, Scanner: o.ResultScanner}
 	d.sealer = newTokenSealer(o.SealKeys, d.now)
 	for _, c := range o.Cards {
 		spec := c.Spec()

@@ -91,7 +91,8 @@ func TestWhatAServerSaysInACallIsLookedAt(t *testing.T) {
 	}
 	end()
 	closeIt(t, g)
-	wantShielded(t, c.Store, "s get flagged", "s x://1 flagged", "s p flagged", "s elicitation/create blanked",
+	wantShielded(t, c.Store, "s get flagged", "s x://1 flagged", "s p flagged", "s s__get flagged", "s x://1 flagged",
+		"s s__p flagged", "s elicitation/create blanked",
 		"s sampling/createMessage flagged")
 }
 

@@ -191,6 +191,7 @@ func (g *Gateway) deckMembers() []deck.Server {
 			// A process has one principal, unless its row shares it; a URL is called with the same credentials for all.
 			PerPrincipal: row.URL == "" && row.Share != "all", Spotlight: row.Spotlight,
 			HoldResults: g.holdsFlagged(row),
+			ScanResults: g.scansResults(row),
 		})
 	}
 	return out

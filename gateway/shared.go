@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 	"github.com/drawbridge-mcp/drawbridge/llm"
@@ -33,6 +34,8 @@ type Shared struct {
 	pinChecker *vetting.PinChecker
 	// audit is nil if calls are not recorded.
 	audit *store.AuditWriter
+	// scanner examines results after they were passed on.
+	scanner *spotlight.ResultScanner
 	// models are the remote models; nil means none.
 	models *llm.ToolModels
 	// closing is the context of OpenShared without its end: Close writes to the store with it.
@@ -94,6 +97,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		db:      db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
 		trustAccounts: accounts, audit: a,
 		pinChecker: pins,
+		scanner:    spotlight.NewResultScanner(sanitiser.FlagText, newFlaggedResults(db, a, vault), c.Logger),
 		vetted:     newVettedCache(sanitiser),
 	}, nil
 }
@@ -231,6 +235,7 @@ func StoreLocationFor(c Config) (string, error) {
 func (g *Shared) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.pool.Run(ctx) })
+	group.Go(func() error { return g.scanner.Run(ctx) })
 	if g.trustAccounts != nil {
 		group.Go(func() error { return g.trustAccounts.Run(ctx) })
 	}
@@ -243,9 +248,9 @@ func (g *Shared) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Close writes the waiting audit records and trust events, and closes the store.
+// Close examines the waiting results, writes the waiting audit records and trust events, and closes the store.
 func (g *Shared) Close() error {
-	return errors.Join(g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
+	return errors.Join(g.closeScanner(), g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
 }
 
 // flushTrust stores the trust events that were noted about servers.

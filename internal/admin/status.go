@@ -28,7 +28,7 @@ func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.Se
 	if err != nil {
 		return nil, list, err
 	}
-	mounts, book, err := r.readStoredState(ctx, config.Configuration{Settings: list.Settings, Servers: list.InForce()})
+	stored, err := r.readStoredState(ctx, config.Configuration{Settings: list.Settings, Servers: list.InForce()})
 	if err != nil {
 		return nil, list, err
 	}
@@ -36,33 +36,44 @@ func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.Se
 	for _, e := range list.Entries {
 		var m store.MountRecord
 		if !e.Shadowed {
-			m = mounts[e.Server.Hash]
+			m = stored.mounts[e.Server.Hash]
 		}
 		row := serverStatus(e.Server, m)
 		if e.Shadowed {
 			row.Phase, row.Reason = e.Phase, e.Reason
 		} else if e.Server.Phase == drawbridge.Idle {
-			row = row.WithTrust(trustOfServer(book, e.Server))
+			row = row.WithTrust(trustOfServer(stored.trust, e.Server))
+		}
+		if scan := stored.scans[e.Server.ID]; !e.Shadowed {
+			row.Flagged, row.Unscanned = scan.FlaggedTimes(), scan.Skipped
 		}
 		rows = append(rows, row)
 	}
 	return rows, list, nil
 }
 
-// readStoredState reads the stored state and the trust of servers; both are nil where no store exists.
-func (r *Service) readStoredState(ctx context.Context, set config.Configuration) (map[string]store.MountRecord,
-	*gateway.TrustRecords, error) {
+// A storedState has what the store knows of servers. The zero value is that of a store that does not exist.
+type storedState struct {
+	mounts map[string]store.MountRecord
+	trust  *gateway.TrustRecords
+	scans  map[drawbridge.ServerID]store.ResultScan
+}
+
+// readStoredState reads what the store knows of servers.
+func (r *Service) readStoredState(ctx context.Context, set config.Configuration) (s storedState, err error) {
 	db, err := r.openStore(ctx, set, false)
 	if err != nil || db == nil {
-		return nil, nil, err
+		return s, err
 	}
 	defer db.Close()
-	book, err := gateway.ReadTrustRecords(ctx, db, set.Settings)
-	if err != nil {
-		return nil, nil, err
+	if s.trust, err = gateway.ReadTrustRecords(ctx, db, set.Settings); err != nil {
+		return s, err
 	}
-	mounts, err := db.MountsOf(ctx, config.ServerHashes(set.Servers))
-	return mounts, book, err
+	if s.scans, err = db.ResultScans(ctx); err != nil {
+		return s, err
+	}
+	s.mounts, err = db.MountsOf(ctx, config.ServerHashes(set.Servers))
+	return s, err
 }
 
 // serverStatus returns the status of a configured row: the one that a living process recorded last, else what the

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,12 +80,12 @@ func (t *CallLog) Begin(ctx context.Context, call drawbridge.Call) (context.Cont
 	}
 	e := &LoggedCall{log: t, call: call, began: time.Now()}
 	e.id = t.newID(e.began)
-	e.parent = callIDFromContext(ctx)
+	e.parent = CallID(ctx)
 	return context.WithValue(ctx, callIDKey{}, e.id), e
 }
 
-// callIDFromContext returns the id of the call that ctx was made for; it is empty outside a call.
-func callIDFromContext(ctx context.Context) string {
+// CallID returns the id of the call that ctx was made for; it is empty outside a call.
+func CallID(ctx context.Context) string {
 	id, _ := ctx.Value(callIDKey{}).(string)
 	return id
 }
@@ -219,6 +220,17 @@ func (t *CallLog) RecordShieldAction(server drawbridge.ServerID, name, rule, why
 	if err != nil {
 		t.log.Error("record an action of the shield", "server", server, "rule", rule, "err", err)
 	}
+}
+
+// FlaggedRecord returns the record of rules that the result of a call met. It has the call's id, so that it is a further
+// record of that call. Without an id it gets one of its own.
+func FlaggedRecord(id, server, card, tool string, rules []string) Record {
+	at := time.Now()
+	if id == "" {
+		id = ulid.Make().String()
+	}
+	return Record{ID: id, Kind: Shield, At: at, Server: server, Card: card, Tool: tool, Rule: "flagged",
+		Reason: "its answer met " + strings.Join(rules, ", ")}
 }
 
 // outcomeOf returns the outcome of a call. Searching for member names first is much cheaper than parsing a large

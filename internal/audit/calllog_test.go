@@ -70,11 +70,11 @@ func TestAContextIsAboutOneCall(t *testing.T) {
 	trail := NewCallLog(silent{}, nil)
 	first, entry := trail.Begin(outside, drawbridge.Call{})
 	second, inner := trail.Begin(context.WithoutCancel(first), drawbridge.Call{})
-	if callIDFromContext(outside) != "" || callIDFromContext(first) != entry.id ||
-		callIDFromContext(second) != inner.id ||
+	if CallID(outside) != "" || CallID(first) != entry.id ||
+		CallID(second) != inner.id ||
 		inner.parent != entry.id || inner.id <= entry.id {
-		t.Errorf("the contexts are about %v, %v and %v", callIDFromContext(outside), callIDFromContext(first),
-			callIDFromContext(second))
+		t.Errorf("the contexts are about %v, %v and %v", CallID(outside), CallID(first),
+			CallID(second))
 	}
 	derived, stop := context.WithCancel(first)
 	defer stop()

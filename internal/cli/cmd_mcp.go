@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -74,11 +75,20 @@ func (a *app) mcpListCommand() *cobra.Command {
 func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
 	paint := newScoreColours(w, a.Env)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "NAME\tSTATE\tTOOLS\tPROTOCOL\tTRANSPORT\tSTART\tLISTED\t"+paint.header("TRUST")+"\tSOURCE")
+	flagged := slices.ContainsFunc(rows, func(r serverWithCredential) bool { return r.Flagged > 0 })
+	header := "NAME\tSTATE\tTOOLS\tPROTOCOL\tTRANSPORT\tSTART\tLISTED\t" + paint.header("TRUST")
+	if flagged {
+		header += "\tFLAGGED"
+	}
+	fmt.Fprintln(tw, header+"\tSOURCE")
 	for _, r := range rows {
-		safetext.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
+		safetext.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s",
 			r.Server, r.Phase, r.Cards, r.Era, r.Transport, formatStartTime(r.StartMillis), formatAgo(r.Listed),
-			safetext.Shown(paint.format(r.Trust)), a.abbreviateHome(r.Source))
+			safetext.Shown(paint.format(r.Trust)))
+		if flagged {
+			fmt.Fprintf(tw, "\t%d", r.Flagged)
+		}
+		safetext.Fprintf(tw, "\t%s\n", a.abbreviateHome(r.Source))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -96,7 +106,8 @@ func printServerProblems(w io.Writer, r serverWithCredential) {
 	}
 	var signIn strings.Builder
 	r.printSignInState(&signIn)
-	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && r.Confined == "" && len(r.Notes) == 0 && signIn.Len() == 0 {
+	if r.Reason == "" && r.Fault == "" && r.Junk+r.Flagged+r.Unscanned == 0 && r.Confined == "" &&
+		len(r.Notes) == 0 && signIn.Len() == 0 {
 		return
 	}
 	safetext.Fprintf(w, "\n%s:\n%s", r.Server, safetext.Shown(signIn.String()))
@@ -112,6 +123,14 @@ func printServerProblems(w io.Writer, r serverWithCredential) {
 		for _, line := range r.Stderr {
 			safetext.Fprintf(w, "  stderr| %s\n", line)
 		}
+	}
+	if r.Flagged > 0 {
+		safetext.Fprintf(w, "  %s passed on matched rules of the shield (drawbridge shield results)\n",
+			formatCount(r.Flagged, "result"))
+	}
+	if r.Unscanned > 0 {
+		safetext.Fprintf(w, "  %s passed on not examined: too many at once, too large, or the process ended\n",
+			formatCount(r.Unscanned, "result"))
 	}
 	if r.Junk > 0 {
 		safetext.Fprintf(w, "  %d lines on its standard output were no messages and were dropped\n", r.Junk)

@@ -87,7 +87,7 @@ func eachGuardedText(ctx context.Context, raw json.RawMessage, look func(text st
 		if as.own {
 			desk.Inspect = look
 		}
-		pass := desk.FilterFor(drawbridge.Call{Method: as.method}, "", "", "", nil, true)
+		pass := desk.FilterFor(drawbridge.Call{Method: as.method}, "", "", "", deck.ResultTreatment{Hold: true})
 		_, _ = pass.Apply(ctx, raw) // look has received the texts
 	}
 }

@@ -94,7 +94,8 @@ func heldRules(t *testing.T, s *shield.Shield, method string, raw json.RawMessag
 			return shown, shield.RuleNames(reasons)
 		},
 	}
-	_, _ = desk.FilterFor(drawbridge.Call{Method: method}, "a", "b", "c", nil, true).Apply(context.Background(), raw)
+	_, _ = desk.FilterFor(drawbridge.Call{Method: method}, "a", "b", "c",
+		spotlight.ResultTreatment{Hold: true}).Apply(context.Background(), raw)
 	return rules
 }
 

@@ -16,19 +16,23 @@ func (d shieldCommands) resultsCommand() *cobra.Command {
 	var asJSON, yes bool
 	cmd := &cobra.Command{
 		Use:   "results [ID]",
-		Short: "Show the results that were held back, or read one",
-		Long: `Show the results that were held back because the shield met a rule in them, or read one. They
-are held back of servers whose rows say "hold_flagged", or of all with hold_flagged = true in [mcp.shield]; they are
-kept for 30 days.
+		Short: "Show the results in which the shield found something, or read one",
+		Long: `Show the results of servers in which a rule of the shield matched, or read one. They are kept for 30
+days.
 
-What a result says is from others, and may be meant for a model: without a terminal to read it at it takes --yes.`,
+A result of a server with "hold_flagged", or of any server with hold_flagged = true in [mcp.shield], is held
+back: the caller did not get it, and it is kept complete. Results of other servers that are not trusted are
+examined after they were passed on, unless scan_results = "off" in [mcp.shield]; only the matching words are kept.
+
+The words of a result are from others, and may be meant for a model: without a terminal they take --yes.`,
 		Example: "  drawbridge shield results\n  drawbridge shield results k3f9qzab",
 		Args:    maxOneResultID,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			showText := yes || term.IsTerminal(d.Out)
 			if len(args) == 0 {
-				return d.listResults(cmd.Context(), asJSON)
+				return d.listResults(cmd.Context(), asJSON, showText)
 			}
-			if !yes && !term.IsTerminal(d.Out) {
+			if !showText {
 				return admin.UserError(
 					"nothing was shown: output is not a terminal (--yes prints it anyway)")
 			}
@@ -36,7 +40,7 @@ What a result says is from others, and may be meant for a model: without a termi
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, a result whole")
-	cmd.Flags().BoolVar(&yes, "yes", false, "print a result even if output is not a terminal")
+	cmd.Flags().BoolVar(&yes, "yes", false, "print the words of a result even if output is not a terminal")
 	return cmd
 }
 
@@ -47,28 +51,126 @@ func maxOneResultID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (d shieldCommands) listResults(ctx context.Context, asJSON bool) error {
-	all, err := d.Admin().HeldResults(ctx)
+// A heldEntry and a flaggedEntry are results in the JSON list.
+type heldEntry struct {
+	State string `json:"state"`
+	admin.HeldResult
+}
+
+type flaggedEntry struct {
+	State string `json:"state"`
+	admin.FlaggedResult
+}
+
+// listResults prints the held results and the flagged ones; those with the matching words if showText is set.
+func (d shieldCommands) listResults(ctx context.Context, asJSON, showText bool) error {
+	held, err := d.Admin().HeldResults(ctx)
 	if err != nil {
 		return err
 	}
-	return listPrinter[admin.HeldResult]{
+	flagged, scans, err := d.Admin().FlaggedResults(ctx)
+	if err != nil {
+		return err
+	}
+	if !showText {
+		for i := range flagged {
+			flagged[i].Excerpt = ""
+		}
+	}
+	if asJSON {
+		all := []any{}
+		for _, r := range held {
+			all = append(all, heldEntry{"held", r})
+		}
+		for _, r := range flagged {
+			all = append(all, flaggedEntry{"flagged", r})
+		}
+		return PrintJSON(d.Out, all)
+	}
+	err = listPrinter[admin.HeldResult]{
 		Header: "ID\tAT\tCALLER\tTOOL\tRULES", EmptyText: "No result is held back.",
 		Columns: func(r admin.HeldResult) string {
 			return safetext.Sprintf("%s\t%s\t%s\t%s\t%s", r.ID, formatLocalTime(r.At), safetext.Exact(r.Caller),
 				safetext.Exact(r.Card), strings.Join(r.Rules, ", "))
 		},
-	}.print(d.Out, d.Err, all, asJSON)
+	}.print(d.Out, d.Err, held, false)
+	if err != nil {
+		return err
+	}
+	return d.printFlagged(flagged, scans, showText, len(held) > 0)
 }
 
-// readResult prints the JSON of one result, with control characters escaped.
+// printFlagged prints the results that were passed on and flagged, and the servers with results that were not examined.
+func (d shieldCommands) printFlagged(flagged []admin.FlaggedResult, scans []admin.ScanSummary,
+	showText, afterTable bool) error {
+	if afterTable && len(flagged) > 0 {
+		safetext.Fprintln(d.Out)
+	}
+	header := "ID\tPASSED ON\tTIMES\tCALLER\tTOOL\tRULES"
+	if showText {
+		header += "\tWORDS"
+	}
+	err := listPrinter[admin.FlaggedResult]{
+		Header: header, EmptyText: "No result that was passed on is flagged.",
+		Columns: func(r admin.FlaggedResult) string {
+			line := safetext.Sprintf("%s\t%s\t%d\t%s\t%s\t%s", r.ID, formatLocalTime(r.At), r.Times,
+				safetext.Exact(r.Caller), safetext.Exact(r.Card), strings.Join(r.Rules, ", "))
+			if showText {
+				line += safetext.Sprintf("\t%s", r.Excerpt)
+			}
+			return line
+		},
+	}.print(d.Out, d.Err, flagged, false)
+	for _, s := range scans {
+		if s.Skipped > 0 {
+			safetext.Fprintf(d.Err, "%s: %s of %d not examined, since %s\n", s.Server,
+				formatCount(s.Skipped, "result"), s.Scanned+s.Skipped, formatLocalTime(s.Since))
+		}
+	}
+	if !showText && len(flagged) > 0 {
+		safetext.Fprintln(d.Err, "The matching words are shown at a terminal, or with --yes.")
+	}
+	return err
+}
+
+// readFlagged prints one flagged result, and reports whether there is one with that id.
+func (d shieldCommands) readFlagged(ctx context.Context, id string, asJSON bool) (found bool, err error) {
+	flagged, _, err := d.Admin().FlaggedResults(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range flagged {
+		switch {
+		case r.ID != id:
+			continue
+		case asJSON:
+			return true, PrintJSON(d.Out, flaggedEntry{"flagged", r})
+		}
+		safetext.Fprintf(d.Out, "%s  %s, %s of %s, for %s\n  passed on %s, met %s\n", r.ID, formatLocalTime(r.At),
+			safetext.Exact(r.Card), r.Server, safetext.Exact(r.Caller), formatCount(r.Times, "time"),
+			strings.Join(r.Rules, ", "))
+		if r.Excerpt != "" {
+			safetext.Fprintf(d.Out, "  %s\n", r.Excerpt)
+		}
+		if r.CallID != "" {
+			safetext.Fprintf(d.Out, "  drawbridge audit show %s\n", r.CallID)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// readResult prints one flagged result, or the JSON of one held result with control characters escaped.
 func (d shieldCommands) readResult(ctx context.Context, id string, asJSON bool) error {
+	if found, err := d.readFlagged(ctx, id, asJSON); found || err != nil {
+		return err
+	}
 	r, err := d.Admin().HeldResult(ctx, id)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return PrintJSON(d.Out, r)
+		return PrintJSON(d.Out, heldEntry{"held", r})
 	}
 	safetext.Fprintf(d.Out, "%s  %s, %s of %s, for %s\n  met %s\n", r.ID, formatLocalTime(r.At), safetext.Exact(r.Card),
 		r.Server, safetext.Exact(r.Caller), strings.Join(r.Rules, ", "))

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
@@ -45,6 +46,8 @@ type ResultGuard struct {
 	// RecordAction records a change to a result of a server's tool.
 	RecordAction func(server drawbridge.ServerID, tool, rule, why string)
 	Log          *slog.Logger
+	// Scanner examines the results of servers with Scan after they were passed on.
+	Scanner *ResultScanner
 
 	words     wordSource
 	seenTexts seenTexts
@@ -57,18 +60,29 @@ type ResultFilter struct {
 	server       drawbridge.ServerID
 	card, tool   string
 	marks, holds bool
+	// scans reports that the result is examined after it was passed on.
+	scans bool
 }
 
-// FilterFor returns the filter for the result of a call to a server's tool, whose public name is card. Row is the
-// server's setting, see [ShouldMark]; hold withholds results that meet a rule.
-func (d *ResultGuard) FilterFor(call drawbridge.Call, server drawbridge.ServerID, card, tool string, row *bool,
-	hold bool) ResultFilter {
-	return ResultFilter{d, call, server, card, tool, ShouldMark(call.Caller, row, d.MarkFor(call.Caller)), hold}
+// A ResultTreatment has the settings of a server for its results. The zero value leaves marking to the guard.
+type ResultTreatment struct {
+	// Mark decides whether results are marked, see [ShouldMark].
+	Mark *bool
+	// Hold withholds results that meet a rule. Scan examines results after they were passed on.
+	Hold, Scan bool
+}
+
+// FilterFor returns the filter for the result of a call to a server's tool, whose public name is card.
+func (d *ResultGuard) FilterFor(call drawbridge.Call, server drawbridge.ServerID, card, tool string,
+	t ResultTreatment) ResultFilter {
+	marks := ShouldMark(call.Caller, t.Mark, d.MarkFor(call.Caller))
+	return ResultFilter{d, call, server, card, tool, marks, t.Hold, t.Scan && !t.Hold && d.Scanner != nil}
 }
 
 // Apply returns the result for its caller. The error is a *drawbridge.Fault for a result that is held back.
 func (p ResultFilter) Apply(ctx context.Context, result json.RawMessage) (json.RawMessage, error) {
 	if !p.marks && !p.holds {
+		p.scanLater(ctx, result, false, nil)
 		return result, nil
 	}
 	f := p.newMarker()
@@ -87,7 +101,20 @@ func (p ResultFilter) Apply(ctx context.Context, result json.RawMessage) (json.R
 	if !p.marks {
 		return result, nil
 	}
+	p.scanLater(ctx, result, false, f.met)
 	return shown, nil
+}
+
+// scanLater queues the result of a server for the scanner. known are the rules that are recorded already.
+func (p ResultFilter) scanLater(ctx context.Context, result json.RawMessage, isError bool, known []string) {
+	if !p.scans {
+		return
+	}
+	p.guard.Scanner.submit(waitingResult{
+		server: p.server, result: result, isError: isError, known: known,
+		about: FlaggedResult{CallID: audit.CallID(ctx), Principal: p.call.Caller.Principal, Card: p.card,
+			Tool: p.tool, Method: p.call.Method},
+	})
 }
 
 // newMarker returns the marker of the result.
@@ -100,7 +127,11 @@ func (p ResultFilter) newMarker() *marker {
 // back if they meet a rule.
 func (p ResultFilter) ApplyToError(ctx context.Context, err error) error {
 	fault, ok := errors.AsType[*drawbridge.Fault](err)
-	if !p.holds && !p.marks || !ok || len(fault.Raw) == 0 {
+	if !ok || len(fault.Raw) == 0 {
+		return err
+	}
+	if !p.holds && !p.marks {
+		p.scanLater(ctx, fault.Raw, true, nil)
 		return err
 	}
 	f := p.newMarker()
@@ -116,6 +147,7 @@ func (p ResultFilter) ApplyToError(ctx context.Context, err error) error {
 	if !p.marks {
 		return err
 	}
+	p.scanLater(ctx, fault.Raw, true, f.met)
 	shown := *fault
 	shown.Raw = f.markError(fault.Raw)
 	return &shown

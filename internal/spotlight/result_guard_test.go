@@ -101,8 +101,8 @@ func TestHeldWhereverItStands(t *testing.T) {
 	for _, tt := range heldWhereverItStandsCases {
 		k := &keeps{}
 		d := desk(k)
-		out, err := d.FilterFor(drawbridge.Call{Method: tt.method}, "s", "s__x", tt.tool, nil, true).Apply(t.Context(),
-			json.RawMessage(tt.result))
+		out, err := d.FilterFor(drawbridge.Call{Method: tt.method}, "s", "s__x", tt.tool,
+			ResultTreatment{Hold: true}).Apply(t.Context(), json.RawMessage(tt.result))
 		fault, _ := errors.AsType[*drawbridge.Fault](err)
 		if held := fault != nil && fault.Code == drawbridge.PolicyBlocked && out == nil &&
 			len(k.held) == 1; held != tt.held {
@@ -130,8 +130,8 @@ func TestErrorsAreFenced(t *testing.T) {
 		d.RecordAction = func(_ drawbridge.ServerID, _, rule, why string) { noted = rule + ": " + why }
 		was := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: "s",
 			Err: errors.New("now obey"), Raw: json.RawMessage(tt.raw)}
-		err := d.FilterFor(drawbridge.Call{Method: mcp.MethodToolsCall}, "s", "s__x", "x", &yes,
-			false).ApplyToError(t.Context(), was)
+		err := d.FilterFor(drawbridge.Call{Method: mcp.MethodToolsCall}, "s", "s__x", "x",
+			ResultTreatment{Mark: &yes}).ApplyToError(t.Context(), was)
 		fault, ok := errors.AsType[*drawbridge.Fault](err)
 		if !ok || fault.Code != was.Code || string(was.Raw) != tt.raw {
 			t.Fatalf("%s: %v", tt.raw, err)
@@ -155,8 +155,8 @@ func TestFencedWhateverItIsCalled(t *testing.T) {
 		`{"content":[{"type":"resource","resource":[{"uri":"x:1","text":"a"}]}]}`,
 		`{"content":[{"type":"resource","RESOURCE":{"uri":"x:1","te\u0078t":"a"}}]}`,
 	} {
-		out, err := desk(&keeps{}).FilterFor(drawbridge.Call{Method: mcp.MethodToolsCall}, "s", "s__x", "x", &yes,
-			false).Apply(t.Context(), json.RawMessage(result))
+		out, err := desk(&keeps{}).FilterFor(drawbridge.Call{Method: mcp.MethodToolsCall}, "s", "s__x", "x",
+			ResultTreatment{Mark: &yes}).Apply(t.Context(), json.RawMessage(result))
 		if err != nil || strings.Count(string(out), markerPrefix) != 2 || !json.Valid(out) {
 			t.Errorf("%s is %s, %v", result, out, err)
 		}
@@ -182,8 +182,8 @@ func TestErrorsAreHeldToo(t *testing.T) {
 		d := desk(k)
 		was := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: "s",
 			Err: errors.New("now obey"), Raw: json.RawMessage(tt.raw)}
-		err := d.FilterFor(drawbridge.Call{Method: mcp.MethodToolsCall}, "s", "s__x", "x", nil, tt.barred).ApplyToError(
-			t.Context(), was)
+		err := d.FilterFor(drawbridge.Call{Method: mcp.MethodToolsCall}, "s", "s__x", "x",
+			ResultTreatment{Hold: tt.barred}).ApplyToError(t.Context(), was)
 		if !tt.held {
 			if err != error(was) || len(k.held) != 0 {
 				t.Errorf("%s: %v", tt.raw, err)

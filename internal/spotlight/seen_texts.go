@@ -65,14 +65,24 @@ func (s *seenTexts) skipSeen(principal string, look Inspector) Inspector {
 		}
 		var room [512]byte
 		this := textHash(sha256.Sum256(append(room[:0], text...)))
-		place := &own[this[0]]
-		if known := place.Load(); known != nil && *known == this {
+		if own.has(this) {
 			return text, nil
 		}
 		if shown, rules = look(text); shown == text && len(rules) == 0 {
-			kept := this // what is not kept stays on the stack
-			place.Store(&kept)
+			own.add(this)
 		}
 		return shown, rules
 	}
+}
+
+// has reports whether a hash is remembered.
+func (s *seenHashes) has(h textHash) bool {
+	known := s[h[0]].Load()
+	return known != nil && *known == h
+}
+
+// add remembers a hash in place of an earlier one with the same first byte.
+func (s *seenHashes) add(h textHash) {
+	kept := h // a hash that is not kept stays on the stack of the caller
+	s[h[0]].Store(&kept)
 }

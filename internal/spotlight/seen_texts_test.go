@@ -39,7 +39,7 @@ func TestWhatWasSeenIsNotLookedAtAgain(t *testing.T) {
 			call := drawbridge.Call{Method: mcp.MethodToolsCall, Caller: drawbridge.Caller{Principal: principal}}
 			fenced := true
 			result := json.RawMessage(`{"content":[{"type":"text","text":` + string(rawjson.Quote(tt.text)) + `}]}`)
-			out, err := d.FilterFor(call, "s", "s__x", "x", &fenced, false).Apply(t.Context(), result)
+			out, err := d.FilterFor(call, "s", "s__x", "x", ResultTreatment{Mark: &fenced}).Apply(t.Context(), result)
 			if err != nil {
 				t.Fatal(err)
 			}

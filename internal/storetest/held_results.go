@@ -42,3 +42,48 @@ func testHeldResults(t *testing.T, p OpenStore) {
 		t.Errorf("held: %+v", all)
 	}
 }
+
+// ResultScans are the results that were examined after they were passed on.
+type ResultScans interface {
+	AddResultScan(ctx context.Context, server drawbridge.ServerID, more store.ResultScan) error
+	ResultScans(ctx context.Context) (map[drawbridge.ServerID]store.ResultScan, error)
+}
+
+func testResultScans(t *testing.T, p OpenStore) {
+	s, person := p(), p()
+	one := store.FlaggedResult{CallID: "1", Principal: "ada", Card: "fs__read", Method: "tools/call",
+		Rules: []string{"override"}, Excerpt: "obey \u00e9"}
+	other := one
+	other.CallID, other.Excerpt = "2", "other"
+	for _, more := range []store.ResultScan{
+		{Scanned: 3, Flagged: 1, Results: []store.FlaggedResult{one}},
+		{Scanned: 2, Flagged: 2, Skipped: 1, Results: []store.FlaggedResult{other, one}},
+	} {
+		requireNoError(t, s.AddResultScan(t.Context(), "fs", more))
+	}
+	requireNoError(t, s.AddResultScan(t.Context(), "quiet", store.ResultScan{Scanned: 1}))
+	all, err := person.ResultScans(t.Context())
+	requireNoError(t, err)
+	one.Times, other.Times = 2, 1
+	want := map[drawbridge.ServerID]store.ResultScan{
+		"fs":    {Scanned: 5, Flagged: 3, Skipped: 1, Results: []store.FlaggedResult{one, other}},
+		"quiet": {Scanned: 1},
+	}
+	if diff := cmp.Diff(want, all, cmpopts.IgnoreFields(store.FlaggedResult{}, "ID", "First", "Last"),
+		cmpopts.IgnoreFields(store.ResultScan{}, "Since")); diff != "" {
+		t.Errorf("scans (-want +got):\n%s", diff)
+	}
+	if r := all["fs"].Results[0]; len(r.ID) != 8 || r.First.IsZero() || r.Last.Before(r.First) ||
+		all["fs"].FlaggedTimes() != 3 {
+		t.Errorf("scan: %+v", all["fs"])
+	}
+	for n := range 150 {
+		one.Excerpt = strings.Repeat("x", n)
+		requireNoError(t, s.AddResultScan(t.Context(), "loud", store.ResultScan{Results: []store.FlaggedResult{one}}))
+	}
+	all, err = person.ResultScans(t.Context())
+	requireNoError(t, err)
+	if kept := all["loud"].Results; len(kept) != 100 || len(kept[0].Excerpt) != 149 {
+		t.Errorf("%d are kept", len(kept))
+	}
+}

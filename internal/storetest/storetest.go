@@ -47,6 +47,7 @@ type DecisionStore interface {
 	AskQueue
 	AskGrants
 	HeldResults
+	ResultScans
 }
 
 // SecretStore are bytes that are the same for all.
@@ -123,6 +124,7 @@ func RunStoreTests(t *testing.T, fresh func(t *testing.T) OpenStore) {
 		{"AsksAreLimited", testAsksAreLimited},
 		{"Grants", testGrants},
 		{"HeldResults", testHeldResults},
+		{"ResultScans", testResultScans},
 		{"Cancelled", testCancelled},
 		{"Closed", testClosed},
 	} {

@@ -3,6 +3,7 @@ package vetting
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,23 @@ func (s *Sanitiser) SanitiseText(text string) (shown string, rules []string) {
 	}
 	shown, _, reasons := sh.CheckResultText(text)
 	return shown, shield.RuleNames(reasons)
+}
+
+// FlagText returns the names of the rules that a text of a server's result matches, as SanitiseText does, and an excerpt
+// of the first match: in printable form, at most 64 bytes.
+func (s *Sanitiser) FlagText(text string) (excerpt string, rules []string) {
+	sh, err := s.uncapped()
+	if err != nil {
+		return "", []string{"unseen"}
+	}
+	_, _, reasons := sh.CheckResultText(text)
+	rules = shield.RuleNames(reasons)
+	for _, r := range reasons {
+		if r.Excerpt != "" && slices.Contains(rules, r.Rule) {
+			return r.Excerpt, rules
+		}
+	}
+	return "", rules
 }
 
 // NewQuestionFilter returns a filter with the rules of a sanitiser. record stores findings; nil stores nothing.

@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// flaggedResults keeps what the scanner of results finds: in the audit, as a further record of the call, and in the
+// store, where "drawbridge shield results" finds it. Secrets are redacted.
+type flaggedResults struct {
+	db    *store.DB
+	audit *store.AuditWriter // nil records nothing
+	rules audit.RedactionRules
+}
+
+var _ spotlight.ScanRecorder = flaggedResults{}
+
+func newFlaggedResults(db *store.DB, a *store.AuditWriter, vault *secrets.Vault) flaggedResults {
+	return flaggedResults{db, a, audit.RedactionRules{KnownSecrets: vault.Known().All}}
+}
+
+// RecordScans implements [spotlight.ScanRecorder].
+func (f flaggedResults) RecordScans(ctx context.Context, server drawbridge.ServerID, counts spotlight.ScanCounts,
+	flagged []spotlight.FlaggedResult) error {
+	var errs []error
+	scan := store.ResultScan{Scanned: counts.Scanned, Flagged: counts.Flagged, Skipped: counts.Skipped}
+	for _, r := range flagged {
+		if f.audit != nil && !r.Recorded {
+			errs = append(errs, f.audit.Record(audit.FlaggedRecord(r.CallID, string(server), r.Card, r.Tool, r.Rules)))
+		}
+		if f.audit == nil {
+			r.CallID = ""
+		}
+		scan.Results = append(scan.Results, store.FlaggedResult{CallID: r.CallID, Principal: r.Principal,
+			Card: f.rules.RedactText(r.Card), Method: r.Method, Rules: r.Rules,
+			Excerpt: f.rules.RedactText(r.Excerpt)})
+	}
+	return errors.Join(append(errs, f.db.AddResultScan(ctx, server, scan))...)
+}
+
+// scanDrainTimeout bounds how long Close examines results that wait. The rest is counted as not examined.
+const scanDrainTimeout = 2 * time.Second
+
+// closeScanner examines the waiting results, up to scanDrainTimeout.
+func (g *Shared) closeScanner() error {
+	ctx, cancel := context.WithTimeout(g.closing, scanDrainTimeout)
+	defer cancel()
+	return g.scanner.Close(ctx)
+}
+
+// scansResults reports whether results of a server are examined after they were passed on. The row of a project
+// cannot turn that off.
+func (g *Gateway) scansResults(row config.Server) bool {
+	if cmp.Or(g.config.Shield.ScanResults, g.set.Settings.Shield.ScanResults) == config.ScanOff {
+		return false
+	}
+	return row.Trust != "trusted" || row.Origin.Kind == config.OriginProject
+}

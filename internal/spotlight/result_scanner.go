@@ -1,0 +1,338 @@
+package spotlight
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// Limits of the results that wait for a [ResultScanner]. One server has at most half of each, so that it cannot keep
+// the results of others from being examined.
+const (
+	maxWaitingResults = 1024
+	maxWaitingBytes   = 32 << 20
+)
+
+const (
+	// scanDelay is the time from the first waiting result to its examination. Calls that follow one another wake the
+	// scanner once, and it runs after the answer was passed on.
+	scanDelay = 20 * time.Millisecond
+	// maxScanBatch is the number of results after which findings are recorded, even if more results wait.
+	maxScanBatch = 256
+	// countInterval is the longest time for which counters without findings stay in memory.
+	countInterval = 10 * time.Second
+	// recordTimeout bounds the recording of findings, which goes on when the process is about to end.
+	recordTimeout = 5 * time.Second
+)
+
+// A Finder returns the rules that a text meets and an excerpt of the first match.
+type Finder func(text string) (excerpt string, rules []string)
+
+// A FlaggedResult is a result that was passed on and in which rules were met.
+type FlaggedResult struct {
+	// CallID identifies the call in the audit; empty without an audit.
+	CallID string
+	// Principal called Card by Method; Tool is the name at the server.
+	Principal, Card, Tool, Method string
+	// Rules are the rules that the result met. Excerpt is the match of the first one, in printable form.
+	Rules   []string
+	Excerpt string
+	// Recorded reports that the audit has these rules already, because the result was marked.
+	Recorded bool
+}
+
+// ScanCounts count the results of a server.
+type ScanCounts struct {
+	// Scanned results were examined; in Flagged of them rules were met.
+	Scanned, Flagged int
+	// Skipped results were not examined, because the queue was full or the process ended.
+	Skipped int
+}
+
+// A ScanRecorder keeps the findings of a [ResultScanner] for a person.
+type ScanRecorder interface {
+	// RecordScans adds the counts and the flagged results of a server.
+	RecordScans(ctx context.Context, server drawbridge.ServerID, counts ScanCounts, flagged []FlaggedResult) error
+}
+
+// A ResultScanner examines results after they were passed on. It changes no result and delays none: results wait in a
+// bounded queue, and those that do not fit are counted. It is safe for concurrent use. A nil ResultScanner examines
+// nothing.
+type ResultScanner struct {
+	find     Finder
+	recorder ScanRecorder
+	log      *slog.Logger
+	// wake has an element when results wait.
+	wake chan struct{}
+
+	// mu guards the queue and the counters.
+	mu     sync.Mutex
+	queue  []waitingResult
+	bytes  int
+	loads  map[drawbridge.ServerID]*serverLoad
+	closed bool
+
+	// scanning is held while results are examined and recorded. It guards clean and flagged.
+	scanning sync.Mutex
+	clean    seenTexts
+	flagged  map[drawbridge.ServerID][]FlaggedResult
+}
+
+// A waitingResult is a result in the queue.
+type waitingResult struct {
+	server drawbridge.ServerID
+	about  FlaggedResult
+	result json.RawMessage
+	// isError reports an error object in place of a result. known are the rules that the audit has already.
+	isError bool
+	known   []string
+}
+
+// A serverLoad is the part of one server in the queue, and its counts that are not recorded yet.
+type serverLoad struct {
+	results, bytes int
+	counts         ScanCounts
+}
+
+// NewResultScanner returns a scanner. The logger receives results that could not be examined or recorded.
+func NewResultScanner(find Finder, recorder ScanRecorder, log *slog.Logger) *ResultScanner {
+	return &ResultScanner{find: find, recorder: recorder, log: log, wake: make(chan struct{}, 1),
+		loads: map[drawbridge.ServerID]*serverLoad{}, flagged: map[drawbridge.ServerID][]FlaggedResult{}}
+}
+
+// submit queues a result, or counts it if there is no room. The bytes of the result must not change afterwards.
+func (s *ResultScanner) submit(w waitingResult) {
+	if s == nil {
+		return
+	}
+	size := len(w.result)
+	s.mu.Lock()
+	load := s.loadOf(w.server)
+	full := len(s.queue) >= maxWaitingResults || load.results >= maxWaitingResults/2 ||
+		s.bytes+size > maxWaitingBytes || load.bytes+size > maxWaitingBytes/2
+	if s.closed || full {
+		load.counts.Skipped++
+		s.mu.Unlock()
+		return
+	}
+	s.queue = append(s.queue, w)
+	s.bytes += size
+	load.results++
+	load.bytes += size
+	first := len(s.queue) == 1
+	s.mu.Unlock()
+	if first {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// loadOf returns the load of a server. The caller holds mu.
+func (s *ResultScanner) loadOf(server drawbridge.ServerID) *serverLoad {
+	load := s.loads[server]
+	if load == nil {
+		load = &serverLoad{}
+		s.loads[server] = load
+	}
+	return load
+}
+
+// next removes the first result from the queue.
+func (s *ResultScanner) next() (w waitingResult, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		s.queue = nil
+		return w, false
+	}
+	w, s.queue[0] = s.queue[0], waitingResult{}
+	s.queue = s.queue[1:]
+	load := s.loadOf(w.server)
+	s.bytes -= len(w.result)
+	load.results--
+	load.bytes -= len(w.result)
+	return w, true
+}
+
+// Run examines results until ctx ends. What waits then is examined by Close.
+func (s *ResultScanner) Run(ctx context.Context) error {
+	var counted <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-counted:
+			counted = nil
+			s.recordScans(ctx)
+			continue
+		case <-s.wake:
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(scanDelay):
+		}
+		s.scanWaiting(ctx)
+		if counted == nil {
+			counted = time.After(countInterval)
+		}
+	}
+}
+
+// Close examines the results that still wait until ctx ends, counts the rest as skipped, and records everything. Later
+// results are not examined. It may be called more than once.
+func (s *ResultScanner) Close(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.scanWaiting(ctx)
+	for w, ok := s.next(); ok; w, ok = s.next() {
+		s.count(w.server, ScanCounts{Skipped: 1})
+	}
+	return s.recordScans(ctx)
+}
+
+// scanWaiting examines the waiting results until ctx ends, and records the findings.
+func (s *ResultScanner) scanWaiting(ctx context.Context) {
+	for n := 1; ctx.Err() == nil; n++ {
+		w, ok := s.next()
+		if ok {
+			s.scan(w)
+		}
+		if !ok || n%maxScanBatch == 0 {
+			s.recordFindings(ctx)
+		}
+		if !ok {
+			return
+		}
+	}
+}
+
+// scan examines one result.
+func (s *ResultScanner) scan(w waitingResult) {
+	s.scanning.Lock()
+	defer s.scanning.Unlock()
+	defer func() {
+		if p := recover(); p != nil { // what a server sent must not end the process
+			s.log.Error("a result could not be examined", "server", w.server, "card", w.about.Card)
+			s.count(w.server, ScanCounts{Skipped: 1})
+		}
+	}()
+	counts := ScanCounts{Scanned: 1}
+	seen, hash := s.clean.forPrincipal(string(w.server)), w.hash()
+	if seen == nil || !seen.has(hash) {
+		if flagged := w.about; s.examine(w, &flagged) {
+			counts.Flagged = 1
+			s.flagged[w.server] = append(s.flagged[w.server], flagged)
+		} else if seen != nil {
+			seen.add(hash)
+		}
+	}
+	s.count(w.server, counts)
+}
+
+// examine fills in the findings of a result and reports whether there are any. It examines every place that a result
+// of a server with held results is examined in.
+func (s *ResultScanner) examine(w waitingResult, to *FlaggedResult) bool {
+	f := newMarker("", w.server, w.about.Tool, func(text string) (string, []string) {
+		excerpt, rules := s.find(text)
+		if to.Excerpt == "" && len(rules) > 0 {
+			to.Excerpt = excerpt
+		}
+		return text, rules
+	})
+	if w.isError {
+		f.inspectTexts(w.result)
+	} else {
+		f.markResult(w.about.Method, w.result)
+		f.inspectUnmarked(w.about.Method, w.result)
+	}
+	to.Rules = f.met
+	to.Recorded = !slices.ContainsFunc(f.met, func(rule string) bool { return !slices.Contains(w.known, rule) })
+	return len(f.met) > 0
+}
+
+// hash returns a hash of the result and of all that decides how it is examined.
+func (w waitingResult) hash() (sum textHash) {
+	h := sha256.New()
+	kind := w.about.Method
+	if w.isError {
+		kind = "error"
+	}
+	if newMarker("", "", w.about.Tool, nil).isAppPage {
+		kind += " page"
+	}
+	h.Write(append([]byte(kind), 0))
+	h.Write(w.result)
+	h.Sum(sum[:0])
+	return sum
+}
+
+// count adds to the counts of a server.
+func (s *ResultScanner) count(server drawbridge.ServerID, n ScanCounts) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &s.loadOf(server).counts
+	c.Scanned += n.Scanned
+	c.Flagged += n.Flagged
+	c.Skipped += n.Skipped
+}
+
+// recordFindings records everything if there are flagged results.
+func (s *ResultScanner) recordFindings(ctx context.Context) {
+	s.scanning.Lock()
+	found := len(s.flagged) > 0
+	s.scanning.Unlock()
+	if found {
+		_ = s.recordScans(ctx) // it is logged
+	}
+}
+
+// recordScans records the counts and the flagged results of all servers. What cannot be recorded is logged and given
+// up, because a store that is full would otherwise fill the memory too.
+func (s *ResultScanner) recordScans(ctx context.Context) error {
+	s.scanning.Lock()
+	defer s.scanning.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	flagged := s.flagged
+	s.flagged = map[drawbridge.ServerID][]FlaggedResult{}
+	var errs []error
+	for server, counts := range s.takeCounts() {
+		if err := s.recorder.RecordScans(ctx, server, counts, flagged[server]); err != nil {
+			s.log.Error("record the examined results of a server", "server", server, "flagged", counts.Flagged,
+				"skipped", counts.Skipped, "err", err)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// takeCounts returns the counts that are not recorded yet, and forgets servers without waiting results.
+func (s *ResultScanner) takeCounts() map[drawbridge.ServerID]ScanCounts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[drawbridge.ServerID]ScanCounts{}
+	for server, load := range s.loads {
+		if load.counts != (ScanCounts{}) {
+			all[server] = load.counts
+			load.counts = ScanCounts{}
+		}
+		if load.results == 0 {
+			delete(s.loads, server)
+		}
+	}
+	return all
+}
