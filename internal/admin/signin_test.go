@@ -124,96 +124,114 @@ func (u *guide) AskRedirectURL(ctx context.Context, wrong error) (string, error)
 	return "", ctx.Err()
 }
 
+// A signInCase is one sign-in: what the server and the issuer do, what the person does, and what comes of it.
+type signInCase struct {
+	gate  gate
+	guide guide
+	visit admin.SignInRequest
+	want  signInWant
+}
+
+type signInWant struct {
+	Outcome admin.SignInOutcome
+	Err     string
+	Begun   int
+	Wrong   []string
+	// Asked are the pairs of origins that the person was asked about, Accepted those that count now.
+	Asked, Accepted []drawbridge.SignInEndpoints
+}
+
 func TestSignIn(t *testing.T) {
 	unauthorized := &drawbridge.Fault{Code: drawbridge.AuthFailure, Step: "mount", Err: errors.New("sign-in needed")}
 	away := errors.New("connection refused")
 	mismatch := errors.New("State mismatch - possible CSRF attack")
-	type want struct {
-		Outcome admin.SignInOutcome
-		Err     string
-		Begun   int
-		Wrong   []string
-		// Asked are the pairs of origins that the person was asked about, Accepted those that count now.
-		Asked, Accepted []drawbridge.SignInEndpoints
-	}
-	one := drawbridge.SignInEndpoints{Page: "https://a", Token: "https://t"}
-	two := drawbridge.SignInEndpoints{Page: "https://b", Token: "https://t"}
-	both, three := []drawbridge.SignInEndpoints{one, two}, []drawbridge.SignInEndpoints{one, two, one}
-	asked := (&drawbridge.EndpointsNotAcceptedError{Server: "github", Endpoints: one}).Error()
-	for name, tt := range map[string]struct {
-		gate  gate
-		guide guide
-		visit admin.SignInRequest
-		want  want
-	}{
+	runSignIns(t, map[string]signInCase{
 		"signed in already": {gate: gate{state: drawbridge.CredentialStatus{SignedIn: true}},
-			want: want{Outcome: admin.AlreadySignedIn}},
+			want: signInWant{Outcome: admin.AlreadySignedIn}},
 		"signed in, and refused": {gate: gate{state: drawbridge.CredentialStatus{SignedIn: true},
 			mounts: unauthorized, pastes: map[string]error{}}, guide: guide{lines: []string{"x"}},
-			want: want{Outcome: admin.SignedIn, Begun: 1}},
+			want: signInWant{Outcome: admin.SignedIn, Begun: 1}},
 		"signed in, server away": {gate: gate{state: drawbridge.CredentialStatus{SignedIn: true}, mounts: away},
-			want: want{Outcome: admin.AlreadySignedIn}},
+			want: signInWant{Outcome: admin.AlreadySignedIn}},
 		"signed in, again": {gate: gate{state: drawbridge.CredentialStatus{SignedIn: true}},
 			visit: admin.SignInRequest{Reauthenticate: true}, guide: guide{lines: []string{"x"}},
-			want: want{Outcome: admin.SignedIn, Begun: 1}},
+			want: signInWant{Outcome: admin.SignedIn, Begun: 1}},
 		"an address from before": {visit: admin.SignInRequest{RedirectURL: "x"},
-			want: want{Outcome: admin.SignedIn}},
+			want: signInWant{Outcome: admin.SignedIn}},
 		"a wrong one from before": {gate: gate{pastes: map[string]error{"x": mismatch}},
-			visit: admin.SignInRequest{RedirectURL: "x"}, want: want{Err: mismatch.Error()}},
+			visit: admin.SignInRequest{RedirectURL: "x"}, want: signInWant{Err: mismatch.Error()}},
 		"nobody has to": {gate: gate{unbegun: errors.New("no metadata")},
-			want: want{Outcome: admin.SignInNotNeeded, Begun: 1}},
+			want: signInWant{Outcome: admin.SignInNotNeeded, Begun: 1}},
 		"signed in, and no other way": {gate: gate{state: drawbridge.CredentialStatus{SignedIn: true},
 			unbegun: errors.New("no sign-in by device")}, visit: admin.SignInRequest{Reauthenticate: true},
-			want: want{Err: `OAuth flow failed for "n": no sign-in by device`, Begun: 1}},
+			want: signInWant{Err: `OAuth flow failed for "n": no sign-in by device`, Begun: 1}},
 		"not reached": {gate: gate{unbegun: away, mounts: away},
-			want: want{Err: `Failed to connect to "n": connection refused`, Begun: 1}},
+			want: signInWant{Err: `Failed to connect to "n": connection refused`, Begun: 1}},
 		"no way in": {gate: gate{unbegun: errors.New("OAuth endpoints could not be discovered"),
 			mounts: unauthorized},
-			want: want{Err: `Authentication required for "n", but OAuth endpoints could not be discovered. Name them in the row's "auth", or give the server what it wants in "headers".`, Begun: 1}},
+			want: signInWant{Err: `Authentication required for "n", but OAuth endpoints could not be discovered. Name them in the row's "auth", or give the server what it wants in "headers".`, Begun: 1}},
 		"no way in again": {gate: gate{unbegun: errors.New("OAuth endpoints could not be discovered"),
 			mounts: unauthorized}, visit: admin.SignInRequest{Reauthenticate: true},
-			want: want{Err: `Could not discover OAuth endpoints from server response. Name them in the row's "auth".`,
+			want: signInWant{Err: `Could not discover OAuth endpoints from server response. Name them in the row's "auth".`,
 				Begun: 1}},
 		"a way that is broken": {gate: gate{unbegun: errors.New("OAuth authentication failed: no PKCE"),
-			mounts: unauthorized}, want: want{Err: `OAuth flow failed for "n": no PKCE`, Begun: 1}},
-		"two origins, and a yes": {gate: gate{asks: both[:1], pastes: map[string]error{}},
-			guide: guide{yes: true, lines: []string{"x"}},
-			want:  want{Outcome: admin.SignedIn, Begun: 2, Asked: both[:1], Accepted: both[:1]}},
-		"a yes to each": {gate: gate{asks: both, pastes: map[string]error{}}, guide: guide{yes: true, lines: []string{"x"}},
-			want: want{Outcome: admin.SignedIn, Begun: 3, Asked: both, Accepted: both}},
-		"no end of them": {gate: gate{asks: three}, guide: guide{yes: true},
-			want: want{Err: asked, Begun: 3, Asked: both, Accepted: both}},
-		"two origins, and a no": {gate: gate{asks: both}, want: want{Err: "Sign-in cancelled.", Begun: 1, Asked: both[:1]}},
-		"two origins, and nobody": {gate: gate{asks: both}, guide: guide{absent: true},
-			want: want{Err: asked, Begun: 1, Asked: both[:1]}},
-		"two origins, accepted before": {gate: gate{asks: both[:1], pastes: map[string]error{}},
-			guide: guide{absent: true, lines: []string{"x"}}, visit: admin.SignInRequest{AcceptedEndpoints: one},
-			want: want{Outcome: admin.SignedIn, Begun: 2, Accepted: both[:1]}},
-		"two others accepted before": {gate: gate{asks: both[:1]}, guide: guide{absent: true},
-			visit: admin.SignInRequest{AcceptedEndpoints: two}, want: want{Err: asked, Begun: 1, Asked: both[:1]}},
+			mounts: unauthorized}, want: signInWant{Err: `OAuth flow failed for "n": no PKCE`, Begun: 1}},
 		"denied": {gate: gate{waits: errors.New("Authorization failed: access_denied")},
-			want: want{Err: "Authorization failed: access_denied", Begun: 1}},
+			want: signInWant{Err: "Authorization failed: access_denied", Begun: 1}},
 		"another process signed in": {gate: gate{other: 90 * time.Second},
-			want: want{Outcome: admin.SignedIn, Begun: 1}},
-		"the person went away": {guide: guide{gone: true}, want: want{Err: "Sign-in cancelled.", Begun: 1}},
+			want: signInWant{Outcome: admin.SignedIn, Begun: 1}},
+		"the person went away": {guide: guide{gone: true}, want: signInWant{Err: "Sign-in cancelled.", Begun: 1}},
 		"wrong, nothing, right": {
 			gate:  gate{state: drawbridge.CredentialStatus{URL: page}, pastes: map[string]error{"x": mismatch}},
 			guide: guide{lines: []string{"x", " ", "y"}},
-			want:  want{Outcome: admin.SignedIn, Begun: 1, Wrong: []string{mismatch.Error()}},
+			want:  signInWant{Outcome: admin.SignedIn, Begun: 1, Wrong: []string{mismatch.Error()}},
 		},
 		"wrong, and spent": {
 			gate: gate{state: drawbridge.CredentialStatus{URL: page},
 				pastes: map[string]error{"x": away}, spent: true},
 			guide: guide{lines: []string{"x", "y"}},
-			want:  want{Err: away.Error(), Begun: 1},
+			want:  signInWant{Err: away.Error(), Begun: 1},
 		},
-	} {
+	})
+}
+
+// TestSignInAtTwoOrigins has sign-ins whose page and token endpoint have different origins.
+func TestSignInAtTwoOrigins(t *testing.T) {
+	one := drawbridge.SignInEndpoints{Page: "https://a", Token: "https://t"}
+	two := drawbridge.SignInEndpoints{Page: "https://b", Token: "https://t"}
+	both, three := []drawbridge.SignInEndpoints{one, two}, []drawbridge.SignInEndpoints{one, two, one}
+	asked := (&drawbridge.EndpointsNotAcceptedError{Server: "github", Endpoints: one}).Error()
+	runSignIns(t, map[string]signInCase{
+		"two origins, and a yes": {gate: gate{asks: both[:1], pastes: map[string]error{}},
+			guide: guide{yes: true, lines: []string{"x"}},
+			want:  signInWant{Outcome: admin.SignedIn, Begun: 2, Asked: both[:1], Accepted: both[:1]}},
+		"a yes to each": {gate: gate{asks: both, pastes: map[string]error{}}, guide: guide{yes: true,
+			lines: []string{"x"}},
+			want: signInWant{Outcome: admin.SignedIn, Begun: 3, Asked: both, Accepted: both}},
+		"no end of them": {gate: gate{asks: three}, guide: guide{yes: true},
+			want: signInWant{Err: asked, Begun: 3, Asked: both, Accepted: both}},
+		"two origins, and a no": {gate: gate{asks: both}, want: signInWant{Err: "Sign-in cancelled.", Begun: 1,
+			Asked: both[:1]}},
+		"two origins, and nobody": {gate: gate{asks: both}, guide: guide{absent: true},
+			want: signInWant{Err: asked, Begun: 1, Asked: both[:1]}},
+		"two origins, accepted before": {gate: gate{asks: both[:1], pastes: map[string]error{}},
+			guide: guide{absent: true, lines: []string{"x"}}, visit: admin.SignInRequest{AcceptedEndpoints: one},
+			want: signInWant{Outcome: admin.SignedIn, Begun: 2, Accepted: both[:1]}},
+		"two others accepted before": {gate: gate{asks: both[:1]}, guide: guide{absent: true},
+			visit: admin.SignInRequest{AcceptedEndpoints: two}, want: signInWant{Err: asked, Begun: 1,
+				Asked: both[:1]}},
+	})
+}
+
+func runSignIns(t *testing.T, cases map[string]signInCase) {
+	t.Helper()
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tt.gate.since = time.Now()
 				tt.visit.Server = "n"
 				outcome, err := admin.New(admin.Options{}).SignIn(t.Context(), &tt.gate, tt.visit, &tt.guide)
-				got := want{Outcome: outcome, Begun: tt.gate.begun, Wrong: tt.guide.wrong,
+				got := signInWant{Outcome: outcome, Begun: tt.gate.begun, Wrong: tt.guide.wrong,
 					Asked: tt.guide.asked, Accepted: tt.gate.accepted}
 				if err != nil {
 					got.Outcome, got.Err = "", err.Error()
