@@ -293,7 +293,7 @@ func TestBackupsAreNobodyElses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := PlanDisconnect(d.o, c.ID)
-	if want := "read the backup " + files[0] + ": it is no record of " + d.path; err == nil || err.Error() != want {
+	if want := "read the backup " + files[0] + ": it is not a record of " + d.path; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

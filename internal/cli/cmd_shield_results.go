@@ -17,11 +17,11 @@ func (d shieldCommands) resultsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "results [ID]",
 		Short: "Show the results that were held back, or read one",
-		Long: `Show the results that were held back because the shield met a rule in them, or read one. They
-are held back of servers whose rows say "hold_flagged", or of all with hold_flagged = true in [mcp.shield]; they are
-kept for 30 days.
+		Long: `Show the results that were held back because they matched a rule of the shield, or read one. This
+applies to servers with "hold_flagged": true in their row, or to all with hold_flagged = true in [mcp.shield].
+Results are kept for 30 days.
 
-What a result says is from others, and may be meant for a model: without a terminal to read it at it takes --yes.`,
+A result is foreign text, and may contain instructions for a model: without a terminal, --yes is needed to read it.`,
 		Example: "  drawbridge shield results\n  drawbridge shield results k3f9qzab",
 		Args:    maxOneResultID,
 		RunE: func(cmd *cobra.Command, args []string) error {
