@@ -40,8 +40,9 @@ test: ## all tests that need nothing installed, in random order, with the race d
 	internal/storetest/postgres.sh $(GO) test -race -shuffle=on -timeout 5m -skip '^TestScripts$$' ./...
 	$(GO) test -shuffle=on -timeout 5m -run '^TestScripts$$' ./internal/cli # starts the program hundreds of times: as it ships
 
-shield-report: ## what the shield makes of labelled rows, by class: make shield-report DATA=DIR
-	go run ./internal/tools/shieldscore -data $(or $(DATA),internal/shield/testdata) -show alarms
+shield-report: ## what the shield makes of labelled rows, by class and with one source left out: make shield-report DATA=DIR
+	$(GO) run ./internal/tools/shieldscore -data $(or $(DATA),internal/shield/testdata) -show alarms
+	$(GO) run ./internal/tools/shieldlearn -data $(or $(DATA),internal/shield/testdata) -folds
 
 retrieval-report: ## how well and how fast tools are found, beside other ways: make retrieval-report DATA=DIR [OUT=FILE]
 	$(GO) run ./internal/tools/retrievalscore -data $(or $(DATA),testdata/retrieval) -out "$(OUT)"

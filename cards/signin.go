@@ -96,33 +96,45 @@ func signInAtServer(ctx context.Context, d SignInServers, call drawbridge.Call, 
 	if err != nil {
 		return Answer[signInOutput]{}, toolError(err)
 	}
-	switch url, _, _ := pending.SignInAddress(); {
+	switch url, _, issuer := pending.SignInAddress(); {
 	case opensURLs && call.Caller.Era == drawbridge.Modern && responses == nil:
 		return Answer[signInOutput]{Raw: rawjson.Apply(nil,
 			rawjson.Put(rawjson.Quote("input_required"), "resultType"),
 			rawjson.Put(rawjson.Quote(mcp.MethodElicitation), "inputRequests", "sign-in", "method"),
-			rawjson.Put(signInElicitation(id, url), "inputRequests", "sign-in", "params"))}, nil
+			rawjson.Put(signInElicitation(id, pending), "inputRequests", "sign-in", "params"))}, nil
 	case opensURLs && responses != nil:
 		return awaitSignIn(ctx, manager, pending, id, rawjson.Get(responses, "sign-in"))
 	case opensURLs && call.Peer != nil:
-		response, err := call.Peer.Request(ctx, mcp.MethodElicitation, signInElicitation(id, url))
+		response, err := call.Peer.Request(ctx, mcp.MethodElicitation, signInElicitation(id, pending))
 		if err != nil {
 			return Answer[signInOutput]{}, err
 		}
 		return awaitSignIn(ctx, manager, pending, id, response)
 	default:
-		text := fmt.Sprintf("The user signs in at %s on this page: %s\n"+
-			"Show them the address. The server's tools appear when they are done.", id, url)
+		text := fmt.Sprintf("The user signs in at %s on this page: %s\n%s"+
+			"Show them the address. The server's tools appear when they are done.", id, url,
+			elsewhereText(pending, issuer+" has its ", ". Show them that too.\n"))
 		return Answer[signInOutput]{Text: text, Value: signInOutput{Server: id, SignedIn: new(false), URL: url}}, nil
 	}
 }
 
 // signInElicitation returns the params of the elicitation that opens the sign-in page.
-func signInElicitation(id drawbridge.ServerID, url string) json.RawMessage {
+func signInElicitation(id drawbridge.ServerID, pending drawbridge.PendingSignIn) json.RawMessage {
+	url, _, issuer := pending.SignInAddress()
+	text := fmt.Sprintf("Sign in to use the server %q.", id) + elsewhereText(pending, " "+issuer+" has its ", ".")
 	return rawjson.Apply(nil, rawjson.Put(rawjson.Quote("url"), "mode"),
 		rawjson.Put(rawjson.Quote("sign-in-"+string(id)), "elicitationId"),
 		rawjson.Put(rawjson.Quote(url), "url"),
-		rawjson.Put(rawjson.Quote(fmt.Sprintf("Sign in to use the server %q.", id)), "message"))
+		rawjson.Put(rawjson.Quote(text), "message"))
+}
+
+// elsewhereText names the endpoints that are on another origin than the issuer's, between two texts; it is empty if
+// there are none.
+func elsewhereText(pending drawbridge.PendingSignIn, before, after string) string {
+	if at := pending.Elsewhere(); at != "" {
+		return before + at + after
+	}
+	return ""
 }
 
 // awaitSignIn waits for the person after the client answered the elicitation.

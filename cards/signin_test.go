@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -31,13 +32,21 @@ func (h house) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, e
 
 // A door lets in who comes back, or not.
 type door struct {
-	signed bool
-	err    error
+	signed    bool
+	err       error
+	elsewhere string
+	unbegun   error
 }
 
-func (d *door) BeginSignIn(context.Context, bool) (drawbridge.PendingSignIn, error) { return d, nil }
-func (d *door) SignOut(context.Context) (why, err error)                            { return nil, nil }
-func (d *door) CompleteWithURL(context.Context, string) error                       { return nil }
+func (d *door) BeginSignIn(context.Context, bool) (drawbridge.PendingSignIn, error) {
+	return d, d.unbegun
+}
+func (d *door) SignOut(context.Context) (why, err error)      { return nil, nil }
+func (d *door) CompleteWithURL(context.Context, string) error { return nil }
+func (d *door) Elsewhere() string                             { return d.elsewhere }
+func (d *door) AcceptEndpoints(context.Context, drawbridge.SignInEndpoints) error {
+	return errors.New("a model accepted them")
+}
 func (d *door) Status() (drawbridge.CredentialStatus, error) {
 	return drawbridge.CredentialStatus{SignedIn: d.signed}, nil
 }
@@ -66,16 +75,26 @@ func TestSignInCard(t *testing.T) {
 	const visits, page = `{"elicitation":{"url":{}}}`,
 		`{"elicitationId":"sign-in-github","message":"Sign in to use the server \"github\".",` +
 			`"mode":"url","url":"https://issuer/authorize?state=x"}`
+	asked := &drawbridge.EndpointsNotAcceptedError{Server: "github",
+		Endpoints: drawbridge.SignInEndpoints{Page: "https://honest", Token: "https://other"}}
 	for name, tt := range map[string]struct {
 		era          drawbridge.ProtocolEra
 		capabilities string
 		says         user
 		fails        error
+		unbegun      error
+		elsewhere    string
 		params, want string
 	}{
 		"which": {params: `{}`, want: `{"waiting":["github"]}`},
 		"a client that can show nothing": {params: `{"arguments":{"server":"github"}}`,
 			want: `{"server":"github","signed_in":false,"url":"https://issuer/authorize?state=x"}`},
+		"endpoints that are not accepted": {unbegun: asked, era: drawbridge.Legacy, capabilities: visits, says: "accept",
+			params: `{"arguments":{"server":"github"}}`, want: asked.Error()},
+		"endpoints elsewhere": {era: drawbridge.Modern, capabilities: visits, elsewhere: "token endpoint at https://t",
+			params: `{"arguments":{"server":"github"}}`,
+			want: `{"sign-in":{"method":"elicitation/create","params":` + strings.Replace(page, `.",`,
+				`. https://issuer has its token endpoint at https://t.",`, 1) + `}}`},
 		"another server": {params: `{"arguments":{"server":"x"}}`, want: `no such server`},
 		"no argument": {params: `{"arguments":{"name":"x"}}`,
 			want: `unknown argument "name"; the arguments are "server"`},
@@ -100,7 +119,7 @@ func TestSignInCard(t *testing.T) {
 			want:   `The user did not sign in at github.`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := Catalogue(table{}, house{&door{err: tt.fails}})[3]
+			c := Catalogue(table{}, house{&door{err: tt.fails, unbegun: tt.unbegun, elsewhere: tt.elsewhere}})[3]
 			call := drawbridge.Call{Caller: ada, Method: mcp.MethodToolsCall,
 				Params: json.RawMessage(tt.params), Peer: tt.says}
 			call.Caller.Era, call.Caller.Capabilities = tt.era, json.RawMessage(tt.capabilities)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
 // PerCallerCredentials is the value of Credentials that sends each caller's own credentials to the server.
@@ -44,6 +46,9 @@ type Auth struct {
 	CallbackPath string
 	// Flow is how a person signs in: "browser", "device" or "paste".
 	Flow string
+	// AcceptEndpoints are the two origins that a sign-in may lead to although they differ. In a project's row they have
+	// no effect.
+	AcceptEndpoints drawbridge.SignInEndpoints
 }
 
 // String returns the type only, since other fields may be secret.
@@ -57,7 +62,7 @@ type authMember struct {
 	name, typ, doc string
 	// kind is the kind of value.
 	kind authValueKind
-	// target returns the field for a text; nil for scopes and callback_port.
+	// target returns the field for a text; nil for scopes, callback_port and accept_endpoints.
 	target func(*Auth) *string
 }
 
@@ -118,6 +123,9 @@ var authMemberTable = []authMember{
 		authKeyword, nil},
 	{"callback_path", "path", "the path on that port",
 		authText, func(a *Auth) *string { return &a.CallbackPath }},
+	{"accept_endpoints", "list of two origins",
+		"the origins of the sign-in page and of the token endpoint, accepted although they differ; ignored in a project's row",
+		authKeyword, nil},
 	{"flow", `"browser", "device" or "paste"`, "how a person signs in",
 		authKeyword, func(a *Auth) *string { return &a.Flow }},
 }
@@ -239,6 +247,8 @@ func (r *rowReader) readAuthMember(name string, known *authMember, v configfile.
 		a.Scopes = r.readScopeList(name, v)
 	case known.name == "callback_port":
 		a.CallbackPort = r.readPort(name, v)
+	case known.name == "accept_endpoints":
+		a.AcceptEndpoints = r.readEndpoints(name, v)
 	case known.kind == authSecret:
 		s, ok := v.TextValue()
 		if !ok {
@@ -269,6 +279,41 @@ func (r *rowReader) readScopeList(name string, v configfile.Node) []string {
 		r.refuse("%q must be a list of scopes, or a string with spaces between them", name)
 	}
 	return scopes
+}
+
+// readEndpoints reads a list of two origins, or a string separated by spaces or a comma.
+func (r *rowReader) readEndpoints(name string, v configfile.Node) drawbridge.SignInEndpoints {
+	words, ok := v.TextValues()
+	if s, isWord := v.TextValue(); isWord {
+		words, ok = strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' }), true
+	}
+	for i, word := range words {
+		words[i] = r.expandVariables(name, word)
+	}
+	e, err := ParseSignInEndpoints(words)
+	if !ok || err != nil {
+		r.refuse("%q must name two origins, the sign-in page's and the token endpoint's", name)
+	}
+	return e
+}
+
+// ParseSignInEndpoints returns the endpoints that two texts name, each as https://host or http://host, with a port if
+// it is not the usual one.
+func ParseSignInEndpoints(texts []string) (drawbridge.SignInEndpoints, error) {
+	var e drawbridge.SignInEndpoints
+	if len(texts) != 2 {
+		return e, errors.New("takes two origins, the sign-in page's and the token endpoint's: " +
+			"https://accounts.example.com,https://tokens.example.com")
+	}
+	for i, into := range []*string{&e.Page, &e.Token} {
+		u, err := url.Parse(strings.TrimSuffix(strings.TrimSpace(texts[i]), "/"))
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
+			u.String() != u.Scheme+"://"+u.Host {
+			return e, fmt.Errorf("takes origins such as https://accounts.example.com, not %.80q", texts[i])
+		}
+		*into = safehttp.Origin(u.String())
+	}
+	return e, nil
 }
 
 func (r *rowReader) readPort(name string, v configfile.Node) int {

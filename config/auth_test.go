@@ -47,6 +47,10 @@ func TestAuth(t *testing.T) {
 			IDPClientSecret: "s", IDToken: "t"},
 		`"auth": {"type": "workload", "client_id": "c", "id_token": "${AS}"}`: {Type: "workload", ClientID: "c",
 			IDToken: "https://as"},
+		`"auth": {"accept_endpoints": ["https://a.example/", "${AS}:443"]}`: {
+			AcceptEndpoints: drawbridge.SignInEndpoints{Page: "https://a.example", Token: "https://as"}},
+		`"auth": {"acceptEndpoints": "https://a.example, http://127.0.0.1:1"}`: {
+			AcceptEndpoints: drawbridge.SignInEndpoints{Page: "https://a.example", Token: "http://127.0.0.1:1"}},
 		`"auth": {"callbackPath": "back", "token_url": "${AS}/t"}`: {CallbackPath: "/back",
 			TokenURL: "https://as/t"},
 		`"auth": {"type": "client_credentials", "credential_id": "c", "issuer": "https://as", "authorization_url": "https://as/a",
@@ -69,8 +73,15 @@ func TestAuth(t *testing.T) {
 }
 
 func TestRefusedAuth(t *testing.T) {
+	const noEndpoints = `"auth.accept_endpoints" must name two origins, the sign-in page's and the token endpoint's`
 	const noURL = ` in "auth" must be an http or https URL with a host`
 	for members, want := range map[string]string{
+		`"auth": {"accept_endpoints": "https://a.example"}`:                          noEndpoints,
+		`"auth": {"accept_endpoints": ["https://a.example", "https://b.example/x"]}`: noEndpoints,
+		`"auth": {"accept_endpoints": ["https://a.example", "https://u@b.example"]}`: noEndpoints,
+		`"auth": {"accept_endpoints": ["https://a.example", "b.example"]}`:           noEndpoints,
+		`"auth": {"accept_endpoints": true}`:                                         noEndpoints,
+		`"auth": {"accept_endpoints": ["https://a", "https://b", "https://c"]}`:      noEndpoints,
 		`"auth": "basic"`: `"auth" must be "oauth", "client_credentials", "enterprise", "workload", "apikey" or "none"`,
 		`"auth": {"type": "enterprise", "client_id": "c", "idp_client_id": "i", "id_token": "s3cret"}`: `"auth" of the type "enterprise" needs "idp_issuer", "idp_client_id", "id_token" and "client_id"`,
 		`"auth": {"type": "workload", "id_token": "s3cret"}`:                                           `"auth" of the type "workload" needs "id_token" and "client_id"`,

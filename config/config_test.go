@@ -317,7 +317,7 @@ func TestFaults(t *testing.T) {
 		"bad settings": {map[string]string{userTOML: "[mcp]\n\nnaming = 'long'"}, nil, "read $ROOT/" +
 			userTOML + `:3: mcp.naming must be "qualified", "mcp" or "bare"`},
 		"bad settings, --mcp": {map[string]string{userTOML: "[mcp]\ngrace = true", "project/a.json": `{"servers":{}}`},
-			[]string{"a.json"}, "read $ROOT/" + userTOML + `:2: mcp.grace must be a time, such as "250ms", or 0`},
+			[]string{"a.json"}, "read $ROOT/" + userTOML + `:2: mcp.grace must be a time, such as "250ms", a number of milliseconds, or 0`},
 		"settings of no table": {map[string]string{userTOML: "mcp = 1"}, nil, "read $ROOT/" + userTOML +
 			`:1: "mcp" must be a table`},
 	} {

@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// fixture copies a program's files to a world of their own, where $PROJECT is the project's path.
+// fixture copies a program's files to a world of their own, where $PROJECT is the project's path and $ROOT that of
+// the world.
 func fixture(t *testing.T, w *world, name string) {
 	t.Helper()
 	from := os.DirFS(filepath.Join("testdata", name))
@@ -25,7 +26,8 @@ func fixture(t *testing.T, w *world, name string) {
 			return err
 		}
 		data, err := fs.ReadFile(from, path)
-		w.write(t, path, strings.ReplaceAll(string(data), "$PROJECT", filepath.ToSlash(w.path("project"))))
+		w.write(t, path, strings.NewReplacer("$PROJECT", filepath.ToSlash(w.path("project")), "$ROOT",
+			filepath.ToSlash(w.root)).Replace(string(data)))
 		return err
 	})
 	if err != nil {
@@ -153,9 +155,7 @@ func full(v any) any {
 func everyone(t *testing.T) *world {
 	w := newWorld(t, nil)
 	for _, p := range Providers() {
-		if p.Name != "mcp-json" { // its file is Claude Code's too
-			fixture(t, w, p.Name)
-		}
+		fixture(t, w, p.Name)
 	}
 	return w
 }

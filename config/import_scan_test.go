@@ -126,7 +126,7 @@ func TestScanInTheHomeTakesItsProjectFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantDiff(t, "found", []string{"a claude-code new", "b cursor new"}, foundShort(found.Candidates))
+	wantDiff(t, "found", []string{"b cursor new", "a mcp-json new"}, foundShort(found.Candidates))
 	set, err := Load(o)
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,9 @@ func TestWhereServersAreWritten(t *testing.T) {
 		t.Errorf("files %v, %v", files, err)
 	}
 	for _, f := range files {
-		if strings.HasPrefix(f, w.path("home")) && !strings.Contains(f, "drawbridge") {
+		aboutPlugins := f == w.path("home/.claude/settings.json") ||
+			f == w.path("home/.claude/plugins/installed_plugins.json")
+		if strings.HasPrefix(f, w.path("home")) && !strings.Contains(f, "drawbridge") && !aboutPlugins {
 			t.Errorf("%s is another program's", f)
 		}
 	}
@@ -218,8 +220,8 @@ func TestProviders(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	wantDiff(t, "providers", strings.Fields(`native indus pisces claude-code codex gemini opencode cursor windsurf
-		claude-desktop cline zed crush goose vscode mcp-json`), names)
+	wantDiff(t, "providers", strings.Fields(`native indus pisces claude-code claude-plugins codex gemini opencode cursor
+		windsurf claude-desktop cline zed crush goose vscode mcp-json`), names)
 	if _, err := os.Stat(filepath.Join("testdata", "native")); err != nil {
 		t.Error(err)
 	}

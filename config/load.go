@@ -185,6 +185,10 @@ func (l *loader) conventionalSources(dir string, project OriginKind) []sourceFil
 	var theirs []string
 	for _, p := range clientconfig.Providers() {
 		for _, at := range p.Locations {
+			if at.Root == clientconfig.PluginRoot {
+				all = append(all, l.pluginSources(p, at, dir)...)
+				continue
+			}
 			src := sourceFile{path: at.Resolve(base), kind: OriginUser, provider: p.Name, dialect: at.Shape,
 				readRows: true, dir: dir}
 			if at.Root == clientconfig.ProjectRoot {

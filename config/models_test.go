@@ -72,11 +72,11 @@ func TestBadModelSettings(t *testing.T) {
 		"mcp.tool_discovery.embedding.api_key = 1":         `mcp.tool_discovery.embedding.api_key must be a string that is not empty`,
 		"mcp.tool_discovery.embedding.api_key = '!'":       `mcp.tool_discovery.embedding.api_key must be a string that is not empty`,
 		"mcp.tool_discovery.embedding.dimensions = -1":     `mcp.tool_discovery.embedding.dimensions must be a whole number above 0`,
-		"mcp.tool_discovery.embedding.deadline = 0":        `mcp.tool_discovery.embedding.deadline must be a time above 0, such as "30s"`,
+		"mcp.tool_discovery.embedding.deadline = 0":        `mcp.tool_discovery.embedding.deadline must be a time above 0, such as "30s", or a number of milliseconds`,
 		"mcp.tool_discovery.rerank.kind = 'jina'":          `mcp.tool_discovery.rerank.kind must be "cohere" or "tei"`,
 		"mcp.tool_discovery.rerank.url = '${keychain:x}'":  `mcp.tool_discovery.rerank.url must not contain ${keychain:…}`,
 		"mcp.tool_discovery.rerank.top = 'all'":            `mcp.tool_discovery.rerank.top must be a whole number above 0`,
-		"mcp.tool_discovery.embedding.timeout = 'forever'": `mcp.tool_discovery.embedding.timeout must be a time above 0, such as "30s"`,
+		"mcp.tool_discovery.embedding.timeout = 'forever'": `mcp.tool_discovery.embedding.timeout must be a time above 0, such as "30s", or a number of milliseconds`,
 	} {
 		w := newWorld(t, map[string]string{userTOML: "# first\n" + line})
 		_, err := w.load()

@@ -27,7 +27,7 @@ func Providers() []Provider {
 		shown := Provider{Name: p.Name, Title: p.Title}
 		for _, at := range p.Locations {
 			to := &shown.UserFiles
-			if at.Root == clientconfig.ProjectRoot {
+			if at.Root == clientconfig.ProjectRoot || at.Root == clientconfig.PluginRoot {
 				to = &shown.ProjectFiles
 			}
 			if s := at.String(); !slices.Contains(*to, s) {
@@ -74,6 +74,9 @@ func SourceFiles(o Options) ([]string, error) {
 	var paths []string
 	for _, src := range sources {
 		paths = append(paths, src.path)
+	}
+	if slices.ContainsFunc(sources, func(src sourceFile) bool { return src.dir != "" }) { // a directory was searched
+		paths = append(paths, l.pluginFiles()...)
 	}
 	return paths, err
 }

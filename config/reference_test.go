@@ -82,7 +82,9 @@ const referenceOthers = `
 ## Other programs' files
 
 Servers in the project files of these programs are treated like the project's servers, after those in Drawbridge's own files and in this order. Servers in
-your own files of these programs are only used by ` + "`drawbridge import`" + `.
+your own files of these programs are only used by ` + "`drawbridge import`" + `. PLUGIN is the directory of each plugin that is installed in Claude Code for you or
+for this project and not turned off in ` + "`~/.claude/settings.json`" + `; its servers wait for approval too, and ` + "`${CLAUDE_PLUGIN_ROOT}`" + ` in them is that directory.
+The files of many programs at the root of a project, ` + "`mcp.json` and `.mcp.json`" + `, come last.
 
 | program | name | in a project | your own |
 |---|---|---|---|
@@ -103,6 +105,10 @@ func reference() string {
 		"mcp.tool_discovery.rerank", "mcp.shield", "tools", "store", "serve", "audit"} {
 		fmt.Fprintf(&b, "\n### [%s]\n", section)
 		table(&b, section, "setting")
+	}
+	b.WriteString("\n### Other names\n\nSome settings may have the names that other programs use:\n\n| name | setting |\n|---|---|\n")
+	for _, n := range otherSettingNames {
+		fmt.Fprintf(&b, "| `%s` in `[%s]` | `%s` in `[%s]` |\n", n.other.name, n.other.section, n.ours.name, n.ours.section)
 	}
 	b.WriteString(referenceOthers)
 	for _, p := range Providers()[1:] {

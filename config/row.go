@@ -329,7 +329,7 @@ func (r *rowReader) readIdleStop(v configfile.Node) {
 	}
 	d, ok := v.Duration()
 	if !ok || d <= 0 {
-		r.warn(v.Line, `"idle_stop" must be a time above 0 such as "15m", or "never"; it was ignored`)
+		r.warn(v.Line, `"idle_stop" must be a time above 0 such as "15m", a number of milliseconds, or "never"; it was ignored`)
 		return
 	}
 	r.server.IdleStop = d

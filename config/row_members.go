@@ -46,7 +46,7 @@ var rowMemberTable = []rowMember{
 		"false turns the server off and keeps its row",
 		false, func(r *rowReader, v configfile.Node) { r.readEnabled(v) }},
 	{"timeout", "milliseconds, or a time", "[mcp] call_timeout",
-		`time limit of a call to this server: 60000 or "60s"; progress restarts it`,
+		`time limit of a call to this server: 60000 or "60s"; progress restarts it; connecting has [mcp] connect_timeout`,
 		false, func(r *rowReader, v configfile.Node) { r.readTimeout(v) }},
 	{"expected_tools", "list of strings", "all tools",
 		"the only tools the server may offer; an empty list allows none",

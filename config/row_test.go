@@ -340,7 +340,7 @@ func TestTimes(t *testing.T) {
 	ignored := func(name string) []string {
 		what := `a number of milliseconds above 0, or a time such as "30s"`
 		if name == "idle_stop" {
-			what = `a time above 0 such as "15m", or "never"`
+			what = `a time above 0 such as "15m", a number of milliseconds, or "never"`
 		}
 		return []string{fmt.Sprintf(`%s:1: Server "n": %q must be %s; it was ignored`, userJSON, name, what)}
 	}

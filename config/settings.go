@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -289,12 +288,14 @@ type settingsReader struct {
 	settings Settings
 	rules    rulesReader
 	problems []*configfile.Error
+	// setAs maps each setting that was read to the name that the file has for it.
+	setAs map[settingName]string
 }
 
 // readTables reads all tables of the file. The error is a *configfile.Error; unknown settings are problems only.
 func (r *settingsReader) readTables(root configfile.Node) error {
 	for _, section := range root.Members {
-		if len(settingNames(section.Name)) == 0 {
+		if !isSection(section.Name) {
 			r.reportUnknownSetting(section, "", []string{"mcp", "tools", "store", "serve", "audit"})
 			if looksLikeRules(section) {
 				return r.problems[len(r.problems)-1]
@@ -306,6 +307,9 @@ func (r *settingsReader) readTables(root configfile.Node) error {
 	if r.settings.StorePath != "" && r.settings.StoreURL != "" {
 		m, _ := root.Find("store", "url")
 		return configfile.ErrorAt(m.Line, "store.path and store.url are both set; remove one of them")
+	}
+	if r.settings.Discovery.TopK < 0 { // all tools: there is nothing to search for
+		r.settings.Discovery.Enabled = new(bool)
 	}
 	r.settings.Rules = r.rules.activeRules()
 	if idle := r.rules.inactiveRules(); idle != nil {
@@ -339,6 +343,9 @@ func (r *settingsReader) readSection(name string, section configfile.Member) err
 			}
 			continue
 		}
+		if err := r.checkOnlyName(known, full, m.Line); err != nil {
+			return err
+		}
 		err := known.readValue(r, m.Value)
 		if at, ok := errors.AsType[*configfile.Error](err); ok {
 			return at
@@ -352,27 +359,4 @@ func (r *settingsReader) readSection(name string, section configfile.Member) err
 func (r *settingsReader) reportUnknownSetting(m configfile.Member, prefix string, known []string) {
 	r.problems = append(r.problems, configfile.ErrorAt(m.Line, "unknown setting %q%s", prefix+m.Name,
 		configfile.DidYouMean(m.Name, known)))
-}
-
-func findSetting(section, name string) *setting {
-	for i, s := range settingTable {
-		if s.section == section && s.name == name {
-			return &settingTable[i]
-		}
-	}
-	return nil
-}
-
-// isSection reports whether a table of that name holds settings, or tables that do.
-func isSection(name string) bool {
-	return slices.ContainsFunc(settingTable, func(s setting) bool { return strings.HasPrefix(s.section+".", name+".") })
-}
-
-func settingNames(section string) (names []string) {
-	for _, s := range settingTable {
-		if s.section == section {
-			names = append(names, s.name)
-		}
-	}
-	return names
 }

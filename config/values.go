@@ -27,7 +27,7 @@ func readOneOf(to *string, v configfile.Node, words ...string) error {
 func readPositiveDuration(to *time.Duration, v configfile.Node) error {
 	d, ok := v.Duration()
 	if !ok || d <= 0 {
-		return mustBeError(`a time above 0, such as "30s"`)
+		return mustBeError(`a time above 0, such as "30s", or a number of milliseconds`)
 	}
 	*to = d
 	return nil
@@ -37,7 +37,7 @@ func readPositiveDuration(to *time.Duration, v configfile.Node) error {
 func readDurationAllowZero(to *time.Duration, v configfile.Node) error {
 	d, ok := v.Duration()
 	if !ok || d < 0 {
-		return mustBeError(`a time, such as "250ms", or 0`)
+		return mustBeError(`a time, such as "250ms", a number of milliseconds, or 0`)
 	}
 	*to = d
 	if d == 0 {
@@ -53,7 +53,7 @@ func readDurationOrNever(to *time.Duration, v configfile.Node) error {
 		return nil
 	}
 	if readPositiveDuration(to, v) != nil {
-		return mustBeError(`a time above 0, such as "15m", or "never"`)
+		return mustBeError(`a time above 0, such as "15m", a number of milliseconds, or "never"`)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/skills"
+	"github.com/drawbridge-mcp/drawbridge/internal/skillmerge"
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
@@ -52,7 +52,7 @@ type Deck struct {
 	versions      atomic.Uint64
 	listeners     eventListeners[Event]
 	subscriptions subscriptionTable
-	skills        skills.Cache
+	skills        *skillmerge.Cache
 	taskHolders   taskHolders
 	linkOwners    naming.LinkOwners
 
@@ -70,7 +70,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
 		filterSkill: o.FilterSkill, ending: context.WithoutCancel(ctx),
 		maker: itemMaker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, searcher: toolsearch.New(o.Discovery),
-		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
+		skills: skillmerge.NewCache(), beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
 	if d.beforeUnknown == nil && d.beforeList != nil {
 		d.beforeUnknown = func(ctx context.Context, _ drawbridge.Caller, _ string) { d.beforeList(ctx) }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
@@ -54,13 +56,18 @@ type itemIndex struct {
 
 	mu sync.Mutex
 	// partialLists caches the lists of callers who see a part of the index, by the groups that they see.
-	partialLists map[string]List
+	partialLists *simplelru.LRU[string, List]
 	// next returns a fresh version.
 	next func() uint64
 }
 
 // maxParts bounds the cached partial lists.
 const maxParts = 64
+
+func newPartialLists() *simplelru.LRU[string, List] {
+	lists, _ := simplelru.NewLRU[string, List](maxParts, nil) // the error is for sizes below 1
+	return lists
+}
 
 type ownerKey struct {
 	server drawbridge.ServerID
@@ -102,7 +109,7 @@ func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old 
 		byName:       make(map[string]*item, n),
 		clashes:      map[drawbridge.ServerID][]NameClash{},
 		omitted:      map[drawbridge.ServerID][]OmittedItem{},
-		partialLists: map[string]List{},
+		partialLists: newPartialLists(),
 		next:         next,
 	}
 	named := s.assignNames(k, stacks, holders)
@@ -256,7 +263,7 @@ func (s *itemIndex) reuseVersions(old *itemIndex) {
 		old.mu.Lock()
 		defer old.mu.Unlock()
 		s.partialLists = old.partialLists
-		old.partialLists = map[string]List{}
+		old.partialLists = newPartialLists()
 	}
 }
 
@@ -288,7 +295,7 @@ func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if list, ok := s.partialLists[string(seen)]; ok {
+	if list, ok := s.partialLists.Get(string(seen)); ok {
 		return list
 	}
 	var groups []itemGroup
@@ -304,10 +311,7 @@ func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 		}
 	}
 	list.CacheHint = combinedHint(groups, false)
-	if len(s.partialLists) >= maxParts {
-		clear(s.partialLists)
-	}
-	s.partialLists[string(seen)] = list
+	s.partialLists.Add(string(seen), list)
 	return list
 }
 

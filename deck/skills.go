@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/skills"
+	"github.com/drawbridge-mcp/drawbridge/internal/skillmerge"
 )
 
 // A server with skills (extension io.modelcontextprotocol/skills, SEP-2640) lists them by "skills/list", returns one by
@@ -70,13 +70,13 @@ func (d *Deck) serversWith(ctx context.Context, caller drawbridge.Caller, can fu
 func hasSkills(m *serverState) bool { return m.skills }
 
 // skillServer returns the server's value for package skills.
-func (m *serverState) skillServer() skills.Server {
-	return skills.Server{ID: m.ID, Row: m.ConfigHash, Listing: m.listing}
+func (m *serverState) skillServer() skillmerge.Server {
+	return skillmerge.Server{ID: m.ID, Row: m.ConfigHash, Listing: m.listing}
 }
 
 // newResourceTree returns the owners of the listed resources by path.
-func (v *view) newResourceTree() *skills.ResourceTree {
-	return skills.NewResourceTree(func(add func(string, drawbridge.ServerID)) {
+func (v *view) newResourceTree() *skillmerge.ResourceTree {
+	return skillmerge.NewResourceTree(func(add func(string, drawbridge.ServerID)) {
 		for _, items := range [][]*item{v.resources.items, v.resources.claimed} {
 			for _, it := range items {
 				add(string(it.spec.Name), it.spec.Server)
@@ -131,7 +131,7 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 }
 
 // visibleSkills returns the skills that are visible to the caller, without hidden resources.
-func (v *view) visibleSkills(caller drawbridge.Caller, s *skills.Set) (items []json.RawMessage) {
+func (v *view) visibleSkills(caller drawbridge.Caller, s *skillmerge.Set) (items []json.RawMessage) {
 	for _, item := range s.Items {
 		uri := rawjson.GetString(item, "uri")
 		owner := s.Owner(uri)
@@ -176,7 +176,7 @@ func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Ca
 // probeSkill asks the servers with skills, in their order, for a skill that none of them lists; lists may be
 // incomplete. Each request is the one that the server would get if it were alone.
 func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, bool) {
-	if !skills.IsSkillURI(uri) {
+	if !skillmerge.IsSkillURI(uri) {
 		return callTarget{}, false
 	}
 	for _, m := range d.serversWith(ctx, caller, hasSkills) {
@@ -189,7 +189,7 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 		if entry.End(s.result, err) != nil {
 			continue
 		}
-		if entry, reason := skills.ParseSkill(rawjson.Get(s.result.Raw, "skill")); reason == "" && entry.URI == uri {
+		if entry, reason := skillmerge.ParseSkill(rawjson.Get(s.result.Raw, "skill")); reason == "" && entry.URI == uri {
 			d.skills.AddUnlisted(caller.Principal, m.skillServer(), entry)
 			return t, true
 		}
@@ -211,8 +211,8 @@ const (
 // collectSkills returns the servers' skills as the caller's principal may see them. It refreshes lists older than age,
 // or older than their servers allow if age is 0. The error is that of the first server if none ever answered.
 func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, members []*serverState,
-	age time.Duration) (*skills.Set, error) {
-	catalogues := make([]*skills.ServerSkills, 0, len(members))
+	age time.Duration) (*skillmerge.Set, error) {
+	catalogues := make([]*skillmerge.ServerSkills, 0, len(members))
 	var refusal error
 	answered := false
 	for _, m := range members {
@@ -243,11 +243,11 @@ func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, memb
 }
 
 // fetchSkills requests a server's skills, page by page.
-func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *serverState) (_ *skills.ServerSkills,
+func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *serverState) (_ *skillmerge.ServerSkills,
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, skillListTimeout)
 	defer cancel()
-	c := skills.NewServerSkills()
+	c := skillmerge.NewServerSkills()
 	call := drawbridge.Call{Caller: caller, Method: mcp.MethodSkillsList}
 	ctx, entry := d.callLog.Begin(ctx, call)
 	defer func() { err = entry.End(drawbridge.Result{}, err) }()

@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
-	"github.com/drawbridge-mcp/drawbridge/internal/skills"
+	"github.com/drawbridge-mcp/drawbridge/internal/skillmerge"
 )
 
 var (
@@ -27,7 +27,7 @@ type view struct {
 	tools, prompts, resources, templates *itemIndex
 	// resourceTree has the owners of resources by path, and renamedByServer the resources with a public URI that
 	// differs from the server's. The latter is built on first use.
-	resourceTree    *skills.ResourceTree
+	resourceTree    *skillmerge.ResourceTree
 	renamedByServer func() map[drawbridge.ServerID]map[string]string
 }
 

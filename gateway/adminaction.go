@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -39,6 +41,26 @@ func (k AdminRecorder) Run(act AdminAction, do func() error) error {
 // CurrentUser returns the user of the operating system that runs this process. It is the principal of the owner's calls
 // and actions.
 func CurrentUser() string { return processOwner().Principal }
+
+// CurrentApprover names who runs this process, and the machine, for decisions about rows of projects.
+func CurrentApprover() store.Approver {
+	return store.Approver{Principal: CurrentUser(), Machine: machineName()}
+}
+
+// machineName returns a name of this machine that outlives a restart: a hash of its id, which is not for others to know,
+// or the host name where the system has no id.
+func machineName() string {
+	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
+		if id, err := os.ReadFile(path); err == nil && len(strings.TrimSpace(string(id))) >= 16 {
+			return fmt.Sprintf("%x", sha256.Sum256([]byte("drawbridge\x00"+strings.TrimSpace(string(id)))))[:16]
+		}
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
 
 // AdminRecorder returns a recorder that writes to the audit of a gateway with that configuration, whether one runs or
 // not. The records lie in the spool beside the store until the next reader of the audit collects them. If the audit is

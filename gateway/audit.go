@@ -4,14 +4,11 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -42,13 +39,14 @@ func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, v
 	if s.Audit.Enabled != nil && !*s.Audit.Enabled {
 		return nil, nil
 	}
-	dir, err := auditSpoolDir(c.Store, s, c.LookupEnv)
+	dir, adopted, err := spoolDirsOf(ctx, c, s, db)
 	if err != nil || dir == "" {
 		return nil, err
 	}
 	o := store.AuditOptions{
-		Rules: audit.RedactionRules{Arguments: audit.ArgumentMode(s.Audit.Arguments), KnownSecrets: vault.Known().All},
-		Sync:  s.Audit.Sync == "always", Logger: c.Logger, KeepFor: s.Audit.Retention,
+		Adopted: adopted,
+		Rules:   audit.RedactionRules{Arguments: audit.ArgumentMode(s.Audit.Arguments), KnownSecrets: vault.Known().All},
+		Sync:    s.Audit.Sync == "always", Logger: c.Logger, KeepFor: s.Audit.Retention,
 		KeepRecords: uint64(s.Audit.MaxRecords),
 		Key:         signingKeyLoader(vault, s.Audit.KeyFile, true),
 	}
@@ -67,24 +65,34 @@ func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, v
 	return db.NewAuditWriter(dir, o), nil
 }
 
-// auditSpoolDir returns the directory of the audit's spool: beside the file of the store that StoreLocation returns for
-// the same arguments. For a database it is a directory of its own beside the default file. For a store in memory it is
-// empty.
+// auditSpoolDir returns the directory of the audit's spool for a process without an open store: beside the file of the
+// store that StoreLocation returns for the same arguments. For a database it is beside the default file, named after the
+// identity of the database if that was opened before by the same URL. For a store in memory it is empty.
 func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
-	location, err := StoreLocation(flag, s, lookup)
-	switch {
-	case err != nil || location == MemoryStore:
+	p, err := placeOfStore(flag, s, lookup)
+	if err != nil || p.idFile == "" {
 		return "", err
-	case isFileStore(location):
-		path, err := filepath.Abs(location)
-		return path + "-audit", err
 	}
-	usual, err := StoreLocation("", config.Settings{}, lookup)
+	id, err := p.knownID()
+	return p.spoolDir(id), err
+}
+
+// spoolDirsOf returns the directory of the spool of an open store, and those whose files it takes in as well: the ones
+// that are named by the store's URL or by a link, not by the store.
+func spoolDirsOf(ctx context.Context, c Config, s config.Settings, db *store.DB) (dir string, adopted []string,
+	err error) {
+	p, err := placeOfStore(c.Store, s, c.LookupEnv)
+	if err != nil || p.idFile == "" {
+		return "", nil, err
+	}
+	id, err := db.Identity(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	sum := sha256.Sum256([]byte(location))
-	return filepath.Join(filepath.Dir(usual), "postgres-"+hex.EncodeToString(sum[:4])+"-audit"), nil
+	if dir = p.spoolDir(id); dir != p.spelled {
+		adopted = []string{p.spelled}
+	}
+	return dir, adopted, p.nameSpool(dir)
 }
 
 // signingKeyLoader returns a function that loads the key that signs the audit: from the file if one is named, else from
@@ -205,12 +213,12 @@ func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 	if err != nil {
 		return err
 	}
-	dir, err := auditSpoolDir(c.Store, s, c.LookupEnv)
+	dir, adopted, err := spoolDirsOf(ctx, c, s, db)
 	if err != nil || dir == "" {
 		return err
 	}
 	return db.NewAuditWriter(dir,
-		store.AuditOptions{Rules: audit.RedactionRules{Arguments: audit.ArgumentMode(
+		store.AuditOptions{Adopted: adopted, Rules: audit.RedactionRules{Arguments: audit.ArgumentMode(
 			s.Audit.Arguments)}}).RecoverOrphans(ctx)
 }
 

@@ -92,6 +92,7 @@ func (r LoadedConfig) newAuthenticator() (server.Authenticator, server.Resource,
 	if err != nil {
 		return nil, resource, err
 	}
+	options.ExpiryTime = r.shared.db.ExpiryTime
 	if p.issuers, err = server.NewIssuers(options); err != nil {
 		return nil, resource, err
 	}
@@ -192,6 +193,9 @@ func (p *tokenAuthenticator) Authenticate(ctx context.Context, token, resource s
 	case p.issuers == nil:
 		return drawbridge.Caller{}, authFailure("the token is not known")
 	}
+	if err := p.db.CheckClock(ctx); err != nil { // then what was found before counts
+		p.log.Warn("the store's clock cannot be read", "err", err)
+	}
 	return p.issuers.Authenticate(ctx, token, resource)
 }
 
@@ -203,7 +207,7 @@ func (p *tokenAuthenticator) authenticateClient(ctx context.Context, token strin
 		return drawbridge.Caller{}, err
 	case !ok:
 		return drawbridge.Caller{}, authFailure("the token is not known")
-	case !c.Expires.IsZero() && !now.Before(c.Expires):
+	case c.Ended, !c.Expires.IsZero() && !now.Before(c.Expires):
 		return drawbridge.Caller{}, authFailure("the token has expired")
 	}
 	if err := p.recordClientUse(ctx, c.Name, now); err != nil {

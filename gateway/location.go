@@ -50,13 +50,22 @@ func StoreLocation(flag string, s config.Settings, lookup func(string) (string, 
 	}
 }
 
-// openStore opens the store. A gateway does not run without one, since approvals, pins and records would be lost.
+// openStore opens the store. A gateway does not run without one, since approvals, pins and records would be lost. The
+// error is a *drawbridge.Fault if the store that was there before is gone.
 func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, error) {
-	place, err := StoreLocation(c.Store, s, c.LookupEnv)
+	place, err := placeOfStore(c.Store, s, c.LookupEnv)
+	if err == nil {
+		err = place.checkFile()
+	}
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, place, store.Options{})
+	db, err := store.Open(ctx, place.named, store.Options{})
+	if err == nil {
+		if err := place.checkStore(ctx, db); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		told := *f
 		if told.Next != "" {

@@ -15,13 +15,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// PinKeyOf returns the key under which the pins of a server's tools are stored: the file of the row, and its name
-// there. A row that stands in no file is known by its configuration hash.
+// PinKeyOf returns the key under which the pins of a server's tools are stored: the file of the row, with links
+// resolved, and its name there. A row that stands in no file is known by its configuration hash.
 func PinKeyOf(row config.Server) store.PinKey {
 	if !filepath.IsAbs(row.Origin.Path) {
 		return store.PinKey{Origin: "row " + row.Hash, Server: row.ID}
 	}
-	return store.PinKey{Origin: row.Origin.Path, Server: row.ID}
+	return store.PinKey{Origin: resolveLinks(row.Origin.Path), Server: row.ID}
+}
+
+// MoveLinkedPins has pins that an earlier release kept by the path of a link count for the file that it leads to, where
+// that has none of the server. The error is the store's.
+func MoveLinkedPins(ctx context.Context, db *store.DB, rows []config.Server) error {
+	for _, row := range rows {
+		to := PinKeyOf(row)
+		from := store.PinKey{Origin: row.Origin.Path, Server: row.ID}
+		if !filepath.IsAbs(from.Origin) || from == to {
+			continue
+		}
+		for _, part := range shield.PinnedParts() {
+			from.Part, to.Part = part, part
+			if err := db.MovePins(ctx, from, to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // newPinChecker returns the checker that compares tools with their pinned definitions, and with the lockfile of the

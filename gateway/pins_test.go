@@ -19,6 +19,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
@@ -266,5 +267,62 @@ func TestChangedInstructionsAreServedAsTheyWere(t *testing.T) {
 	if got := third.Deck().Instructions(third.Owner()); !strings.Contains(got, "Ask first.") ||
 		strings.Contains(got, "mail") {
 		t.Errorf("the remembered instructions are %q", got)
+	}
+}
+
+// TestPinsByALinkAreMoved has pins as an earlier release kept them, by the path of a link.
+func TestPinsByALinkAreMoved(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "link.json")
+	rewrite(t, file, `{"servers": {"fs": {"command": "nothing"}}}`)
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	c := Config{Store: filepath.Join(dir, "x.db"), Paths: []string{link}, Dir: dir}
+	db, err := store.Open(t.Context(), c.Store, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	old := store.PinKey{Origin: link, Server: "fs"}
+	if err := db.UpdatePins(t.Context(), old, func(map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+		return []shield.Pin{{Tool: "put", Hash: "1"}}, []byte("1"), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := OpenShared(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	loaded, err := shared.LoadConfig(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range loaded.set.Mountable() {
+		if pins, err := db.Pins(t.Context(), PinKeyOf(row)); err != nil || pins["put"].Hash != "1" {
+			t.Errorf("pins of %s: %v, %v", row.Origin.Path, pins, err)
+		}
+		return
+	}
+	t.Error("no server is configured")
+}
+
+// TestANameWithANULIsLeftOut lists a server with such a tool, with each kind of store: the tool beside it is shown.
+func TestANameWithANULIsLeftOut(t *testing.T) {
+	script := mcptest.WriteScript(t, `{"tools/list":{"tools":[{"name":"put","inputSchema":{}},{"name":"a\u0000b","inputSchema":{}}]}}`)
+	for name, location := range map[string]func(*testing.T) string{
+		"SQLite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "x.db") },
+		"Postgres": func(t *testing.T) string { return storetest.PostgresSchema(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			c := Config{Store: location(t), Servers: []config.Server{row(t, "s", "raw", script)},
+				LookupEnv: func(name string) (string, bool) { return home, name == "HOME" }}
+			g := open(t, c)
+			loaded(t, g)
+			want(t, names(t, g), "s__put")
+			want(t, g.Status()[0].Notes, `tool "a\x00b" was left out: its name has a NUL`)
+		})
 	}
 }

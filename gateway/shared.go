@@ -65,6 +65,9 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := warnOfStore(ctx, c, db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	a, err := openAudit(ctx, c, s, db, vault)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -91,8 +94,36 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		db:      db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db),
 		trustAccounts: accounts, audit: a,
 		pinChecker: pins,
-		vetted:     &vettedCache{sanitiser: sanitiser, stored: map[string][]byte{}},
+		vetted:     newVettedCache(sanitiser),
 	}, nil
+}
+
+// warnOfStore logs that the store's clock jumped, where that is not confirmed, and that records wait for another store.
+func warnOfStore(ctx context.Context, c Config, db *store.DB) error {
+	if err := db.CheckClock(ctx); err != nil {
+		return err
+	}
+	state, err := db.ClockState(ctx)
+	if jump := state.Jump(); err == nil && jump != "" {
+		c.Logger.Warn("the store's clock jumped; set it, or, if it is right: drawbridge audit confirm-clock",
+			"jump", jump)
+	}
+	if err != nil {
+		return err
+	}
+	id, err := db.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	waiting, err := WaitingSpools(c, id)
+	if err != nil { // it has no part in what this process does
+		c.Logger.Warn("look for records of calls that wait for another store", "err", err)
+	}
+	for _, w := range waiting {
+		c.Logger.Warn("records of calls wait for another store, which takes them in when Drawbridge is started with it",
+			"dir", w.Dir, "store", w.Store, "bytes", w.Bytes)
+	}
+	return nil
 }
 
 // newCallLimiter returns a limiter with the bounds in the settings.
@@ -127,7 +158,7 @@ type LoadedConfig struct {
 
 // LoadConfig reads a configuration and ignores Config.Store. The error is as for Open.
 func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error) {
-	approvals, err := g.db.RowApprovals(ctx)
+	approvals, err := g.db.RowApprovals(ctx, CurrentApprover())
 	if err != nil {
 		return LoadedConfig{}, err
 	}
@@ -139,6 +170,9 @@ func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error)
 		if last, ok := approvals.Find(row); ok && row.Origin.Kind == config.OriginProject {
 			set.Servers[i].Program = last.Program()
 		}
+	}
+	if err := MoveLinkedPins(ctx, g.db, set.Mountable()); err != nil {
+		return LoadedConfig{}, err
 	}
 	r := LoadedConfig{shared: g, config: c, set: set}
 	r.policy, err = guards.CompileRules(r.rules())

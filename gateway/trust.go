@@ -27,6 +27,7 @@ func (g *Gateway) watchQuarantines() (stop func()) {
 		return func() {}
 	}
 	return g.shared.trustAccounts.OnQuarantineChange(func(ctx context.Context, account string) {
+		g.serverTrust.LogQuarantine(account)
 		// without servers nothing is configured yet: the first enrolment will check
 		for _, id := range g.serverTrust.ServersOf(account) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quarantineTimeout)

@@ -158,7 +158,7 @@ func TestWhatIsListedIsWhatCanBeUsed(t *testing.T) {
 // can be called, by its name and by call_tool; what is not found is unknown to both, and named in no answer.
 func TestWhatIsFoundIsWhatCanBeUsed(t *testing.T) {
 	shown, hidden := 0, 0
-	underRandomRules(t, "[mcp.tool_discovery]\nmode = \"search\"\ntop_k = 0\nrelative_score = 0\n",
+	underRandomRules(t, "[mcp.tool_discovery]\nmode = \"search\"\ntop_k = 10000\nrelative_score = 0\n",
 		func(w way, _ bool) []string {
 			return w.strayed(&shown, &hidden)
 		})

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -24,12 +25,13 @@ func newUpstreamPool(ctx context.Context, log *slog.Logger, c Config, s config.S
 	vault *secrets.Vault,
 	look questionFilter) (upstreamPool, error) {
 	var memory upstream.MountStore
+	var expiryTime func(time.Time) time.Time
 	if db != nil {
-		memory = db
+		memory, expiryTime = db, db.ExpiryTime
 	}
 	p, err := upstream.NewPool(ctx, upstream.Options{
 		Logger: log, Version: c.Version, MountStore: memory, Roots: rootsOf(s), Principal: processOwner().Principal,
-		Vault: vault, Keeper: vault.UserSecrets(),
+		Vault: vault, Keeper: vault.UserSecrets(), ExpiryTime: expiryTime,
 		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
 		Elicitation: upstream.ElicitationRules{
 			Enabled: s.ElicitationEnabled, Timeout: s.ElicitationTimeout, Capacity: s.ElicitationQueue,

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
@@ -48,7 +50,7 @@ type vettedCache struct {
 
 	mu sync.Mutex
 	// stored is the record in the store, by row.
-	stored map[string][]byte
+	stored *simplelru.LRU[string, []byte]
 }
 
 // A VettedRecord is the stored result of vetting a listing.
@@ -63,21 +65,18 @@ type VettedRecord struct {
 // restore takes over the stored record of a row.
 func (v *vettedCache) restore(row string, text []byte) {
 	v.mu.Lock()
-	v.setStored(row, text)
+	v.stored.Add(row, text)
 	v.mu.Unlock()
 	v.sanitiser.Restore(row, rawjson.Get(text, "book")) // a damaged record counts as missing
 }
 
+func newVettedCache(s *vetting.Sanitiser) *vettedCache {
+	stored, _ := simplelru.NewLRU[string, []byte](maxStoredRows, nil) // the error is for sizes below 1
+	return &vettedCache{sanitiser: s, stored: stored}
+}
+
 // maxStoredRows bounds the rows in stored. A forgotten record is written to the store once more.
 const maxStoredRows = 1024
-
-// setStored notes the record in the store of a row. The caller holds mu.
-func (v *vettedCache) setStored(row string, text []byte) {
-	if _, known := v.stored[row]; !known && len(v.stored) >= maxStoredRows {
-		clear(v.stored)
-	}
-	v.stored[row] = text
-}
 
 // changedRecords returns the records of the servers that differ from those in the store.
 func (v *vettedCache) changedRecords(members []deck.ServerSummary) map[string][]byte {
@@ -87,8 +86,9 @@ func (v *vettedCache) changedRecords(members []deck.ServerSummary) map[string][]
 	for _, m := range members {
 		book := v.sanitiser.Snapshot(m.ConfigHash)
 		text, err := json.Marshal(VettedRecord{Cards: len(m.Cards), Notes: memberNotes(m), SanitiserState: book})
-		if err == nil && book != nil && !bytes.Equal(text, v.stored[m.ConfigHash]) {
-			v.setStored(m.ConfigHash, text)
+		known, _ := v.stored.Get(m.ConfigHash)
+		if err == nil && book != nil && !bytes.Equal(text, known) {
+			v.stored.Add(m.ConfigHash, text)
 			out[m.ConfigHash] = text
 		}
 	}

@@ -164,7 +164,7 @@ func (s *modernServer) listen(c *messageStream, m mcp.Message) {
 		c.fail(m, mcp.CodeInvalidParams, "missing notifications")
 		return
 	}
-	c.notify(mcp.NoteListenAck, `{`+subscription(m.ID)+`,"notifications":`+string(filter)+`}`)
+	c.notify(mcp.NoteListenAck, `{`+subscriptionMetaMember(m.ID)+`,"notifications":`+string(filter)+`}`)
 	s.listeners = append(s.listeners, listener{m.ID, filter, c})
 }
 
@@ -174,7 +174,7 @@ func (s *modernServer) cancel(c *messageStream, m mcp.Message) {
 		if string(l.id) != id || l.stream != c {
 			return false
 		}
-		c.say(mcp.Message{ID: l.id, Result: json.RawMessage(`{"resultType":"complete",` + subscription(l.id) + `}`)})
+		c.say(mcp.Message{ID: l.id, Result: json.RawMessage(`{"resultType":"complete",` + subscriptionMetaMember(l.id) + `}`)})
 		return true
 	})
 }
@@ -188,7 +188,7 @@ func (s *modernServer) forget(stream *messageStream) {
 func (s *modernServer) tell(kind, method, uri string) {
 	for _, l := range s.listeners {
 		wanted := rawjson.Get(l.filter, kind)
-		params := `{` + subscription(l.id) + `}`
+		params := `{` + subscriptionMetaMember(l.id) + `}`
 		if uri == "" && string(wanted) == "true" {
 			l.stream.notify(method, params)
 		}
@@ -200,6 +200,6 @@ func (s *modernServer) tell(kind, method, uri string) {
 	}
 }
 
-func subscription(id json.RawMessage) string {
+func subscriptionMetaMember(id json.RawMessage) string {
 	return `"_meta":{"` + mcp.MetaSubscriptionID + `":` + string(id) + `}`
 }

@@ -68,7 +68,7 @@ func (t *talker) listenTo(ctx context.Context, m mcp.Message, say func(mcp.Messa
 		h.uris[text] = true
 	}
 	defer t.hear(h)()
-	say(mcp.Message{Method: mcp.NoteListenAck, Params: json.RawMessage(`{` + subscription(m.ID) + `,"notifications":` +
+	say(mcp.Message{Method: mcp.NoteListenAck, Params: json.RawMessage(`{` + subscriptionMetaMember(m.ID) + `,"notifications":` +
 		string(lists) + `}`)})
 	<-ctx.Done()
 }

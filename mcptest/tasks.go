@@ -228,7 +228,7 @@ func (s *modernTaskServer) changed(t *serverTask) {
 	for _, l := range s.listeners {
 		for id := range rawjson.Elements(rawjson.Get(l.filter, "taskIds")) {
 			if text, _ := rawjson.DecodeString(id); text == t.id {
-				l.stream.notify(mcp.NoteTask, `{`+t.members()+`,`+subscription(l.id)+`}`)
+				l.stream.notify(mcp.NoteTask, `{`+t.members()+`,`+subscriptionMetaMember(l.id)+`}`)
 			}
 		}
 	}

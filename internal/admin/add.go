@@ -218,6 +218,7 @@ func (r *Service) storeDecision(ctx context.Context, set config.Configuration, r
 		act.Server, act.Subject, act.Detail = row.ID, row.Origin.Path, "row "+row.Hash
 		err = errors.Join(err, r.o.AdminRecorder.Run(act, func() error {
 			return db.SaveRowApproval(ctx, store.RowApproval{Path: row.Origin.Path, Server: row.ID, Hash: row.Hash,
+				By:    gateway.CurrentApprover(),
 				Shown: row.ApprovalFacts(), Approved: approved})
 		}))
 	}

@@ -19,7 +19,11 @@ import (
 const followInterval = 250 * time.Millisecond
 
 // Audit reads the record of calls. Close it after use.
-type Audit struct{ db *store.DB }
+type Audit struct {
+	db *store.DB
+	// lost reports that the store is not the one that was there before; nil if it is.
+	lost error
+}
 
 // OpenAudit opens the audit and first stores the records that processes left behind when they died. The error is a
 // *NoStoreError where no store exists.
@@ -32,10 +36,14 @@ func (r *Service) OpenAudit(ctx context.Context) (*Audit, error) {
 	if err != nil {
 		return nil, err
 	}
+	a := &Audit{db: db, lost: gateway.CheckStore(ctx, r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv, db)}
+	if a.lost != nil {
+		return a, nil // the records that wait are those of the other one
+	}
 	if err := gateway.RecoverAudit(ctx, r.o.Gateway, db); err != nil {
 		return nil, closeStore(db, err)
 	}
-	return &Audit{db}, nil
+	return a, nil
 }
 
 // Close closes the store.

@@ -24,6 +24,12 @@ type AuditVerification struct {
 	// Lost summarizes the notes on lost records, Torn those on a record that a process did not finish before it died,
 	// and ClockJumps those on clock jumps, after which no record was removed by age.
 	Lost, Torn, ClockJumps NoteSummary
+	// Clock is how the clock of the store is.
+	Clock store.ClockState
+	// LostStore reports that it is not the store that was there before; nil if it is.
+	LostStore error
+	// Waiting are the records of calls beside the store that wait for another one.
+	Waiting []gateway.WaitingSpool
 }
 
 // KeyTexts returns the keys that signed checkpoints, in hexadecimal, sorted.
@@ -68,6 +74,13 @@ func (r *Service) VerifyAudit(ctx context.Context, keys []string) (v AuditVerifi
 	}
 	defer a.Close()
 	if v, err = a.verify(ctx, trusted, keys); err != nil {
+		return v, err
+	}
+	v.LostStore = a.lost
+	if v.Waiting, err = r.waitingSpools(ctx, a.db); err != nil {
+		return v, err
+	}
+	if v.Clock, err = a.db.ClockState(ctx); err != nil {
 		return v, err
 	}
 	switch {
@@ -131,6 +144,36 @@ func (a *Audit) verify(ctx context.Context, trusted []ed25519.PublicKey, named [
 		}
 	}
 	return v, nil
+}
+
+// ConfirmClock accepts the clock of the store as it is, and has that on record. It returns the state before. The error
+// is a *NoStoreError where no store exists, and a *drawbridge.Fault where the clock of this machine is another.
+func (r *Service) ConfirmClock(ctx context.Context) (before store.ClockState, err error) {
+	a, err := r.OpenAudit(ctx)
+	if err != nil {
+		return before, err
+	}
+	defer a.Close()
+	state, err := a.db.ClockState(ctx)
+	if err != nil {
+		return before, err
+	}
+	act := gateway.AdminAction{Command: "audit confirm-clock", Detail: state.Jump()}
+	err = r.o.AdminRecorder.Run(act, func() error {
+		before, err = a.db.ConfirmClock(ctx, time.Now())
+		return err
+	})
+	return before, err
+}
+
+// ConfirmStore accepts the store as the one of its place, whatever was there before, and then has that on record. It
+// returns the name of the store.
+func (r *Service) ConfirmStore(ctx context.Context) (name string, err error) {
+	if name, err = gateway.ConfirmStore(ctx, r.o.Gateway); err != nil {
+		return name, err
+	}
+	act := gateway.AdminAction{Command: "audit confirm-store", Detail: name}
+	return name, r.o.AdminRecorder.Run(act, func() error { return nil })
 }
 
 // isTornRecordNote reports whether a note is on the last record of a process that died before it was complete: its

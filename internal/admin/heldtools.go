@@ -70,6 +70,9 @@ func (r *Service) readHeldTools(ctx context.Context, set config.Configuration, r
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := gateway.MoveLinkedPins(ctx, db, rows); err != nil {
+		return nil, err
+	}
 	lists, err := db.PinStates(ctx)
 	if err != nil {
 		return nil, err

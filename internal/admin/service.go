@@ -86,7 +86,7 @@ func (r *Service) ReadServers(ctx context.Context) (ServerList, error) {
 	}
 	roll := ServerList{Configuration: set, programs: r.newProgramFinder(nil)}
 	if db != nil {
-		roll.decisions, err = db.RowApprovals(ctx)
+		roll.decisions, err = db.RowApprovals(ctx, gateway.CurrentApprover())
 		if err := errors.Join(err, db.Close()); err != nil {
 			return roll, err
 		}
@@ -114,10 +114,14 @@ func (r *Service) openStoreForProject(ctx context.Context, set config.Configurat
 	return r.openStore(ctx, set, make)
 }
 
-// openStore opens the store. It returns nil if the store does not exist, unless make is set.
+// openStore opens the store. It returns nil if the store does not exist, unless make is set. The error is a
+// *drawbridge.Fault if one was there before.
 func (r *Service) openStore(ctx context.Context, set config.Configuration, make bool) (*store.DB, error) {
 	location, err := gateway.StoreLocation(r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv)
 	if err != nil {
+		return nil, err
+	}
+	if err := gateway.CheckStore(ctx, r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv, nil); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(location); !make && errors.Is(err, fs.ErrNotExist) && !strings.Contains(location, "://") {

@@ -34,6 +34,9 @@ type SignInServers interface {
 type SignInPrompter interface {
 	// ShowSignInURL shows where to sign in.
 	ShowSignInURL(SignInPrompt)
+	// ConfirmEndpoints asks whether a sign-in may lead to the two origins in asked. The error is asked itself if there
+	// is nobody to ask, else as for AskRedirectURL.
+	ConfirmEndpoints(ctx context.Context, asked *drawbridge.EndpointsNotAcceptedError) (bool, error)
 	// AskRedirectURL waits for the address that the person's browser ended at. Wrong is the defect of the previous
 	// address; nil the first time. The error is ctx's, or io.EOF or similar if the person stopped.
 	AskRedirectURL(ctx context.Context, wrong error) (string, error)
@@ -46,6 +49,8 @@ type SignInPrompt struct {
 	URL, Code string
 	// Issuer is the scheme and host of the authorization server.
 	Issuer string
+	// Elsewhere names the endpoints that are on another origin than the issuer's.
+	Elsewhere string
 }
 
 // A SignInRequest asks for a sign-in.
@@ -57,6 +62,8 @@ type SignInRequest struct {
 	Reauthenticate bool
 	// RedirectURL completes a sign-in that was begun before: it is the address that the browser ended at.
 	RedirectURL string
+	// AcceptedEndpoints are two origins that the person accepts beforehand.
+	AcceptedEndpoints drawbridge.SignInEndpoints
 	// Timeout is how long the person may take; 0 is five minutes.
 	Timeout time.Duration
 }
@@ -110,17 +117,57 @@ func (r *Service) SignIn(ctx context.Context, s SignInServers, v SignInRequest,
 	}
 	limit, cancel := context.WithTimeout(ctx, cmp.Or(v.Timeout, defaultSignInTimeout))
 	defer cancel()
-	flow, err := access.BeginSignIn(limit, v.Device)
+	flow, err := beginAcceptedSignIn(limit, access, v, u)
+	if told, ok := errors.AsType[endpointsError](err); ok {
+		return "", cmp.Or(signInTimeoutError(limit), told.error)
+	}
 	if err != nil {
 		return r.diagnoseFailedSignIn(ctx, s, v, before.SignedIn, cmp.Or(signInTimeoutError(limit), err))
 	}
 	p := SignInPrompt{Server: v.Server}
 	p.URL, p.Code, p.Issuer = flow.SignInAddress()
+	p.Elsewhere = flow.Elsewhere()
 	u.ShowSignInURL(p)
 	if err := awaitSignIn(limit, access, flow, p, u, before.SignedIn); err != nil {
 		return "", err
 	}
 	return SignedIn, nil
+}
+
+// An endpointsError is the error of a sign-in whose endpoints were not accepted.
+type endpointsError struct{ error }
+
+func (e endpointsError) Unwrap() error { return e.error }
+
+// maxEndpointQuestions is how often a person is asked about endpoints: a device's page is known after its endpoint.
+const maxEndpointQuestions = 2
+
+// beginAcceptedSignIn begins a sign-in. If its page and its token endpoint are on two origins, it asks the person
+// whether to accept both, unless the request already does.
+func beginAcceptedSignIn(ctx context.Context, access drawbridge.SignInManager, v SignInRequest,
+	u SignInPrompter) (drawbridge.PendingSignIn, error) {
+	for questions := 0; ; questions++ {
+		flow, err := access.BeginSignIn(ctx, v.Device)
+		asked, ok := errors.AsType[*drawbridge.EndpointsNotAcceptedError](err)
+		switch {
+		case !ok:
+			return flow, err
+		case questions == maxEndpointQuestions:
+			return nil, endpointsError{asked}
+		}
+		if asked.Endpoints != v.AcceptedEndpoints {
+			yes, err := u.ConfirmEndpoints(ctx, asked)
+			if err != nil {
+				return nil, endpointsError{err}
+			}
+			if !yes {
+				return nil, endpointsError{ErrSignInCancelled}
+			}
+		}
+		if err := access.AcceptEndpoints(ctx, asked.Endpoints); err != nil {
+			return nil, endpointsError{err}
+		}
+	}
 }
 
 // isAuthFailure reports whether a server was not mounted because it requires authentication.

@@ -28,6 +28,9 @@ type gate struct {
 	out     error
 	why     error
 
+	asks     []drawbridge.SignInEndpoints // the pairs that must be accepted, one after the other
+	accepted []drawbridge.SignInEndpoints
+
 	begun int
 	limit time.Duration // how long the person was given
 }
@@ -42,6 +45,9 @@ func (g *gate) BeginSignIn(ctx context.Context, _ bool) (drawbridge.PendingSignI
 	if until, ok := ctx.Deadline(); ok {
 		g.limit = time.Until(until).Round(time.Second)
 	}
+	if len(g.accepted) < len(g.asks) {
+		return nil, &drawbridge.EndpointsNotAcceptedError{Server: "github", Endpoints: g.asks[len(g.accepted)]}
+	}
 	if errors.Is(g.unbegun, context.DeadlineExceeded) {
 		<-ctx.Done()
 	}
@@ -49,6 +55,13 @@ func (g *gate) BeginSignIn(ctx context.Context, _ bool) (drawbridge.PendingSignI
 }
 
 func (g *gate) SignInAddress() (url, code, issuer string) { return page, "", "https://issuer.example" }
+
+func (g *gate) Elsewhere() string { return "" }
+
+func (g *gate) AcceptEndpoints(_ context.Context, e drawbridge.SignInEndpoints) error {
+	g.accepted = append(g.accepted, e)
+	return nil
+}
 
 func (g *gate) Wait(ctx context.Context) error {
 	if g.waits != nil {
@@ -80,9 +93,20 @@ type guide struct {
 	gone  bool
 	led   []admin.SignInPrompt
 	wrong []string
+
+	yes, absent bool // what they say about endpoints
+	asked       []drawbridge.SignInEndpoints
 }
 
 func (u *guide) ShowSignInURL(p admin.SignInPrompt) { u.led = append(u.led, p) }
+
+func (u *guide) ConfirmEndpoints(_ context.Context, asked *drawbridge.EndpointsNotAcceptedError) (bool, error) {
+	u.asked = append(u.asked, asked.Endpoints)
+	if u.absent {
+		return false, asked
+	}
+	return u.yes, nil
+}
 
 func (u *guide) AskRedirectURL(ctx context.Context, wrong error) (string, error) {
 	if wrong != nil {
@@ -109,7 +133,13 @@ func TestSignIn(t *testing.T) {
 		Err     string
 		Begun   int
 		Wrong   []string
+		// Asked are the pairs of origins that the person was asked about, Accepted those that count now.
+		Asked, Accepted []drawbridge.SignInEndpoints
 	}
+	one := drawbridge.SignInEndpoints{Page: "https://a", Token: "https://t"}
+	two := drawbridge.SignInEndpoints{Page: "https://b", Token: "https://t"}
+	both, three := []drawbridge.SignInEndpoints{one, two}, []drawbridge.SignInEndpoints{one, two, one}
+	asked := (&drawbridge.EndpointsNotAcceptedError{Server: "github", Endpoints: one}).Error()
 	for name, tt := range map[string]struct {
 		gate  gate
 		guide guide
@@ -146,6 +176,21 @@ func TestSignIn(t *testing.T) {
 				Begun: 1}},
 		"a way that is broken": {gate: gate{unbegun: errors.New("OAuth authentication failed: no PKCE"),
 			mounts: unauthorized}, want: want{Err: `OAuth flow failed for "n": no PKCE`, Begun: 1}},
+		"two origins, and a yes": {gate: gate{asks: both[:1], pastes: map[string]error{}},
+			guide: guide{yes: true, lines: []string{"x"}},
+			want:  want{Outcome: admin.SignedIn, Begun: 2, Asked: both[:1], Accepted: both[:1]}},
+		"a yes to each": {gate: gate{asks: both, pastes: map[string]error{}}, guide: guide{yes: true, lines: []string{"x"}},
+			want: want{Outcome: admin.SignedIn, Begun: 3, Asked: both, Accepted: both}},
+		"no end of them": {gate: gate{asks: three}, guide: guide{yes: true},
+			want: want{Err: asked, Begun: 3, Asked: both, Accepted: both}},
+		"two origins, and a no": {gate: gate{asks: both}, want: want{Err: "Sign-in cancelled.", Begun: 1, Asked: both[:1]}},
+		"two origins, and nobody": {gate: gate{asks: both}, guide: guide{absent: true},
+			want: want{Err: asked, Begun: 1, Asked: both[:1]}},
+		"two origins, accepted before": {gate: gate{asks: both[:1], pastes: map[string]error{}},
+			guide: guide{absent: true, lines: []string{"x"}}, visit: admin.SignInRequest{AcceptedEndpoints: one},
+			want: want{Outcome: admin.SignedIn, Begun: 2, Accepted: both[:1]}},
+		"two others accepted before": {gate: gate{asks: both[:1]}, guide: guide{absent: true},
+			visit: admin.SignInRequest{AcceptedEndpoints: two}, want: want{Err: asked, Begun: 1, Asked: both[:1]}},
 		"denied": {gate: gate{waits: errors.New("Authorization failed: access_denied")},
 			want: want{Err: "Authorization failed: access_denied", Begun: 1}},
 		"another process signed in": {gate: gate{other: 90 * time.Second},
@@ -168,7 +213,8 @@ func TestSignIn(t *testing.T) {
 				tt.gate.since = time.Now()
 				tt.visit.Server = "n"
 				outcome, err := admin.New(admin.Options{}).SignIn(t.Context(), &tt.gate, tt.visit, &tt.guide)
-				got := want{Outcome: outcome, Begun: tt.gate.begun, Wrong: tt.guide.wrong}
+				got := want{Outcome: outcome, Begun: tt.gate.begun, Wrong: tt.guide.wrong,
+					Asked: tt.guide.asked, Accepted: tt.gate.accepted}
 				if err != nil {
 					got.Outcome, got.Err = "", err.Error()
 				}

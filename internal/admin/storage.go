@@ -48,7 +48,8 @@ func (r *Service) openStoreOfSettings(ctx context.Context, create bool) (*store.
 	return r.openStore(ctx, config.Configuration{Settings: s}, create)
 }
 
-// openExistingStore opens the store of a configuration. The error is a *NoStoreError where no store exists.
+// openExistingStore opens the store of a configuration. The error is a *NoStoreError where no store exists, and a
+// *drawbridge.Fault where one was there.
 func (r *Service) openExistingStore(ctx context.Context, set config.Configuration) (*store.DB, error) {
 	db, err := r.openStore(ctx, set, false)
 	if err != nil || db != nil {
@@ -75,7 +76,13 @@ type StoreReport struct {
 	// Statuses holds the last known status of each configured server, in the order of the configuration.
 	Statuses []drawbridge.ServerStatus
 	// Trust holds the trust of each configured server, in the same order; nil where trust is not recorded.
-	Trust     []*drawbridge.Trust
+	Trust []*drawbridge.Trust
+	// Clock is how the clock of the store is.
+	Clock store.ClockState
+	// Lost reports that it is not the store that was there before; nil if it is.
+	Lost error
+	// Waiting are the records of calls beside it that wait for another store.
+	Waiting   []gateway.WaitingSpool
 	approvals store.RowApprovals
 }
 
@@ -83,6 +90,15 @@ type StoreReport struct {
 func (s StoreReport) Rejected(row config.Server) bool {
 	decided, ok := s.approvals.Find(row)
 	return ok && !decided.Approved && decided.Hash == row.Hash
+}
+
+// waitingSpools returns the records of calls that wait for another store than db.
+func (r *Service) waitingSpools(ctx context.Context, db *store.DB) ([]gateway.WaitingSpool, error) {
+	id, err := db.Identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return gateway.WaitingSpools(r.o.Gateway, id)
 }
 
 // InspectStore verifies the ledger of every configuration in the store and reads the state of the servers in set. The
@@ -98,6 +114,13 @@ func (r *Service) InspectStore(ctx context.Context, set config.Configuration) (r
 	}
 	if u, err := url.Parse(report.Location); err == nil && strings.Contains(report.Location, "://") {
 		report.Location = u.Redacted()
+	}
+	report.Lost = gateway.CheckStore(ctx, r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv, db)
+	if report.Waiting, err = r.waitingSpools(ctx, db); err != nil {
+		return report, err
+	}
+	if report.Clock, err = db.ClockState(ctx); err != nil {
+		return report, err
 	}
 	streams, err := db.LedgerStreams(ctx)
 	if err != nil {
@@ -120,6 +143,6 @@ func (r *Service) InspectStore(ctx context.Context, set config.Configuration) (r
 		report.Statuses = append(report.Statuses, serverStatus(row, mounts[row.Hash]))
 		report.Trust = append(report.Trust, trustOfServer(book, row))
 	}
-	report.approvals, err = db.RowApprovals(ctx)
+	report.approvals, err = db.RowApprovals(ctx, gateway.CurrentApprover())
 	return report, err
 }

@@ -153,7 +153,7 @@ func (v *Verifier) checkClaims(c claims, resource string) error {
 		return authFailure("the token is not an access token")
 	case c.keyBound:
 		return authFailure("the token is bound to a key, and was sent as a bearer token")
-	case !c.expires.IsZero() && !now.Before(c.expires.Add(skew)):
+	case !c.expires.IsZero() && !v.o.ExpiryTime(now).Before(c.expires.Add(skew)):
 		return authFailure("the token has expired")
 	case !c.notBefore.IsZero() && now.Before(c.notBefore.Add(-skew)):
 		return authFailure("the token is not valid yet")

@@ -45,6 +45,9 @@ type Options struct {
 	Transport http.RoundTripper
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// ExpiryTime returns the time by which a token is judged to have expired, given that of Now: a later one where the
+	// clock was put back. Nil returns the same.
+	ExpiryTime func(now time.Time) time.Time
 }
 
 // Introspection is an endpoint of RFC 7662, and how we prove ourselves to it (HTTP Basic).
@@ -93,6 +96,9 @@ func New(o Options) (*Verifier, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.ExpiryTime == nil {
+		o.ExpiryTime = func(now time.Time) time.Time { return now }
 	}
 	if err := o.check(); err != nil {
 		return nil, &drawbridge.Fault{

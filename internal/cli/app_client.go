@@ -9,7 +9,7 @@ import (
 
 // clientCommand returns the command for clients with tokens.
 func (a *app) clientCommand() *cobra.Command {
-	cmd := clientCommands{
+	cmd := clientTokenCommands{
 		Out: a.Out, Err: a.Err, Admin: a.adminService,
 		ReloadHub: func() error {
 			_, err := a.reloadHub()

@@ -35,7 +35,8 @@ section of drawbridge.toml sets which arguments are kept, and for how long.`,
   drawbridge audit show 01JC5Z4W8QK3E9T7N2M6R1V0XB
   drawbridge audit verify`,
 	}
-	cmd.AddCommand(d.logCommand(), d.showCommand(), d.verifyCommand(), d.exportCommand())
+	cmd.AddCommand(d.logCommand(), d.showCommand(), d.verifyCommand(), d.exportCommand(),
+		d.confirmClockCommand(), d.confirmStoreCommand())
 	return cmd
 }
 

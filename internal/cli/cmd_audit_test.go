@@ -372,3 +372,67 @@ func TestVerifySaysWhoSigned(t *testing.T) {
 		t.Errorf("%v: %s", err, &out)
 	}
 }
+
+// TestConfirmClock has a person confirm a clock that was two days ahead.
+func TestConfirmClock(t *testing.T) {
+	d, public := signedDesk(t)
+	key := audit.FormatPublicKey(public)
+	if got := d.printed("verify", "--key", key); strings.Contains(got, "clock") {
+		t.Errorf("before the jump: %s", got)
+	}
+	raw, err := sql.Open("sqlite", filepath.Join(d.home, "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.ExecContext(t.Context(), "UPDATE store_clock SET highest = highest + 172800000"); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.printed("verify", "--key", key); !strings.Contains(got, "the store's clock is not confirmed: its clock shows") ||
+		!strings.Contains(got, "drawbridge audit confirm-clock") {
+		t.Errorf("after the jump: %s", got)
+	}
+	if got := d.printed("verify", "--key", key, "--json"); !strings.Contains(got, `"clock_unconfirmed": "its clock shows`) {
+		t.Errorf("after the jump: %s", got)
+	}
+	if got := d.printed("confirm-clock"); !strings.Contains(got, "✓ the store's clock is confirmed") {
+		t.Error(got)
+	}
+	if got := d.printed("verify", "--key", key); strings.Contains(got, "clock") {
+		t.Errorf("after it was confirmed: %s", got)
+	}
+}
+
+// TestVerifyTellsWhyRecordsWent has records removed by age, and by another program.
+func TestVerifyTellsWhyRecordsWent(t *testing.T) {
+	d := auditNewDesk(t, nil)
+	d.record(begun("1", "a", "ada"), begun("2", "a", "ada"), begun("3", "a", "ada"))
+	raw, err := sql.Open("sqlite", filepath.Join(d.home, "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	for i, tt := range []struct{ change, want string }{
+		{"INSERT INTO cuts (stream, seq, hash, at, reason) SELECT stream, seq, hash, 1764000000000, 'age' FROM audit WHERE seq = 1",
+			"before record 2 were taken out as too old, the last ones 2025-11-24"},
+		{"UPDATE cuts SET seq = 2, reason = '', at = 0, hash = (SELECT hash FROM audit WHERE seq = 2)",
+			"before record 3 were taken out by an earlier version or another program, which kept no reason, up to a place"},
+	} {
+		for _, statement := range []string{tt.change, fmt.Sprintf("DELETE FROM audit WHERE seq <= %d", i+1)} {
+			if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := d.printed("verify"); !strings.Contains(got, tt.want) {
+			t.Errorf("%s; want %s", got, tt.want)
+		}
+	}
+	if _, err := raw.ExecContext(t.Context(), "DELETE FROM audit WHERE seq = 3"); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := d.run(t.Context(), &out, "verify"); !errors.Is(err, errQuiet) ||
+		!strings.Contains(out.String(), "record 3 of audit: missing") {
+		t.Errorf("a record that is missing: %v, %s", err, &out)
+	}
+}

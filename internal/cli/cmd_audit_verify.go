@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -16,7 +17,7 @@ const exitUnknownSigner ExitError = 3
 // verificationExit returns the error that the command ends with; nil where the audit is intact.
 func (d AuditCommands) verificationExit(v *admin.AuditVerification) error {
 	switch {
-	case v.ChainErr != nil, v.Lost.Notes > 0:
+	case v.ChainErr != nil, v.Lost.Notes > 0, v.LostStore != nil:
 		return d.ErrAlreadyPrinted
 	case v.UnknownSigner != nil:
 		return exitUnknownSigner
@@ -61,6 +62,12 @@ is intact but its signer is unknown: this machine has no key, and --key names no
 }
 
 func (d AuditCommands) printVerification(f *admin.AuditVerification) {
+	if f.LostStore != nil {
+		safetext.Fprintf(d.Out, "✗ %v\n", f.LostStore)
+	}
+	for _, w := range f.Waiting {
+		safetext.Fprintf(d.Out, "! %s\n", w)
+	}
 	if f.ChainErr != nil {
 		safetext.Fprintf(d.Out, "✗ audit: %v\n", f.ChainErr)
 		return
@@ -80,12 +87,12 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 	d.printNoteSummary("records are lost", f.Lost)
 	d.printNoteSummary("a process died within a record, which it had not answered for", f.Torn)
 	d.printNoteSummary("the store's clock jumped, and no record was removed by age", f.ClockJumps)
+	if jump := f.Clock.Jump(); jump != "" {
+		safetext.Fprintf(d.Out, "! the store's clock is not confirmed: %s\n", jump)
+		safetext.Fprintln(d.Out, "  set it; or, if it is right: drawbridge audit confirm-clock")
+	}
 	if f.First > 1 {
-		what := "as too old"
-		if f.Loose {
-			what = "up to a place that no key has signed"
-		}
-		safetext.Fprintf(d.Out, "  those before record %d were taken out %s\n", f.First, what)
+		safetext.Fprintf(d.Out, "  those before record %d were taken out %s\n", f.First, removalText(f))
 	}
 	switch by := strings.Join(f.KeyTexts(), ", "); {
 	case f.Signed == 0:
@@ -103,6 +110,20 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 		safetext.Fprintf(d.Out, "  %d records since then are not signed yet, the first of %s\n", left,
 			formatLocalTime(f.Unsigned))
 	}
+}
+
+// removalText describes when and why the records before the first one were taken out.
+func removalText(f *admin.AuditVerification) string {
+	what := map[string]string{"age": "as too old", "number": "as more than are kept"}[f.RemovedBy]
+	if what == "" {
+		what = "by an earlier version or another program, which kept no reason"
+	} else {
+		what += ", the last ones " + formatLocalTime(f.RemovedAt)
+	}
+	if f.Loose {
+		what += ", up to a place that no key has signed"
+	}
+	return what
 }
 
 // printNoteSummary prints the summary of notes, and the command that shows them.
@@ -132,13 +153,29 @@ type auditVerificationJSON struct {
 	Lost        *admin.NoteSummary `json:"lost,omitempty"`
 	Torn        *admin.NoteSummary `json:"torn,omitempty"`
 	ClockJumped *admin.NoteSummary `json:"clock_jumped,omitempty"`
-	Broken      string             `json:"broken,omitempty"`
+	// Removed is when and why the records before First were taken out.
+	RemovedAt *time.Time `json:"removed_at,omitempty"`
+	RemovedBy string     `json:"removed_by,omitempty"`
+	// LostStore is why the store is not the one that was there before, and Waiting has the records that wait for another.
+	LostStore string                 `json:"lost_store,omitempty"`
+	Waiting   []gateway.WaitingSpool `json:"waiting,omitempty"`
+	// Clock describes a jump of the store's clock that is not confirmed.
+	Clock  string `json:"clock_unconfirmed,omitempty"`
+	Broken string `json:"broken,omitempty"`
 }
 
 func (d AuditCommands) printVerificationJSON(f *admin.AuditVerification) error {
 	out := auditVerificationJSON{
 		Records: f.Records, First: f.First, Last: f.Last, Signed: f.Signed, Keys: f.KeyTexts(),
 		Lost: nilIfEmpty(&f.Lost), Torn: nilIfEmpty(&f.Torn), ClockJumped: nilIfEmpty(&f.ClockJumps),
+	}
+	out.Waiting = f.Waiting
+	if f.LostStore != nil {
+		out.LostStore = f.LostStore.Error()
+	}
+	out.Clock, out.RemovedBy = f.Clock.Jump(), f.RemovedBy
+	if !f.RemovedAt.IsZero() {
+		out.RemovedAt = &f.RemovedAt
 	}
 	if f.Signed > 0 {
 		out.SignedAt = &f.SignedAt

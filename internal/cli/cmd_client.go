@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// clientCommands runs the commands on client tokens. Every field is required.
-type clientCommands struct {
+// clientTokenCommands runs the commands on client tokens. Every field is required.
+type clientTokenCommands struct {
 	// Out receives results, Err everything else.
 	Out, Err io.Writer
 	// Admin returns the service that keeps the clients.
@@ -23,7 +23,7 @@ type clientCommands struct {
 }
 
 // command returns the command "client" with its subcommands.
-func (d clientCommands) command() *cobra.Command {
+func (d clientTokenCommands) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client",
 		Short: "Manage tokens for clients of the HTTP endpoint",
@@ -36,7 +36,7 @@ including from this machine.`,
 	return cmd
 }
 
-func (d clientCommands) addCommand() *cobra.Command {
+func (d clientTokenCommands) addCommand() *cobra.Command {
 	var asJSON bool
 	var scopes []string
 	var expires string
@@ -65,7 +65,7 @@ servers, or * for everything.`,
 }
 
 // createClient adds a client and prints its token: alone on standard output, where a script reads it.
-func (d clientCommands) createClient(ctx context.Context, c admin.Client, asJSON bool) error {
+func (d clientTokenCommands) createClient(ctx context.Context, c admin.Client, asJSON bool) error {
 	c, first, err := d.Admin().AddClient(ctx, c)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (d clientCommands) createClient(ctx context.Context, c admin.Client, asJSON
 	return err
 }
 
-func (d clientCommands) listCommand() *cobra.Command {
+func (d clientTokenCommands) listCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -128,7 +128,7 @@ func printClients(w io.Writer, all []admin.Client, now time.Time) error {
 	return tw.Flush()
 }
 
-func (d clientCommands) removeCommand() *cobra.Command {
+func (d clientTokenCommands) removeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Aliases: []string{"rm"},

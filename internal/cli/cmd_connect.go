@@ -18,13 +18,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// connectFlags are the flags of "connect" and "disconnect".
-type connectFlags struct {
+// clientConfigFlags are the flags of "connect" and "disconnect".
+type clientConfigFlags struct {
 	yes, replace, noList, asJSON bool
 }
 
 func (a *app) connectCommand() *cobra.Command {
-	var o connectFlags
+	var o clientConfigFlags
 	cmd := &cobra.Command{
 		Use:   "connect [CLIENT]",
 		Short: "Put Drawbridge into a client's configuration",
@@ -48,7 +48,7 @@ has their tools.`,
 		ValidArgs: clientIDs(),
 	}
 	flags := cmd.Flags()
-	o.register(cmd)
+	o.addYesAndJSONFlags(cmd)
 	flags.BoolVar(&o.replace, "replace", false,
 		"remove the servers from the client that your own configuration has too")
 	flags.BoolVar(&o.noList, "no-list", false, "do not start and list servers")
@@ -56,7 +56,7 @@ has their tools.`,
 }
 
 func (a *app) disconnectCommand() *cobra.Command {
-	var o connectFlags
+	var o clientConfigFlags
 	cmd := &cobra.Command{
 		Use:   "disconnect CLIENT",
 		Short: "Take Drawbridge out of a client's configuration again",
@@ -69,11 +69,11 @@ func (a *app) disconnectCommand() *cobra.Command {
 		},
 		ValidArgs: clientIDs(),
 	}
-	o.register(cmd)
+	o.addYesAndJSONFlags(cmd)
 	return cmd
 }
 
-func (o *connectFlags) register(cmd *cobra.Command) {
+func (o *clientConfigFlags) addYesAndJSONFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "change the file without asking")
 	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print JSON; no questions are asked, and only --yes changes the file")
 }
@@ -162,7 +162,7 @@ func (a *app) connectOptions() (config.ConnectOptions, error) {
 	return o, err
 }
 
-func (a *app) connectClient(ctx context.Context, id string, o connectFlags) error {
+func (a *app) connectClient(ctx context.Context, id string, o clientConfigFlags) error {
 	where, err := a.connectOptions()
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (a *app) connectClient(ctx context.Context, id string, o connectFlags) erro
 	return err
 }
 
-func (a *app) disconnectClient(ctx context.Context, id string, o connectFlags) error {
+func (a *app) disconnectClient(ctx context.Context, id string, o clientConfigFlags) error {
 	where, err := a.connectOptions()
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ type connectReport struct {
 }
 
 // applyClientPlan shows a plan and carries it out if the person agrees; else the exit code is 1.
-func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o connectFlags,
+func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o clientConfigFlags,
 	verb string) (done bool, err error) {
 	if !o.asJSON && !plan.IsEmpty() {
 		safetext.Fprintf(a.Out, "%s: %s\n", plan.Client.Title, a.abbreviateHome(plan.Path))

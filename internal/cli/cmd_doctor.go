@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -142,6 +143,22 @@ func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *docto
 			Text: fmt.Sprintf("the record of %q is broken: %v", b.Stream, b.Err),
 			Fix:  "keep a copy of the store; with --store, or without this file, a new record begins",
 		})
+	}
+	if report.Lost != nil {
+		c.AddProblem(errorFinding("the store", report.Lost))
+	}
+	for _, w := range report.Waiting {
+		c.AddNote(doctor.Finding{About: "the store", Source: report.Location, Text: w.String()})
+	}
+	if off := report.Clock.Difference(time.Now()); off != 0 {
+		c.AddProblem(doctor.Finding{About: "the store", Source: report.Location, Fix: "set the one that is wrong",
+			Text: fmt.Sprintf("its clock and that of this machine differ by %s: no record of a call is removed by age",
+				off.Abs())})
+	}
+	if jump := report.Clock.Jump(); jump != "" {
+		c.AddProblem(doctor.Finding{About: "the store", Source: report.Location,
+			Text: "its clock jumped, and no record of a call is removed by age: " + jump,
+			Fix:  "set the clock; or, if it is right, drawbridge audit confirm-clock"})
 	}
 	p.Statuses, p.Rejected = report.Statuses, report.Rejected
 	for i, t := range report.Trust {

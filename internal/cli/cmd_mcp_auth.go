@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -45,6 +46,7 @@ type signInFlags struct {
 	admin.SignInRequest
 	noBrowser, asJSON bool
 	codeFlag          string
+	acceptFlag        []string
 }
 
 // register adds the flags that auth and reauth share.
@@ -53,6 +55,8 @@ func (w *signInFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.noBrowser, "no-browser", false, "open no browser: the address is shown")
 	cmd.Flags().StringVar(&w.codeFlag, "code", "",
 		"last `ADDRESS` of the browser, or - for standard input: completes a sign-in that was started before")
+	cmd.Flags().StringSliceVar(&w.acceptFlag, "accept-endpoints", nil,
+		"`PAGE,TOKEN`: the origins of the sign-in page and of the token endpoint, to accept without a question")
 	cmd.Flags().DurationVar(&w.Timeout, "timeout", 5*time.Minute, "how long signing in may take")
 	cmd.Flags().BoolVar(&w.asJSON, "json", false, "print JSON")
 }
@@ -130,6 +134,9 @@ func (d signInCommands) signIn(ctx context.Context, id drawbridge.ServerID, w si
 	if err != nil {
 		return err
 	}
+	if w.AcceptedEndpoints, err = parseEndpoints(w.acceptFlag); err != nil {
+		return err
+	}
 	w.Server = id
 	if row, _ := roll.Lookup(id); row.Auth != nil {
 		w.Device = w.Device || row.Auth.Flow == "device"
@@ -159,6 +166,18 @@ func (d signInCommands) signIn(ctx context.Context, id drawbridge.ServerID, w si
 		return err
 	}
 	return d.printSignInReport(id, r, w.asJSON)
+}
+
+// parseEndpoints returns the value of --accept-endpoints.
+func parseEndpoints(texts []string) (drawbridge.SignInEndpoints, error) {
+	if len(texts) == 0 {
+		return drawbridge.SignInEndpoints{}, nil
+	}
+	e, err := config.ParseSignInEndpoints(texts)
+	if err != nil {
+		return e, admin.UserError("--accept-endpoints " + err.Error())
+	}
+	return e, nil
 }
 
 // readCredential returns the state of the credential for a server.
@@ -289,6 +308,9 @@ var _ admin.SignInPrompter = (*terminalSignInPrompter)(nil)
 // ShowSignInURL shows where to sign in.
 func (u *terminalSignInPrompter) ShowSignInURL(p admin.SignInPrompt) {
 	w := u.commands.Err
+	if p.Elsewhere != "" {
+		safetext.Fprintf(w, "%s has its %s.\n", p.Issuer, p.Elsewhere)
+	}
 	if p.Code != "" {
 		safetext.Fprintf(w, "To sign in at %q%s, open on any device\n\n  %s\n\nand enter the code %s\n", p.Server,
 			withIssuer(p.Issuer), p.URL, p.Code)
@@ -303,6 +325,23 @@ func (u *terminalSignInPrompter) ShowSignInURL(p admin.SignInPrompt) {
 		return
 	}
 	fmt.Fprintln(w, "Your browser should show it now.")
+}
+
+// ConfirmEndpoints asks at a terminal whether a sign-in may lead to two origins.
+func (u *terminalSignInPrompter) ConfirmEndpoints(ctx context.Context,
+	asked *drawbridge.EndpointsNotAcceptedError) (bool, error) {
+	talk, ok := term.StartDialogue(ctx, u.commands.In, u.commands.Err)
+	if !ok {
+		return false, asked
+	}
+	defer talk.Close()
+	talk.Say(safetext.Line(fmt.Sprintf("%q signs in with %s. That issuer has you sign in at", asked.Server,
+		asked.Issuer)))
+	talk.Say(safetext.Line("  " + asked.Endpoints.Page))
+	talk.Say("and the result, which opens your account there, is sent to")
+	talk.Say(safetext.Line("  " + asked.Endpoints.Token))
+	talk.Say("Accept that only if both belong to the same service.")
+	return talk.Confirm("Sign in at the first, and send the result to the second? [y/N] ", false)
 }
 
 // AskRedirectURL asks for the address that the browser ended at. Without a terminal it waits until ctx ends.

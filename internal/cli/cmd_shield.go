@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
@@ -279,7 +280,8 @@ func (p *scanPrinter) printOutcome(o scanOutcome) error {
 		}
 		return printJSONLine(p.out, o)
 	}
-	if o.Verdict == shield.VerdictClean {
+	if o.Verdict == shield.VerdictClean && !slices.ContainsFunc(o.Reasons,
+		func(r shield.Finding) bool { return r.Action == "noted" }) {
 		return nil
 	}
 	safetext.Fprintf(p.out, "%-8s %s %s\n", o.Verdict, o.Kind, safetext.Exact(o.ID))

@@ -208,7 +208,8 @@ func FaultTip(fault error) string {
 	switch {
 	case errors.Is(fault, context.DeadlineExceeded) || strings.Contains(text, "timeout") ||
 		strings.Contains(text, "timed out"):
-		return "The server may be slow or unresponsive. Try increasing the timeout."
+		return "The server may be slow or unresponsive. Try increasing the timeout." +
+			" connect_timeout under [mcp] in your drawbridge.toml limits connecting; a server's own timeout limits its calls."
 	case isAuthFailure(fault) || forbiddenStatusPattern.MatchString(text):
 		return "Check your authentication credentials."
 	case strings.Contains(text, "connection refused"):

@@ -9,19 +9,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// claudeCodeProvider keeps the person's servers in ~/.claude.json, those of one directory under its path there, and
-// those of a project in .mcp.json.
+// claudeCodeProvider returns the files of Claude Code: ~/.claude.json has the person's servers, and those of single
+// directories under their paths. The .mcp.json of a project, which Claude Code reads too, is in mcpJSONProvider.
 func claudeCodeProvider() Provider {
+	const inDir = "CLAUDE_CONFIG_DIR"
 	words := claudeGrammar("Claude Code")
+	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsUnderEitherName, grammar: words}
 	return Provider{Name: "claude-code", Title: "Claude Code", Priority: 80, Locations: []FileLocation{
-		{Root: ProjectRoot, Path: ".mcp.json", Shape: &Dialect{parse: configfile.ParseJSON,
-			findRows: rowsUnderEitherName, grammar: words}},
-		{Root: HomeRoot, Path: ".claude.json", Variable: "CLAUDE_CONFIG_DIR", FileInVariable: ".claude.json",
+		{Root: ProjectRoot, Path: ".claude/mcp.json", Shape: json},
+		{Root: ProjectRoot, Path: ".claude/.mcp.json", Shape: json},
+		{Root: HomeRoot, Path: ".claude.json", Variable: inDir, FileInVariable: ".claude.json",
 			Shape: &Dialect{parse: configfile.ParseJSON, findRows: claudeRows, grammar: words}},
+		{Root: HomeRoot, Path: ".claude/mcp.json", Variable: inDir, FileInVariable: "mcp.json", Shape: json},
+		{Root: HomeRoot, Path: ".claude/.mcp.json", Variable: inDir, FileInVariable: ".mcp.json", Shape: json},
 	}}
 }
 
-// mcpJSONProvider is the file that many programs read at the root of a project.
+// mcpJSONProvider returns the files that many programs read at the root of a project. They come after the files of
+// single programs.
 func mcpJSONProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsUnderEitherName, grammar: claudeGrammar("its program")}
 	return Provider{Name: "mcp-json", Title: "mcp.json", Priority: 5, Locations: []FileLocation{

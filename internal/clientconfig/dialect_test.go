@@ -297,7 +297,7 @@ func TestPlaces(t *testing.T) {
 		"claude-desktop windows": {"/r/Claude/claude_desktop_config.json"},
 		"vscode darwin": {"/h/Library/Application Support/Code/User/mcp.json",
 			"/h/Library/Application Support/Code/User/settings.json"},
-		"claude-code linux": {"/h/.claude.json"},
+		"claude-code linux": {"/h/.claude.json", "/h/.claude/mcp.json", "/h/.claude/.mcp.json"},
 		"codex linux":       {"/h/.codex/config.toml"},
 		"goose linux":       {"/h/.config/goose/config.yaml"},
 	} {
@@ -310,7 +310,8 @@ func TestPlaces(t *testing.T) {
 	got := slices.Concat(files("claude-code", "linux"), files("codex", "linux"), files("gemini", "linux"),
 		files("crush", "linux"), files("goose", "linux"))
 	if diff := cmp.Diff([]string{
-		"/set/claude_config_dir/.claude.json", "/set/codex_home/config.toml",
+		"/set/claude_config_dir/.claude.json", "/set/claude_config_dir/mcp.json", "/set/claude_config_dir/.mcp.json",
+		"/set/codex_home/config.toml",
 		"/set/gemini_cli_home/.gemini/settings.json",
 		"/set/crush_global_config/crush.json", "/set/goose_path_root/config/config.yaml",
 	}, got); diff != "" {
@@ -319,8 +320,23 @@ func TestPlaces(t *testing.T) {
 	if got := (FileLocation{Root: HomeRoot, Path: "x"}).Resolve(BaseDirs{Lookup: none}); got != "" {
 		t.Errorf("a file %s without a home", got)
 	}
-	if want := filepath.Join("/p", ".mcp.json"); provider(t, "claude-code").Locations[0].Resolve(base) != want {
+	if want := filepath.Join("/p", "mcp.json"); provider(t, "mcp-json").Locations[0].Resolve(base) != want {
 		t.Errorf("no %s", want)
+	}
+}
+
+// TestProjectRootFilesComeLast holds the files of many programs at the root of a project behind those of one program.
+func TestProjectRootFilesComeLast(t *testing.T) {
+	var files []string
+	for _, p := range Providers() {
+		for _, at := range p.Locations {
+			if at.Root == ProjectRoot {
+				files = append(files, at.Path)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"mcp.json", ".mcp.json"}, files[len(files)-2:]); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -40,13 +40,15 @@ const (
 	ConfigRoot
 	HomeRoot
 	AppDataRoot
+	// PluginRoot is the directory of an installed plugin. Other people wrote the files in it, as in a project.
+	PluginRoot
 )
 
 // Providers is the table, in the order in which their files count.
 func Providers() []Provider {
 	all := []Provider{
-		nativeProvider(), indusProvider(), piscesProvider(), claudeCodeProvider(), codexProvider(), geminiProvider(),
-		opencodeProvider(), cursorProvider(), windsurfProvider(), claudeDesktopProvider(),
+		nativeProvider(), indusProvider(), piscesProvider(), claudeCodeProvider(), claudePluginsProvider(),
+		codexProvider(), geminiProvider(), opencodeProvider(), cursorProvider(), windsurfProvider(), claudeDesktopProvider(),
 		clineProvider(), zedProvider(), crushProvider(), gooseProvider(), vscodeProvider(), mcpJSONProvider(),
 	}
 	slices.SortStableFunc(all, func(a, b Provider) int { return b.Priority - a.Priority })
@@ -58,6 +60,8 @@ type BaseDirs struct {
 	// OS is a GOOS.
 	OS                             string
 	Project, Config, Home, AppData string
+	// Plugin is the directory of one plugin.
+	Plugin string
 	// Lookup finds a variable.
 	Lookup func(string) (string, bool)
 }
@@ -73,7 +77,7 @@ func (p FileLocation) Resolve(b BaseDirs) string {
 		}
 	}
 	dir := map[LocationRoot]string{ProjectRoot: b.Project, ConfigRoot: b.Config, HomeRoot: b.Home,
-		AppDataRoot: b.AppData}[p.Root]
+		AppDataRoot: b.AppData, PluginRoot: b.Plugin}[p.Root]
 	if dir == "" {
 		return ""
 	}
@@ -82,7 +86,8 @@ func (p FileLocation) Resolve(b BaseDirs) string {
 
 // String shows the place to people, such as "~/.cursor/mcp.json".
 func (p FileLocation) String() string {
-	root := map[LocationRoot]string{ConfigRoot: "~/.config/", HomeRoot: "~/", AppDataRoot: "%APPDATA%/"}[p.Root]
+	root := map[LocationRoot]string{ConfigRoot: "~/.config/", HomeRoot: "~/", AppDataRoot: "%APPDATA%/",
+		PluginRoot: "PLUGIN/"}[p.Root]
 	return root + p.Path
 }
 

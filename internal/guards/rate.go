@@ -1,6 +1,7 @@
 package guards
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -192,6 +193,7 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 		return blocked
 	}
 	var at time.Time
+	var exceeded error
 	err := g.o.Accounts.UpdateAccount(ctx, quotaAccountKind, q.Caller.Principal,
 		func(body []byte, now time.Time) ([]byte, error) {
 			at = now
@@ -199,14 +201,19 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 			if err != nil {
 				return nil, err
 			}
-			if purse, err = purse.Spend(g.o.Quotas, now); err != nil {
+			purse, moved := purse.Rebase(g.o.Quotas, now)
+			after, err := purse.Spend(g.o.Quotas, now)
+			switch {
+			case err != nil && moved && count: // the call is refused, and the counts are kept for the next one
+				exceeded, after = err, purse
+			case err != nil:
 				return nil, err
-			}
-			if !count {
+			case !count:
 				return nil, errDryRun
 			}
-			return purse.Encode()
+			return after.Encode()
 		})
+	err = cmp.Or(err, exceeded)
 	spent, ok := errors.AsType[*ratelimit.QuotaExceededError](err)
 	switch {
 	case err == nil, errors.Is(err, errDryRun):

@@ -231,7 +231,8 @@ func (h *house) approve(id drawbridge.ServerID) {
 		h.t.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.SaveRowApproval(h.t.Context(), store.RowApproval{Path: row.Origin.Path, Server: id, Hash: row.Hash,
+	if err := db.SaveRowApproval(h.t.Context(), store.RowApproval{By: gateway.CurrentApprover(),
+		Path: row.Origin.Path, Server: id, Hash: row.Hash,
 		Shown: row.ApprovalFacts(), Approved: true}); err != nil {
 		h.t.Fatal(err)
 	}

@@ -2,14 +2,14 @@ package injection
 
 import "strings"
 
-// The addressees of a sentence.
+// What a sentence says of whom it is for.
 const (
 	addressNone = iota
-	// addressAboutModels: the sentence is about the duties of models. Guides have such sentences too.
+	// addressAboutModels are sentences about what models have to do, as guides for them have too.
 	addressAboutModels
-	// addressModels: the sentence addresses the model that reads it.
+	// addressModels are sentences that speak to whichever model reads them.
 	addressModels
-	// addressForeign: the same in another language than English.
+	// addressForeign are such whose words are in another language than English.
 	addressForeign
 )
 
@@ -21,10 +21,10 @@ const foreignModelNames = " ki assistent assistenten agenten asistente asistente
 	"allassistente asystentowi asystentom asistentovi asistentum asistentom asistentului asistentilor asistentu botowi botovi botom botului asistentule asystencie асистенту асистенте chatbotovi chatbotowi avustajalle avustajille tekoalylle botille asszisztensnek " +
 	"ассистентам агентам помощникам ботам асистентам помічникам βοηθους "
 
-// modelNouns follow a model's name, as in "AI system".
+// modelNouns stand after a model's name, as in "AI system".
 const modelNouns = " system systems tool tools reader readers software program programs pipeline pipelines reviewer reviewers screener screeners "
 
-// openingWords precede the name of an addressee.
+// openingWords stand before the name of whom a text is for.
 const openingWords = " dear hey hi hello attention note notice notes message memo instruction instructions ps p s to for the any all every each my your an a this automated autonomous automatic " +
 	"language large coding browsing mail email research review support shopping trading important if you are whichever whoever fellow other helpful reading smart artificial intelligence an die der das alle jeden liebe hinweis fur al a los las el todo todos cualquier nota para au aux l le la les tout tous pour alla agli per tutti aan de het elke alle voor " +
 	"do dla wszystkich kepada untuk semua bu sayin til till alla for всем любому для уважаемыи " +
@@ -32,17 +32,17 @@ const openingWords = " dear hey hi hello attention note notice notes message mem
 	"примечание внимание примітка увага усім бележка напомена napomena vazno za за до към προς για σημειωση " +
 	"lieber cher chers querido queridos caro beste geachte drogi drodzy mily vazeny kara kjaere kaere hyva kedves draga dragi estimat benvolgut sevgili дорогои дорогии милии шановнии драги скъпи αγαπητε "
 
-// relationWords begin a clause after a model's name that restricts which models are meant.
+// relationWords join a model's name to the words that tell which models are meant.
 const relationWords = " that who which whose reading processing visiting handling summarising summarizing parsing working helping crawling triaging seeing indexing scanning browsing answering using die der das welche lesen que quien qui che die deze ktory ktorzy yang okuyan которыи которые что jotka "
 
-// dutyWords follow a model's name in a text about the duties of models.
+// dutyWords stand after a model's name where a text lists the duties of models.
 const dutyWords = " must should shall need needs has have are is will may moet moeten muss mussen debe deben doit doivent deve devono должен должны "
 
 func isInWordList(list, word string) bool {
 	return word != "" && strings.Contains(list, " "+word+" ")
 }
 
-// An addressRole is a set of roles that a word may have in naming an addressee.
+// An addressRole is what a word may have to do with whom a text is for.
 type addressRole uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 	roleDuty
 )
 
-// addAddressRoles adds the roles of the words in the lists above to all.
+// addAddressRoles adds the words of the lists above, with the parts that they may play, to the facts about words.
 func addAddressRoles(all map[string]wordFact) {
 	for list, is := range map[string]addressRole{modelNames: roleModelName, foreignModelNames: roleForeignName,
 		openingWords: roleOpening, relationWords: roleRelation, dutyWords: roleDuty} {
@@ -127,7 +127,7 @@ func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	return said
 }
 
-// hasModelName reports whether a sentence names an AI model. The word "model" counts only after "language" or "AI".
+// hasModelName reports whether a sentence names a model, of language or AI where it is but called a model.
 func hasModelName(sentence []textWord) bool {
 	before := ""
 	for i := range sentence {
@@ -140,7 +140,7 @@ func hasModelName(sentence []textWord) bool {
 	return false
 }
 
-// isLooseModelName reports whether w is the word "model" without "language" or "AI" before it: any kind of model.
+// isLooseModelName reports whether a name may be of anything: a model, behind another word.
 func isLooseModelName(w *textWord, before string) bool {
 	return strings.HasPrefix(w.folded, "model") && !isInWordList(" language ai ", before)
 }

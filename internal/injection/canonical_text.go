@@ -8,40 +8,39 @@ import (
 	"unicode/utf8"
 )
 
-// A Removal describes a part that was removed from a text.
+// A Removal is what Canonical took out of a text.
 type Removal struct {
-	// Kind is the kind of the part: "invisible", "tag", "selector", "bidi", "control", "escape", "private", "marks",
-	// "space" or "encoding".
+	// Kind is what was there: "invisible", "tag", "selector", "bidi", "control", "escape", "private", "marks", "space"
+	// or "encoding".
 	Kind string
-	// At is its byte offset in the original text.
+	// At is where it began, in bytes of the text that was given.
 	At int
-	// Hidden is its decoded text, if it has one: the letters of tags, selectors or bits.
+	// Hidden is what it said, where it said something: the letters of tags, selectors or bits.
 	Hidden string
 }
 
-// A cleanMode determines what cleanText keeps.
+// strict is how Clean looks at a text.
 type cleanMode int
 
 const (
 	cleanDefinition cleanMode = iota
-	// cleanResult is for results. It keeps a terminal's colours, titles and links, layout and private-use characters.
+	// cleanResult lets a terminal's colours, titles and links stay, and layout and private signs: for results.
 	cleanResult
-	// cleanAll removes every invisible rune, even one that a writing system needs. The other modes keep all that it
-	// keeps.
+	// cleanAll takes every unseen rune, even those that a script needs. The other modes leave all that it leaves.
 	cleanAll
 )
 
-// CanonicalText returns the canonical form of a definition's text, and the removed parts: invisible and
-// direction-changing characters, escape sequences, many marks on one letter, and long white space that moves text out
-// of sight. It keeps what writing systems need, so an honest text is returned unchanged. Letters are never replaced. A
-// canonical form is its own canonical form, and is never longer than the text.
+// CanonicalText returns a definition's text in its canonical form, and what it took out of it: every character that
+// shows nothing or steers what is shown, escape sequences, floods of marks, and runs of white space that push text out
+// of sight. What writing systems need stays, so that an honest text comes back byte for byte; no letter is ever put in
+// the place of another. The canonical form of a canonical form is itself, and no form is longer than what was given.
 func CanonicalText(text string) (string, []Removal) { return cleanText(text, cleanDefinition) }
 
-// CanonicalResultText is CanonicalText for results. It keeps colours, titles and links of a terminal, private-use
-// characters and layout.
+// CanonicalResultText is CanonicalText for the results of a server. Colours, titles and links of a terminal, private signs
+// and layout stay.
 func CanonicalResultText(text string) (string, []Removal) { return cleanText(text, cleanResult) }
 
-// maxCleanPasses bounds the passes over a text until no more is removed.
+// maxCleanPasses bounds how often a text is looked at until nothing more is taken.
 const maxCleanPasses = 4
 
 func cleanText(text string, how cleanMode) (string, []Removal) {
@@ -92,7 +91,7 @@ func validUTF8(text string) (string, []Removal) {
 			break
 		}
 	}
-	// The replacement is the question mark, which is no longer than a byte.
+	// The replacement is the question mark, which fits into a byte.
 	return strings.ToValidUTF8(text, "?"), []Removal{{Kind: "encoding", At: at}}
 }
 
@@ -120,7 +119,7 @@ func (c *textCleaner) cleanOnce() string {
 	return string(c.out)
 }
 
-// cleanRune handles the rune or sequence at i, and returns its length in bytes.
+// cleanRune handles the character at i, and returns its bytes.
 func (c *textCleaner) cleanRune(i int) int {
 	r, size := utf8.DecodeRuneInString(c.in[i:])
 	switch {
@@ -142,10 +141,10 @@ func (c *textCleaner) cleanRune(i int) int {
 	return size
 }
 
-// maxMarks is the maximum number of generic combining marks on a letter. Vietnamese needs two, phonetics three.
+// maxMarks is how many marks of no script of its own a letter may carry. Vietnamese needs two, phonetics three.
 const maxMarks = 4
 
-// isGenericMark reports whether r is a combining mark that fits on every letter.
+// isGenericMark are the combining marks that fit on every letter.
 func isGenericMark(r rune) bool {
 	return r <= 0x036F || r >= 0x1AB0 && r <= 0x1AFF || r >= 0x1DC0 && r <= 0x1DFF || r >= 0x20D0 && r <= 0x20FF ||
 		r >= 0xFE20 && r <= 0xFE2F
@@ -159,7 +158,7 @@ func (c *textCleaner) keepRune(r rune) {
 	c.prev = r
 }
 
-// maxRemovals is the maximum number of removals that are reported for one text.
+// maxRemovals bounds what is told of one text.
 const maxRemovals = 32
 
 func (c *textCleaner) noteRemoval(kind string, at int, hidden string) {
@@ -195,7 +194,7 @@ const (
 	maxResultBlankLines = 30
 )
 
-// cleanSpace keeps a run of white space, or shortens it if it is too long.
+// cleanSpace keeps a run of white space, or what is enough of it.
 func (c *textCleaner) cleanSpace(i int) int {
 	end, lines := i, 0
 	for end < len(c.in) {
@@ -232,8 +231,8 @@ func (c *textCleaner) cleanSpace(i int) int {
 	return end - i
 }
 
-// isTablePadding reports whether the white space between two offsets pads a cell of a table: "|" follows it and begins
-// its line.
+// isTablePadding reports whether what stands between two places fills up a cell of a table, in a line that begins as
+// its rows do.
 func (c *textCleaner) isTablePadding(from, to int) bool {
 	const most = 4096 // bytes of a row before it
 	if to == len(c.in) || c.in[to] != '|' {
@@ -244,7 +243,7 @@ func (c *textCleaner) isTablePadding(from, to int) bool {
 	return (start > 0 || from <= most) && strings.HasPrefix(strings.TrimLeft(row[start:], " \t"), "|")
 }
 
-// cleanInvisible keeps an invisible rune that a writing system needs, and removes others.
+// cleanInvisible keeps what a writing system needs, and takes the rest.
 func (c *textCleaner) cleanInvisible(i int, r rune, size int) int {
 	if c.how != cleanAll {
 		if n := c.keepFlag(i, r); n > 0 {
@@ -280,7 +279,7 @@ func (c *textCleaner) nextVisible(i int) rune {
 	return 0
 }
 
-// keepFlag keeps the tag characters at i if they complete a flag emoji. It returns their length in bytes, else 0.
+// keepFlag keeps a flag that is spelt with tags, whole.
 func (c *textCleaner) keepFlag(i int, r rune) int {
 	if r < tagFirst || r > tagLast || c.prev != blackFlag {
 		return 0
@@ -305,7 +304,8 @@ func (c *textCleaner) keepFlag(i int, r rune) int {
 	return n
 }
 
-// isInvisibleAllowed reports whether the invisible rune r at i is allowed between the rune that was kept last and next.
+// isInvisibleAllowed reports whether the unseen rune r at i belongs where it stands: after the rune that was kept last,
+// before next.
 func (c *textCleaner) isInvisibleAllowed(i int, r, next rune) bool {
 	prev := c.prev
 	switch {
@@ -341,13 +341,14 @@ func (c *textCleaner) isInvisibleAllowed(i int, r, next rune) bool {
 // isEmojiEnd reports whether an emoji may end with r, so that a joiner may follow.
 func isEmojiEnd(r rune) bool { return isPictograph(r) || r == 0xFE0F }
 
-// endsWithRepeats reports whether the output ends with r, repeated that many times.
+// endsWithRepeats reports whether the last so many runes that were kept are r already.
 func (c *textCleaner) endsWithRepeats(r rune, times int) bool {
 	last := strings.Repeat(string(r), times)
 	return bytes.HasSuffix(c.out, []byte(last))
 }
 
-// isUsefulHyphen reports whether the soft hyphen at i is within a long word, with at least two letters on either side.
+// isUsefulHyphen reports whether the soft hyphen at i stands within a long word, where one is of use, with two letters
+// at least on either side.
 func (c *textCleaner) isUsefulHyphen(i int) bool {
 	before, after := 0, 0
 	for j := i; j > 0; {
@@ -366,8 +367,8 @@ func (c *textCleaner) isUsefulHyphen(i int) bool {
 	return before >= 2 && after >= 2 && before+after >= 6
 }
 
-// lineIsRightToLeft reports whether the line of i has right-to-left letters. It also stores whether the direction
-// controls of the line are balanced.
+// lineIsRightToLeft reports whether the line that i stands in has letters that run from right to left, and notes
+// whether its controls are balanced.
 func (c *textCleaner) lineIsRightToLeft(i int) bool {
 	if i < c.line.end {
 		return c.line.rtl
@@ -400,8 +401,8 @@ func (c *textCleaner) lineIsRightToLeft(i int) bool {
 	return c.line.rtl
 }
 
-// textHasRightToLeft reports whether the text has right-to-left letters. In such a text, lines without any may have
-// direction marks too.
+// textHasRightToLeft reports whether the text has letters that run from right to left: marks of direction stand on
+// lines without any, too.
 func (c *textCleaner) textHasRightToLeft() bool {
 	if !c.searched {
 		c.searched, c.rtl = true, strings.ContainsFunc(c.in, func(r rune) bool {

@@ -330,7 +330,7 @@ func decodeBits8(run string) string {
 	return ""
 }
 
-// DecodeEscapes replaces each lead, mark and n hexadecimal digits by what they stand for, bytes or characters.
+// DecodeEscapes replaces each lead, mark and n hexadecimal digits by the bytes or characters that they stand for.
 func DecodeEscapes(text string, lead byte, mark string, n int) string {
 	var b strings.Builder
 	b.Grow(len(text))

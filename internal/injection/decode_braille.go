@@ -52,7 +52,7 @@ func brailleLetter(r rune) rune {
 // base85Digits has the digits of RFC 1924, in their order.
 const base85Digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 
-// base85Values has the place of each of them, counted from 1; 0 for what is none.
+// base85Values has the place of each of them, counted from 1; 0 for all other bytes.
 var base85Values = func() (at [256]byte) {
 	for i := range len(base85Digits) {
 		at[base85Digits[i]] = byte(i + 1)

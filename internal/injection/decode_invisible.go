@@ -10,7 +10,7 @@ func carriesHiddenText(r rune) bool {
 }
 
 // decodeInvisible returns what a run of unseen runes says: tags that stand for letters, selectors that stand for bytes,
-// or two kinds of nothing that stand for bits. It is "" where that is no readable text.
+// or two kinds of nothing that stand for bits. It is "" unless that is a readable text.
 func decodeInvisible(run string) string {
 	if len(run) < 8 {
 		return ""

@@ -18,7 +18,7 @@ const (
 	maxDisguised = 16 // stretches of one text that are undone
 )
 
-// findDisguised decodes sentences that are written with other letters, and returns the findings in them.
+// findDisguised returns the orders in stretches of a text that are written in letters which stand for others.
 func (in *Inspector) findDisguised(words []textWord, text string, where TextOrigin, depth int,
 	left *int) (found []Finding) {
 	plain := isASCII(text)
@@ -57,10 +57,10 @@ func (in *Inspector) findDisguised(words []textWord, text string, where TextOrig
 	return found
 }
 
-// inspectDecoded returns the first finding in a decoded text that is more than a note. As in a value of a definition,
-// any order counts.
+// inspectDecoded returns the orders of a text that was decoded. Any order counts, as it does in a value of a
+// definition.
 func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, left *int) []Finding {
-	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left) {
+	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left, nil) {
 		if f.Act > ActionNote {
 			act := ActionBlank
 			if where == FromDefinitions && f.Rule == "order" {
@@ -72,10 +72,10 @@ func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, 
 	return nil
 }
 
-// upsideDownLetters has pairs: an upside-down letter and the letter that it stands for.
+// upsideDownLetters has each letter as it looks on its head, and after it the letter that it is.
 const upsideDownLetters = "ɐaqbɔcpdǝeɟfƃgɓgɥhᴉiıiɾjʞkɯmundpbqɹrʇtnuʌvʍwʎy˙."
 
-// undoUpsideDown decodes a text in upside-down letters.
+// undoUpsideDown returns a text that was turned by half a circle as it was before.
 func undoUpsideDown(text string) string {
 	stand := map[rune]rune{}
 	all := []rune(upsideDownLetters)
@@ -90,7 +90,7 @@ func undoUpsideDown(text string) string {
 	}, ReverseText(text))
 }
 
-// plainWords returns the folded words, with letters in place of the digits that stand for them.
+// plainWords returns the words as they are read, with digits that stand for letters read as these.
 func (in *Inspector) plainWords(words []textWord) string {
 	var b strings.Builder
 	for i := range words {
@@ -111,8 +111,8 @@ func (in *Inspector) plainWords(words []textWord) string {
 	return b.String()
 }
 
-// isFancyWord reports whether a word has a decorated letter: mathematical, circled, boxed, fullwidth, turned, a small
-// capital, or with a line through or below it.
+// isFancyWord reports whether a word has a letter of an alphabet that is used for its looks: of mathematics, in
+// circles, as wide as an ideograph, turned round or small where it is a capital.
 func isFancyWord(raw string) bool {
 	for _, r := range raw {
 		switch {
@@ -128,8 +128,8 @@ func isFancyWord(raw string) bool {
 	return false
 }
 
-// isLeetWord reports whether a word has digits or signs before letters. Names of programs have them too, but never in
-// four successive words.
+// isLeetWord reports whether a word has digits or signs before letters: what names of programs have too, but no four
+// in a row of words.
 func isLeetWord(raw string) bool {
 	inner := false
 	for i := range len(raw) {
@@ -159,7 +159,8 @@ func (in *Inspector) isMostlyEnglish(text string) bool {
 	return known >= 4 && known*2 >= all
 }
 
-// commonWords has frequent English words of at least three letters. A shorter word would often match by chance.
+// commonWords are small words that texts of English have, of three letters at least, so that no word is often one of
+// them by chance.
 const commonWords = "the and you all not for with this that your user from send into tool file read them must then tell data any before what when have"
 
 // mapLetters returns a text with each letter of the alphabet replaced.
@@ -185,7 +186,8 @@ const (
 	cipherCount
 )
 
-// addShiftedWords adds to all the encoded forms of commonWords with their ciphers, and marks mangled words of orders.
+// addShiftedWords takes how small words of English look whose letters were moved, and words of orders that were
+// mangled, to the other facts about words.
 func addShiftedWords(all map[string]wordFact) {
 	for w := range strings.FieldsSeq(mangledOrderWords) {
 		known := all[w]
@@ -214,10 +216,10 @@ func addShiftedWords(all map[string]wordFact) {
 	}
 }
 
-// mirrorLetter returns the letter that is equally far from the other end of the alphabet. Letters are 0 to 25.
+// mirrorLetter is for each letter the one as far from the other end of the alphabet.
 func mirrorLetter(n byte) byte { return 25 - n }
 
-// undoShift decodes a text in a cipher, and returns a description of the cipher.
+// undoShift returns a text as it was before its letters were moved, and how they had been.
 func undoShift(way int, text string) (how, plain string) {
 	switch way {
 	case cipherReversed:
@@ -232,8 +234,8 @@ func undoShift(way int, text string) (how, plain string) {
 	return "an alphabet that was moved", mapLetters(text, func(n byte) byte { return (n + 26 - byte(way)) % 26 })
 }
 
-// shiftOf returns the cipher of a text, 0 for none. At least two common words, and a sixth of all words, must be in one
-// cipher.
+// shiftOf returns by how many places the letters of a stretch were moved, 0 for none: two of the small words at least, different ones,
+// and a sixth of all are those of one way.
 func shiftOf(words []textWord) int {
 	const share = 6
 	if len(words) < minDisguised {
@@ -254,10 +256,10 @@ func shiftOf(words []textWord) int {
 	return 0
 }
 
-// escapedRun matches a run of at least twelve escapes of any kind.
+// escapedRun is a row of escapes of any kind, each for a letter.
 var escapedRun = regexp.MustCompile(`(?i)(?:(?:\\+u00|\\+x|%|=)[0-9a-f]{2}|&#(?:x[0-9a-f]{2}|[0-9]{2,3});){12,}`)
 
-// inspectEscapes returns the findings in runs of escapes, which encode letters that need no escape.
+// inspectEscapes returns the orders in rows of escapes: letters that need none were written so.
 func (in *Inspector) inspectEscapes(text string, where TextOrigin, depth int, left *int) (found []Finding) {
 	const fewest = 12
 	if max(strings.Count(text, `\`), strings.Count(text, "%"), strings.Count(text, "="),

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cleanEscape removes the escape sequence at i and the text that it conceals, and returns their length. It keeps
-// colours, titles and links of a result.
+// cleanEscape takes the escape sequence at i, and what it conceals. A result's colours, titles and links stay as they
+// are.
 func (c *textCleaner) cleanEscape(i int) int {
 	size, style := escapeSequence(c.in[i:])
 	if style && c.how == cleanResult {
@@ -29,11 +29,11 @@ func (c *textCleaner) cleanEscape(i int) int {
 	return size
 }
 
-// maxCommandBytes bounds the search for the end of a command to the system.
+// maxCommandBytes bounds how far the end of a command to the system is looked for.
 const maxCommandBytes = 2048
 
-// escapeSequence returns the length of the escape sequence at the start of text (ECMA-48). style reports whether it
-// only sets colours, a title or a link.
+// escapeSequence measures the escape sequence that text begins with (ECMA-48), and reports whether it only styles:
+// colours, a title, a link.
 func escapeSequence(text string) (size int, style bool) {
 	r, n := utf8.DecodeRuneInString(text)
 	kind := r
@@ -79,7 +79,7 @@ func setsTitleOrLink(command string) bool {
 	return false
 }
 
-// hidesText reports whether a sequence hides the text after it: concealed, or with equal text and background colours.
+// hidesText reports whether a sequence hides what comes after it: concealed, or in black on black and its like.
 func hidesText(seq string) bool {
 	if !strings.HasSuffix(seq, "m") {
 		return false
@@ -98,7 +98,7 @@ func hidesText(seq string) bool {
 	return fore != "" && fore == back
 }
 
-// concealedLen returns the length of the concealed text, which ends at the next escape sequence.
+// concealedLen measures what is concealed: up to the next sequence that styles.
 func concealedLen(text string) int {
 	if n := strings.IndexByte(text, '\x1b'); n >= 0 {
 		return n
@@ -106,7 +106,7 @@ func concealedLen(text string) int {
 	return len(text)
 }
 
-// eraseLine removes the line that an erasing sequence would remove from the screen.
+// eraseLine takes the line that an erasing sequence would have taken from the screen.
 func (c *textCleaner) eraseLine(at int) {
 	start := bytes.LastIndexByte(c.out, '\n') + 1
 	if len(bytes.TrimSpace(c.out[start:])) == 0 && start > 0 {

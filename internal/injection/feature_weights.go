@@ -12,34 +12,36 @@ var definitionWeights string
 //go:embed answers.bin
 var answerWeights string
 
-// The numbers of weights for answers and for definitions. The slot of a feature is its hash. Two features seldom share
-// a slot.
+// How many weights there are for answers, and for definitions. A feature's slot is its hash: that two share one
+// matters as seldom as it happens.
 const (
 	AnswerSlots     = 1 << 20
 	DefinitionSlots = 1 << 16
 )
 
-// WeightStepsPerUnit is the number of steps in a table that make a weight of one.
+// WeightStepsPerUnit is how many steps of a weight in a table are one.
 const WeightStepsPerUnit = 16
 
-// A FeatureSum is the sum of the weights of a sentence's features.
+// A FeatureSum is what a sentence has on the scale.
 type FeatureSum struct {
-	// AnswersOnly is set if only the weights for answers are summed.
+	// AnswersOnly reports that only what counts in answers is weighed.
 	AnswersOnly bool
-	// KeepSlots is set if Slots should return the slots.
+	// KeepSlots reports that slots are kept.
 	KeepSlots bool
 
+	// table has the weights of definitions.
+	table                string
 	definitions, answers weightSum
 	// next has the slots of answers that were not looked up yet, n of them.
 	next [slotsPerLookup]uint32
 	n    int
 }
 
-// slotsPerLookup is the number of slots of answers that are looked up together. Their table exceeds the processor's
-// cache, and loads in a row overlap.
+// slotsPerLookup is how many slots of answers are looked up one right after the other. Their table is more than a
+// processor has at hand: what it is asked for at once, it waits for once.
 const slotsPerLookup = 128
 
-// A weightSum has the sum of steps of a number of features in one table, and optionally their slots.
+// A weightSum is how many steps of a table so many features come to, and their slots in it, where they are kept.
 type weightSum struct {
 	steps, features int
 	slots           []uint32
@@ -57,19 +59,19 @@ func (s *weightSum) add(table string, slots []uint32, keep bool) {
 	}
 }
 
-// weight returns the sum divided by the root of the number of features. Without that, long sentences would be heavier.
+// weight grows with the root of the features only, or long sentences were the heavy ones.
 func (s *weightSum) weight() float64 {
 	return float64(s.steps) / WeightStepsPerUnit / math.Sqrt(float64(s.features)+1)
 }
 
-// The sorts of features that AddWordPieces adds. They count in answers only. All other sorts have smaller numbers.
+// The sorts of features that Pieces adds, which only answers are weighed by. Those of others are below.
 const (
 	featureWordStart = 16 + iota
 	featureTwoLetters
 	featureThreeLetters
 )
 
-// Add adds a feature of a sort, with one or two values.
+// Add adds a feature of a sort, of one thing or two.
 func (l *FeatureSum) Add(sort, a, b uint32) {
 	h := sort*0x9E3779B1 ^ a*0x85EBCA6B ^ b*0xC2B2AE35
 	h ^= h >> 15
@@ -78,7 +80,7 @@ func (l *FeatureSum) Add(sort, a, b uint32) {
 	h *= 0x297A2D39
 	h ^= h >> 15
 	if !l.AnswersOnly && sort < featureWordStart {
-		l.definitions.add(definitionWeights, []uint32{h % DefinitionSlots}, l.KeepSlots)
+		l.definitions.add(l.table, []uint32{h % DefinitionSlots}, l.KeepSlots)
 	}
 	if l.n == slotsPerLookup {
 		l.addPending()
@@ -87,20 +89,20 @@ func (l *FeatureSum) Add(sort, a, b uint32) {
 	l.n++
 }
 
-// addPending looks up the weights of the pending slots.
+// addPending looks up what was added.
 func (l *FeatureSum) addPending() {
 	l.answers.add(answerWeights, l.next[:l.n], l.KeepSlots)
 	l.n = 0
 }
 
-// Slots returns the slots of all features in both tables, if KeepSlots is set.
+// Slots returns the slots of the features in either table, if KeepSlots.
 func (l *FeatureSum) Slots() (definitions, answers []uint32) {
 	l.addPending()
 	return l.definitions.slots, l.answers.slots
 }
 
-// AddWordPieces adds the beginning of a folded word without a kind, which its forms share in most languages. For a
-// script without spaces, where it is several words, it adds all pairs and triples of letters.
+// AddWordPieces adds how a folded word begins that is of no kind: in most languages that is what its forms share. Of
+// one in a script without spaces, which is several words, each two and three letters are added.
 func (l *FeatureSum) AddWordPieces(word string) {
 	const letters = 5
 	n := 0
@@ -119,7 +121,7 @@ func (l *FeatureSum) AddWordPieces(word string) {
 	}
 }
 
-// addLetterRuns adds all pairs and triples of neighbouring letters of a word.
+// addLetterRuns adds each two and each three letters of a word that stand side by side.
 func (l *FeatureSum) addLetterRuns(word string) {
 	var at [3]int // where the last letters begin
 	n := 0
@@ -139,19 +141,19 @@ func (l *FeatureSum) addLetterRuns(word string) {
 	edge(len(word))
 }
 
-// AnswerWeight returns the weight in an answer. It is above zero if the sentence resembles an order.
+// AnswerWeight is the weight of the features in an answer: above zero, they are more like those of an order.
 func (l *FeatureSum) AnswerWeight() float64 {
 	l.addPending()
 	return l.answers.weight()
 }
 
-// DefinitionWeight returns the weight in a definition, the mean of both tables. They were learned from different texts,
-// and together they are wrong less often than each alone.
+// DefinitionWeight is their weight in a definition. There both tables count: each was learned from what the other
+// has not seen, and together they are wrong less often than either.
 func (l *FeatureSum) DefinitionWeight() float64 {
 	return (l.definitions.weight() + l.AnswerWeight()) / 2
 }
 
-// FeatureHash returns a text as a value for Add.
+// FeatureHash is a text as what a feature is of.
 func FeatureHash(s string) uint32 {
 	h := uint32(2166136261)
 	for i := range len(s) {

@@ -20,7 +20,7 @@ func TestPieces(t *testing.T) {
 		"删": 0, "删除": 1, "删除它": 3, "删除所有文件": 9, "ลบไฟล์": 9,
 		"삭제하세요": 0, // Korean has spaces, and this is five letters long
 	} {
-		l := FeatureSum{KeepSlots: true}
+		l := FeatureSum{KeepSlots: true, table: definitionWeights}
 		l.AddWordPieces(word)
 		if in, an := l.Slots(); len(an) != want || len(in) != 0 || l.answers.features != want {
 			t.Errorf("%q has %d pieces, want %d, and %d in definitions", word, len(an), want, len(in))
@@ -31,7 +31,7 @@ func TestPieces(t *testing.T) {
 // TestFormsShareAPiece holds that forms of a word meet in how they begin.
 func TestFormsShareAPiece(t *testing.T) {
 	of := func(word string) []uint32 {
-		l := FeatureSum{KeepSlots: true}
+		l := FeatureSum{KeepSlots: true, table: definitionWeights}
 		l.AddWordPieces(word)
 		_, answers := l.Slots()
 		return answers
@@ -43,7 +43,7 @@ func TestFormsShareAPiece(t *testing.T) {
 
 // TestShortLoads holds that what counts in answers does not depend on whether definitions are weighed too.
 func TestShortLoads(t *testing.T) {
-	long, short := FeatureSum{}, FeatureSum{AnswersOnly: true}
+	long, short := FeatureSum{table: definitionWeights}, FeatureSum{AnswersOnly: true}
 	for _, l := range []*FeatureSum{&long, &short} {
 		l.Add(1, 5, 0)
 		l.Add(2, FeatureHash("send"), 0)
@@ -60,7 +60,7 @@ func FuzzPieces(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, word string) {
-		l := FeatureSum{KeepSlots: true}
+		l := FeatureSum{KeepSlots: true, table: definitionWeights}
 		l.AddWordPieces(word)
 		_, all := l.Slots()
 		if len(all) > 2*len(word) {

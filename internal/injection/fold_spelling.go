@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// foldWords sets the folded form of each word, in which it is matched. Lookalikes and signs become the letters that
-// they stand for. It joins the pieces of split words and splits glued ones.
+// foldWords finds how each word is to be matched: folded, with lookalikes and signs read as the letters they stand
+// for, and the pieces of words that were taken apart put together.
 func (r *wordReader) foldWords(words []textWord, text string) []textWord {
 	singles, longest := 0, 0
 	for i := range words {
@@ -81,7 +81,7 @@ func (r *wordReader) foldSpelling(raw string, w *textWord) string {
 	return folded
 }
 
-// isLetterSign reports whether a sign can stand for a letter.
+// isLetterSign reports whether a sign is one that is written for a letter.
 func isLetterSign(c rune) bool {
 	switch c {
 	case '0', '1', '3', '4', '5', '7', '8', '@', '$', '!':
@@ -90,12 +90,12 @@ func isLetterSign(c rune) bool {
 	return false
 }
 
-// minLettersApart is the minimum number of single letters that are joined to a word, and minGlued the minimum length of
-// a word that is split.
+// minLettersApart is how many letters a word has that is put together, and minGlued how long one is that is taken
+// apart.
 const minLettersApart, minGlued = 5, 14
 
-// joinLetters joins words that are written letter by letter. All letters of a word have the same gap between them, the
-// most frequent one; another gap ends the word.
+// joinLetters puts words together that are written letter by letter. What stands between the first two stands between
+// all letters of a word; anything else ends it.
 func (r *wordReader) joinLetters(words []textWord, text string) []textWord {
 	out := words[:0]
 	for i := 0; i < len(words); {
@@ -126,7 +126,7 @@ func (r *wordReader) joinLetters(words []textWord, text string) []textWord {
 	return out
 }
 
-// usualGap returns the most frequent text between two letters.
+// usualGap returns what stands between most of the letters.
 func usualGap(words []textWord, text string) string {
 	seen := map[string]int{}
 	best := ""
@@ -149,8 +149,8 @@ func isSingleLetter(w *textWord, text string) bool {
 		utf8.RuneCountInString(text[w.at:w.end]) == 1
 }
 
-// splitGlued splits words that were written as one: at least three entries that cover 70 % of it, or four that cover
-// half.
+// splitGlued takes words apart that were written as one: three entries at least that make up nearly all of it, or four
+// that make up half.
 func (r *wordReader) splitGlued(words []textWord) []textWord {
 	var out []textWord // nil as long as all words are as they were
 	for i := range words {
@@ -181,7 +181,8 @@ func (r *wordReader) splitGlued(words []textWord) []textWord {
 	return out
 }
 
-// isMostlyLetters reports whether at least half of a word's bytes are letters. A number or a digest is not split.
+// isMostlyLetters reports whether a word has as many letters as other signs: a number or a digest has not, and is made
+// of no entries.
 func isMostlyLetters(folded string) bool {
 	letters := 0
 	for i := range len(folded) {
@@ -192,7 +193,7 @@ func isMostlyLetters(folded string) bool {
 	return letters*2 >= len(folded)
 }
 
-// entryParts returns the entries in a word, and the number of bytes that they cover.
+// entryParts returns the entries that a word is made of, and how many bytes they are.
 func (r *wordReader) entryParts(folded string) (parts []string, covered int) {
 	text := []byte(folded)
 	for i := 0; i < len(folded); {
@@ -211,7 +212,7 @@ func (r *wordReader) entryParts(folded string) (parts []string, covered int) {
 	return parts, covered
 }
 
-// countPieces returns how many of the first words are pieces of one word, split by signs or in two by a space.
+// countPieces returns how many words, from the first on, are one that was taken apart: by signs, or in two by a space.
 func (r *wordReader) countPieces(words []textWord, text string) int {
 	const most = 6
 	if len(words) < 2 || words[0].at == words[1].at {
@@ -248,7 +249,7 @@ func (r *wordReader) countPieces(words []textWord, text string) int {
 	return 1
 }
 
-// gapBefore returns the text between a word and its predecessor.
+// gapBefore returns what stands before a word and after the one before it.
 func gapBefore(words []textWord, i int, text string) string {
 	return text[words[i-1].end:max(words[i-1].end, words[i].at)]
 }
@@ -257,7 +258,7 @@ func isSignGap(gap string) bool {
 	return gap != "" && len(gap) <= 4 && !strings.ContainsAny(gap, " \n\t_/")
 }
 
-// arePieces reports whether words are pieces of a word: of two none is an entry, of more not all are.
+// arePieces reports whether words are pieces rather than words: of two neither is an entry, of more not all.
 func (r *wordReader) arePieces(words []textWord) bool {
 	known := 0
 	for i := range words {

@@ -57,7 +57,7 @@ func letterWithoutDecomposition(r rune) string {
 // A wordFolder folds words for matching.
 type wordFolder struct {
 	drawn map[rune]string
-	leet  [256]byte // 0 for what stands for no letter
+	leet  [256]byte // 0 for bytes that stand for no letter
 }
 
 func newWordFolder() *wordFolder {
@@ -131,7 +131,7 @@ func (f *wordFolder) readAsLatin(word string) (string, bool) {
 	return b.String(), true
 }
 
-// readLeet reads a word whose letters are in part digits and signs; ok says whether there were both.
+// readLeet reads a word whose letters are in part digits and signs; ok reports whether there were both.
 func (f *wordFolder) readLeet(word string) (string, bool) {
 	letters, signs := 0, 0
 	out := []byte(word)

@@ -1,6 +1,7 @@
 package injection
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -11,10 +12,18 @@ type Inspector struct {
 	matcher *ruleMatcher
 	markers *markerSet
 	scorer  *SentenceScorer
+	phrases []notedPhrase
 }
 
 // NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
-func NewInspector() (*Inspector, error) {
+func NewInspector() (*Inspector, error) { return NewInspectorWithWeights(nil) }
+
+// NewInspectorWithWeights makes an Inspector that weighs definitions with other weights than the built-in ones, to
+// measure what was learned: a byte for each of DefinitionSlots. Nil stands for the built-in ones.
+func NewInspectorWithWeights(definitions []byte) (*Inspector, error) {
+	if definitions != nil && len(definitions) != DefinitionSlots {
+		return nil, fmt.Errorf("read the weights: %d bytes, want %d", len(definitions), DefinitionSlots)
+	}
 	lex, err := loadLexicon()
 	if err != nil {
 		return nil, err
@@ -22,27 +31,39 @@ func NewInspector() (*Inspector, error) {
 	all := map[string]wordFact{}
 	addAddressRoles(all)
 	addShiftedWords(all)
+	phrases := notedPhrases()
+	addPhraseStarts(all, phrases)
 	scale := newSentenceScorer(all)
+	if definitions != nil {
+		scale.definitions = string(definitions)
+	}
 	return &Inspector{&wordReader{lexicon: lex, fold: newWordFolder(), known: scale.known},
-		newRuleMatcher(injectionRules()), newMarkerSet(markerRules()), scale}, nil
+		newRuleMatcher(injectionRules()), newMarkerSet(markerRules()), scale, phrases}, nil
 }
 
-// maxCodeDepth is the maximum nesting of codes that are decoded.
+// maxCodeDepth is how deep codes within codes are looked into.
 const maxCodeDepth = 3
 
 const (
-	// MaxDefinitionText is the number of bytes of a definition's text that are inspected. The caller cuts off the rest.
+	// MaxDefinitionText is how many bytes of a definition's text are looked at. What it has beyond them is to be cut
+	// off.
 	MaxDefinitionText = 64 << 10
-	// maxResultText is the number for a result. A longer result is flagged, because its rest is not inspected.
+	// maxResultText is that of a result, which is flagged where it has more: the rest is not read.
 	maxResultText = 1 << 20
 )
 
-// LookalikeRule is the rule for letters that look like others.
+// LookalikeRule is the rule of a word whose letters are drawn as others.
 const LookalikeRule = "lookalikes"
 
-// Inspect returns the findings in a text in its canonical form. at determines the greatest weight of its sentences.
-// about returns the topic of its context; it is nil if there is no context.
+// Inspect returns the findings of a text in its canonical form, by its bytes. How heavy its sentences may be depends on
+// at. About returns the topic of the definition or answer around the text; it is nil for a text by itself.
 func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic) []Finding {
+	return in.inspect(text, where, at, about, nil)
+}
+
+// inspect is Inspect, and adds what the words are about to has unless that is nil.
+func (in *Inspector) inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic,
+	has *concepts) []Finding {
 	most := maxResultText
 	if where == FromDefinitions {
 		most = MaxDefinitionText
@@ -50,7 +71,7 @@ func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about 
 	unread := max(0, len(text)-most)
 	text = text[:len(text)-unread]
 	left := 4*len(text) + MaxDefinitionText // of decoded text that is looked at
-	found := in.inspectNested(text, where, at, about, 0, &left)
+	found := in.inspectNested(text, where, at, about, 0, &left, has)
 	if unread > 0 && where == FromResults {
 		found = append(found, Finding{"unread", "goes on beyond what is looked at", ActionFlag, len(text),
 			len(text) + unread})
@@ -79,7 +100,7 @@ func withoutOverlaps(found []Finding) []Finding {
 }
 
 func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, about func() WordTopic, depth int,
-	left *int) []Finding {
+	left *int, seen *concepts) []Finding {
 	if *left -= len(text); *left < 0 {
 		return nil
 	}
@@ -87,7 +108,7 @@ func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, 
 	defer in.reader.releaseBuffer(room)
 	words := room.all
 	innocent := harmlessContext{scale: in.scorer, words: words, where: where}
-	found := in.matcher.match(words, where, &innocent)
+	found := in.matcher.match(words, where, &innocent, seen)
 	has := BytesOf(text)
 	for _, f := range in.markers.findMarkers(text, &has, where) {
 		if n := wordIndexAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) &&
@@ -119,6 +140,9 @@ func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, 
 			}
 		}
 	}
+	if len(found) == 0 && depth == 0 && where == FromDefinitions {
+		return in.notePhrases(words, text)
+	}
 	if len(found) > 1 {
 		slices.SortStableFunc(found, func(a, b Finding) int { return a.At - b.At })
 	}
@@ -130,9 +154,8 @@ func hasActionable(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.Act > ActionNote })
 }
 
-// hasOddWords reports whether words has enough odd words for the search for reversed text (reversed), and for that for
-// shifted, spaced or decorated letters (disguised).
-func hasOddWords(words []textWord) (reversed, disguised bool) {
+// hasOddWords reports, by one look at the words, whether enough are odd for findReversed and for findDisguised.
+func hasOddWords(words []textWord) (turned, dressed bool) {
 	mangled, latin, moved, apart, leet := 0, 0, 0, 0, 0
 	for i := range words {
 		w := &words[i]
@@ -161,12 +184,12 @@ func wordIndexAt(words []textWord, at int) int {
 	return n
 }
 
-// hiddenOrders returns a finding if decoded text contains an order that plain does not have, or a sentence. Such text
-// is encoded to escape the notice of people.
+// hiddenOrders returns the orders of a coded stretch that were not found in plain: an order that is hidden so is meant
+// to get past people.
 func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrigin, depth int, left *int) []Finding {
 	worst := ActionNote
 	why := ""
-	for _, f := range in.inspectNested(c.Text, where, PlaceNone, nil, depth+1, left) {
+	for _, f := range in.inspectNested(c.Text, where, PlaceNone, nil, depth+1, left, nil) {
 		if f.Act > worst && !slices.ContainsFunc(plain, func(p Finding) bool { return p.Rule == f.Rule }) {
 			worst, why = f.Act, f.Why
 		}
@@ -174,13 +197,13 @@ func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrig
 	switch {
 	case worst > ActionNote:
 		return []Finding{{"encoded", "in " + c.How + ": " + why, ActionBlank, c.At, c.End}}
-	case isProse(c.Text) && c.How != "entities" && c.How != "escapes":
+	case isProse(c.Text) && (where == FromResults || in.HasOrder(c.Text)) && c.How != "entities" && c.How != "escapes":
 		return []Finding{{"encoded", "has a sentence in " + c.How, ActionFlag, c.At, c.End}}
 	}
 	return nil
 }
 
-// HasOrder reports whether a text may contain an order: it has a word of address or force, and a word for an action.
+// HasOrder reports whether a text has an order: a word of address or force, and one for a deed.
 func (in *Inspector) HasOrder(text string) bool {
 	has := concepts(0)
 	room := in.reader.readText(text)
@@ -192,7 +215,7 @@ func (in *Inspector) HasOrder(text string) bool {
 		has&(conceptRead|conceptSend|conceptIgnore|conceptChange|conceptRemoving|conceptTell|conceptYou|conceptCall|conceptWignore|conceptWsend) != 0
 }
 
-// isProse reports whether a decoded text has at least four words, three quarters of them in plain letters.
+// isProse reports whether a decoded text is of words: four at least, with spaces between, in letters for the most part.
 func isProse(text string) bool {
 	words := strings.Fields(text)
 	letters := 0
@@ -204,7 +227,7 @@ func isProse(text string) bool {
 	return len(words) >= 4 && letters*4 >= len(words)*3
 }
 
-// findReversed decodes a text that seems to be reversed, in rot13 or in pig latin, and returns the findings in it.
+// findReversed looks at a text that seems to be read from its end, or to have its letters moved.
 func (in *Inspector) findReversed(words []textWord, text string, where TextOrigin, left *int) []Finding {
 	marks, first := 0, len(text)
 	for _, w := range words {
@@ -231,8 +254,8 @@ func (in *Inspector) findReversed(words []textWord, text string, where TextOrigi
 	return nil
 }
 
-// findLookalikes finds words with similar letters of several alphabets, texts in phonetic letters that look like turned
-// ones, and lines that are no text in any language.
+// findLookalikes names words whose letters are of several alphabets that look the same, texts in letters of phonetics
+// that are drawn as others turned round, and lines that no language has.
 func findLookalikes(words []textWord, text string, where TextOrigin) (found []Finding) {
 	const most = 8
 	phonetic, seen := 0, 0 // seen is up to where: several words may have been one

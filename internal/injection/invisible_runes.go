@@ -2,7 +2,7 @@ package injection
 
 import "unicode"
 
-// Runes that are invisible or change how text is shown. docs/shield.md has a table of where such runes are kept.
+// What a rune that shows nothing, or steers what is shown, may be kept for (../../docs/shield.md has the table).
 const (
 	byteOrderMark = '\uFEFF'
 	softHyphen    = '\u00AD'
@@ -15,8 +15,9 @@ const (
 	keycap        = '\u20E3'
 )
 
-// isInvisible reports whether r is invisible, or changes how other runes are shown. Private-use and unassigned runes
-// count, because their appearance is unknown.
+// isInvisible are the runes that show nothing of their own, or that change how others are shown. Which of them may
+// stay is for mayStay to decide; all others may. Private use and unassigned code points count: no reader knows what
+// they show.
 func isInvisible(r rune) bool {
 	switch {
 	case r < 0x20:
@@ -45,7 +46,7 @@ func isInvisible(r rune) bool {
 	return isUnassigned(r)
 }
 
-// isUnassigned reports whether r is not assigned. Emoji and ideographs are excepted: new ones may not be in our tables.
+// isUnassigned reports whether no standard assigns r yet. New pictures and ideographs may be newer than our tables.
 func isUnassigned(r rune) bool {
 	if r == 0x2028 || r == 0x2029 || r >= 0x3000 && r <= 0xD7FF || r >= 0x1F000 && r <= 0x3FFFF {
 		return false

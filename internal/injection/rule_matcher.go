@@ -1,29 +1,31 @@
 package injection
 
-// A Finding is a rule that matched a text, with its position.
+// A Finding is a rule that a text met, and where.
 type Finding struct {
-	// Rule is its name. Why describes the finding to people.
+	// Rule is its name, Why says it to people.
 	Rule, Why string
 	Act       FindingAction
 	// At and End are bytes of the text.
 	At, End int
 }
 
-// Distances in words before the anchor: in which a word exempts from a rule (unlessDistance), and in which a word about
-// attacks makes the match a mention (mentionDistance). No word farther away than maxAnchorDistance does either.
+// vicinity is how far before the anchor a word takes a rule's force, and mentions how far one makes it a mention.
+// Nothing that is farther away than farthest does either, whatever stands between.
 const (
 	unlessDistance    = 3
 	mentionDistance   = 14
 	maxAnchorDistance = 64
 )
 
-// A ruleMatcher matches words with rules.
+// A ruleMatcher looks for rules among words.
 type ruleMatcher struct {
 	of [FromResults + 1]struct {
 		rules []injectionRule
-		// anchors has the first need of each rule. It excludes most rules quickly.
+		// anchors has of each rule what it needs first: most rules are ruled out by that, and are not looked at.
 		anchors []concepts
 	}
+	// split has what the rules need that an order in several texts may meet.
+	split [][]concepts
 }
 
 func newRuleMatcher(all []injectionRule) *ruleMatcher {
@@ -33,17 +35,24 @@ func newRuleMatcher(all []injectionRule) *ruleMatcher {
 		for _, r := range all {
 			if r.origin == FromAnywhere || r.origin == TextOrigin(where) {
 				l.rules, l.anchors = append(l.rules, r), append(l.anchors, r.need[0])
+				if TextOrigin(where) == FromDefinitions && len(r.need) > 1 && isInWordList(splitRules, r.name) {
+					m.split = append(m.split, r.need)
+				}
 			}
 		}
 	}
 	return m
 }
 
-// match returns one finding for each rule that matches. A finding in a harmless context is noted only.
-func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmlessContext) (found []Finding) {
+// match returns what the words meet, the first place for each rule. Where an anchor is innocent, what was met is noted.
+func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmlessContext, seen *concepts) (
+	found []Finding) {
 	all := concepts(0)
 	for i := range words {
 		all |= words[i].concepts
+	}
+	if seen != nil {
+		*seen |= all
 	}
 	var about []int // which words are about something, once a rule asks
 	l := &m.of[where]
@@ -66,7 +75,17 @@ func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmle
 	return found
 }
 
-// hasAllConcepts reports whether all has a concept of each need.
+// mayMeetSplit reports whether words about so many things may meet one of the rules for orders in several texts.
+func (m *ruleMatcher) mayMeetSplit(all concepts) bool {
+	for _, need := range m.split {
+		if all&need[0] != 0 && hasAllConcepts(all, need) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasAllConcepts reports whether each of the needs is there at all.
 func hasAllConcepts(all concepts, need []concepts) bool {
 	for _, n := range need {
 		if all&n == 0 {
@@ -76,7 +95,7 @@ func hasAllConcepts(all concepts, need []concepts) bool {
 	return true
 }
 
-// bestMatch returns the finding with the greatest action.
+// bestMatch returns the place with the greatest action.
 func (r *injectionRule) bestMatch(words []textWord, about []int, innocent *harmlessContext) (best Finding, ok bool) {
 	for n, i := range about {
 		if words[i].concepts&r.need[0] == 0 {
@@ -100,7 +119,7 @@ func (r *injectionRule) bestMatch(words []textWord, about []int, innocent *harml
 	return best, ok
 }
 
-// findRemaining finds the other words that the rule needs near the anchor, and returns the index of the last one.
+// findRemaining looks for the words that the anchor needs beside it, and returns the last of them.
 func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (last int, ok bool) {
 	anchor := about[n]
 	last = anchor
@@ -116,7 +135,7 @@ func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (las
 				break
 			}
 			if words[j].concepts&need == 0 || !r.acrossSentences && words[j].sentence != words[anchor].sentence ||
-				r.ordered && j < last || j == anchor {
+				r.ordered && j < last || j == anchor || need == conceptMe && !isSpeaker(words, anchor, j) {
 				continue
 			}
 			found = j
@@ -130,8 +149,14 @@ func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (las
 	return last, true
 }
 
-// hasExemptWord reports whether a word that exempts from the rule is before the anchor, or before a word that "or"
-// joins to the anchor.
+// isSpeaker reports whether a word for the speaker stands for one: it is not quoted, as a name may be ("remove 'My
+// Calendar'"), or the anchor is quoted as well.
+func isSpeaker(words []textWord, anchor, at int) bool {
+	return !words[at].quoted || words[anchor].quoted
+}
+
+// hasExemptWord reports whether a word of those that take the rule's force stands before the anchor, or before what the
+// anchor is joined to with "or".
 func (r *injectionRule) hasExemptWord(words []textWord, anchor int) bool {
 	for j, left := anchor-1, unlessDistance; j >= 0 && left > 0 && anchor-j <= maxAnchorDistance &&
 		words[j].sentence == words[anchor].sentence; j, left = j-1, left-1 {
@@ -145,8 +170,8 @@ func (r *injectionRule) hasExemptWord(words []textWord, anchor int) bool {
 	return false
 }
 
-// isMention reports whether the anchor's sentence only talks about an attack. A word about attacks precedes the anchor,
-// without an order to the reader between them, or the anchor is quoted in a sentence with such a word.
+// isMention reports whether the anchor's sentence talks about an attack, and makes none: a word that says so comes
+// before it and nothing that tells the reader to act between them, or it is quoted in a sentence with such a word.
 func isMention(words []textWord, anchor int) bool {
 	number := words[anchor].sentence
 	for j := anchor - 1; j >= 0 && anchor-j <= mentionDistance && words[j].sentence == number; j-- {

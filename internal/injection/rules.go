@@ -2,7 +2,7 @@ package injection
 
 import "slices"
 
-// A FindingAction is the action that a rule requires. The greatest action of a text's findings counts.
+// An FindingAction is what a rule asks for. The greatest one of a text's findings counts.
 type FindingAction int
 
 const (
@@ -14,7 +14,7 @@ const (
 	ActionBlank
 )
 
-// An injectionRule matches a sentence that has words of all needed concepts near each other.
+// An injectionRule is met by a sentence in which words about each of the needed concepts stand near each other.
 type injectionRule struct {
 	name string
 	act  FindingAction
@@ -29,7 +29,7 @@ type injectionRule struct {
 	exemptIf concepts
 	// acrossSentences rules look over the ends of sentences.
 	acrossSentences bool
-	// ignoresQuoted rules do not hold for an anchor in quotation marks: an example of what people ask for.
+	// ignoresQuoted rules do not hold for an anchor in quotation marks: an example of a request.
 	ignoresQuoted bool
 	// evenIfHarmless rules hold also among words that are as in honest documents.
 	evenIfHarmless bool
@@ -43,25 +43,26 @@ type TextOrigin int
 // The two kinds of text. What holds Anywhere holds for both.
 const (
 	FromAnywhere TextOrigin = iota
-	// FromDefinitions is for texts that a server lists, FromResults for results of calls.
+	// FromDefinitions are what a server declares, Results what it answers.
 	FromDefinitions
 	FromResults
 )
 
-// injectionRules returns the rules by class of attack. They match what a sentence would make a model do, not the words
-// of a single attack. A rule that no honest definition matches blanks; a rule that some match flags.
+// injectionRules are what is looked for, by class of attack. They are about what a sentence would make a model do, not
+// about the words of any one attack. A rule blanks if no honest definition meets it; a rule that some honest ones meet
+// flags.
 func injectionRules() []injectionRule {
 	return slices.Concat(overrideRules(), concealmentRules(), exfiltrationRules(), impersonationRules(), excessRules())
 }
 
-// overrideRules returns the rules against replacing the instructions of the model.
+// overrideRules has the rules about setting aside what the model was told.
 func overrideRules() []injectionRule {
 	return []injectionRule{
 		{name: "override", act: ActionBlank, why: "sets aside what the model was told", need: []concepts{conceptIgnore,
 			conceptPrior | conceptSafety | conceptYou, conceptStrong | conceptSystem}, maxSpan: 7, ordered: true,
 			exemptIf: conceptNot, acrossSentences: true},
 		{name: "override", act: ActionBlank,
-			why:  "sets aside what the model was told, or gives it another role or task",
+			why:  "sets aside what the model was told, or assigns it another role or task",
 			need: []concepts{conceptSetaside}, exemptIf: conceptNot},
 		{name: "override", act: ActionBlank, why: "sets aside what the model was told, in another language",
 			need: []concepts{conceptWignore, conceptWinstr,
@@ -74,7 +75,7 @@ func overrideRules() []injectionRule {
 			origin: FromDefinitions},
 		{name: "override", act: ActionFlag, why: "sets aside what the model was told", need: []concepts{conceptIgnore,
 			conceptYou, conceptPrior}, maxSpan: 2, ordered: true, exemptIf: conceptNot},
-		{name: "override", act: ActionFlag, why: "says that what the model was told no longer holds",
+		{name: "override", act: ActionFlag, why: "declares the instructions of the model void",
 			need: []concepts{conceptOff | conceptIgnore, conceptYou, conceptPrior | conceptStrong,
 				conceptStrong | conceptInstr | conceptSystem}, maxSpan: 12, exemptIf: conceptNot},
 		{name: "unguard", act: ActionBlank, why: "takes safety measures away", need: []concepts{conceptIgnore,
@@ -86,10 +87,10 @@ func overrideRules() []injectionRule {
 		{name: "unguard", act: ActionFlag, why: "takes safety measures away", need: []concepts{conceptSafety,
 			conceptIgnore, conceptLater | conceptYou | conceptAuth}, maxSpan: 8, exemptIf: conceptNot,
 			origin: FromDefinitions},
-		{name: "unguard", act: ActionFlag, why: "says that measures no longer hold",
+		{name: "unguard", act: ActionFlag, why: "declares safety measures void",
 			need: []concepts{conceptSafety | conceptStrong, conceptOff, conceptScope}, maxSpan: 12,
 			exemptIf: conceptNot, origin: FromDefinitions},
-		{name: "system-prompt", act: ActionFlag, why: "asks for what was said before",
+		{name: "system-prompt", act: ActionFlag, why: "asks for the conversation so far",
 			need: []concepts{conceptRevealing, conceptConvo}, maxSpan: 6, ordered: true, exemptIf: conceptNot,
 			origin: FromDefinitions},
 		{name: "foreign-order", act: ActionFlag, why: "tells a model what to do, in another language",
@@ -102,7 +103,7 @@ func overrideRules() []injectionRule {
 				conceptAddress},
 			maxSpan: 24, origin: FromResults},
 		{name: "foreign-order", act: ActionFlag,
-			why: "has something done that nobody is to know of, in another language", need: []concepts{conceptWtell,
+			why: "has something done in secret, in another language", need: []concepts{conceptWtell,
 				conceptWnot, conceptWsend | conceptWdo, conceptWuser}, maxSpan: 24, origin: FromResults},
 		{name: "foreign-order", act: ActionFlag,
 			why:  "has something done to all there is without a question, in another language",
@@ -110,16 +111,16 @@ func overrideRules() []injectionRule {
 			origin: FromResults},
 		{name: "foreign-order", act: ActionFlag, why: "speaks to the model that reads it, in another language",
 			need: []concepts{conceptWreader, conceptWmodel}, maxSpan: 6, origin: FromResults},
-		{name: "respond", act: ActionFlag, why: "says what the model is to answer",
+		{name: "respond", act: ActionFlag, why: "dictates the answer of the model",
 			need: []concepts{conceptRevealing | conceptSend, conceptRespond}, maxSpan: 8, ordered: true,
 			exemptIf: conceptNot},
-		{name: "system-prompt", act: ActionBlank, why: "asks for what the system told the model",
+		{name: "system-prompt", act: ActionBlank, why: "asks for the system prompt",
 			need: []concepts{conceptRevealing, conceptYou | conceptWhole, conceptSystem}, maxSpan: 5, ordered: true,
 			exemptIf: conceptNot},
-		{name: "system-prompt", act: ActionFlag, why: "asks for what the system told the model",
+		{name: "system-prompt", act: ActionFlag, why: "asks for the system prompt",
 			need: []concepts{conceptRevealing, conceptSystem}, maxSpan: 4, ordered: true, exemptIf: conceptNot,
 			origin: FromResults},
-		{name: "system-prompt", act: ActionBlank, why: "asks for what the system told the model",
+		{name: "system-prompt", act: ActionBlank, why: "asks for the system prompt",
 			need: []concepts{conceptWsend, conceptWsystem}, maxSpan: 10},
 	}
 }
@@ -151,19 +152,19 @@ func concealmentRules() []injectionRule {
 	}
 }
 
-// exfiltrationRules returns the rules against sending away secrets or the user's words.
+// exfiltrationRules has the rules about taking what is secret, or what the user says, away.
 func exfiltrationRules() []injectionRule {
 	return []injectionRule{
-		{name: "take-secret", act: ActionBlank, why: "has secrets read and passed on",
+		{name: "take-secret", act: ActionBlank, why: "has what is secret read and passed on",
 			need: []concepts{conceptRead, conceptPlace, conceptSend}, maxSpan: 14, ordered: true, exemptIf: conceptNot,
 			origin: FromDefinitions},
-		{name: "take-secret", act: ActionFlag, why: "has secrets read and passed on",
+		{name: "take-secret", act: ActionFlag, why: "has what is secret read and passed on",
 			need: []concepts{conceptRead, conceptPlace, conceptSend, conceptYou | conceptMust}, maxSpan: 14,
 			exemptIf: conceptNot, evenIfHarmless: true, origin: FromResults},
 		{name: "take-file", act: ActionFlag, why: "has a file with secrets read and passed on",
 			need: []concepts{conceptPlace, conceptRead, conceptSend}, maxSpan: 16,
 			exemptIf: conceptNot | conceptMention, origin: FromDefinitions},
-		{name: "shell", act: ActionFlag, why: "has fetched code run", need: []concepts{conceptRead, conceptAddress,
+		{name: "shell", act: ActionFlag, why: "has what it fetches run", need: []concepts{conceptRead, conceptAddress,
 			conceptFollow}, maxSpan: 14, ordered: true, exemptIf: conceptNot, origin: FromDefinitions},
 		{name: "take-file", act: ActionFlag, why: "has a file with secrets read", need: []concepts{conceptRead,
 			conceptPlace}, maxSpan: 8, ordered: true, exemptIf: conceptNot, origin: FromDefinitions},
@@ -172,15 +173,15 @@ func exfiltrationRules() []injectionRule {
 		{name: "take-file", act: ActionFlag, why: "has a file changed that a shell or a login trusts",
 			need: []concepts{conceptChange | conceptSend, conceptPlace}, maxSpan: 10, ordered: true,
 			exemptIf: conceptNot, origin: FromDefinitions},
-		{name: "take-secret", act: ActionFlag, why: "has secrets put into a call", need: []concepts{conceptRead,
+		{name: "take-secret", act: ActionFlag, why: "has what is secret put into a call", need: []concepts{conceptRead,
 			conceptConvo | conceptSystem, conceptParam}, maxSpan: 16, exemptIf: conceptNot, origin: FromDefinitions},
-		{name: "send-secret", act: ActionFlag, why: "has secrets sent", need: []concepts{conceptOut,
+		{name: "send-secret", act: ActionFlag, why: "has what is secret sent", need: []concepts{conceptOut,
 			conceptSecret | conceptPlace | conceptConvo}, maxSpan: 8, ordered: true, exemptIf: conceptNot,
 			origin: FromDefinitions},
-		{name: "send-secret", act: ActionFlag, why: "has secrets sent away", need: []concepts{conceptOut,
+		{name: "send-secret", act: ActionFlag, why: "has what is secret sent away", need: []concepts{conceptOut,
 			conceptSecret | conceptPlace | conceptConvo, conceptAddress | conceptOutside}, maxSpan: 14, ordered: true,
 			exemptIf: conceptNot, origin: FromResults},
-		{name: "send-secret", act: ActionFlag, why: "has secrets sent, in another language",
+		{name: "send-secret", act: ActionFlag, why: "has what is secret sent, in another language",
 			need: []concepts{conceptWsecret, conceptWsend}, maxSpan: 10, exemptIf: conceptWnot | conceptNot,
 			origin: FromDefinitions},
 		{name: "send-away", act: ActionFlag, why: "has data sent to a place outside", need: []concepts{conceptOut,
@@ -188,12 +189,12 @@ func exfiltrationRules() []injectionRule {
 			origin: FromDefinitions},
 		{name: "harvest", act: ActionFlag, why: "asks for the conversation", need: []concepts{conceptConvo,
 			conceptSecret | conceptSystem}, maxSpan: 14, origin: FromDefinitions},
-		{name: "harvest", act: ActionFlag, why: "asks for what the model can do", need: []concepts{conceptConvo,
+		{name: "harvest", act: ActionFlag, why: "asks for the tools of the model", need: []concepts{conceptConvo,
 			conceptPathname}, maxSpan: 20, origin: FromResults},
 	}
 }
 
-// impersonationRules returns the rules against speaking as another person or system.
+// impersonationRules has the rules about speaking in another name.
 func impersonationRules() []injectionRule {
 	return []injectionRule{
 		{name: "impersonation", act: ActionBlank, why: "speaks as the user", need: []concepts{conceptGave}},

@@ -10,64 +10,67 @@ import (
 //go:embed kinds.txt
 var kindList string
 
-// A TextPlace is the position of a text. It determines how much prose with instructions is normal there.
+// A TextPlace is where a text stands, by how much prose with orders belongs there.
 type TextPlace int
 
 const (
-	// PlaceNone is for texts that people read. They are not weighed.
+	// PlaceNone has no text weighed: what is said to people.
 	PlaceNone TextPlace = iota
-	// PlaceInstructions is for the instructions of a server, which tell a model what to do.
+	// PlaceInstructions are for a model, and tell it what to do.
 	PlaceInstructions
-	// PlaceDescription is for the description of a tool, which may say how to use it.
+	// PlaceDescription is that of a tool as a whole, which may say how to use it.
 	PlaceDescription
-	// PlaceSchema is for a description in a schema, which explains a value.
+	// PlaceSchema is a description within a schema, which explains a value.
 	PlaceSchema
-	// PlaceMember is for a title, a default, an example or a member of _meta, which are seldom prose.
+	// PlaceMember is a title, a default, an example, a member of _meta: seldom prose at all.
 	PlaceMember
-	// PlaceAnswer is for the result of a call, which may be any document.
+	// PlaceAnswer is what a call answered, which may be any document.
 	PlaceAnswer
-	// placeDecoded is for decoded text, which was written in letters that stand for others.
+	// placeDecoded is what was written in letters that stand for others.
 	placeDecoded
 )
 
-// maxWeight returns the greatest weight of a sentence at a place that does not count as an order. One or two in a
-// thousand honest tools that were not used for learning exceed it. It does not depend on the length of the surrounding
-// text; otherwise an order could be hidden in a long text.
+// maxWeight returns what a sentence may weigh at a place before it counts as an order: what one or two in a thousand
+// honest tools, which the weights were not learned from, have something heavier than. It does not depend on how much
+// stands around the sentence, or an order could be hidden in a long text.
 func maxWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
-		return 0.7
+		return 0.9
 	case PlaceSchema:
-		return 0.4
+		return 0.6
 	case PlaceMember:
-		return -2.4
+		return -2.2
 	case PlaceAnswer:
 		return 0.4
 	case placeDecoded:
 		return -2
 	}
-	return 1.3 // Instructions
+	return 1.5 // Instructions
 }
 
-// maxStrangeWeight returns the greatest weight of a sentence that shares no word with its context (WordTopic).
+// maxStrangeWeight returns what a sentence may weigh that has no word of the texts around it (WordTopic).
 func maxStrangeWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
-		return -1.4
+		return -1.2
 	case PlaceSchema:
-		return -1.7
+		return -1.5
 	case PlaceAnswer:
 		return -0.4
 	}
 	return maxWeight(at)
 }
 
-// minTopicWords is the minimum number of topic words in an answer before a sentence can be off topic.
+// maxSplitWeight is what texts of a definition may weigh that go on with each other.
+const maxSplitWeight = -1
+
+// minTopicWords is how many words of a topic an answer has that a sentence can be strange to.
 const minTopicWords = 25
 
-// The greatest weights of special sentences in an answer: one that addresses the model that reads it (addressing), one
-// that names a model and an action (naming), one about the duties of models that shares no word with its context
-// (obliging), and one in another language than English (foreign). Honest answers have few of these.
+// What a sentence of an answer may weigh: one that speaks to the model which reads it; one that names a model and a
+// deed; one about the duties of models with no word of the texts around it; and one in another language than English.
+// Honest answers have few of these.
 const (
 	addressingLimit = -3
 	namingLimit     = -1.2
@@ -75,37 +78,39 @@ const (
 	foreignLimit    = -0.5
 )
 
-// certainWeight is the weight from which a sentence of an answer is an order even if it has a word about attacks.
+// certainWeight is what an order in an answer weighs that is one even where it has a word about attacks.
 const certainWeight = 1.5
 
-// minSentenceWords is the minimum number of words of a sentence that is weighed.
+// minSentenceWords is how many words a sentence has that is weighed.
 const minSentenceWords = 5
 
-// minAnswerWords is the minimum for answers, which have many headings and incomplete sentences.
+// minAnswerWords is that of answers, where headings and halves of sentences are many.
 const minAnswerWords = 7
 
-// maxWeighedWords is the maximum number of words that are weighed together. A longer sentence is weighed in parts:
-// otherwise repetition would increase its weight.
+// maxWeighedWords is how many words are weighed together. Of longer sentences each stretch is weighed alone, since
+// repetition would make them heavy.
 const maxWeighedWords = 64
 
-// A SentenceScorer weighs sentences. A weight is high for sentences that resemble orders to a model, and low for those
-// that describe a tool. It uses kinds of words and their neighbourhood, so that it also recognises orders in unusual
-// words. The weights were learned from orders and honest texts (internal/tools/shieldlearn).
+// A SentenceScorer weighs sentences: how much one is like those that give a model orders, and how little like those
+// that describe a tool. It looks at kinds of words and at which stand near each other, so that an order in words of
+// its own is heavy as well. What each weighs was learned from orders and honest definitions (internal/shieldlearn).
 type SentenceScorer struct {
 	known map[string]wordFact
+	// definitions has the weights of definitions.
+	definitions string
 	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the
 	// others.
 	lastPlain  uint8
 	everywhere [256]bool
-	// firstVerb and lastVerb are the first and the last of the kinds of what can be done.
+	// firstVerb and lastVerb are the first and the last of the kinds of deeds.
 	firstVerb, lastVerb uint8
-	// foreignKinds has the kinds of what words of other languages are about, by their concepts.
+	// foreignKinds has the kinds of words of other languages, by the numbers of their concepts.
 	foreignKinds [64]uint8
 }
 
-// newSentenceScorer returns a scorer. It adds the kinds of words to known.
+// newSentenceScorer makes a scorer, and adds the kinds of words to the other facts about them.
 func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
-	s := &SentenceScorer{known: known}
+	s := &SentenceScorer{known: known, definitions: definitionWeights}
 	n := uint8(0)
 	for line := range strings.SplitSeq(kindList, "\n") {
 		name, all, ok := strings.Cut(line, ": ")
@@ -145,7 +150,7 @@ var foreignKinds = map[concepts]string{
 	conceptWsystem: "task", conceptWmodel: "model", conceptWreader: "model", conceptWdo: "delete",
 }
 
-// The kinds of words that are in no list, and the bit that marks an inflected form of a listed word.
+// What stands for no word of the list, and what is added to the kind of a word in another form.
 const (
 	kindAddress = 120 + iota
 	kindPath
@@ -155,7 +160,7 @@ const (
 	kindInflected = 128
 )
 
-// smallKinds is the number of kinds of small words, which are first in the list. They form no pairs.
+// smallKinds are the first kinds of the list, of small words: no pairs are kept of them.
 const smallKinds = 18
 
 // wordKind returns a word's kind, 0 for none.
@@ -186,7 +191,7 @@ func (s *SentenceScorer) wordKind(w *textWord) uint8 {
 	return 0
 }
 
-// stemKind returns the kind of the base form of an inflected word, 0 for none.
+// stemKind returns the kind of the word that another is a form of.
 func (s *SentenceScorer) stemKind(word string) uint8 {
 	if n := len(word); n < 4 || word[n-1] != 's' && word[n-1] != 'd' && word[n-1] != 'g' {
 		return 0 // as most words
@@ -220,7 +225,7 @@ func (s *SentenceScorer) stemKind(word string) uint8 {
 	return 0
 }
 
-// addFeatures adds the features of a sentence to l.
+// addFeatures lays a sentence's words on the scale.
 func (s *SentenceScorer) addFeatures(words []textWord, l *FeatureSum) {
 	const near = 6
 	var last [near]uint32
@@ -267,7 +272,7 @@ func (s *SentenceScorer) addFeatures(words []textWord, l *FeatureSum) {
 	}
 }
 
-// A LearnerSentence is a sentence with the data from which weights are learned.
+// A LearnerSentence is what a learner sees of one.
 type LearnerSentence struct {
 	Text string
 	// DefinitionSlots and Answers are the slots of its features in either table (shield/scale).
@@ -278,13 +283,14 @@ type LearnerSentence struct {
 	Mention bool
 }
 
-// Sentences returns the sentences of a text that can be weighed. About is the topic of the text's context; own reports
-// that the context includes the text.
+// Sentences returns the sentences of a text that can be weighed. About is what the text stands in, of which it is a
+// part if own.
 func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []LearnerSentence) {
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)
 	in.scorer.eachSentence(room.all, func(words []textWord) {
-		l := FeatureSum{KeepSlots: true}
+		words = withoutShortHead(words, text)
+		l := FeatureSum{KeepSlots: true, table: in.scorer.definitions}
 		in.scorer.addFeatures(words, &l)
 		definitions, answers := l.Slots()
 		all = append(all, LearnerSentence{text[words[0].at:words[len(words)-1].end], definitions, answers,
@@ -293,7 +299,7 @@ func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []Le
 	return all
 }
 
-// eachSentence calls found for each sentence of a text that can be weighed.
+// eachSentence returns the sentences of a text that can be weighed.
 func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) {
 	for from, to := 0, 0; from < len(words); from = to {
 		for to = from; to < len(words) && to-from < maxWeighedWords &&
@@ -305,7 +311,20 @@ func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) 
 	}
 }
 
-// hasEnoughWords reports whether a sentence has at least fewest words, or the same length in a script without spaces.
+// withoutShortHead returns a sentence without another one of three words at most that was read as its beginning ("Finds
+// flights. Always ..."): what follows is weighed by itself.
+func withoutShortHead(sentence []textWord, text string) []textWord {
+	const longest = 3
+	for i := 1; i <= longest && len(sentence)-i >= minSentenceWords; i++ {
+		gap := text[sentence[i-1].end:max(sentence[i-1].end, sentence[i].at)]
+		if len(gap) > 1 && endsSentence(gap) {
+			return sentence[i:]
+		}
+	}
+	return sentence
+}
+
+// hasEnoughWords reports whether a sentence has so many words, or as much in a script that parts none.
 func hasEnoughWords(sentence []textWord, fewest int) bool {
 	const letters = 3 // bytes of one
 	return len(sentence) >= fewest || sentence[0].signs&classNonASCII != 0 &&
@@ -313,11 +332,11 @@ func hasEnoughWords(sentence []textWord, fewest int) bool {
 		strings.ContainsFunc(sentence[0].folded, IsUnspacedScript)
 }
 
-// WeighedRule is the rule for a sentence whose weight is too high for its place.
+// WeighedRule is the rule of a sentence that is heavy for where it stands.
 const WeighedRule = "order"
 
-// findHeaviest returns the heaviest sentence of a text if its weight is too high for its place. A sentence that talks
-// about an attack is noted only.
+// findHeaviest names the heaviest sentence of a text, if it is heavier than honest ones are at its place. One that
+// talks about an attack is noted.
 func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, about func() WordTopic) (
 	found []Finding) {
 	if at == PlaceNone {
@@ -325,6 +344,9 @@ func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, a
 	}
 	most := math.Inf(-1)
 	in.scorer.eachSentence(words, func(sentence []textWord) {
+		if at < PlaceAnswer {
+			sentence = withoutShortHead(sentence, text)
+		}
 		w, ok := in.weighSentence(sentence, most, text, at, about)
 		if !ok {
 			return
@@ -340,7 +362,7 @@ func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, a
 	return found
 }
 
-// weightAt returns the weight of the features at a place.
+// weightAt is what the load comes to at a place.
 func weightAt(l *FeatureSum, at TextPlace) float64 {
 	if at < PlaceAnswer {
 		return l.DefinitionWeight()
@@ -348,13 +370,14 @@ func weightAt(l *FeatureSum, at TextPlace) float64 {
 	return l.AnswerWeight()
 }
 
-// weighSentence returns the weight of a sentence. ok reports whether it exceeds most and is too high for the place.
+// weighSentence returns what a sentence weighs, and reports whether that is more than most, and more than honest ones
+// weigh at its place. It is not weighed if it could not count.
 func (in *Inspector) weighSentence(sentence []textWord, most float64, text string, at TextPlace,
 	about func() WordTopic) (w float64, ok bool) {
 	if at == PlaceAnswer {
 		return in.weighInAnswer(sentence, most, text, about)
 	}
-	var l FeatureSum
+	l := FeatureSum{table: in.scorer.definitions}
 	in.scorer.addFeatures(sentence, &l)
 	if w = weightAt(&l, at); w <= most {
 		return w, false
@@ -367,7 +390,7 @@ func (in *Inspector) weighSentence(sentence []textWord, most float64, text strin
 		about(), at == PlaceDescription)
 }
 
-// weighInAnswer is weighSentence for a sentence of an answer.
+// weighInAnswer is counts for a sentence of an answer.
 func (in *Inspector) weighInAnswer(sentence []textWord, most float64, text string, about func() WordTopic) (
 	w float64, ok bool) {
 	to := in.scorer.addresseeOf(sentence, text)
@@ -397,8 +420,8 @@ func (in *Inspector) weighInAnswer(sentence []textWord, most float64, text strin
 	return w, len(topic) >= minTopicWords && in.scorer.isOffTopic(sentence, topic, true)
 }
 
-// isForeign reports whether a sentence seems to be in another language than English: at most one in four words is
-// known.
+// isForeign reports whether a sentence is in another language than English, as far as its words tell: one in four at
+// most is of a kind.
 func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 	known, all, end := 0, 0, -1
 	for i := range sentence {
@@ -416,14 +439,15 @@ func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 	return known*4 <= all
 }
 
-// isDescriptive reports whether a sentence with this first word describes a tool: "Sends", where an order has "Send".
+// isDescriptive reports whether a sentence that begins with the word describes a tool: "Sends", where an order has
+// "Send".
 func (s *SentenceScorer) isDescriptive(first *textWord) bool {
 	k := s.wordKind(first)
 	return k&kindInflected != 0 && k&^kindInflected >= s.firstVerb && k&^kindInflected <= s.lastVerb &&
 		strings.HasSuffix(first.folded, "s")
 }
 
-// hasVerb reports whether a sentence has a word for an action or a duty. The name of a thing has none.
+// hasVerb reports whether a sentence has a word for a deed or a duty: the name of a thing has none.
 func (s *SentenceScorer) hasVerb(sentence []textWord) bool {
 	for i := range sentence {
 		w := &sentence[i]
@@ -445,16 +469,16 @@ func talksAboutAttack(sentence []textWord) bool {
 	return false
 }
 
-// harmlessWeight is the weight below which the words around a rule's anchor are those of an honest answer.
+// harmlessWeight is what the words around a rule's anchor weigh in an answer that is like honest ones.
 const harmlessWeight = -3
 
-// A harmlessContext reports whether a word of an answer is surrounded by words like those of honest documents. A rule
-// that matches there does not count. Words of other languages have no weight, so they are never harmless.
+// A harmlessContext says of a word of an answer whether it stands among words that are as in honest documents: there
+// a rule that is met counts for nothing. Words of other languages weigh nothing, and are never so.
 type harmlessContext struct {
 	scale *SentenceScorer
 	words []textWord
 	where TextOrigin
-	// The last result: block is counted from 1.
+	// What was weighed last: block is counted from 1.
 	block, sentence int
 	light           bool
 }
@@ -480,7 +504,7 @@ func (n *harmlessContext) isHarmless(anchor int) bool {
 		talksAboutAttack(words[max(0, anchor-cited):min(len(words), anchor+cited)])
 }
 
-// isHarmless reports whether words are like those of honest documents.
+// isHarmless reports whether words are as in honest documents.
 func (s *SentenceScorer) isHarmless(words []textWord) bool {
 	l := FeatureSum{AnswersOnly: true}
 	s.addFeatures(words, &l)

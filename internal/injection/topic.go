@@ -1,10 +1,10 @@
 package injection
 
-// A WordTopic has the number of times that each word occurs in a definition or an answer. An honest sentence shares
-// words with its context. An inserted order often shares none, and its limit is lower.
+// A WordTopic is what a definition or an answer is about: how often each of its words stands in it. An honest sentence
+// has words of the texts around it; one that was put there as an order often has none, and counts at less weight.
 type WordTopic map[uint32]int
 
-// TopicOf returns the topic of the texts.
+// TopicOf returns what the texts are about.
 func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	t := WordTopic{}
 	for _, text := range texts {
@@ -19,7 +19,8 @@ func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	return t
 }
 
-// isOffTopic reports whether a sentence shares no word with its context t. Own reports that t includes the sentence.
+// isOffTopic reports whether no word of a sentence stands in the texts around it. Own tells that the sentence is a part
+// of these.
 func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) bool {
 	mine := map[uint32]int{}
 	for i := range sentence {
@@ -38,11 +39,11 @@ func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) 
 	return true
 }
 
-// minTopicLetters is the minimum length of a topic word, in bytes.
+// minTopicLetters is how many bytes a word has that counts for the topic.
 const minTopicLetters = 4
 
-// topicHash returns the hash of a word's stem, and whether it is a topic word. Small words are not, and neither are
-// words that all definitions have.
+// topicHash returns the hash of a word's beginning, without the ends of its forms, and whether it counts for the topic:
+// small words do not, nor do those that all definitions have.
 func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 	stem := w.folded
 	if len(stem) < minTopicLetters || w.concepts == 0 && stem[0] >= '0' && stem[0] <= '9' {
@@ -58,4 +59,19 @@ func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 		}
 	}
 	return FeatureHash(stem[:min(len(stem), 7)]), true
+}
+
+// IsOnTopic reports whether all words of a text that say what it is about stand in the topic.
+func (in *Inspector) IsOnTopic(text string, t WordTopic) bool {
+	room := in.reader.readText(text[:min(len(text), MaxDefinitionText)])
+	defer in.reader.releaseBuffer(room)
+	known := false
+	for i := range room.all {
+		h, ok := in.scorer.topicHash(&room.all[i])
+		if ok && t[h] == 0 {
+			return false
+		}
+		known = known || ok
+	}
+	return known
 }

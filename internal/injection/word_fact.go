@@ -8,4 +8,6 @@ type wordFact struct {
 	part    addressRole
 	cipher  uint8
 	mangled bool
+	// phraseStart reports that a phrase which is noted may begin with the word.
+	phraseStart bool
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A textWord is a word of a text, with its concepts.
+// A textWord of a text, and what it is about.
 type textWord struct {
 	at, end        int    // in the text
 	folded         string // how it is matched
@@ -21,7 +21,7 @@ type textWord struct {
 	wordFact
 }
 
-// A charClass is a set of classes of characters in a word.
+// A charClass is what may stand in a word.
 type charClass uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	classAny      = 1<<iota - 1
 )
 
-// byteClasses has the class of each ASCII byte that a word may have, 0 for all others.
+// byteClasses has what each byte of ASCII is that a word may have, 0 for none.
 var byteClasses = func() (of [256]charClass) {
 	for b := range byte(utf8.RuneSelf) {
 		switch {
@@ -60,20 +60,20 @@ type wordReader struct {
 	buffers sync.Pool
 }
 
-// A wordBuffer holds the words of a text, and the text that is matched.
+// A wordBuffer is where the words of a text are, and all of it that is matched.
 type wordBuffer struct {
 	all   []textWord // the words as they were read
 	words []textWord // where they were split, which may be too small for all
 	norm  []byte
 }
 
-// maxBufferWords and maxBufferBytes bound a buffer that is used again: its words, and the bytes of its matched text.
+// maxBufferWords is how many words a room may have that is used again, and maxBufferBytes how many bytes of them.
 const (
 	maxBufferWords = 4096
 	maxBufferBytes = 64 << 10
 )
 
-// readText returns the words of a text in a buffer, which the caller passes to releaseBuffer.
+// readText returns the words of a text in a room, which is the caller's until it is freed.
 func (r *wordReader) readText(text string) *wordBuffer {
 	in, _ := r.buffers.Get().(*wordBuffer)
 	if in == nil {
@@ -196,7 +196,7 @@ func untilSpace(text string) string {
 	return text
 }
 
-// numberSentences numbers the sentences, and marks words in quotation marks.
+// numberSentences numbers the sentences, and notes what stands in quotation marks.
 func (r *wordReader) numberSentences(words []textWord, text string) {
 	number, since := 0, 0 // the sentence, and how many words since the last place that might end one
 	var open rune
@@ -240,7 +240,7 @@ func (r *wordReader) numberSentences(words []textWord, text string) {
 	}
 }
 
-// markQuoted marks words as quoted, unless they are too many for a quotation.
+// markQuoted notes that the words stand in quotation marks, if they are not too many for that.
 func markQuoted(words []textWord, from, to int) {
 	const most = 40
 	for i := from; i < to && to-from < most; i++ {
@@ -255,7 +255,7 @@ func previousEnd(words []textWord, i int) int {
 	return words[i-1].end
 }
 
-// closingQuote returns the mark that closes a quotation opened by c, 0 if c opens none.
+// closingQuote returns the mark that ends a quotation which c begins.
 func closingQuote(c rune) rune {
 	switch c {
 	case '"', '\'', '`':
@@ -272,8 +272,8 @@ func closingQuote(c rune) rune {
 	return 0
 }
 
-// isCellBoundary reports whether the text between two words has the boundary of a value in JSON or a table: a quotation
-// mark directly beside a separator. In prose a space follows the separator.
+// isCellBoundary reports whether a value ends or begins in what stands between two words, as JSON and tables have
+// them: a quotation mark beside a sign that parts values, with nothing between. In prose a space follows the sign.
 func isCellBoundary(gap string) bool {
 	if strings.IndexByte(gap, '"') >= 0 {
 		for _, edge := range [...]string{`,"`, `;"`, `:"`, `["`, `":`, `"]`, `"}`, `", "`} {
@@ -299,7 +299,7 @@ func isNumberedItem(line string) bool {
 	return after != "" && (after[0] == '.' || after[0] == ')')
 }
 
-// endsSentence reports whether the text between two words ends a sentence.
+// endsSentence reports whether what stands between two words ends a sentence.
 func endsSentence(gap string) bool {
 	stop := false
 	for i, c := range gap {
@@ -319,7 +319,7 @@ func endsSentence(gap string) bool {
 	return false
 }
 
-// lookUpConcepts sets the concepts of the words, and appends the folded words to norm.
+// lookUpConcepts finds what the words are about, all of which it appends to norm.
 func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) ([]textWord, []byte) {
 	for i := range words {
 		norm = append(append(norm, words[i].folded...), ' ')
@@ -342,6 +342,12 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 			w.concepts, _ = r.lexicon.conceptsAt(norm, at, false)
 			if w.end < len(text) && text[w.end] != ' ' || w.at > 0 && text[w.at-1] != ' ' {
 				w.concepts |= shapeConcepts(text, w)
+				if w.concepts&conceptMe != 0 && isPartOfName(text, w) {
+					w.concepts &^= conceptMe
+				}
+			}
+			if w.concepts&conceptOther != 0 && isOfThisServer(text[w.at:]) {
+				w.concepts &^= conceptOther
 			}
 			if w.concepts&conceptMention != 0 && isInAddress(text, w) {
 				w.concepts &^= conceptMention // it says where something goes, and nothing about attacks
@@ -364,7 +370,22 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 	return words, norm
 }
 
-// isInAddress reports whether a word is part of a URL or of a mail address.
+// isOfThisServer reports whether a text about other tools goes on to say that they are those of the same server.
+func isOfThisServer(text string) bool {
+	const most = 48
+	text = text[:min(len(text), most)]
+	return strings.Contains(text, " of this server") || strings.Contains(text, " on this server") ||
+		strings.Contains(text, " in this server") || strings.Contains(text, " of this package")
+}
+
+// isPartOfName reports whether a word is a part of a name or a path, as in "set-my-status" and "/me".
+func isPartOfName(text string, w *textWord) bool {
+	before, after := w.at > 0 && strings.IndexByte("-_/", text[w.at-1]) >= 0, w.end < len(text) &&
+		strings.IndexByte("-_", text[w.end]) >= 0
+	return before || after
+}
+
+// isInAddress reports whether a word is a part of a URL, or of where mail goes.
 func isInAddress(text string, w *textWord) bool {
 	const most = 256
 	token := untilSpace(text[w.at:])
@@ -383,13 +404,13 @@ func isUnspacedWord(folded string) bool {
 		unicode.Hangul, unicode.Arabic, unicode.Hebrew, unicode.Tibetan, unicode.Ethiopic)
 }
 
-// secretDotfiles are files and directories with a leading dot that contain secrets or the settings of a shell.
+// secretDotfiles are the files whose names begin with a dot and that keep what is secret, or what a shell starts with.
 const secretDotfiles = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg pgpass pypirc gitconfig git-credentials docker htpasswd "
 
-// rootDirs are the first directories of absolute paths.
+// rootDirs are the directories that paths of a machine's own begin with.
 const rootDirs = " home users root etc var tmp usr opt mnt srv proc data workspace "
 
-// shapeConcepts returns the concepts of a word by the characters around it: an address, a path, an identifier.
+// shapeConcepts returns the concepts of a word by the characters around it: an address, a path, a name of a program's.
 func shapeConcepts(text string, w *textWord) (has concepts) {
 	if w.end < len(text) {
 		switch rest := text[w.end:]; rest[0] {

@@ -23,6 +23,16 @@ func SignInRequired(err error) *SignInRequiredError {
 // HasURL reports whether there is an address to sign in at. It may be called on nil.
 func (n *SignInRequiredError) HasURL() bool { return n != nil && n.URL != "" }
 
+// CanSignIn reports whether a person can sign in: at an address, or after they have accepted the endpoints. It may be
+// called on nil.
+func (n *SignInRequiredError) CanSignIn() bool {
+	if n.HasURL() || n == nil {
+		return n != nil
+	}
+	_, asked := errors.AsType[*drawbridge.EndpointsNotAcceptedError](n.Err)
+	return asked
+}
+
 // Blocks reports whether the server answers nothing at all before a person has signed in. That is not so if it only
 // wants more rights for one call. It may be called on nil.
 func (n *SignInRequiredError) Blocks() bool { return n != nil && len(n.Scopes) == 0 }
@@ -30,7 +40,7 @@ func (n *SignInRequiredError) Blocks() bool { return n != nil && len(n.Scopes) =
 // Advice returns what a person can do about a server that requires authentication. It may be called on nil.
 func (n *SignInRequiredError) Advice(id drawbridge.ServerID) string {
 	switch {
-	case n.HasURL():
+	case n.CanSignIn():
 		return "sign in with drawbridge mcp auth " + string(id)
 	case n != nil && len(n.Scopes) > 0:
 		return "ask the operator of the server for these rights"
@@ -54,6 +64,15 @@ func canOpenURL(call drawbridge.Call) bool {
 		[]byte(`{"mode":"url"}`))
 }
 
+// signInMessage returns the text with which a client asks its user to sign in.
+func signInMessage(id drawbridge.ServerID, elsewhere string) string {
+	text := fmt.Sprintf("Sign in to use the server %q.", id)
+	if elsewhere != "" {
+		text += " Its issuer has its " + elsewhere + "."
+	}
+	return text
+}
+
 // AskToSignIn has the client of a call take the user to the address to sign in at. It waits until the user has signed
 // in, for limit at most.
 func (c *Credential) AskToSignIn(ctx context.Context, call drawbridge.Call, needed *SignInRequiredError,
@@ -61,14 +80,14 @@ func (c *Credential) AskToSignIn(ctx context.Context, call drawbridge.Call, need
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	without := func(why string) error {
-		return &SignInRequiredError{Server: needed.Server, URL: needed.URL, Scopes: needed.Scopes, Err: errors.New(why),
-			usedToken: needed.usedToken}
+		return &SignInRequiredError{Server: needed.Server, URL: needed.URL, Elsewhere: needed.Elsewhere,
+			Scopes: needed.Scopes, Err: errors.New(why), usedToken: needed.usedToken}
 	}
 	id := rand.Text()
 	params := rawjson.Apply(nil,
 		rawjson.Put(rawjson.Quote("url"), "mode"), rawjson.Put(rawjson.Quote(id), "elicitationId"),
 		rawjson.Put(rawjson.Quote(needed.URL), "url"),
-		rawjson.Put(rawjson.Quote(fmt.Sprintf("Sign in to use the server %q.", needed.Server)), "message"))
+		rawjson.Put(rawjson.Quote(signInMessage(needed.Server, needed.Elsewhere)), "message"))
 	answer, err := call.Peer.Request(ctx, mcp.MethodElicitation, params)
 	switch {
 	case err != nil:

@@ -32,7 +32,8 @@ type callbackServer struct {
 	closed    bool
 	listeners []*callbackListener
 	waiting   map[string]callbackWaiter // by state
-	work      sync.WaitGroup            // listeners and answers; grows under mu, and not after closed
+	work      sync.WaitGroup            // listeners; grows under mu, and not after closed
+	answers   sync.WaitGroup            // requests until their page is sent; grows under mu, and not after closed
 }
 
 // A callbackWaiter is a sign-in that waits for a browser at a path.
@@ -126,15 +127,21 @@ func (l *callbackServer) beginCallback(state string) (w callbackWaiter, leave fu
 	if l.closed {
 		return callbackWaiter{}, nil, false
 	}
-	l.work.Add(1)
-	return l.waiting[state], l.work.Done, true
+	l.answers.Add(1)
+	return l.waiting[state], l.answers.Done, true
 }
 
+// close closes the ports, and the connections once the pages of the requests that have begun are sent: the end of a
+// sign-in often is the end of its process.
 func (l *callbackServer) close() {
 	l.mu.Lock()
 	listeners := l.listeners
 	l.closed, l.listeners = true, nil
 	l.mu.Unlock()
+	for _, r := range listeners {
+		_ = r.listener.Close()
+	}
+	l.answers.Wait()
 	for _, r := range listeners {
 		_ = r.server.Close()
 	}
@@ -168,6 +175,7 @@ func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 	}
 	waiter, leave, ok := l.beginCallback(values.Get("state"))
 	if !ok {
+		writePage(w, http.StatusServiceUnavailable, "Drawbridge is shutting down. Start the sign-in again.")
 		return
 	}
 	defer leave()
@@ -208,10 +216,14 @@ func hasResponse(values url.Values) bool {
 	return values.Get("code") != "" || values.Get("error") != ""
 }
 
+// writePage sends a complete page. It is on its way when writePage returns, so that the connection may be closed.
 func writePage(w http.ResponseWriter, status int, text string) {
+	page := "<!doctype html><meta charset=utf-8><title>Drawbridge</title><h1>Drawbridge</h1><p>" +
+		html.EscapeString(text) + "</p>\n"
+	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, "<!doctype html><meta charset=utf-8><title>Drawbridge</title><h1>Drawbridge</h1><p>"+
-		html.EscapeString(text)+"</p>\n")
+	_, _ = io.WriteString(w, page)
+	_ = http.NewResponseController(w).Flush() // it fails only if the browser has left
 }
 
 // parseCallback reads an authorization response from the query of the redirect. A repeated parameter is refused, since

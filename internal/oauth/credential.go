@@ -60,6 +60,12 @@ type Server struct {
 	// CredentialName is the name that the credential is stored under; empty means a name derived from the server.
 	CredentialName string
 	Grant          GrantKind
+	// Owner is the principal whose acceptance of endpoints counts for callers whose token is exchanged.
+	Owner string
+	// FromProject is true for the row of a project, which cannot accept endpoints for the owner.
+	FromProject bool
+	// AcceptedEndpoints are two origins that the row accepts for the page and the token endpoint.
+	AcceptedEndpoints drawbridge.SignInEndpoints
 
 	// Settings of the row, all optional. ClientMetadataURL is the address of our client ID metadata document.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
@@ -322,7 +328,7 @@ func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, us
 		needed.Err = err
 		return needed
 	}
-	needed.URL = flow.url
+	needed.URL, needed.Elsewhere = flow.url, flow.elsewhere
 	return needed
 }
 

@@ -27,6 +27,9 @@ func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 		return nil, errors.New(
 			"the authorization server does not offer sign-in by device: sign in with a browser, or paste the address it ends at")
 	}
+	if err := c.checkEndpoints(r, s, s.Device); err != nil {
+		return nil, err
+	}
 	who, err := c.clientFor(ctx, s, r, nil)
 	if err != nil {
 		return nil, err
@@ -42,7 +45,11 @@ func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("begin a sign-in by device: %w", err)
 	}
-	return &Flow{url: address, code: code, issuer: hostOf(s.Issuer), c: c, pollDevice: d.pollUntilDone}, nil
+	if err := c.checkEndpoints(r, s, address); err != nil { // it may have a code that it got elsewhere
+		return nil, err
+	}
+	return &Flow{url: address, code: code, issuer: hostOf(s.Issuer), elsewhere: s.elsewhere(address), c: c,
+		pollDevice: d.pollUntilDone}, nil
 }
 
 // A deviceSignIn is a sign-in that waits for a person on another device (RFC 8628).

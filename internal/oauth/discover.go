@@ -309,6 +309,9 @@ func (s authServer) validate() error {
 			return userErrorf("Invalid OAuth URLs. Please check: the %s endpoint %w", endpoint.name, err)
 		}
 	}
+	if err := checkAuthorizationEndpoint(s.Authorization); err != nil {
+		return userErrorf("Invalid OAuth URLs. Please check: the authorization endpoint %w", err)
+	}
 	if s.Token == "" {
 		return errors.New("the authorization server does not name a token endpoint")
 	}

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -228,6 +229,43 @@ func testAuthorizationAddresses(t *testing.T) {
 		})
 		if _, err := y.c.Begin(t.Context()); err != nil {
 			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// testAuthorizationParameters is row OA-8 too: an endpoint's own parameters do not choose what a sign-in depends on, and
+// none stands there twice.
+func testAuthorizationParameters(t *testing.T) {
+	for _, tail := range []string{
+		"?redirect_uri=https://evil.example", "?x=y&redirect_uri=", "?redirect%5Furi=x", "?redirect_uri%5B%5D=x",
+		"?redirect.uri=x", "?Redirect_URI=x", "?state=fixed", "?code_challenge=x", "?code_challenge_method=plain",
+		"?code_verifier=x", "?request=x", "?request_uri=urn:x", "?a;state=x", "?%zz", "#frag", "#", "?x=y#frag",
+	} {
+		y := meet(t, discovery(oauthtest.Discovery{Set: map[string]any{"authorization_endpoint": "{issuer}/authorize" +
+			tail}}), nil)
+		_, err := y.c.Begin(t.Context())
+		wants(t, err, "Invalid OAuth URLs. Please check: the authorization endpoint ")
+		y = meet(t, oauthtest.Options{}, func(s *Server) {
+			s.AuthorizationURL, s.TokenURL, s.ClientID = "https://as.example/a"+tail, "https://as.example/token", "x"
+		})
+		if _, err := y.c.Begin(t.Context()); err == nil {
+			t.Errorf("%q of the row was taken", tail)
+		}
+	}
+	y := meet(t, oauthtest.Options{}, func(s *Server) {
+		s.AuthorizationURL = "https://as.example/a?client_id=evil&response_type=token&scope=all&resource=x&prompt=none&" +
+			"access_type=offline"
+		s.TokenURL, s.ClientID, s.Scopes, s.Resource = "https://as.example/token", "x", "one offline_access", "https://r.example"
+	})
+	f := y.begin()
+	u, err := url.Parse(f.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"client_id": "x", "response_type": "code", "scope": "one offline_access",
+		"resource": "https://r.example", "prompt": "consent", "access_type": "offline"} {
+		if got := u.Query()[name]; len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q; want %q alone", name, got, want)
 		}
 	}
 }

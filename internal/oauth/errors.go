@@ -24,6 +24,8 @@ type SignInRequiredError struct {
 	Server drawbridge.ServerID
 	// URL is the address to sign in at. It is empty if no sign-in could be prepared; Err is then the cause.
 	URL string
+	// Elsewhere names the endpoints of that sign-in that are on another origin than the issuer's.
+	Elsewhere string
 	// Scopes are the scopes that the server requires in addition to those granted. They are empty if the server refused
 	// the token, or had none.
 	Scopes []string
@@ -40,7 +42,7 @@ func hashToken(token string) tokenHash { return sha256.Sum256([]byte(token)) }
 
 // Error describes the missing sign-in, without the address: that is only for those who show it.
 func (n *SignInRequiredError) Error() string {
-	if n.URL == "" && len(n.Scopes) == 0 && n.Err != nil {
+	if !n.CanSignIn() && len(n.Scopes) == 0 && n.Err != nil {
 		return "the server requires authentication, and no way to sign in was found: " + n.Err.Error()
 	}
 	text := "sign-in needed"
@@ -164,6 +166,9 @@ func printable(s string) string {
 func signInError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
+	}
+	if asked, ok := errors.AsType[*drawbridge.EndpointsNotAcceptedError](err); ok {
+		return asked
 	}
 	if told, ok := errors.AsType[userError](err); ok {
 		return told

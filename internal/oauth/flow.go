@@ -23,7 +23,7 @@ import (
 
 // A Flow is a sign-in that waits for a person; it implements drawbridge.PendingSignIn.
 type Flow struct {
-	url, code, issuer string
+	url, code, issuer, elsewhere string
 
 	c          *Credential
 	pollDevice func(context.Context) error
@@ -43,6 +43,9 @@ var _ drawbridge.PendingSignIn = (*Flow)(nil)
 
 // SignInAddress returns the address at which the person signs in, the code to enter there if any, and the issuer.
 func (f *Flow) SignInAddress() (url, code, issuer string) { return f.url, f.code, f.issuer }
+
+// Elsewhere names the endpoints that are on another origin than the issuer's; empty if there are none.
+func (f *Flow) Elsewhere() string { return f.elsewhere }
 
 var _ drawbridge.SignInManager = (*Credential)(nil)
 
@@ -82,8 +85,8 @@ func (c *Credential) newFlow(p pendingSignIn) *Flow {
 		c.openFlows[p.State] = end
 		c.manager.callbacks.expect(p.State, c.callbackPathFor(p), c.finishSignIn)
 	}
-	return &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.AuthServer.Issuer), hostOf(p.URL)), c: c,
-		state: p.State, ended: end}
+	return &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.AuthServer.Issuer), hostOf(p.URL)),
+		elsewhere: p.AuthServer.elsewhere(""), c: c, state: p.State, ended: end}
 }
 
 // callbackPathFor returns the path of the redirect of a pending sign-in.
@@ -102,8 +105,9 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 	}
 	p := pendingSignIn{
 		State: rand.Text(), Verifier: oauth2.GenerateVerifier(), Redirect: redirect, Scopes: scopes,
-		Created: c.manager.o.Now(), AuthServer: s, Client: who,
+		AuthServer: s, Client: who,
 	}
+	p.Created, p.Seen = c.manager.times()
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(p.Verifier)}
 	if s.Resource != "" {
 		options = append(options, oauth2.SetAuthURLParam("resource", s.Resource))
@@ -112,8 +116,10 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 		// else OpenID providers omit the refresh token
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
-	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: s.Authorization}}
+	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes}
+	if sent, err := url.ParseQuery(strings.TrimPrefix(asked.AuthCodeURL(p.State, options...), "?")); err == nil {
+		asked.Endpoint.AuthURL = withoutParams(s.Authorization, sent)
+	}
 	p.URL = asked.AuthCodeURL(p.State, options...)
 	return p
 }
@@ -219,7 +225,7 @@ func (c *Credential) finishSignIn(ctx context.Context, values url.Values) error 
 	if err != nil {
 		return err
 	}
-	r.dropExpiredPending(c.manager.o.Now())
+	r.dropExpiredPending(c.manager.times())
 	state := values.Get("state")
 	p, ok := r.takePending(state)
 	if !ok {
@@ -243,6 +249,9 @@ func (c *Credential) exchangeCode(ctx context.Context, r credentialRecord, p pen
 		return err
 	}
 	if err := p.checkResponse(values); err != nil {
+		return err
+	}
+	if err := c.checkEndpoints(r, p.AuthServer, p.URL); err != nil {
 		return err
 	}
 	t, err := c.requestToken(ctx, p.AuthServer, p.Client, url.Values{

@@ -25,6 +25,9 @@ type ManagerOptions struct {
 	Logger *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// ExpiryTime returns the time by which a sign-in is judged to have expired, given that of Now: a later one where the
+	// clock was put back. Nil returns the same.
+	ExpiryTime func(now time.Time) time.Time
 }
 
 // A Manager holds the credentials for all servers of a process, and receives the browsers of their sign-ins. Its
@@ -41,6 +44,12 @@ type Manager struct {
 	work        sync.WaitGroup // grows under mu, and not after closed
 }
 
+// times returns the time, and that by which expiry is judged.
+func (d *Manager) times() (now, seen time.Time) {
+	now = d.o.Now()
+	return now, d.o.ExpiryTime(now)
+}
+
 // NewManager returns a manager, which opens no port before a sign-in begins. Close it when it is no longer used.
 func NewManager(o ManagerOptions) *Manager {
 	if o.Vault == nil {
@@ -51,6 +60,9 @@ func NewManager(o ManagerOptions) *Manager {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.ExpiryTime == nil {
+		o.ExpiryTime = func(now time.Time) time.Time { return now }
 	}
 	o.Version = cmp.Or(o.Version, "dev")
 	d := &Manager{o: o, credentials: map[Server]*Credential{}}

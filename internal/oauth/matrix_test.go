@@ -23,10 +23,13 @@ func TestMatrix(t *testing.T) {
 		"OA-5 audience": {"another resource": testAudience,
 			"the resource indicator": testResourceIndicator},
 		"OA-6 mix-up": {"the issuer in the answer": testIssuerInAnswer, "two providers": testMixUp,
-			"a slash more": testIssuerWithASlash},
+			"a slash more": testIssuerWithASlash, "no issuer in the answer": testMixUpWithoutIss,
+			"two origins": testTwoOrigins, "changed in between": testEndpointsChangeInBetween,
+			"another origin": testOtherOriginThanIssuer, "the row": testEndpointsOfRow},
 		"OA-7 metadata": {"refused": testMetadataRefused, "swapped": testMetadataSwapped,
 			"pages": testPagesForMetadata},
-		"OA-8 authorization address": {"schemes and shapes": testAuthorizationAddresses},
+		"OA-8 authorization address": {"schemes and shapes": testAuthorizationAddresses,
+			"parameters of its own": testAuthorizationParameters},
 		"OA-10 token binding": {"kept for another server": testKeptForAnother,
 			"nothing left of before": testNothingLeftOfBefore},
 		"OA-11 refresh": {
@@ -40,13 +43,14 @@ func TestMatrix(t *testing.T) {
 		"OA-13 scopes":  {"step-up, downgrade, cap": testScopes},
 		"OA-14 registration": {"dynamic": testRegistration, "by document": testClientDocument,
 			"known before": testKnownClient},
-		"OA-15 our own page": {"runs nothing": testCallbackPage},
+		"OA-15 our own page": {"runs nothing": testCallbackPage, "before the end": testPageBeforeTheEnd},
 		"OA-16 loopback callback": {"one door": testCallbackDoor, "squatting": testCallbackPort,
 			"by hand": testPaste},
 		"OA-17 headers":               {"bearer's tokens only": testOtherKindOfToken},
 		"OA-18 the client for itself": {"client credentials": testItself},
-		"OA-19 devices":               {"the whole way": testDevice, "the pace": testDevicePace, "none": testNoDevice},
-		"OA-20 sign-out":              {"revoked": testSignOut, "while somebody comes back": testSignOutElsewhere},
+		"OA-19 devices": {"the whole way": testDevice, "the pace": testDevicePace, "none": testNoDevice,
+			"of another": testDeviceOfAnother},
+		"OA-20 sign-out": {"revoked": testSignOut, "while somebody comes back": testSignOutElsewhere},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range tests {

@@ -71,12 +71,18 @@ func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, dema
 	if s.Authorization == "" {
 		return nil, errors.New("the authorization server does not name an authorization endpoint")
 	}
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	if err := c.checkEndpoints(r, s, s.Authorization); err != nil {
+		return nil, err
+	}
 	scopes = c.chooseScopes(s, demand, scopes)
-	r.dropExpiredPending(c.manager.o.Now())
+	r.dropExpiredPending(c.manager.times())
 	c.endExpiredFlows(r)
 	for _, p := range r.Pending {
 		if redirects[0] == p.Redirect && slices.Equal(p.Scopes, scopes) && p.AuthServer.Issuer == s.Issuer &&
-			c.manager.callbacks.expects(p.State) {
+			p.AuthServer.Authorization == s.Authorization && p.AuthServer.Token == s.Token && c.manager.callbacks.expects(p.State) {
 			return c.newFlow(p), nil
 		}
 	}
@@ -90,7 +96,7 @@ func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, dema
 	}
 	r.rememberClient(who, s)
 	r.Pending = append(r.Pending, p)
-	r.dropExpiredPending(c.manager.o.Now())
+	r.dropExpiredPending(c.manager.times())
 	c.endExpiredFlows(r)
 	if err := c.lockAndSave(r); err != nil {
 		return nil, err
@@ -142,8 +148,9 @@ func (c *Credential) prepareSignInOnce(ctx context.Context, demand AuthChallenge
 	if err != nil {
 		return nil, err
 	}
-	now, key := c.manager.o.Now(), demand.cacheKey(scopes)
-	r.dropExpiredPending(now)
+	now, seen := c.manager.times()
+	key := demand.cacheKey(scopes)
+	r.dropExpiredPending(now, seen)
 	c.mu.Lock()
 	last := c.lastPrepared
 	c.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
@@ -32,18 +33,22 @@ type credentialRecord struct {
 	RenewalStarted time.Time `json:"renewing,omitzero"`
 	// Pending are the sign-ins that may still be completed.
 	Pending []pendingSignIn `json:"pending,omitempty"`
+	// AcceptedEndpoints are the pairs of origins that the owner has accepted.
+	AcceptedEndpoints []drawbridge.SignInEndpoints `json:"accepted,omitempty"`
 	// SignedOutReason is why the last sign-in ended.
 	SignedOutReason string `json:"trouble,omitempty"`
 }
 
 // A pendingSignIn is a sign-in that waits for the person's authorization code.
 type pendingSignIn struct {
-	State      string         `json:"state"`
-	Verifier   string         `json:"verifier"`
-	Redirect   string         `json:"redirect"`
-	URL        string         `json:"url"`
-	Scopes     []string       `json:"scopes,omitempty"`
-	Created    time.Time      `json:"made"`
+	State    string    `json:"state"`
+	Verifier string    `json:"verifier"`
+	Redirect string    `json:"redirect"`
+	URL      string    `json:"url"`
+	Scopes   []string  `json:"scopes,omitempty"`
+	Created  time.Time `json:"made"`
+	// Seen is the time by which expiry was judged when it was made; zero in records of earlier releases.
+	Seen       time.Time      `json:"seen,omitzero"`
 	AuthServer authServer     `json:"site"`
 	Client     clientIdentity `json:"client"`
 }
@@ -54,9 +59,15 @@ const (
 	maxPending     = 4
 )
 
-// dropExpiredPending drops the sign-ins that have expired, and the oldest ones above maxPending.
-func (r *credentialRecord) dropExpiredPending(now time.Time) {
-	r.Pending = slices.DeleteFunc(r.Pending, func(p pendingSignIn) bool { return now.Sub(p.Created) > pendingTimeout })
+// dropExpiredPending drops the sign-ins that have expired, and the oldest ones above maxPending. They expire by now, and
+// by seen, the time by which expiry is judged, which does not go back with the clock.
+func (r *credentialRecord) dropExpiredPending(now, seen time.Time) {
+	r.Pending = slices.DeleteFunc(r.Pending, func(p pendingSignIn) bool {
+		if p.Seen.IsZero() {
+			p.Seen = p.Created
+		}
+		return now.Sub(p.Created) > pendingTimeout || seen.Sub(p.Seen) > pendingTimeout
+	})
 	if over := len(r.Pending) - maxPending; over > 0 {
 		r.Pending = slices.Delete(r.Pending, 0, over)
 	}
@@ -166,6 +177,7 @@ func hideFromPrinters(r credentialRecord) func() credentialRecord {
 
 func (r credentialRecord) clone() credentialRecord {
 	r.Scopes, r.Pending = slices.Clone(r.Scopes), slices.Clone(r.Pending)
+	r.AcceptedEndpoints = slices.Clone(r.AcceptedEndpoints)
 	return r
 }
 

@@ -33,11 +33,13 @@ func ServerFromConfig(row config.Server, principal, owner string) (Server, bool)
 		AuthorizationURL: auth.AuthorizationURL, TokenURL: auth.TokenURL, DeviceURL: auth.DeviceURL,
 		RegistrationURL: auth.RegistrationURL,
 		ClientID:        auth.ClientID, ClientSecret: drawbridge.NewSecret(auth.ClientSecret),
+		AcceptedEndpoints: auth.AcceptEndpoints,
 		ClientMetadataURL: auth.ClientMetadataURL,
 		Scopes:            strings.Join(auth.Scopes, " "), NoScopes: auth.Scopes != nil && len(auth.Scopes) == 0,
 		Resource:    auth.Resource,
 		RedirectURI: auth.RedirectURI, CallbackPort: auth.CallbackPort, CallbackPath: auth.CallbackPath,
 	}
+	s.FromProject = row.Origin.Kind == config.OriginProject
 	if row.URL == "" && row.Origin.Kind == config.OriginProject {
 		s.Project = row.Origin.Path
 	}
@@ -48,7 +50,7 @@ func ServerFromConfig(row config.Server, principal, owner string) (Server, bool)
 	switch row.Credentials {
 	case "":
 	case config.PerCallerCredentials:
-		s.Principal, s.ExchangesCallerToken = principal, principal != owner
+		s.Principal, s.ExchangesCallerToken, s.Owner = principal, principal != owner, owner
 	default:
 		s.CredentialName = row.Credentials
 	}

@@ -13,6 +13,7 @@ import (
 // TestFromRow has what of a row is signed in at, and for whom.
 func TestFromRow(t *testing.T) {
 	const address = "https://x.example/mcp"
+	both := drawbridge.SignInEndpoints{Page: "https://as", Token: "https://tokens"}
 	for name, tt := range map[string]struct {
 		row  config.Server
 		want Server
@@ -33,12 +34,17 @@ func TestFromRow(t *testing.T) {
 		"a process of a project": {
 			config.Server{ID: "x", Command: "y", Auth: &config.Auth{Issuer: "https://as"},
 				Origin: config.Origin{Kind: config.OriginProject, Path: "/p"}},
-			Server{ID: "x", Issuer: "https://as", Project: "/p"}, true,
+			Server{ID: "x", Issuer: "https://as", Project: "/p", FromProject: true}, true,
 		},
 		"each caller's own": {config.Server{ID: "x", URL: address, Credentials: config.PerCallerCredentials},
-			Server{ID: "x", URL: address, Principal: "me"}, true},
+			Server{ID: "x", URL: address, Principal: "me", Owner: "me"}, true},
 		"somebody's by name": {config.Server{ID: "x", URL: address, Credentials: "work"}, Server{ID: "x", URL: address,
 			CredentialName: "work"}, true},
+		"two origins": {config.Server{ID: "x", URL: address, Auth: &config.Auth{AcceptEndpoints: both}},
+			Server{ID: "x", URL: address, AcceptedEndpoints: both}, true},
+		"two origins of a project": {config.Server{ID: "x", URL: address, Auth: &config.Auth{AcceptEndpoints: both},
+			Origin: config.Origin{Kind: config.OriginProject, Path: "/p"}},
+			Server{ID: "x", URL: address, AcceptedEndpoints: both, FromProject: true}, true},
 		"for itself": {config.Server{ID: "x", URL: address, Auth: &config.Auth{Type: "client_credentials"}},
 			Server{ID: "x", URL: address, Grant: ClientCredentialsGrant}, true},
 		"no scopes at all": {config.Server{ID: "x", URL: address, Auth: &config.Auth{Scopes: []string{}}},

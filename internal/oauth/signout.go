@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,12 +23,20 @@ func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	case broken != nil:
 		why = broken
 	case r.Access == "" && r.Refresh == "" && r.Client.ID == "" && len(r.Pending) == 0:
-		return nil, ErrNotSignedIn
+		if len(r.AcceptedEndpoints) > 0 {
+			err = c.removeRecord()
+		}
+		return nil, cmp.Or(err, ErrNotSignedIn)
 	case r.Access != "" || r.Refresh != "":
 		why = c.revokeTokens(ctx, r)
 	}
+	return why, c.removeRecord()
+}
+
+// removeRecord removes the stored credential, and forgets what is known about its server. The caller holds the lock.
+func (c *Credential) removeRecord() error {
 	if err := c.vault.Delete(c.name); err != nil {
-		return why, fmt.Errorf("remove the credential: %w", err)
+		return fmt.Errorf("remove the credential: %w", err)
 	}
 	c.endExpiredFlows(credentialRecord{})
 	c.mu.Lock()
@@ -36,7 +45,7 @@ func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 		nil, AuthChallenge{}, nil, renewalPause{}, preparedSignIn{}
 	close(c.changed)
 	c.changed = make(chan struct{})
-	return why, nil
+	return nil
 }
 
 // revokeTokens revokes the refresh token and the access token, as far as there are any. It tries the second even if the

@@ -14,14 +14,16 @@ func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
 	if err != nil {
 		return s, err
 	}
-	r.dropExpiredPending(c.manager.o.Now())
+	r.dropExpiredPending(c.manager.times())
 	s.SignedIn, s.Expires, s.AutoRenews = r.Access != "", r.Expires, r.Refresh != "" || c.isUnattended()
 	s.Scopes, s.Problem = r.Scopes, r.SignedOutReason
 	if r.AuthServer.Issuer != "" {
 		s.Issuer = hostOf(r.AuthServer.Issuer)
 	}
-	if n := len(r.Pending); n > 0 {
-		s.URL = r.Pending[n-1].URL
+	for _, p := range r.Pending {
+		if c.checkEndpoints(r, p.AuthServer, p.URL) == nil {
+			s.URL = p.URL
+		}
 	}
 	return s, nil
 }

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -42,6 +43,9 @@ func (c *Credential) exchangeCallerToken(ctx context.Context, r credentialRecord
 		return c.discoveryError(r, err)
 	case !slices.Contains(s.Grants, tokenExchangeGrant):
 		return c.discoveryError(r, errors.New("its authorization server does not support token exchange"))
+	}
+	if err := c.checkEndpoints(r, s, cmp.Or(s.Authorization, s.Issuer)); err != nil {
+		return c.discoveryError(r, err)
 	}
 	who, err := c.clientFor(ctx, s, r, []string{"http://127.0.0.1/callback"})
 	if err != nil {

@@ -207,6 +207,14 @@ func (a *callArguments) lookText(text string, named, command bool) error {
 	for _, one := range f.found {
 		a.noteFound(one.Path, one.Certainty)
 	}
+	if decoded, ok := decodeSlashes(text); ok && err == nil {
+		g := pathFinder{text: decoded, command: command, first: -1, left: maxFoundBytes}
+		err = g.find()
+		for _, one := range g.found { // some servers decode the argument
+			a.noteFound(one.Path, Guess)
+		}
+		f.found = append(f.found, g.found...)
+	}
 	if a.inTexts += len(f.found); err == nil && a.inTexts > maxPaths {
 		err = errTooLarge
 	}

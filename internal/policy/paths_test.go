@@ -32,6 +32,12 @@ func TestPaths(t *testing.T) {
 		{"/etc/x", `{"path":"file:///etc/x?y#z"}`, true, false},
 		{"/etc/**", `{"url":"file:///etc/x"}`, true, true},
 		{"/etc/**", `{"url":"https://a/etc/x"}`, false, false},
+		{"/etc/**", `{"q":"../../etc/x"}`, true, false},
+		{"/etc/**", `{"q":"..\\..\\etc\\x"}`, true, false},
+		{"/ok/**", `{"path":"/ok/a","q":"../../etc/x"}`, true, false},
+		{"/etc/**", `{"q":"%2Fetc%2Fx"}`, true, false},
+		{"/etc/**", `{"q":["a",{"%2fetc%2fx":1}]}`, true, false},
+		{"/etc/**", `{"q":"100%, or 50%2F60"}`, false, false},
 		{"/etc/**", `{"url":"file:///e\ntc/x"}`, true, false}, // readers of URLs take these out
 		{"/etc/**", `{"url":"fi\tle:///etc/x"}`, true, false},
 		{"/etc/**", `{"url":"file:///ok/.\t./etc/x"}`, true, false},

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -519,6 +520,19 @@ func countOf(text string, c byte) (n int) {
 
 func isBlank(c byte) bool { return c <= ' ' }
 
+// decodeSlashes returns the text with its percent escapes decoded, if one of them is a slash or backslash.
+func decodeSlashes(text string) (decoded string, ok bool) {
+	if !strings.Contains(text, "%") {
+		return "", false
+	}
+	lower := strings.ToLower(text)
+	if !strings.Contains(lower, "%2f") && !strings.Contains(lower, "%5c") {
+		return "", false
+	}
+	decoded, err := url.PathUnescape(text)
+	return decoded, err == nil
+}
+
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
 // beginsAsPath reports whether all of a text may be a path that starts at no directory of the server, whatever it is
@@ -529,6 +543,8 @@ func beginsAsPath(text string) bool {
 		return false
 	}
 	switch text[0] {
+	case '.': // a directory above is not one that the server starts at
+		return strings.HasPrefix(text, "../") || strings.HasPrefix(text, `..\`)
 	case '/': // "// a comment", "/** a comment */"
 		rest := strings.TrimLeft(strings.TrimLeft(text, "/"), "*")
 		return rest == "" || !isBlank(rest[0])

@@ -59,12 +59,15 @@ func TestDebit(t *testing.T) {
 		{"the clock was put back by less than a day, and all is used",
 			ratelimit.UsageByQuota{"caller": {3, noon, noon}}, []ratelimit.Quota{caller}, after(1 - day),
 			nil, &ratelimit.QuotaExceededError{Quota: caller, RetryAt: after(day)}},
-		{"the clock was ten years ahead", ratelimit.UsageByQuota{"caller": {3, after(3650 * day), after(3650 * day)}},
+		{"the clock was ten years ahead, and all is used",
+			ratelimit.UsageByQuota{"caller": {3, after(3650 * day), after(3650 * day)}}, []ratelimit.Quota{caller}, noon,
+			nil, &ratelimit.QuotaExceededError{Quota: caller, RetryAt: after(day)}},
+		{"the clock was ten years ahead", ratelimit.UsageByQuota{"caller": {1, after(3650 * day), after(3650 * day)}},
 			[]ratelimit.Quota{caller}, noon,
-			ratelimit.UsageByQuota{"caller": {1, noon, noon}}, nil},
+			ratelimit.UsageByQuota{"caller": {2, noon, noon}}, nil},
 		{"so was a session's", ratelimit.UsageByQuota{"session": {2, after(day), after(day)}},
 			[]ratelimit.Quota{session}, noon,
-			ratelimit.UsageByQuota{"session": {1, noon, noon}}, nil},
+			nil, &ratelimit.QuotaExceededError{Quota: session, RetryAt: after(30 * time.Minute)}},
 		{"what never begins again does not for that", ratelimit.UsageByQuota{"ever": {1, after(3650 * day),
 			after(3650 * day)}}, []ratelimit.Quota{ever}, noon,
 			nil, &ratelimit.QuotaExceededError{Quota: ever}},
@@ -74,7 +77,8 @@ func TestDebit(t *testing.T) {
 			[]ratelimit.Quota{ever}, noon,
 			ratelimit.UsageByQuota{"ever": {1, noon, noon}}, nil},
 	} {
-		got, err := tt.before.Spend(tt.quotas, tt.now)
+		before, _ := tt.before.Rebase(tt.quotas, tt.now)
+		got, err := before.Spend(tt.quotas, tt.now)
 		var spent *ratelimit.QuotaExceededError
 		if errors.As(err, &spent); !cmp.Equal(tt.spent, spent) || !cmp.Equal(tt.want, got) {
 			t.Errorf("%s: %v, %v; want %v, %v", tt.name, got, err, tt.want, tt.spent)

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -48,10 +49,24 @@ func (q Quota) CurrentUsage(c QuotaUsage, now time.Time) QuotaUsage {
 	return c
 }
 
-// hasPassed reports whether a span is over. A start that lies a whole span in the future was recorded by a clock that
-// has been set back since, and counts as over too.
+// hasPassed reports whether a span is over. A span that starts later than now is not over: the clock was put back.
 func (q Quota) hasPassed(since time.Time, span time.Duration, now time.Time) bool {
-	return span > 0 && now.Sub(since).Abs() >= span
+	return span > 0 && now.Sub(since) >= span
+}
+
+// Rebase returns the counts with those that began a whole span after now, by a clock that was put back since, as if
+// they had begun now: what was used stays used, and no caller waits for that date. It reports whether there were any.
+func (p UsageByQuota) Rebase(quotas []Quota, now time.Time) (after UsageByQuota, moved bool) {
+	after = maps.Clone(p)
+	for _, q := range quotas {
+		c, span := p[q.Name], max(q.Every, q.Idle)
+		if c.Used == 0 || span == 0 || c.Last.Sub(now) < span {
+			continue
+		}
+		c.First, c.Last, moved = now, now, true
+		after[q.Name] = c
+	}
+	return after, moved
 }
 
 // resetTime returns when a count is reset.

@@ -112,7 +112,7 @@ func (w *canonicalWriter) writeObject() {
 		start := len(w.out)
 		name := w.readString()
 		if len(w.members) > outer {
-			inOrder = inOrder && compareNames(w.members[len(w.members)-1].name, name) < 0
+			inOrder = inOrder && compareIndicesFirst(w.members[len(w.members)-1].name, name) < 0
 		}
 		w.out = append(appendStringified(w.out, name), ':')
 		w.i = SkipSpace(w.src, w.i) + 1 // the colon
@@ -130,7 +130,7 @@ func (w *canonicalWriter) writeObject() {
 // sortMembers rewrites the members of one object, which stand in out from begin on. Of a repeated name the last member
 // stays.
 func (w *canonicalWriter) sortMembers(begin int, members []writtenMember) {
-	slices.SortStableFunc(members, func(a, b writtenMember) int { return compareNames(a.name, b.name) })
+	slices.SortStableFunc(members, func(a, b writtenMember) int { return compareIndicesFirst(a.name, b.name) })
 	w.spare = append(w.spare[:0], w.out[begin:]...)
 	w.out = w.out[:begin]
 	for i, m := range members {
@@ -155,8 +155,8 @@ func (w *canonicalWriter) readString() []byte {
 	return appendDecoded(make([]byte, 0, len(text)), text)
 }
 
-// compareNames orders array indices before other names, as a JavaScript object does whatever their order was.
-func compareNames(a, b []byte) int {
+// compareIndicesFirst orders array indices before other names, as a JavaScript object does whatever their order was.
+func compareIndicesFirst(a, b []byte) int {
 	x, isIndex := arrayIndex(a)
 	y, isIndexToo := arrayIndex(b)
 	switch {

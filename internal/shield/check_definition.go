@@ -33,10 +33,30 @@ var errNotJSON = errors.New("not JSON")
 // params of an elicitation. It checks every text at every depth, also names and schemas. The error means that the input
 // is not JSON, and must not be shown.
 func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
-	return s.walkTexts(raw, func(w *jsonWalker, text string,
-		key bool) string {
+	var whole injection.SplitText
+	rep, err := s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
+		w.whole = &whole
 		return w.checkDefinitionText(text, key)
 	})
+	if err != nil || rep.Verdict != VerdictClean {
+		return rep, err
+	}
+	if split := s.splitFindings(&whole); len(split) > 0 {
+		rep.Reasons, rep.Verdict = append(rep.Reasons, split...), VerdictFlagged
+	}
+	return rep, nil
+}
+
+// splitFindings are the orders that begin in one text of a definition and end in another. They are flagged, since each
+// text by itself says nothing wrong.
+func (s *Shield) splitFindings(whole *injection.SplitText) (reasons []Finding) {
+	text, found := s.inspector.InspectJoined(whole)
+	for _, f := range found {
+		r := newFinding(f, text, "", injection.ActionFlag)
+		r.Rule, r.Why, r.Offset = "split", "over several members: "+f.Why, 0
+		reasons = append(reasons, r)
+	}
+	return reasons
 }
 
 // CheckResult checks the result of a call, each text as CheckResultText does. It skips the data of images and sounds.
@@ -75,7 +95,8 @@ type jsonWalker struct {
 	reasons   []Finding
 	worst     CheckVerdict // the verdict of reasons
 	renamed   map[string]string
-	about     injection.WordTopic // the topic of the definition, computed on first use
+	about     injection.WordTopic  // the topic of the definition, computed on first use
+	whole     *injection.SplitText // the texts of the definition, to be checked together
 }
 
 // A walkerFrame is an open object or array.
@@ -221,7 +242,11 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	if name && !isSentenceLong(text) {
 		at = injection.PlaceNone // a name is never an instruction
 	}
-	out, reasons := w.shield.checkText(text, "", most, at, w.definitionTopic)
+	whole := w.whole
+	if name || !strings.Contains(text, " ") && w.isInList() {
+		whole = nil // a name, or one of the values that a property may have
+	}
+	out, reasons := w.shield.checkText(text, "", most, at, w.definitionTopic, whole)
 	if name && (out == SanitizedText && text != SanitizedText || out == "") {
 		out = "sanitized_" + shortHash(text)
 		for i := range reasons {
@@ -242,7 +267,14 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 		reasons = append(reasons, Finding{Rule: "misplaced", Action: "flagged",
 			Why: "has an order where a value or a title belongs", Excerpt: safeExcerpt(text)})
 	}
-	if name && len(reasons) == 0 && isSentenceLong(text) {
+	if !name && len(reasons) > 0 && w.currentMember() == "title" && len(w.stack) <= 2 &&
+		w.shield.inspector.IsOnTopic(text, w.definitionTopic()) {
+		// a title that says in other words what the name does is no order
+		reasons = slices.DeleteFunc(reasons, func(r Finding) bool {
+			return r.Action == "flagged" && (r.Rule == WeighedRule || r.Rule == "misplaced")
+		})
+	}
+	if name && verdictOf(reasons) == VerdictClean && isSentenceLong(text) {
 		reasons = append(reasons, Finding{Rule: "name", Action: "flagged", Why: "reads as a sentence, and is a name",
 			Excerpt: safeExcerpt(text)})
 	}
@@ -294,6 +326,9 @@ func (w *jsonWalker) textPlace(key bool) injection.TextPlace {
 	}
 	return injection.PlaceMember
 }
+
+// isInList reports whether the walker is at an element of a list.
+func (w *jsonWalker) isInList() bool { return len(w.stack) > 0 && w.stack[len(w.stack)-1].array }
 
 // currentProperty returns the name of the property whose schema the walker is in, or "".
 func (w *jsonWalker) currentProperty() string {

@@ -21,7 +21,7 @@ func (s *Shield) CheckQuestion(raw json.RawMessage) (Report, error) {
 			w.addFindings(checkPageAddress(text))
 			return text
 		case !key && w.isShownToPeople():
-			out, reasons := s.checkText(text, "", injection.MaxDefinitionText, injection.PlaceNone, nil)
+			out, reasons := s.checkText(text, "", injection.MaxDefinitionText, injection.PlaceNone, nil, nil)
 			w.addFindings(reasons)
 			return out
 		}
@@ -95,7 +95,7 @@ func (w *jsonWalker) isShownToPeople() bool {
 
 // inspectUnchanged returns findings about a text that stays unchanged.
 func (s *Shield) inspectUnchanged(text string) []Finding {
-	_, reasons := s.checkText(text, "", injection.MaxDefinitionText, injection.PlaceNone, nil)
+	_, reasons := s.checkText(text, "", injection.MaxDefinitionText, injection.PlaceNone, nil, nil)
 	kept := reasons[:0]
 	for _, r := range reasons {
 		switch r.Action {

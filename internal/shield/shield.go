@@ -65,6 +65,9 @@ type Options struct {
 	Caps TextCaps
 	// NoCaps leaves texts up to 64 KiB uncut: for servers of the user, and clients that are not ours.
 	NoCaps bool
+	// DefinitionWeights stand in for the built-in weights of definitions, to measure what was learned. Nil is the
+	// built-in ones.
+	DefinitionWeights []byte
 }
 
 // A Shield checks definitions and results. It is safe for concurrent use, and stores nothing about its input.
@@ -92,7 +95,7 @@ func New(o Options) (*Shield, error) {
 	if o.Caps.Schema == 0 {
 		o.Caps.Schema = 512
 	}
-	in, err := injection.NewInspector()
+	in, err := injection.NewInspectorWithWeights(o.DefinitionWeights)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +105,7 @@ func New(o Options) (*Shield, error) {
 // CheckText checks one text of a definition that stands by itself, such as the instructions of a server. It returns the
 // text that may be shown to a model.
 func (s *Shield) CheckText(text string) (string, CheckVerdict, []Finding) {
-	out, reasons := s.checkText(text, "", s.caps.Instructions, injection.PlaceInstructions, nil)
+	out, reasons := s.checkText(text, "", s.caps.Instructions, injection.PlaceInstructions, nil, nil)
 	return out, verdictOf(reasons), reasons
 }
 
@@ -129,13 +132,19 @@ func (s *Shield) checkResultText(text, path string, at injection.TextPlace) (str
 	return out, reasons
 }
 
-// checkText cleans a text, checks it, and blanks or cuts it.
-func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, about func() injection.WordTopic) (
-	string, []Finding) {
+// checkText cleans a text, checks it, and blanks or cuts it. The text is added to whole unless that is nil.
+func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, about func() injection.WordTopic,
+	whole *injection.SplitText) (string, []Finding) {
 	out, traces := injection.CanonicalText(text)
 	reasons := removalFindings(traces, path)
 	worst := injection.ActionNote
-	for _, f := range s.inspector.Inspect(out, injection.FromDefinitions, at, about) {
+	var found []injection.Finding
+	if whole != nil {
+		found = s.inspector.InspectPart(out, at, about, whole)
+	} else {
+		found = s.inspector.Inspect(out, injection.FromDefinitions, at, about)
+	}
+	for _, f := range found {
 		reasons = append(reasons, newFinding(f, out, path, f.Act))
 		worst = max(worst, f.Act)
 	}

@@ -59,7 +59,7 @@ var errClosed = errors.New("the spool is closed")
 type Options struct {
 	// Sync makes each Append wait for the disk.
 	Sync bool
-	// MaxWaiting is how many bytes may wait; 0 is defaultMaxWaiting.
+	// MaxWaiting is how many bytes may wait in the directory; 0 is defaultMaxWaiting.
 	MaxWaiting int64
 }
 
@@ -77,6 +77,7 @@ type Spool struct {
 	endedFiles  []File
 	fileCount   int
 	waiting     int64
+	others      int64 // the bytes of other processes' files in the directory, when they were last counted
 	closed      bool
 	// prefaultedAt is where the file that is written ended when Prepare was last called.
 	prefaultedAt int64
@@ -111,7 +112,52 @@ func Open(dir string, o Options) (*Spool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", s.lock.Path(), errors.Join(err, s.lock.Close()))
 	}
+	if err := s.CountOthers(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
+}
+
+// CountOthers counts the bytes of the files of other processes in the directory, which count as waiting.
+func (s *Spool) CountOthers() error {
+	names, err := spoolFiles(s.dir)
+	if err != nil {
+		return err
+	}
+	var bytes int64
+	for _, name := range names {
+		if info, err := os.Stat(filepath.Join(s.dir, name)); err == nil && !strings.HasPrefix(name, s.name+"-") {
+			bytes += info.Size()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.others = bytes
+	return nil
+}
+
+// CountOrphans returns how many files of dead processes a directory has, and their bytes up to the last whole frame.
+func CountOrphans(dir string) (files int, bytes int64, err error) {
+	names, err := spoolFiles(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, name := range names {
+		process, _, _ := strings.Cut(name, "-")
+		path := filepath.Join(dir, process+lockEnding)
+		if _, err := os.Stat(path); err == nil {
+			lock := flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_RDONLY))
+			free, err := lock.TryRLock()
+			if err := errors.Join(err, lock.Close()); err != nil || !free {
+				continue
+			}
+		}
+		f := File{Name: name, Path: filepath.Join(dir, name)}
+		if _, err := f.measureWhole(); err == nil && f.Size > 0 {
+			files, bytes = files+1, bytes+f.Size
+		}
+	}
+	return files, bytes, nil
 }
 
 func (s *Spool) path(end string) string { return filepath.Join(s.dir, s.name+end) }
@@ -128,7 +174,7 @@ func (s *Spool) Append(frame []byte) error {
 		return errClosed
 	case len(carried) == 0, len(carried) > MaxFrame:
 		return fmt.Errorf("a record of %d bytes is too large or empty", len(carried))
-	case s.waiting+int64(len(frame)) > s.o.MaxWaiting:
+	case s.waiting+s.others+int64(len(frame)) > s.o.MaxWaiting:
 		return ErrFull
 	}
 	if s.current == nil {

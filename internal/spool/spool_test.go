@@ -307,3 +307,35 @@ func FuzzFrames(f *testing.F) {
 		}
 	})
 }
+
+// TestTheBoundIsTheDirectorys has processes start one after the other while nothing is taken in.
+func TestTheBoundIsTheDirectorys(t *testing.T) {
+	dir := t.TempDir()
+	whole := int64(spool.FrameHeader + 10)
+	for range 2 {
+		s := open(t, dir, spool.Options{MaxWaiting: 3 * whole})
+		put(t, s, "0123456789")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files, n, err := spool.CountOrphans(dir); err != nil || files != 2 || n != 2*whole {
+		t.Errorf("%d files of dead processes with %d bytes, %v; want 2 with %d", files, n, err, 2*whole)
+	}
+	s := open(t, dir, spool.Options{MaxWaiting: 3 * whole})
+	put(t, s, "0123456789")
+	if files, _, err := spool.CountOrphans(dir); err != nil || files != 2 {
+		t.Errorf("%d files of dead processes beside one that lives, %v", files, err)
+	}
+	if err := s.Append(frame("0123456789")); !errors.Is(err, spool.ErrFull) {
+		t.Errorf("more than may wait in the directory: %v", err)
+	}
+	take := func(spool.File, int64) error { return nil }
+	if err := spool.RecoverOrphans(dir, take, func(spool.File) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CountOthers(); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "0123456789", "0123456789")
+}

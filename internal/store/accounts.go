@@ -9,7 +9,7 @@ import (
 )
 
 // UpdateAccount changes the account of a kind and a name: a counter or a record about one caller or server. work gets
-// the current body (empty if there is none) and the database's time, and returns the new body. No other process changes
+// the current body (empty if there is none) and the highest time that the database has shown, and returns the new body. No other process changes
 // the account meanwhile. If work returns an error, nothing changes and that error is returned; any other error is a
 // *drawbridge.Fault. The change outlives this process. After a loss of power the last changes to a SQLite file may be
 // missing.
@@ -20,6 +20,11 @@ func (db *DB) UpdateAccount(ctx context.Context, kind, name string, work func(bo
 	if err != nil {
 		return db.fault(step, err)
 	}
+	// A count that was full stays so when the clock goes back.
+	floor, err := db.highestTime(ctx)
+	if err != nil {
+		return err
+	}
 	var refused error
 	err = db.inCounterTransaction(ctx, step, func(tx *sql.Tx) error {
 		var body []byte
@@ -27,7 +32,7 @@ func (db *DB) UpdateAccount(ctx context.Context, kind, name string, work func(bo
 		if err := tx.StmtContext(ctx, take).QueryRowContext(ctx, kind, name, []byte{}).Scan(&body, &now); err != nil {
 			return err
 		}
-		if body, refused = work(body, fromMillis(now)); refused != nil {
+		if body, refused = work(body, latest(fromMillis(now), floor)); refused != nil {
 			return refused
 		}
 		_, err := tx.StmtContext(ctx, put).ExecContext(ctx, body, kind, name)
@@ -37,6 +42,13 @@ func (db *DB) UpdateAccount(ctx context.Context, kind, name string, work func(bo
 		return refused
 	}
 	return err
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // accountStatements holds the statements of UpdateAccount, which runs at each call: SQLite takes longer to parse one

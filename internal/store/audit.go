@@ -38,7 +38,8 @@ type AuditOptions struct {
 	Rules audit.RedactionRules
 	// Sync has each record wait until the disk has it: it outlives the machine then, and not our process only.
 	Sync bool
-	// MaxWaiting is how many bytes may wait for the store; 0 is 256 MiB. Beyond them no call is let through.
+	// MaxWaiting is how many bytes may wait for the store in the directory, those of other processes included; 0 is
+	// 256 MiB. Beyond them no call is let through.
 	MaxWaiting int64
 	// Key returns the key that signs checkpoints when one is due; nil signs none.
 	Key func(context.Context) (ed25519.PrivateKey, error)
@@ -47,6 +48,8 @@ type AuditOptions struct {
 	// removed by age.
 	KeepFor     time.Duration
 	KeepRecords uint64
+	// Adopted are other directories whose files of dead processes are imported.
+	Adopted []string
 	// Now is the clock of the process; nil is time.Now.
 	Now func() time.Time
 	// Logger receives errors that are reported nowhere else; nil discards them.
@@ -74,10 +77,9 @@ type AuditWriter struct {
 	failing   bool
 	checkedAt time.Time // when a checkpoint was last due or not
 	// start names this process to others. judged reports whether it has held the store's clock against the last
-	// pruning, behind is since when that clock is behind it, and warned is the last warning about clocks.
+	// pruning, and warned is the last warning about clocks.
 	start  string
 	judged bool
-	behind time.Time
 	warned string
 }
 
@@ -271,7 +273,22 @@ func (a *AuditWriter) recordDamage(ctx context.Context, s *spool.Spool, f spool.
 func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 	a.importing.Lock()
 	defer a.importing.Unlock()
-	err := spool.RecoverOrphans(a.dir, func(f spool.File, torn int64) error {
+	var err error
+	for _, dir := range append([]string{a.dir}, a.o.Adopted...) {
+		err = errors.Join(err, a.recoverOrphansIn(ctx, dir))
+	}
+	if s := a.spool.Load(); s != nil {
+		err = errors.Join(err, s.CountOthers())
+	}
+	if err != nil {
+		return a.db.fault("take in the audit of "+a.dir, err)
+	}
+	return nil
+}
+
+// recoverOrphansIn imports the files of one directory. The caller holds importing.
+func (a *AuditWriter) recoverOrphansIn(ctx context.Context, dir string) error {
+	return spool.RecoverOrphans(dir, func(f spool.File, torn int64) error {
 		if err := a.importFile(ctx, f, func(int64) {}); err != nil {
 			return err
 		}
@@ -286,10 +303,6 @@ func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 		}
 		return nil
 	}, func(f spool.File) { a.forgetFile(ctx, f) })
-	if err != nil {
-		return a.db.fault("take in the audit of "+a.dir, err)
-	}
-	return nil
 }
 
 // recordNote records a part of a file that is not a record.

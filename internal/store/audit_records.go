@@ -27,6 +27,12 @@ const (
 	pruneRows, maxPruneBatches = 5000, 20
 )
 
+// Why records were removed.
+const (
+	cutByAge    = "age"
+	cutByNumber = "number"
+)
+
 // errAlreadyImported reports that another process has imported a part of a file.
 var errAlreadyImported = errors.New("another process has imported it")
 
@@ -162,6 +168,10 @@ type AuditReport struct {
 	// Records is how many there are, and First and Last the places of the first and the last; older ones were taken
 	// out.
 	Records, First, Last uint64
+	// RemovedAt is when records were last removed, and RemovedBy why: "age" or "number". Both are empty where that is not
+	// known: records of an earlier release, or ones that another program took out.
+	RemovedAt time.Time
+	RemovedBy string
 	// Loose reports that older records were removed up to a place that no key has signed.
 	Loose bool
 	// Signed is the last place that a trusted key has signed, and SignedAt when; Keys are those that signed.
@@ -186,6 +196,9 @@ func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (Au
 		return report, err
 	}
 	report.First = before.Seq + 1
+	if err := db.readRemoval(ctx, &report); err != nil {
+		return report, err
+	}
 	w := checkpointVerifier{checkpoints: checkpoints, trusted: trusted, report: &report}
 	err = w.checkRecord(before)
 	report.Loose = before.Seq > 0 && report.Signed != before.Seq
@@ -214,6 +227,18 @@ func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (Au
 		return report, db.fault("verify the audit", err)
 	}
 	return report, nil
+}
+
+// readRemoval reads when and why records were removed.
+func (db *DB) readRemoval(ctx context.Context, report *AuditReport) error {
+	var at int64
+	err := db.reader.QueryRowContext(ctx, "SELECT at, reason FROM cuts WHERE stream = $1", AuditStream).Scan(&at,
+		&report.RemovedBy)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return db.fault("verify the audit", err)
+	}
+	report.RemovedAt = fromMillis(at)
+	return nil
 }
 
 // A checkpointVerifier holds checkpoints against the records that they are of.
@@ -254,6 +279,9 @@ func (w *checkpointVerifier) checkRecord(r ledger.Record) error {
 // maintain signs a checkpoint if one is due, and removes records that are too old.
 func (a *AuditWriter) maintain(ctx context.Context) {
 	a.checkedAt = time.Now()
+	if _, err := a.db.highestTime(ctx); err != nil && ctx.Err() == nil {
+		a.o.Logger.Warn("read the store's clock", "err", err)
+	}
 	if err := a.sign(ctx); err != nil && ctx.Err() == nil {
 		a.o.Logger.Warn("how far the audit has come could not be signed", "err", err)
 		return
@@ -313,7 +341,7 @@ func (a *AuditWriter) prune(ctx context.Context) error {
 	if oldest == 0 && a.o.KeepRecords == 0 {
 		return nil
 	}
-	first, last, err := a.pruneRange(ctx, oldest)
+	first, last, byNumber, err := a.pruneRange(ctx, oldest)
 	if err == nil && a.o.Key != nil {
 		err = a.db.reader.QueryRowContext(ctx,
 			"SELECT COALESCE(MAX(seq), 0) FROM checkpoints WHERE stream = $1 AND seq <= $2", AuditStream,
@@ -321,6 +349,10 @@ func (a *AuditWriter) prune(ctx context.Context) error {
 	}
 	if err != nil {
 		return a.db.fault(step, err)
+	}
+	reason := cutByAge
+	if oldest == 0 || byNumber {
+		reason = cutByNumber
 	}
 	for range maxPruneBatches {
 		if last < max(first, 1) {
@@ -333,7 +365,7 @@ func (a *AuditWriter) prune(ctx context.Context) error {
 				AuditStream, upTo, last).Scan(&upTo)
 		}
 		if err == nil {
-			err = a.deleteRecordsUpTo(ctx, step, upTo)
+			err = a.deleteRecordsUpTo(ctx, step, upTo, reason)
 		}
 		if err != nil {
 			return a.db.fault(step, err)
@@ -343,11 +375,13 @@ func (a *AuditWriter) prune(ctx context.Context) error {
 	return nil
 }
 
-// deleteRecordsUpTo takes out the records up to one, with which the chain begins then.
-func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last int64) error {
+// deleteRecordsUpTo takes out the records up to one, with which the chain begins then, and keeps when and why.
+func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last int64, reason string) error {
 	return a.db.inTransaction(ctx, step, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO cuts (stream, seq, hash) SELECT stream, seq, hash FROM audit WHERE stream = $1 AND seq = $2
-			ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, AuditStream, last)
+		_, err := tx.ExecContext(ctx, a.db.expandKeywords(`INSERT INTO cuts (stream, seq, hash, at, reason)
+			SELECT stream, seq, hash, CLOCK, CAST($3 AS TEXT) FROM audit WHERE stream = $1 AND seq = $2
+			ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, at = excluded.at,
+			reason = excluded.reason`), AuditStream, last, reason)
 		if err != nil {
 			return err
 		}
@@ -361,13 +395,14 @@ func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last i
 }
 
 // pruneRange returns the first record, and the last before the first that may stay, which is not older than oldest in
-// milliseconds since 1970. It looks at none that stays but that one: there may be millions.
-func (a *AuditWriter) pruneRange(ctx context.Context, oldest int64) (first, last int64, err error) {
+// milliseconds since 1970. It looks at none that stays but that one: there may be millions. byNumber reports that more
+// records go than are too old.
+func (a *AuditWriter) pruneRange(ctx context.Context, oldest int64) (first, last int64, byNumber bool, err error) {
 	var head, stays int64
 	err = a.db.reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(seq) FROM audit WHERE stream = $1), 0),
 		COALESCE((SELECT MAX(seq) FROM audit WHERE stream = $1), 0)`, AuditStream).Scan(&first, &head)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
 	err = a.db.reader.QueryRowContext(ctx, "SELECT seq FROM audit WHERE stream = $1 AND at >= $2 ORDER BY seq LIMIT 1",
 		AuditStream, oldest).Scan(&stays)
@@ -375,7 +410,8 @@ func (a *AuditWriter) pruneRange(ctx context.Context, oldest int64) (first, last
 		stays, err = head+1, nil
 	}
 	if a.o.KeepRecords > 0 {
-		stays = max(stays, head-int64(a.o.KeepRecords)+1)
+		most := head - int64(a.o.KeepRecords) + 1
+		stays, byNumber = max(stays, most), most > stays
 	}
-	return first, stays - 1, err
+	return first, stays - 1, byNumber, err
 }

@@ -71,7 +71,7 @@ func TestOldRecordsAreTakenOut(t *testing.T) {
 		db := signed(t, location, key, 150, store.AuditOptions{KeepRecords: 250})
 		report, _ := auditOf(t, db, public)
 		if diff := cmp.Diff(store.AuditReport{Records: 300, First: 301, Last: 600, Signed: 600,
-			SignedAt: report.SignedAt, Keys: report.Keys}, report); diff != "" {
+			SignedAt: report.SignedAt, Keys: report.Keys, RemovedAt: report.RemovedAt, RemovedBy: "number"}, report); diff != "" {
 			t.Error(diff)
 		}
 		// Somebody takes out more, up to where nobody has signed.

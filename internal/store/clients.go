@@ -24,6 +24,8 @@ type Client struct {
 	Created, Expires time.Time
 	// Used is the day, in UTC, on which it came last; zero is never.
 	Used time.Time
+	// Ended reports that the token has expired by the clock of the store, now or at any time before.
+	Ended bool
 }
 
 const (
@@ -72,12 +74,13 @@ func (db *DB) RemoveClient(ctx context.Context, name string) (removed bool, err 
 	return removed, err
 }
 
-const selectClients = "SELECT name, token, scopes, created, expires, used FROM clients "
+const selectClients = "SELECT name, token, scopes, created, expires, used, " +
+	"CASE WHEN ended <> 0 OR (expires <> 0 AND expires <= CLOCK) THEN 1 ELSE 0 END FROM clients "
 
 // Clients returns all clients by name, including those with expired tokens.
 func (db *DB) Clients(ctx context.Context) ([]Client, error) {
 	const step = "read the clients"
-	rows, err := db.reader.QueryContext(ctx, selectClients+"ORDER BY name")
+	rows, err := db.reader.QueryContext(ctx, db.expandKeywords(selectClients+"ORDER BY name"))
 	if err != nil {
 		return nil, db.fault(step, err)
 	}
@@ -96,10 +99,14 @@ func (db *DB) Clients(ctx context.Context) ([]Client, error) {
 	return all, nil
 }
 
-// ClientByToken returns the client whose token has this SHA-256, and reports whether there is one. It does not check
-// the expiry. Timing could reveal at most something about a hash, which tells nothing about a token of 256 random bits.
+// ClientByToken returns the client whose token has this SHA-256, and reports whether there is one. Whether the
+// token has expired is in the result. Timing could reveal at most something about a hash, which tells nothing about a token of 256 random bits.
 func (db *DB) ClientByToken(ctx context.Context, token [sha256.Size]byte) (Client, bool, error) {
-	c, kept, err := readClient(db.reader.QueryRowContext(ctx, selectClients+"WHERE token = $1", token[:]).Scan)
+	if _, err := db.highestTime(ctx); err != nil {
+		return Client{}, false, err
+	}
+	c, kept, err := readClient(db.reader.QueryRowContext(ctx, db.expandKeywords(selectClients+"WHERE token = $1"),
+		token[:]).Scan)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return Client{}, false, nil
@@ -126,14 +133,15 @@ func (db *DB) MarkClientUsed(ctx context.Context, name string, when time.Time) e
 
 func readClient(scan func(...any) error) (c Client, token []byte, err error) {
 	var scopes []byte
-	var created, expires, used int64
-	if err := scan(&c.Name, &token, &scopes, &created, &expires, &used); err != nil {
+	var created, expires, used, ended int64
+	if err := scan(&c.Name, &token, &scopes, &created, &expires, &used, &ended); err != nil {
 		return Client{}, nil, err
 	}
 	if err := json.Unmarshal(scopes, &c.Scopes); err != nil {
 		return Client{}, nil, errors.New("the scopes of a client are damaged")
 	}
 	c.Created, c.Expires, c.Used = fromMillis(created), fromMillis(expires), fromMillis(used)
+	c.Ended = ended != 0
 	return c, token, nil
 }
 

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -13,4 +15,29 @@ func (db *DB) SetClockAhead(d time.Duration) {
 		"CLOCK", fmt.Sprintf("(%s + %d)", clock, d.Milliseconds()),
 		"BLOB", db.dialect.keywords.Replace("BLOB"),
 	)
+	db.floor = clockFloor{}
+}
+
+// Versions is how many versions of the schema there are.
+const Versions = len(schema)
+
+// CreateVersion creates the tables of a version of the schema, as an earlier release did.
+func CreateVersion(ctx context.Context, location string, version int) error {
+	db, err := openPostgres(location)
+	if !strings.Contains(location, "://") {
+		db, err = openSQLite(ctx, location, Options{BusyTimeout: defaultBusyTimeout})
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.inTransaction(ctx, "create", func(tx *sql.Tx) error {
+		for _, step := range append(schema[:version:version], "CREATE TABLE schema_version (version BIGINT NOT NULL)",
+			fmt.Sprintf("INSERT INTO schema_version (version) VALUES (%d)", version)) {
+			if _, err := tx.ExecContext(ctx, db.expandKeywords(step)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -72,7 +72,7 @@ func grantOnce(ctx context.Context, db *store.DB, id string) error {
 		return fmt.Errorf("the answer to %s: %v, %v", id, ok, err)
 	}
 	said(taken)
-	row := store.RowApproval{Path: "/home/ada/.mcp.json", Server: "up", Hash: "hash " + id,
+	row := store.RowApproval{By: approver, Path: "/home/ada/.mcp.json", Server: "up", Hash: "hash " + id,
 		Shown: []config.NameValue{{Name: "command", Value: "hash " + id}}, Approved: true}
 	if err := db.SaveRowApproval(ctx, row); err != nil {
 		return err
@@ -169,10 +169,13 @@ func grantsOf(t *testing.T, db *store.DB) map[string]store.Grant {
 	return grants
 }
 
+// approver is who decides about rows.
+var approver = store.Approver{Principal: "ada", Machine: "desk"}
+
 // checkApproval looks at the one row that is approved: it is that of the last ask that came so far.
 func checkApproval(t *testing.T, db *store.DB, steps map[string]int, last string) {
 	t.Helper()
-	rows, err := db.RowApprovals(t.Context())
+	rows, err := db.RowApprovals(t.Context(), approver)
 	if err != nil {
 		t.Fatal(err)
 	}

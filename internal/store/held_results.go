@@ -46,9 +46,13 @@ func (db *DB) HoldResult(ctx context.Context, r HeldResult) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, db.expandKeywords(`DELETE FROM held_results WHERE at < CLOCK - $1 OR id IN (SELECT id FROM (
+		// A clock that is ahead makes nothing old: no more than a day has gone since records of calls were last removed,
+		// unless that was confirmed.
+		_, err = tx.ExecContext(ctx, db.expandKeywords(`DELETE FROM held_results WHERE
+			(at < CLOCK - $1 AND at < COALESCE((SELECT at FROM prunings WHERE stream = $4), CLOCK) + $5 - $1) OR id IN (SELECT id FROM (
 			SELECT id, ROW_NUMBER() OVER newest AS place, SUM(size) OVER newest AS bytes FROM held_results WINDOW newest AS (ORDER BY at DESC, id)
-			) AS all_held WHERE place > $2 OR (bytes > $3 AND place > 1))`), heldResultRetention.Milliseconds(), maxHeldResults, maxHeldResultBytes)
+			) AS all_held WHERE place > $2 OR (bytes > $3 AND place > 1))`), heldResultRetention.Milliseconds(), maxHeldResults, maxHeldResultBytes,
+			AuditStream, clockJump.Milliseconds())
 		return err
 	})
 }

@@ -62,6 +62,9 @@ var errNotPending = errors.New("nothing waits by that name: it was answered, or 
 // the same call, and the timeout of that request is not over.
 func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout, lease time.Duration, most int) error {
 	const step = "keep what waits for a person"
+	if _, err := db.highestTime(ctx); err != nil {
+		return err
+	}
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		// A denied request stays until its time is over, so that the same call is not asked about again at once. One
 		// created later than now was made before the clock was set back, and is removed.
@@ -111,6 +114,9 @@ func (db *DB) RenewPendingApproval(ctx context.Context, id string, lease time.Du
 // UseApproval uses up the answer to a pending approval. It reports true once, if the call may be sent now. A request
 // that has timed out, or whose lease has expired, is not allowed.
 func (db *DB) UseApproval(ctx context.Context, id string) (taken bool, err error) {
+	if _, err := db.highestTime(ctx); err != nil {
+		return false, err
+	}
 	err = db.inTransaction(ctx, "use an answer", func(tx *sql.Tx) error {
 		taken, err = db.execChanged(ctx, tx,
 			"DELETE FROM asks WHERE id = $1 AND answer = $2 AND ends > CLOCK AND held > CLOCK", id,
@@ -128,6 +134,9 @@ func (db *DB) DropPendingApproval(ctx context.Context, id string) error {
 // PendingApprovals returns the calls that wait for a person, oldest first.
 func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 	const step = "read what waits for a person"
+	if _, err := db.highestTime(ctx); err != nil {
+		return nil, err
+	}
 	rows, err := db.reader.QueryContext(ctx, db.expandKeywords(`SELECT id, principal, session, call_hash, card_hash, shown, created, ends FROM asks
 		WHERE answer = $1 AND ends > CLOCK AND held > CLOCK ORDER BY created, id`), string(AnswerWaiting))
 	if err != nil {
@@ -156,6 +165,9 @@ func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer ApprovalAnswer, by string, grant *Grant,
 	lasts time.Duration) error {
 	const step = "answer an ask"
+	if _, err := db.highestTime(ctx); err != nil {
+		return err
+	}
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		ok, err := db.execChanged(ctx, tx,
 			"UPDATE asks SET answer = $1, said_by = $4 WHERE id = $2 AND answer = $3 AND ends > CLOCK AND held > CLOCK",
@@ -192,6 +204,9 @@ const validGrantSQL = " (ends = 0 OR (ends > CLOCK AND created <= CLOCK)) "
 // UseGrant finds a grant that allows a call, and counts the use. If used is true, the call may be sent now, and g has
 // ID and By. It compares Principal, Session, Call and Card of a. Without a matching grant it writes nothing.
 func (db *DB) UseGrant(ctx context.Context, a PendingApproval) (g Grant, used bool, err error) {
+	if _, err := db.highestTime(ctx); err != nil {
+		return Grant{}, false, err
+	}
 	err = db.reader.QueryRowContext(ctx, db.expandKeywords(`SELECT id, said_by FROM grants WHERE principal = $1 AND session IN ('', $2) AND subject IN ($3, $4)
 		AND`+validGrantSQL+`ORDER BY id LIMIT 1`), a.Principal, a.Session, a.Call, a.Card).Scan(&g.ID, &g.By)
 	switch {
@@ -210,6 +225,9 @@ func (db *DB) UseGrant(ctx context.Context, a PendingApproval) (g Grant, used bo
 // Grants returns the valid grants, oldest first.
 func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 	const step = "read the grants"
+	if _, err := db.highestTime(ctx); err != nil {
+		return nil, err
+	}
 	rows, err := db.reader.QueryContext(ctx,
 		db.expandKeywords(
 			"SELECT id, principal, session, subject, for_card, shown, created, ends, uses, said_by FROM grants WHERE"+

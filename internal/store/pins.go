@@ -158,6 +158,33 @@ func (db *DB) UpdatePins(ctx context.Context, place PinKey, work PinUpdate) erro
 	return err
 }
 
+// MovePins moves the pins of one part of a server to another place, where there are none. It only reads where there is
+// nothing to move.
+func (db *DB) MovePins(ctx context.Context, from, to PinKey) error {
+	const step = "move the pins"
+	var n int
+	err := db.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM pin_lists WHERE origin = $1 AND server = $2",
+		from.Origin, from.column()).Scan(&n)
+	if err != nil {
+		return db.fault(step, err)
+	}
+	if n == 0 {
+		return nil
+	}
+	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+		moved, err := db.execChanged(ctx, tx, `UPDATE pin_lists SET origin = $1, server = $2
+			WHERE origin = $3 AND server = $4 AND NOT EXISTS
+			(SELECT 1 FROM pin_lists AS there WHERE there.origin = $1 AND there.server = $2)`,
+			to.Origin, to.column(), from.Origin, from.column())
+		if err != nil || !moved {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE pins SET origin = $1, server = $2 WHERE origin = $3 AND server = $4",
+			to.Origin, to.column(), from.Origin, from.column())
+		return err
+	})
+}
+
 func savePins(ctx context.Context, tx *sql.Tx, place PinKey, pins []shield.Pin) error {
 	if len(pins) == 0 {
 		return nil

@@ -159,3 +159,43 @@ func TestKilledWhilePinning(t *testing.T) {
 		}
 	})
 }
+
+// TestMovePins moves the pins of a server to another place, and none onto pins that are there.
+func TestMovePins(t *testing.T) {
+	onEach(t, func(t *testing.T, location string) {
+		db, ctx := open(t, location), t.Context()
+		pin := func(place store.PinKey, hash string) {
+			t.Helper()
+			if err := db.UpdatePins(ctx, place, func(map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+				return []shield.Pin{{Tool: "put", Hash: hash}}, []byte(hash), nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(when string, place store.PinKey, hash string) {
+			t.Helper()
+			pins, err := db.Pins(ctx, place)
+			state, stateErr := db.PinState(ctx, place)
+			if err != nil || stateErr != nil || pins["put"].Hash != hash || string(state.ListHash) != hash {
+				t.Errorf("%s: at %s %q of the list %q, %v, %v; want %q", when, place.Origin, pins["put"].Hash,
+					state.ListHash, err, stateErr, hash)
+			}
+		}
+		link, file := store.PinKey{Origin: "/link", Server: "fs"}, store.PinKey{Origin: "/file", Server: "fs"}
+		if err := db.MovePins(ctx, link, file); err != nil {
+			t.Fatal(err)
+		}
+		want("nothing to move", file, "")
+		pin(link, "one")
+		if err := db.MovePins(ctx, link, file); err != nil {
+			t.Fatal(err)
+		}
+		want("moved", file, "one")
+		want("moved", link, "")
+		pin(link, "two")
+		if err := db.MovePins(ctx, link, file); err != nil {
+			t.Fatal(err)
+		}
+		want("in the way", file, "one")
+	})
+}

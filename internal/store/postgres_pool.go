@@ -38,6 +38,18 @@ func OpenPostgresPool(location string, most, idle int) (pool *sql.DB, name strin
 	return pool, fmt.Sprintf("postgres://%s/%s", host, config.Database), nil
 }
 
+// PostgresPlace returns the parts of a URL that decide which tables it leads to: not the password, nor other parameters.
+// Of a URL that is not valid it is the whole URL.
+func PostgresPlace(location string) string {
+	config, err := pgx.ParseConfig(location)
+	if err != nil {
+		return location
+	}
+	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	return strings.Join([]string{host, config.Database, config.User, config.RuntimeParams["search_path"],
+		config.RuntimeParams["options"]}, "\x00")
+}
+
 // FlattenConnectError returns a connection error, which has a line for each attempt, as one line; equal attempts are
 // named once. Other errors are returned unchanged.
 func FlattenConnectError(err error) error {

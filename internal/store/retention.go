@@ -16,15 +16,13 @@ import (
 const (
 	// clockSlack is how far the clock of the process and that of the store may differ.
 	clockSlack = 5 * time.Minute
-	// clockJump is how far the store's clock may be ahead of the last pruning. Beyond it the clock has jumped.
+	// clockJump is how far the store's clock may be from the last pruning. Beyond it the clock has jumped.
 	clockJump = 24 * time.Hour
 	// A jump is confirmed by a process that starts between confirmFrom and confirmUntil after it was found. After a
 	// short jump the end is earlier, see sinceJump.
 	confirmFrom, confirmUntil = time.Hour, 31 * 24 * time.Hour
 	// A jump of at most Keep / usualPart is not worth a warning: the store was not used. It must be confirmed, too.
 	usualPart = 10
-	// clockBehind is how long a process runs before it trusts a clock that is behind the last pruning.
-	clockBehind = time.Hour
 	// rememberEvery is how far the clock goes on before it is written down again.
 	rememberEvery = time.Minute
 	// clockNote is how the ID of a note on a jump begins.
@@ -52,7 +50,7 @@ func (p pruning) ahead() time.Duration { return time.Duration(p.now-p.at) * time
 // clock must have jumped again.
 func (p pruning) sinceJump() (d time.Duration, ok bool) {
 	d = time.Duration(p.now-p.jumpAt) * time.Millisecond
-	jumped := time.Duration(min(p.jumpAt-p.at, confirmUntil.Milliseconds())) * time.Millisecond
+	jumped := time.Duration(min(max(p.jumpAt-p.at, p.at-p.jumpAt), confirmUntil.Milliseconds())) * time.Millisecond
 	return d, p.jumpAt != 0 && d >= 0 && d <= min(confirmUntil, 2*jumped+clockJump)
 }
 
@@ -99,8 +97,10 @@ func (a *AuditWriter) retentionStart(ctx context.Context) (int64, error) {
 		if tooOld && !(first && p.confirmed()) {
 			return 0, a.hold(ctx, p)
 		}
-	case p.ahead() < -clockJump && !a.behindForLong():
-		return before, nil // removes less than the last pruning did
+	case p.ahead() < -clockJump:
+		if !(first && p.confirmed()) {
+			return 0, a.hold(ctx, p)
+		}
 	}
 	a.warned = ""
 	return before, a.accept(ctx, p)
@@ -116,18 +116,9 @@ func (a *AuditWriter) hasOlder(ctx context.Context, before int64) (older bool, e
 	return older, err
 }
 
-// behindForLong reports whether this process has seen the clock behind for long enough: then the clock of the last
-// pruning was wrong. Until then a machine without a battery clock may not have set its own.
-func (a *AuditWriter) behindForLong() bool {
-	if a.behind.IsZero() {
-		a.behind = time.Now()
-	}
-	return time.Since(a.behind) >= clockBehind
-}
-
-// accept remembers the time of a pruning. Where another process was faster, its time stands.
+// accept remembers the time of a pruning. Where another process was faster, its time stands. A clock that is behind,
+// and was confirmed, is the highest time seen from now on.
 func (a *AuditWriter) accept(ctx context.Context, p pruning) error {
-	a.behind = time.Time{}
 	back := p.ahead() < -clockJump
 	if p.jumpAt == 0 && !back && p.ahead() < rememberEvery {
 		return nil
@@ -136,13 +127,20 @@ func (a *AuditWriter) accept(ctx context.Context, p pruning) error {
 	if !back {
 		at = max(p.at, p.now)
 	}
-	return a.db.execWrite(ctx, "remember the time", `UPDATE prunings SET at = $1, jump_at = 0, jump_by = ''
-		WHERE stream = $2 AND at = $3`, at, AuditStream, p.at)
+	return a.db.inTransaction(ctx, "remember the time", func(tx *sql.Tx) error {
+		changed, err := a.db.execChanged(ctx, tx, `UPDATE prunings SET at = $1, jump_at = 0, jump_by = ''
+			WHERE stream = $2 AND at = $3`, at, AuditStream, p.at)
+		if err != nil || !changed || !back {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, a.db.expandKeywords("UPDATE store_clock SET highest = CLOCK"))
+		return err
+	})
 }
 
 // hold leaves the audit as it is, since the clock jumped, and remembers that where no process did so before.
 func (a *AuditWriter) hold(ctx context.Context, p pruning) error {
-	usual := p.ahead() <= a.o.KeepFor/usualPart
+	usual := p.ahead() > 0 && p.ahead() <= a.o.KeepFor/usualPart
 	if _, known := p.sinceJump(); !known {
 		noted, err := a.noteJump(ctx, p, !usual)
 		if err != nil || !noted {
@@ -152,8 +150,12 @@ func (a *AuditWriter) hold(ctx context.Context, p pruning) error {
 	if usual {
 		return nil
 	}
-	a.warnOnce("no records are removed by age: the store's clock is more than a day after the last removal; "+
-		"if the clock is right, start Drawbridge again in an hour or later",
+	side := "after"
+	if p.ahead() < 0 {
+		side = "before"
+	}
+	a.warnOnce("no records are removed by age: the store's clock is more than a day "+side+" the last removal; "+
+		"if the clock is right: drawbridge audit confirm-clock, or start Drawbridge again in an hour or later",
 		"clock", fromMillis(p.now).Format(time.RFC3339), "last", fromMillis(p.at).Format(time.RFC3339))
 	return nil
 }

@@ -3,7 +3,6 @@ package store_test
 import (
 	"bytes"
 	"crypto/rand"
-	"database/sql"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -140,8 +139,12 @@ func TestClockJumpPrunesNothing(t *testing.T) {
 		{"nothing is too old", []start{both(30 * day), both(60 * day)}, 6, 0, false},
 		{"a day more", []start{both(30 * day), both(60 * day), both(90*day + 30*time.Minute), both(91 * day)}, 8, 1,
 			false},
-		{"behind", []start{both(-10 * year), both(0)}, 6, 0, false},
-		{"behind, then ahead", []start{both(-10 * year), both(10 * year)}, 6, 1, true},
+		{"behind", []start{both(-10 * year)}, 4, 1, true},
+		{"behind, then right", []start{both(-10 * year), both(0)}, 6, 1, false},
+		{"two starts behind", []start{both(-10 * year), both(-10*year + time.Hour)}, 6, 1, false},
+		{"two starts behind, then right", []start{both(-10 * year), both(-10*year + time.Hour), both(0)}, 8, 1, false},
+		{"two days behind", []start{both(-2 * day)}, 4, 1, true},
+		{"behind, then ahead", []start{both(-10 * year), both(10 * year)}, 6, 2, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			location := filepath.Join(t.TempDir(), "store.db")
@@ -160,30 +163,11 @@ func TestClockJumpPrunesNothing(t *testing.T) {
 
 // TestStoreOfBeforeKeepsItsAudit opens a store that was written before the time of the last pruning was kept.
 func TestStoreOfBeforeKeepsItsAudit(t *testing.T) {
-	onEach(t, func(t *testing.T, location string) {
-		both(0).run(t, location)
-		raw(t, location)("UPDATE schema_version SET version = version - 1")
-		execute(t, location, "DROP TABLE prunings")
+	for _, old := range oldStores {
+		location := old.unpack(t)
 		if log := both(10*year).run(t, location); !strings.Contains(log, "level=WARN") {
-			t.Errorf("logged %q", log)
+			t.Errorf("%s: logged %q", old.file, log)
 		}
-		wantKept(t, location, "a clock that is ahead at the first start", 4, 1)
-	})
-}
-
-// execute runs a statement of which no rows are counted.
-func execute(t *testing.T, location, statement string) {
-	t.Helper()
-	driver := "sqlite"
-	if strings.HasPrefix(location, "postgres") {
-		driver = "pgx"
-	}
-	db, err := sql.Open(driver, location)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), statement); err != nil {
-		t.Fatal(err)
+		wantKept(t, location, "a clock that is ahead at the first start", int(old.auditRecords)+2, 1)
 	}
 }

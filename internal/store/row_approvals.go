@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -14,6 +15,8 @@ type RowApproval struct {
 	// Path is the file that the row stands in, Server its name there.
 	Path   string
 	Server drawbridge.ServerID
+	// By is who decided.
+	By Approver
 	// Hash is that of the row, see config.Server; Shown are the facts that the person was shown.
 	Hash  string
 	Shown []config.NameValue
@@ -22,7 +25,14 @@ type RowApproval struct {
 	At       time.Time
 }
 
-// RowApprovals are the decisions of a store: at most one for a name in a file.
+// An Approver is a person on a machine. The decisions of one count for no other, also where they share a database and
+// the paths of their projects are equal.
+type Approver struct {
+	// Principal is the user of the operating system, Machine names the machine.
+	Principal, Machine string
+}
+
+// RowApprovals are the decisions of one Approver: at most one for a name in a file.
 type RowApprovals []RowApproval
 
 // Program is the file that was approved with the row; the zero one where none was found then.
@@ -49,10 +59,18 @@ func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 	return RowApproval{}, false
 }
 
-// RowApprovals returns all decisions, ordered by file and name.
-func (db *DB) RowApprovals(ctx context.Context) (RowApprovals, error) {
-	rows, err := db.reader.QueryContext(ctx,
-		"SELECT path, server, hash, facts, approved, at FROM approvals ORDER BY path, server")
+// RowApprovals returns the decisions that count for a person on a machine, ordered by file and name. Those of earlier
+// releases, which kept no name, count in a file, and not in a database that others may share.
+func (db *DB) RowApprovals(ctx context.Context, by Approver) (RowApprovals, error) {
+	unnamed := 0
+	if db.file != nil {
+		unnamed = 1
+	}
+	rows, err := db.reader.QueryContext(ctx, `SELECT path, server, principal, machine, hash, facts, approved, at
+		FROM row_approvals AS a WHERE (principal = $1 AND machine = $2) OR (principal = '' AND machine = '' AND
+		CAST($3 AS BIGINT) = 1 AND NOT EXISTS (SELECT 1 FROM row_approvals AS own WHERE own.path = a.path AND
+		own.server = a.server AND own.principal = $1 AND own.machine = $2)) ORDER BY path, server`,
+		by.Principal, by.Machine, unnamed)
 	if err != nil {
 		return nil, db.fault("read the approvals", err)
 	}
@@ -62,7 +80,7 @@ func (db *DB) RowApprovals(ctx context.Context) (RowApprovals, error) {
 		var a RowApproval
 		var facts []byte
 		var approved, at int64
-		if err := rows.Scan(&a.Path, &a.Server, &a.Hash, &facts, &approved, &at); err != nil {
+		if err := rows.Scan(&a.Path, &a.Server, &a.By.Principal, &a.By.Machine, &a.Hash, &facts, &approved, &at); err != nil {
 			return nil, db.fault("read the approvals", err)
 		}
 		if err := json.Unmarshal(facts, &a.Shown); err != nil {
@@ -77,9 +95,13 @@ func (db *DB) RowApprovals(ctx context.Context) (RowApprovals, error) {
 	return all, nil
 }
 
-// SaveRowApproval records a decision, in the place of any earlier one about that name in that file.
+// SaveRowApproval records a decision, in the place of any earlier one of the same person about that name in that file.
+// Code InvalidInput means that By names no person.
 func (db *DB) SaveRowApproval(ctx context.Context, a RowApproval) error {
 	const step = "record an approval"
+	if a.By.Principal == "" {
+		return db.newFault(step, drawbridge.InvalidInput, errors.New("the person who decided is not named"))
+	}
 	facts, err := json.Marshal(a.Shown)
 	if err != nil {
 		return db.newFault(step, drawbridge.InvalidInput, err)
@@ -88,7 +110,8 @@ func (db *DB) SaveRowApproval(ctx context.Context, a RowApproval) error {
 	if a.Approved {
 		approved = 1
 	}
-	return db.execWrite(ctx, step, `INSERT INTO approvals (path, server, hash, facts, approved, at) VALUES ($1, $2, $3, $4, $5, CLOCK)
-		ON CONFLICT (path, server) DO UPDATE SET hash = excluded.hash, facts = excluded.facts, approved = excluded.approved,
-		at = excluded.at`, a.Path, string(a.Server), a.Hash, facts, approved)
+	return db.execWrite(ctx, step, `INSERT INTO row_approvals (path, server, principal, machine, hash, facts, approved, at)
+		VALUES ($1, $2, $6, $7, $3, $4, $5, CLOCK) ON CONFLICT (path, server, principal, machine) DO UPDATE SET hash = excluded.hash, facts = excluded.facts, approved = excluded.approved,
+		at = excluded.at`, a.Path, string(a.Server), a.Hash, facts, approved,
+		a.By.Principal, a.By.Machine)
 }

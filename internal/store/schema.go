@@ -173,6 +173,27 @@ var schema = [...]string{
 		jump_by TEXT NOT NULL DEFAULT ''   -- the process that found it
 	);
 	INSERT INTO prunings (stream, at) SELECT stream, MAX(at) FROM audit GROUP BY stream;`,
+	`CREATE TABLE store_clock (
+		highest BIGINT NOT NULL -- the highest time that this store's clock has shown, milliseconds since 1970
+	);
+	INSERT INTO store_clock (highest) VALUES (CLOCK);
+	ALTER TABLE clients ADD COLUMN ended BIGINT NOT NULL DEFAULT 0; -- 1 after the end of the token was seen
+	ALTER TABLE cuts ADD COLUMN at BIGINT NOT NULL DEFAULT 0;       -- the time of the last removal; 0 is not known
+	ALTER TABLE cuts ADD COLUMN reason TEXT NOT NULL DEFAULT '';    -- age or number; empty is not known
+	CREATE TABLE row_approvals (
+		path      TEXT NOT NULL,   -- the file that the row stands in
+		server    TEXT NOT NULL,   -- its name there
+		principal TEXT NOT NULL,   -- who decided; empty is not known, in rows of earlier releases
+		machine   TEXT NOT NULL,   -- where they did
+		hash      TEXT NOT NULL,   -- of the row when the person decided
+		facts     BLOB NOT NULL,   -- what they were shown of it
+		approved  BIGINT NOT NULL, -- 0 is rejected
+		at        BIGINT NOT NULL, -- milliseconds since 1970
+		PRIMARY KEY (path, server, principal, machine)
+	);
+	INSERT INTO row_approvals (path, server, principal, machine, hash, facts, approved, at)
+		SELECT path, server, '', '', hash, facts, approved, at FROM approvals;
+	DROP TABLE approvals;`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

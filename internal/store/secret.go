@@ -4,11 +4,22 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
+
+// identitySize is the number of random bytes of a store's identity.
+const identitySize = 16
+
+// Identity returns the identity of the store, in hexadecimal: random, created when it is first asked for, and the same
+// by whichever path or URL the store is opened. It is not secret.
+func (db *DB) Identity(ctx context.Context) (string, error) {
+	id, err := db.SharedSecret(ctx, "store-identity", identitySize)
+	return hex.EncodeToString(id), err
+}
 
 // SharedSecret returns the random bytes of a name. They are created at the first request and are the same for every
 // process that uses this store. size is their number in every call. Code InvalidInput means another size.

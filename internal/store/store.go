@@ -47,6 +47,7 @@ type DB struct {
 	// may be the same pool.
 	counters          *sql.DB
 	accountStatements accountStatements
+	floor             clockFloor
 	// file identifies the file that was opened; nil for a store without a file.
 	file os.FileInfo
 }

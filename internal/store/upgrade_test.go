@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,12 +17,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// oldStore unpacks a store of schema 11, written by an earlier release with these commands: "mcp approve team",
-// "client add ci", two "tools call", and a "serve" with one granted and one waiting call. It returns the store's path.
-// The key that sealed request states was zeroed.
-func oldStore(t *testing.T) string {
+// An oldStore is a store that an earlier release wrote with these commands: "mcp approve team", "client add ci", two
+// "tools call", and a "serve" with one granted and one waiting call. The key that sealed request states was zeroed.
+type oldStore struct {
+	file         string
+	home         string // the directory above home and project
+	auditRecords uint64
+	streams      int // of the ledger
+	grant, ask   string
+}
+
+var oldStores = []oldStore{
+	{"schema11.db.gz", "/tmp/fixture", 10, 2, "7joauqvd", "tsygkron"},
+	{"schema12.db.gz", "/tmp/fixture12/tree", 12, 1, "lc3dsue5", "35snglkt"},
+}
+
+// unpack returns the path of a copy of the store.
+func (o oldStore) unpack(t *testing.T) string {
 	t.Helper()
-	packed, err := os.Open("testdata/schema11.db.gz")
+	packed, err := os.Open(filepath.Join("testdata", o.file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,14 +59,20 @@ func oldStore(t *testing.T) string {
 }
 
 func TestOpenReadsAnEarlierReleasesStore(t *testing.T) {
-	path := oldStore(t)
+	for _, old := range oldStores {
+		t.Run(old.file, func(t *testing.T) { testOldStore(t, old) })
+	}
+}
+
+func testOldStore(t *testing.T, old oldStore) {
+	path := old.unpack(t)
 	db := open(t, path)
 	ctx := t.Context()
 
 	t.Run("audit", func(t *testing.T) {
 		report, err := db.VerifyAudit(ctx)
-		if err != nil || report.First != 1 || report.Last != 10 {
-			t.Errorf("verify: records %d to %d, %v; want 1 to 10", report.First, report.Last, err)
+		if err != nil || report.First != 1 || report.Last != old.auditRecords {
+			t.Errorf("verify: records %d to %d, %v; want 1 to %d", report.First, report.Last, err, old.auditRecords)
 		}
 		var cards []string
 		for r, err := range db.AuditRecords(ctx, time.Time{}) {
@@ -74,8 +94,8 @@ func TestOpenReadsAnEarlierReleasesStore(t *testing.T) {
 	})
 	t.Run("ledger", func(t *testing.T) {
 		streams, err := db.LedgerStreams(ctx)
-		if err != nil || len(streams) != 2 {
-			t.Fatalf("streams %v, %v; want two", streams, err)
+		if err != nil || len(streams) != old.streams {
+			t.Fatalf("streams %v, %v; want %d", streams, err, old.streams)
 		}
 		for _, stream := range streams {
 			if err := ledger.VerifyChains(db.LedgerRecords(ctx, stream)); err != nil {
@@ -97,12 +117,12 @@ func TestOpenReadsAnEarlierReleasesStore(t *testing.T) {
 		}
 	})
 	t.Run("approvals", func(t *testing.T) {
-		rows, err := db.RowApprovals(ctx)
+		rows, err := db.RowApprovals(ctx, store.Approver{Principal: "ada", Machine: "m"})
 		if err != nil || len(rows) != 1 || rows[0].Server != "team" || !rows[0].Approved {
 			t.Errorf("approvals of rows %+v, %v; want team's", rows, err)
 		}
 		grants, err := db.Grants(ctx)
-		if err != nil || len(grants) != 1 || grants[0].ID != "7joauqvd" || grants[0].ForCard {
+		if err != nil || len(grants) != 1 || grants[0].ID != old.grant || grants[0].ForCard {
 			t.Errorf("grants %+v, %v; want one for a call", grants, err)
 		}
 		waiting, err := db.PendingApprovals(ctx)
@@ -111,21 +131,65 @@ func TestOpenReadsAnEarlierReleasesStore(t *testing.T) {
 		}
 		raw(t, path)("UPDATE asks SET ends = $1, held = $1", time.Now().Add(time.Hour).UnixMilli())
 		waiting, err = db.PendingApprovals(ctx)
-		if err != nil || len(waiting) != 1 || waiting[0].ID != "tsygkron" {
-			t.Errorf("pending approvals %+v, %v; want tsygkron", waiting, err)
+		if err != nil || len(waiting) != 1 || waiting[0].ID != old.ask {
+			t.Errorf("pending approvals %+v, %v; want %s", waiting, err, old.ask)
 		}
 	})
 }
 
 func TestAnEarlierReleasesClientsAndPinsAreKept(t *testing.T) {
-	db, ctx := open(t, oldStore(t)), t.Context()
-	clients, err := db.Clients(ctx)
-	if err != nil || len(clients) != 1 || clients[0].Name != "ci" {
-		t.Errorf("clients %+v, %v; want ci", clients, err)
+	for _, old := range oldStores {
+		db, ctx := open(t, old.unpack(t)), t.Context()
+		clients, err := db.Clients(ctx)
+		if err != nil || len(clients) != 1 || clients[0].Name != "ci" {
+			t.Errorf("%s: clients %+v, %v; want ci", old.file, clients, err)
+		}
+		pins, err := db.Pins(ctx, store.PinKey{
+			Origin: old.home + "/home/.config/drawbridge/mcp.json", Server: "notes"})
+		if err != nil || len(pins) != 2 {
+			t.Errorf("%s: %d pins, %v; want those of two tools", old.file, len(pins), err)
+		}
 	}
-	pins, err := db.Pins(ctx, store.PinKey{
-		Origin: "/tmp/fixture/home/.config/drawbridge/mcp.json", Server: "notes"})
-	if err != nil || len(pins) != 2 {
-		t.Errorf("%d pins, %v; want those of two tools", len(pins), err)
+}
+
+// TestUnnamedApprovalsCountInAFileOnly has an approval of an earlier release, which kept no name.
+func TestUnnamedApprovalsCountInAFileOnly(t *testing.T) {
+	onEach(t, func(t *testing.T, location string) {
+		db, ctx := open(t, location), t.Context()
+		raw(t, location)(`INSERT INTO row_approvals (path, server, principal, machine, hash, facts, approved, at)
+			VALUES ('/srv/.mcp.json', 'db', '', '', '1', '[]', 1, 1)`)
+		want := 1
+		if strings.HasPrefix(location, "postgres") {
+			want = 0
+		}
+		rows, err := db.RowApprovals(ctx, approver)
+		if err != nil || len(rows) != want {
+			t.Errorf("%d approvals, %v; want %d", len(rows), err, want)
+		}
+		own := store.RowApproval{By: approver, Path: "/srv/.mcp.json", Server: "db", Hash: "1"}
+		if err := db.SaveRowApproval(ctx, own); err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := db.RowApprovals(ctx, approver); err != nil || len(rows) != 1 || rows[0].Approved {
+			t.Errorf("after one's own decision: %+v, %v", rows, err)
+		}
+	})
+}
+
+// TestEveryVersionIsBroughtUpToDate opens the empty tables of each earlier version.
+func TestEveryVersionIsBroughtUpToDate(t *testing.T) {
+	for version := range store.Versions {
+		onEach(t, func(t *testing.T, location string) {
+			if err := store.CreateVersion(t.Context(), location, version); err != nil {
+				t.Fatal(err)
+			}
+			db := open(t, location)
+			if _, err := db.ClockState(t.Context()); err != nil {
+				t.Errorf("version %d: %v", version, err)
+			}
+			if _, err := db.RowApprovals(t.Context(), approver); err != nil {
+				t.Errorf("version %d: %v", version, err)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -13,12 +14,14 @@ import (
 func testApprovals(t *testing.T, p OpenStore) {
 	s := p()
 	facts := []config.NameValue{{Name: "command", Value: "npx"}, {Name: "env TOKEN", Value: "sha256:12"}}
-	first := store.RowApproval{Path: "/p/.mcp.json", Server: "db", Hash: "1", Shown: facts, Approved: true}
-	other := store.RowApproval{Path: "/q/.mcp.json", Server: "db", Hash: "1", Shown: facts}
+	ada := store.Approver{Principal: "ada", Machine: "desk"}
+	first := store.RowApproval{By: ada, Path: "/p/.mcp.json", Server: "db", Hash: "1", Shown: facts, Approved: true}
+	other := store.RowApproval{By: ada, Path: "/q/.mcp.json", Server: "db", Hash: "1", Shown: facts}
 	requireNoError(t, s.SaveRowApproval(t.Context(), other))
-	requireNoError(t, s.SaveRowApproval(t.Context(), store.RowApproval{Path: "/p/.mcp.json", Server: "db", Hash: "0"}))
+	requireNoError(t, s.SaveRowApproval(t.Context(), store.RowApproval{By: ada, Path: "/p/.mcp.json", Server: "db",
+		Hash: "0"}))
 	requireNoError(t, s.SaveRowApproval(t.Context(), first))
-	got, err := p().RowApprovals(t.Context())
+	got, err := p().RowApprovals(t.Context(), ada)
 	requireNoError(t, err)
 	if diff := cmp.Diff(store.RowApprovals{first, other}, got, cmpopts.IgnoreFields(store.RowApproval{},
 		"At")); diff != "" {
@@ -45,4 +48,35 @@ func testApprovals(t *testing.T, p OpenStore) {
 			t.Errorf("%s %s: allowed is %v", tt.row.Origin.Path, tt.row.Hash, !tt.allow)
 		}
 	}
+}
+
+// testApprovalsAreOnesOwn has people on two machines decide about the same row of the same path.
+func testApprovalsAreOnesOwn(t *testing.T, p OpenStore) {
+	s := p()
+	ada, bob := store.Approver{Principal: "ada", Machine: "desk"}, store.Approver{Principal: "bob", Machine: "desk"}
+	away := store.Approver{Principal: "ada", Machine: "laptop"}
+	row := config.Server{ID: "db", Hash: "1", Origin: config.Origin{Path: "/srv/p/.mcp.json"}}
+	decide := func(by store.Approver, approved bool) {
+		requireNoError(t, s.SaveRowApproval(t.Context(), store.RowApproval{By: by, Path: row.Origin.Path, Server: row.ID,
+			Hash: row.Hash, Approved: approved}))
+	}
+	want := func(when string, allowed ...store.Approver) {
+		t.Helper()
+		for _, by := range []store.Approver{ada, bob, away, {}} {
+			all, err := p().RowApprovals(t.Context(), by)
+			requireNoError(t, err)
+			if got := all.Allows(row); got != slices.Contains(allowed, by) {
+				t.Errorf("%s: allowed for %v is %v", when, by, got)
+			}
+		}
+	}
+	decide(ada, true)
+	want("ada approved", ada)
+	decide(bob, false)
+	want("bob rejected", ada)
+	decide(away, true)
+	decide(ada, false)
+	want("ada approved on the laptop, and rejected at the desk", away)
+	wantFaultCode(t, s.SaveRowApproval(t.Context(), store.RowApproval{Path: row.Origin.Path, Server: row.ID,
+		Approved: true}), drawbridge.InvalidInput)
 }

@@ -72,7 +72,7 @@ type ClientUses interface {
 // ApprovalStore is the memory of what a person decided.
 type ApprovalStore interface {
 	SaveRowApproval(ctx context.Context, a store.RowApproval) error
-	RowApprovals(ctx context.Context) (store.RowApprovals, error)
+	RowApprovals(ctx context.Context, by store.Approver) (store.RowApprovals, error)
 }
 
 // RecordReader are the journal as it is stored.
@@ -110,6 +110,7 @@ func RunStoreTests(t *testing.T, fresh func(t *testing.T) OpenStore) {
 		{"ListingIsKeptByteForByte", testListingIsKeptByteForByte},
 		{"AttemptEndsWithAListing", testAttemptEndsWithAListing},
 		{"Approvals", testApprovals},
+		{"ApprovalsAreOnesOwn", testApprovalsAreOnesOwn},
 		{"Vetted", testVetted},
 		{"FirstTools", testFirstTools},
 		{"Secret", testSecret},

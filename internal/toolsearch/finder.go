@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
@@ -80,7 +82,7 @@ type Finder struct {
 	// classes are the most recent classes, the last one at the end.
 	classes []*callerClass
 	// searching are the classes with a short list in the mode Auto.
-	searching map[string]bool
+	searching *simplelru.LRU[string, struct{}]
 	// warned are the providers that a warning was logged for.
 	warned map[string]bool
 	docs   documentCache
@@ -124,7 +126,8 @@ func New(o Options) *Finder {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Finder{options: o, searching: map[string]bool{}, warned: map[string]bool{}}
+	searching, _ := simplelru.NewLRU[string, struct{}](maxModes, nil) // the error is for sizes below 1
+	return &Finder{options: o, searching: searching, warned: map[string]bool{}}
 }
 
 // MayShorten reports whether any list may be a short one, so that the names of the search tools are taken.
@@ -182,17 +185,14 @@ func (f *Finder) usesShortList(key string, tokens int) bool {
 		return f.options.Mode == Search
 	}
 	bound := f.options.SearchAbove
-	if f.searching[key] {
+	if f.searching.Contains(key) {
 		bound -= bound / 5
 	}
 	if tokens <= bound {
-		delete(f.searching, key)
+		f.searching.Remove(key)
 		return false
 	}
-	if len(f.searching) >= maxModes {
-		clear(f.searching)
-	}
-	f.searching[key] = true
+	f.searching.Add(key, struct{}{})
 	return true
 }
 

@@ -102,6 +102,8 @@ type Options struct {
 	OnDemand bool
 	// Vault keeps sign-in credentials; nil keeps them in memory until the fleet ends.
 	Vault Vault
+	// ExpiryTime returns the time by which a sign-in that began is judged to have expired; nil is the time itself.
+	ExpiryTime func(now time.Time) time.Time
 	// HTTPClient sends the requests to HTTP servers; nil means one of the fleet's own. It must have no Timeout.
 	HTTPClient *http.Client
 

@@ -31,7 +31,7 @@ func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool)
 	before, _ := e.listing.get()
 	worth := e.listing.budget.recordChange(before, &l, time.Now())
 	s.setListError(out.Missed[mcp.MethodToolsList])
-	e.listing.set(&l, tools)
+	e.listing.set(&l, tools, out.LeftOut)
 	if !began.IsZero() {
 		e.health.noteStart(max(1, time.Since(began).Milliseconds()))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
@@ -51,6 +52,8 @@ type serverList struct {
 	hint  *drawbridge.CacheHint // nil if the server sent none
 	// problem describes what was wrong with a list that is used anyway.
 	problem string
+	// leftOut describes the items that no client is shown.
+	leftOut []string
 }
 
 // A listReader reads all lists of a server, each page by page. Reading ends whatever the server answers; a list that
@@ -70,6 +73,8 @@ type listReader struct {
 type listingOutcome struct {
 	// Problems describe, for people, which lists failed or were malformed.
 	Problems []string
+	// LeftOut describe the items that were left out since they can be shown to no client.
+	LeftOut []string
 	// Missed holds the lists that failed, by method, with the reason.
 	Missed map[string]error
 }
@@ -105,6 +110,7 @@ func readAllLists(ctx context.Context, l *drawbridge.Listing, o listReader) (out
 		if lists[i].problem != "" {
 			out.Problems = append(out.Problems, fmt.Sprintf("list %s: %s", k.member, lists[i].problem))
 		}
+		out.LeftOut = append(out.LeftOut, lists[i].leftOut...)
 		*k.of(l) = lists[i].items
 		if lists[i].hint != nil {
 			l.CacheHints[k.method] = *lists[i].hint
@@ -163,8 +169,10 @@ func (o listReader) readList(ctx context.Context, k listKind) (serverList, error
 			out.problem = strings.TrimPrefix(fmt.Sprintf("%s; %d items were not objects and were left out",
 				out.problem, dropped), "; ")
 		}
+		out.leftOut = out.dropItems(k.member, checkItemName)
 		if o.Headers && k.method == mcp.MethodToolsList {
-			out.dropInvalidHeaderParams()
+			troubles := out.dropItems(k.member, checkHeaderParams)
+			out.problem = strings.TrimPrefix(strings.Join(append([]string{out.problem}, troubles...), "; "), "; ")
 		}
 		return out, nil
 	}
@@ -196,31 +204,50 @@ func (l *serverList) mergeCacheHint(result json.RawMessage) {
 	l.hint = &hint
 }
 
-// dropInvalidHeaderParams leaves out the tools that a client must not use over HTTP, since their header parameters
-// cannot be sent (2026-07-28, Streamable HTTP, Custom Headers).
-func (l *serverList) dropInvalidHeaderParams() {
-	kept := l.items[:0]
-	var troubles []string
-	if l.problem != "" {
-		troubles = append(troubles, l.problem)
+// checkHeaderParams returns an error for a tool that a client must not use over HTTP, since its header parameters cannot
+// be sent (2026-07-28, Streamable HTTP, Custom Headers).
+func checkHeaderParams(tool json.RawMessage) error {
+	_, err := mcp.ParseHeaderParams(rawjson.Get(tool, "inputSchema"))
+	return err
+}
+
+// checkItemName returns an error for a name that not every store can hold. One such tool would keep all tools of its
+// server from being shown, since its definition could not be pinned.
+func checkItemName(item json.RawMessage) error {
+	for _, member := range []string{"name", "uriTemplate"} {
+		switch name := rawjson.GetString(item, member); {
+		case strings.ContainsRune(name, 0):
+			return fmt.Errorf("its %s has a NUL", member)
+		case !utf8.ValidString(name):
+			return fmt.Errorf("its %s is not valid UTF-8", member)
+		}
 	}
+	return nil
+}
+
+// dropItems leaves out the items of a list, such as "tools", that check returns an error for. It describes the first of
+// them.
+func (l *serverList) dropItems(member string, check func(item json.RawMessage) error) (troubles []string) {
+	kind := strings.TrimSuffix(member, "s")
+	kept := l.items[:0]
 	out := 0
-	for _, tool := range l.items {
-		_, err := mcp.ParseHeaderParams(rawjson.Get(tool, "inputSchema"))
+	for _, item := range l.items {
+		err := check(item)
 		if err == nil {
-			kept = append(kept, tool)
+			kept = append(kept, item)
 			continue
 		}
 		if out++; out <= maxNamedTools {
-			name := safetext.Truncate(rawjson.GetString(tool, "name"), maxNameBytes, safetext.Bytes, "…")
-			troubles = append(troubles, fmt.Sprintf("tool %q was left out: %s", name, safetext.Truncate(err.Error(),
+			name := safetext.Truncate(rawjson.GetString(item, "name"), maxNameBytes, safetext.Bytes, "…")
+			troubles = append(troubles, fmt.Sprintf("%s %q was left out: %s", kind, name, safetext.Truncate(err.Error(),
 				maxNameBytes, safetext.Bytes, "…")))
 		}
 	}
 	if more := out - maxNamedTools; more > 0 {
-		troubles = append(troubles, fmt.Sprintf("%d more tools were left out for such reasons", more))
+		troubles = append(troubles, fmt.Sprintf("%d more %s were left out for such reasons", more, member))
 	}
-	l.items, l.problem = kept, strings.Join(troubles, "; ")
+	l.items = kept
+	return troubles
 }
 
 // parseCacheHint returns the cache hints of a result.

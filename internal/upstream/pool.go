@@ -53,7 +53,8 @@ func NewPool(ctx context.Context, o Options) (*Pool, error) {
 			interop.MaxParkedCalls),
 		begun:   make(chan struct{}),
 		secrets: secrets.Resolver{Keychain: o.Keeper}, byFingerprint: map[string]*managedServer{},
-		signIns: oauth.NewManager(oauth.ManagerOptions{Vault: o.Vault, Version: o.Version, Logger: o.Logger}),
+		signIns: oauth.NewManager(oauth.ManagerOptions{Vault: o.Vault, Version: o.Version, Logger: o.Logger,
+			ExpiryTime: o.ExpiryTime}),
 	}, nil
 }
 

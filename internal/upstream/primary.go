@@ -70,7 +70,7 @@ func (e *managedServer) waitToRemount(pause time.Duration, why error) bool {
 	timer := time.NewTimer(pause*3/4 + rand.N(pause/2))
 	defer timer.Stop()
 	var signed <-chan struct{}
-	if needed := oauth.SignInRequired(why); needed.HasURL() {
+	if needed := oauth.SignInRequired(why); needed.CanSignIn() {
 		timer.Stop()
 		ctx, cancel := context.WithCancel(e.ctx)
 		defer cancel()

@@ -43,7 +43,7 @@ func (h *serverHealth) markAttempted() { h.attemptedOnce.Do(func() { close(h.att
 // news reports whether the fault is to be logged.
 func (h *serverHealth) enter(phase drawbridge.ServerPhase, fault error) (now drawbridge.ServerPhase, news bool) {
 	needed := oauth.SignInRequired(fault)
-	if phase == drawbridge.Faulted && needed.HasURL() {
+	if phase == drawbridge.Faulted && needed.CanSignIn() {
 		phase = drawbridge.NeedsSignIn
 	}
 	h.mu.Lock()

@@ -18,6 +18,7 @@ type serverListing struct {
 	last    *drawbridge.Listing // nil before the first; never changed
 	thisRun bool                // last was made by this process
 	tools   toolTraits          // those of last
+	leftOut []string            // describes the items that no client is shown
 }
 
 // newServerListing returns a listing that an earlier process made.
@@ -25,11 +26,12 @@ func newServerListing(known *drawbridge.Listing, headers bool) serverListing {
 	return serverListing{last: known, tools: parseToolTraits(known.Tools, headers)}
 }
 
-// set replaces the listing by one of this process, together with the traits of its tools.
-func (l *serverListing) set(fresh *drawbridge.Listing, tools toolTraits) {
+// set replaces the listing by one of this process, together with the traits of its tools and
+// the items that were left out.
+func (l *serverListing) set(fresh *drawbridge.Listing, tools toolTraits, leftOut []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last, l.thisRun, l.tools = fresh, true, tools
+	l.last, l.thisRun, l.tools, l.leftOut = fresh, true, tools, leftOut
 }
 
 // get returns the listing, or nil, and reports whether this process made it.
@@ -37,6 +39,13 @@ func (l *serverListing) get() (last *drawbridge.Listing, thisRun bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last, l.thisRun
+}
+
+// notes returns descriptions of the items that were left out.
+func (l *serverListing) notes() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leftOut
 }
 
 // capabilities returns the last known capabilities of the server.

@@ -32,6 +32,7 @@ func (e *managedServer) status() drawbridge.ServerStatus {
 		s.Resources, s.Templates = len(l.Resources), len(l.Templates)
 		s.Listed = l.ListedAt
 	}
+	s.Notes = append(s.Notes, e.listing.notes()...)
 	e.reportSessions(&s)
 	s.Stderr = s.Stderr[max(0, len(s.Stderr)-stderrLines):]
 	return s

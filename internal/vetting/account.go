@@ -75,8 +75,8 @@ type trustAccount struct {
 	pending      []trust.Event
 	pendingSince time.Time
 	urgent       bool
-	// announced reports whether watchers know of a quarantine.
-	announced bool
+	// announced reports whether watchers know of a quarantine, logged whether the log has it.
+	announced, logged bool
 }
 
 // NewTrustAccounts returns accounts that are empty before Load.
@@ -389,12 +389,6 @@ func (b *TrustAccounts) notifyWatchers(ctx context.Context) {
 		b.mu.Lock()
 		a := b.accounts[name]
 		a.announced = b.rules.IsQuarantined(a.state, now)
-		word := "a server is quarantined"
-		if !a.announced {
-			word = "a server is not quarantined any more"
-		}
-		b.log.Warn(word, "server", a.Server, "trust", b.rules.Score(a.state, now), "until",
-			b.rules.QuarantineEnd(a.state, now))
 		var watchers []func(context.Context, string)
 		for id := range b.next {
 			if f := b.watchers[id]; f != nil {
@@ -406,6 +400,24 @@ func (b *TrustAccounts) notifyWatchers(ctx context.Context) {
 			f(ctx, name)
 		}
 	}
+}
+
+// logQuarantine logs that the quarantine of a configured server began or ended, once.
+func (b *TrustAccounts) logQuarantine(name string, server string) {
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.accounts[name]
+	if a == nil || a.logged == b.rules.IsQuarantined(a.state, now) {
+		return
+	}
+	a.logged = !a.logged
+	word := "a server is quarantined"
+	if !a.logged {
+		word = "a server is not quarantined any more"
+	}
+	b.log.Warn(word, "server", server, "trust", b.rules.Score(a.state, now), "until",
+		b.rules.QuarantineEnd(a.state, now))
 }
 
 // nextWake returns when there is work next; zero for never.

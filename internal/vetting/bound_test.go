@@ -20,8 +20,8 @@ func TestWhatASanitiserKnowsIsBounded(t *testing.T) {
 			t.Fatalf("the record of row %d is not known", i)
 		}
 	}
-	if len(s.results) > maxCachedRows || len(s.snapshots) > maxCachedRows {
-		t.Errorf("%d books and %d records are known", len(s.results), len(s.snapshots))
+	if s.results.Len() > maxCachedRows || s.snapshots.Len() > maxCachedRows {
+		t.Errorf("%d books and %d records are known", s.results.Len(), s.snapshots.Len())
 	}
 	text := strings.Repeat("A skill that is long and says the same again. ", 24_000)
 	for i := range 40 {
@@ -31,7 +31,7 @@ func TestWhatASanitiserKnowsIsBounded(t *testing.T) {
 		}
 	}
 	bytes := 0
-	for _, shown := range s.skills {
+	for _, shown := range s.skills.Values() {
 		bytes += len(shown)
 	}
 	if bytes != s.skillBytes || bytes > maxSkillBytes || bytes == 0 {
@@ -43,7 +43,7 @@ func TestWhatASanitiserKnowsIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(s.skills) > maxSkills {
-		t.Errorf("%d skills are known", len(s.skills))
+	if s.skills.Len() > maxSkills {
+		t.Errorf("%d skills are known", s.skills.Len())
 	}
 }

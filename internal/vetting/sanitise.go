@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -26,11 +28,11 @@ type Sanitiser struct {
 	capped, uncapped func() (*shield.Shield, error)
 
 	mu        sync.Mutex
-	results   map[string]*rowResult
-	snapshots map[string]*rowSnapshot
+	results   *simplelru.LRU[string, *rowResult]
+	snapshots *simplelru.LRU[string, *rowSnapshot]
 	// skills caches the sanitised skills, by a hash of the rules and the skill; nil hides it. skillBytes is their total
 	// size.
-	skills     map[[sha256.Size]byte]json.RawMessage
+	skills     *simplelru.LRU[[sha256.Size]byte, json.RawMessage]
 	skillBytes int
 }
 
@@ -56,11 +58,16 @@ func NewSanitiser() *Sanitiser {
 	made := func(o shield.Options) func() (*shield.Shield, error) {
 		return sync.OnceValues(func() (*shield.Shield, error) { return shield.New(o) })
 	}
-	return &Sanitiser{
+	s := &Sanitiser{
 		capped: made(shield.Options{}), uncapped: made(shield.Options{NoCaps: true}),
-		results: map[string]*rowResult{}, snapshots: map[string]*rowSnapshot{},
-		skills: map[[sha256.Size]byte]json.RawMessage{},
 	}
+	// The errors are for sizes below 1.
+	s.results, _ = simplelru.NewLRU[string, *rowResult](maxCachedRows, nil)
+	s.snapshots, _ = simplelru.NewLRU[string, *rowSnapshot](maxCachedRows, nil)
+	s.skills, _ = simplelru.NewLRU(maxSkills, func(_ [sha256.Size]byte, shown json.RawMessage) {
+		s.skillBytes -= len(shown)
+	})
+	return s
 }
 
 // Restore takes over the stored result of a row. If the next listing has the same items, the result is used, even if
@@ -68,24 +75,16 @@ func NewSanitiser() *Sanitiser {
 func (s *Sanitiser) Restore(row string, text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(text) > 0 && s.snapshots[row] == nil {
-		s.setSnapshot(row, &rowSnapshot{text: text})
+	if len(text) > 0 && !s.snapshots.Contains(row) {
+		s.snapshots.Add(row, &rowSnapshot{text: text})
 	}
-}
-
-// setSnapshot stores the snapshot of a row. The caller holds mu.
-func (s *Sanitiser) setSnapshot(row string, r *rowSnapshot) {
-	if len(s.snapshots) >= maxCachedRows && s.snapshots[row] == nil {
-		clear(s.snapshots)
-	}
-	s.snapshots[row] = r
 }
 
 // Snapshot returns the result of a row to store, or nil if no listing of it was checked.
 func (s *Sanitiser) Snapshot(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.snapshots[row]; r != nil {
+	if r, ok := s.snapshots.Get(row); ok {
 		return r.text
 	}
 	return nil
@@ -107,13 +106,12 @@ func (s *Sanitiser) rowResultOf(m deck.Server) *rowResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := fmt.Sprintf("%s\x00%s\x00%t", m.ID, m.ConfigHash, m.FromProject)
-	if s.results[key] == nil {
-		if len(s.results) >= maxCachedRows {
-			clear(s.results)
-		}
-		s.results[key] = &rowResult{}
+	r, ok := s.results.Get(key)
+	if !ok {
+		r = &rowResult{}
+		s.results.Add(key, r)
 	}
-	return s.results[key]
+	return r
 }
 
 func (f *rowResult) latest() *listingResult {
@@ -126,8 +124,8 @@ func (f *rowResult) latest() *listingResult {
 func (s *Sanitiser) takeRestored(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.snapshots[row]
-	if r == nil || r.opened {
+	r, ok := s.snapshots.Get(row)
+	if !ok || r.opened {
 		return nil
 	}
 	r.opened = true
@@ -215,7 +213,7 @@ func (s *Sanitiser) sanitiseItems(ctx context.Context, in *Inspection, before *l
 	}
 	if !in.Listing.ListedAt.IsZero() {
 		s.mu.Lock()
-		s.setSnapshot(in.Server.ConfigHash, &rowSnapshot{text, true})
+		s.snapshots.Add(in.Server.ConfigHash, &rowSnapshot{text, true})
 		s.mu.Unlock()
 	}
 	return b.withItems(all), nil

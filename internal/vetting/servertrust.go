@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -58,6 +59,24 @@ func (t *ServerTrust) Update(rows []config.Server) {
 			sync.OnceValue(func() string { return TrustAccountName(row) })}
 	}
 	t.servers.Store(&servers)
+	if t.accounts == nil {
+		return
+	}
+	now := time.Now()
+	quarantined := t.accounts.accountNames(func(a *trustAccount) bool {
+		return t.accounts.rules.IsQuarantined(a.state, now)
+	})
+	for _, name := range quarantined {
+		t.LogQuarantine(name)
+	}
+}
+
+// LogQuarantine logs once that the quarantine of an account began or ended, if one of the servers has the account. The
+// store also has the accounts of servers in other configurations.
+func (t *ServerTrust) LogQuarantine(account string) {
+	for _, id := range t.ServersOf(account) {
+		t.accounts.logQuarantine(account, string(id))
+	}
 }
 
 // holder returns a server; ok is false if it is unknown or trust is turned off.

@@ -48,7 +48,7 @@ const (
 func (s *Sanitiser) ApplyToSkill(ctx context.Context, m deck.Server, entry json.RawMessage) (json.RawMessage, error) {
 	key := sha256.Sum256([]byte(rulesID(m) + "\x00" + string(entry)))
 	s.mu.Lock()
-	shown, ok := s.skills[key]
+	shown, ok := s.skills.Get(key)
 	s.mu.Unlock()
 	if ok {
 		return shown, nil
@@ -69,11 +69,10 @@ func (s *Sanitiser) ApplyToSkill(ctx context.Context, m deck.Server, entry json.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.skills) >= maxSkills || s.skillBytes+len(shown) > maxSkillBytes {
-		clear(s.skills)
-		s.skillBytes = 0
+	s.skills.Remove(key) // another request may have been faster
+	s.skills.Add(key, shown)
+	for s.skillBytes += len(shown); s.skillBytes > maxSkillBytes && s.skills.Len() > 1; {
+		s.skills.RemoveOldest()
 	}
-	s.skills[key] = shown
-	s.skillBytes += len(shown)
 	return shown, nil
 }

@@ -108,7 +108,7 @@ func TestEachKindIsSanitised(t *testing.T) {
 		`template "x://{a}" stripped: /title had invisible characters (hidden-invisible)`,
 		`server "info" stripped: /name had invisible characters (hidden-invisible)`,
 		`server "capabilities" blanked: /experimental/x/about sets aside what the model was told (override), and 1 more`,
-		`server "instructions" blanked: it asks for what the system told the model (system-prompt), and 1 more`,
+		`server "instructions" blanked: it asks for the system prompt (system-prompt), and 1 more`,
 	})
 }
 

@@ -116,8 +116,8 @@ func deprivations() []deprivation {
 			says: "unknown tool up__safe", code: drawbridge.NotFound},
 		{name: "a first list without its store", members: map[string]any{"lock_tool_list": true},
 			before: without("first_tools"), says: "unknown tool up__safe", code: drawbridge.NotFound},
-		{name: "approvals of rows without their store", before: without("approvals"),
-			opens: "no such table: approvals"},
+		{name: "approvals of rows without their store", before: without("row_approvals"),
+			opens: "no such table: row_approvals"},
 		{name: "trust without its store", before: without("accounts"), opens: "no such table: accounts"},
 		{
 			name: "results that are held back, without their store", lies: true,

@@ -39,7 +39,7 @@ func (l limit) bar() string {
 // The bounds of the language and of contexts.
 const (
 	maxShownPhrases  = 0
-	maxInsidePhrases = 16
+	maxInsidePhrases = 17
 	maxBackgrounds   = 1
 )
 

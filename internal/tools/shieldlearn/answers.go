@@ -45,7 +45,7 @@ func (a *answered) read(l *lesson, docs string) error {
 		if err != nil {
 			return err
 		}
-		v, err := newVariety("shield/words/kinds.txt")
+		v, err := newVariety("internal/injection/kinds.txt")
 		if err != nil {
 			return err
 		}

@@ -1,13 +1,16 @@
-// Command shieldlearn learns what the shield's scale weighs by: go run ./internal/shieldlearn -data DIR -tools
-// FILE,FILE.
+// Command shieldlearn learns the weights by which the shield judges sentences: go run ./internal/tools/shieldlearn -data
+// DIR -tools FILE,FILE.
 //
 // It learns from the orders and the honest sentences beside it, each in several variations, from the labelled rows in
-// DIR (internal/shieldscore has their form) and from catalogues of honest tools, a definition a line. It prints, for
-// each place of a definition, what honest tools weigh whose catalogue was left out while it learned, and how much of
-// the sample's orders that were written with no rule in sight weighs more. With -docs FILE,FILE it learns what answers
-// are weighed by as well: from these documents, and from orders and honest texts that answers.txt and letters.txt are
-// grammars of and that said/ has, in English and other languages, of which there should be honest documents too. With
-// -out it writes the weights. The same input produces the same weights.
+// DIR (internal/tools/shieldscore has their form) and from catalogues of honest tools, a definition a line. For each
+// place of a definition it prints the weight of honest tools whose catalogue was left out while it learned, and how
+// many orders of the sample weigh more. No rule knew these orders.
+//
+// With -folds it judges the labelled definitions of each source with weights that were learned without that source, and
+// writes nothing. With -docs FILE,FILE it also learns the weights for results: from these documents, from answers.txt
+// and letters.txt, which are grammars of orders and of honest texts, and from said/, which has both in English and other
+// languages. The documents should be in these languages too. With -out it writes the weights, and with -mean the mean of
+// these and of others. The same input gets the same weights.
 package main
 
 import (
@@ -23,20 +26,24 @@ import (
 )
 
 func main() {
-	data := flag.String("data", "shield/testdata", "the directory of labelled rows")
+	data := flag.String("data", "internal/shield/testdata", "the directory of labelled rows")
 	tools := flag.String("tools", "", "files with honest tools, with commas between")
 	docs := flag.String("docs", "",
 		"files with honest documents, with commas between: a line of JSON each, with source and text")
 	out := flag.String("out", "",
 		"where the weights are written to, for definitions; those for answers are put beside it, as answers.bin")
+	mean := flag.String("mean", "",
+		"weights of definitions that were learned from other honest tools: the mean with them is written")
+	folds := flag.Bool("folds", false,
+		"judge the definitions of each source with weights that were learned without it, and write nothing")
 	flag.Parse()
-	if err := run(*data, *tools, *docs, *out); err != nil {
+	if err := run(*data, *tools, *docs, *out, *mean, *folds); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, tools, docs, out string) error {
+func run(dir, tools, docs, out, mean string, folds bool) error {
 	in, err := injection.NewInspector()
 	if err != nil {
 		return err
@@ -44,6 +51,9 @@ func run(dir, tools, docs, out string) error {
 	l := &lesson{in: in, honest: map[string]bool{}}
 	if err := l.read(dir, tools); err != nil {
 		return err
+	}
+	if folds {
+		return l.leaveOneOut()
 	}
 	if docs != "" {
 		a := &answered{in: in}
@@ -74,6 +84,13 @@ func run(dir, tools, docs, out string) error {
 	print(left, all, l.unseen)
 	if out == "" {
 		return nil
+	}
+	if mean != "" {
+		other, err := readModel(mean)
+		if err != nil {
+			return err
+		}
+		all = all.meanWith(other)
 	}
 	return os.WriteFile(out, all.table(injection.DefinitionSlots), 0o644)
 }

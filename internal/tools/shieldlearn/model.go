@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
@@ -27,6 +29,31 @@ func (m *model) table(slots int) []byte {
 		out[i] = byte(int8(math.Round(max(-127, min(127, w*injection.WeightStepsPerUnit)))))
 	}
 	return out
+}
+
+// readModel returns the model of a table as the shield keeps it.
+func readModel(file string) (*model, error) {
+	table, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if len(table) > injection.AnswerSlots {
+		return nil, fmt.Errorf("read %s: %d weights, want %d at most", file, len(table), injection.AnswerSlots)
+	}
+	m := &model{}
+	for i, w := range table {
+		m.weights[i] = float64(int8(w)) / injection.WeightStepsPerUnit
+	}
+	return m, nil
+}
+
+// meanWith returns the mean of two models.
+func (m *model) meanWith(other *model) *model {
+	mean := &model{}
+	for i := range mean.weights {
+		mean.weights[i] = (m.weights[i] + other.weights[i]) / 2
+	}
+	return mean
 }
 
 // turns is how often it is learned, each time from the same sentences in another order: what the order has made of the

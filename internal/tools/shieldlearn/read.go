@@ -4,7 +4,9 @@ import (
 	"bufio"
 	_ "embed" // the sentences that were written to learn from
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,7 +25,9 @@ var honest string
 // A text is one of a row, with how much it counts.
 type text struct {
 	of        string // the row
-	catalogue int    // where that is from: 0 is the labelled rows
+	own       string // the source of the row, and carrier that of the honest tool around its order
+	carrier   string
+	catalogue int // where that is from: 0 is the labelled rows
 	about     injection.WordTopic
 	order     bool
 	tool      bool // of a definition
@@ -61,6 +65,7 @@ type lesson struct {
 	honest        map[string]bool // sentences of honest rows
 	catalogues    int
 	texts, unseen []*text
+	rows          []row // the definitions among the labelled rows
 }
 
 // A labelled row of a file, as internal/shieldscore has it.
@@ -69,6 +74,7 @@ type row struct {
 	Tool                                   json.RawMessage
 	Text                                   string
 	catalogue                              int
+	own, carrier                           string
 }
 
 // read takes in all there is: the honest first, so that what a row with an order shares with them is known.
@@ -93,11 +99,11 @@ func (l *lesson) read(dir, tools string) error {
 				return err
 			}
 			return l.row(r)
-		}); err != nil {
+		}); err != nil && !errors.Is(err, fs.ErrNotExist) { // a directory may lack a kind of rows
 			return err
 		}
 	}
-	v, err := newVariety("shield/words/kinds.txt")
+	v, err := newVariety("internal/injection/kinds.txt")
 	if err != nil {
 		return err
 	}
@@ -112,7 +118,7 @@ func (l *lesson) read(dir, tools string) error {
 			l.add(&text{counts: 3}, v.other(strings.TrimSpace(line)))
 		}
 	}
-	return each("shield/testdata/tools_malicious.jsonl", l.sample)
+	return each("internal/shield/testdata/tools_malicious.jsonl", l.sample)
 }
 
 // sample keeps the orders of the sample that nothing is learned from.
@@ -133,6 +139,10 @@ func (l *lesson) sample(_ int, line []byte) error {
 
 // row takes in a labelled row. What is in code, in other languages or in the sample's plain words teaches no order.
 func (l *lesson) row(r row) error {
+	r.own, r.carrier = sourcesOf(r.Source)
+	if r.Tool != nil {
+		l.rows = append(l.rows, r)
+	}
 	switch {
 	case r.Label == "malicious" && (r.Tier == "C" || strings.Contains(r.Class, "encoded") || strings.Contains(r.Class,
 		"multilingual")), r.Class == "plain", r.Class == "order":
@@ -140,7 +150,7 @@ func (l *lesson) row(r row) error {
 	case r.Tool != nil:
 		return l.definition(r, r.Tool, counts(r))
 	}
-	l.add(&text{of: r.ID, order: r.Label == "malicious", counts: counts(r)}, r.Text)
+	l.add(&text{of: r.ID, own: r.own, carrier: r.carrier, order: r.Label == "malicious", counts: counts(r)}, r.Text)
 	return nil
 }
 
@@ -170,7 +180,7 @@ func (l *lesson) definition(r row, raw []byte, counts float64) error {
 	}
 	about := l.in.TopicOf(names...)
 	put := func(at injection.TextPlace, s string) {
-		l.add(&text{about: about, catalogue: r.catalogue, of: r.ID, order: r.Label == "malicious", tool: true, at: at,
+		l.add(&text{about: about, catalogue: r.catalogue, of: r.ID, own: r.own, carrier: r.carrier, order: r.Label == "malicious", tool: true, at: at,
 			counts: counts}, s)
 	}
 	put(injection.PlaceDescription, tool.Description)

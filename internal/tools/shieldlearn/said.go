@@ -44,7 +44,7 @@ func eachSaid(take func(s string, order, english bool)) error {
 
 // said takes them in.
 func (a *answered) said() error {
-	v, err := newVariety("shield/words/kinds.txt")
+	v, err := newVariety("internal/injection/kinds.txt")
 	if err != nil {
 		return err
 	}

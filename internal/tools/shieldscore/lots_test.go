@@ -35,6 +35,10 @@ func TestIN7UnseenLot(t *testing.T) {
 		{"results_malicious", 150, 87, 100, 0}, {"results_benign: ordinary", 100, 0, 10, 0},
 		{"results_benign: hard_negative", 50, 0, 60, 0},
 	})
+	held(t, "testdata/sixth/shown", []hold{
+		{"tools_malicious", 38, 70, 100, 100}, {"tools_malicious: split_fields", 4, 75, 100, 100},
+		{"tools_benign: ordinary", 53, 0, 4, 0}, {"tools_benign: hard_negative", 49, 0, 12, 0},
+	})
 }
 
 // held fails for each share of a lot that is not what it was.

@@ -39,15 +39,24 @@ type row struct {
 func main() {
 	data := flag.String("data", "shield/testdata", "the directory of the rows")
 	misses := flag.String("show", "", "a class whose rows are shown with their findings, or \"missed\" or \"alarms\"")
+	weights := flag.String("weights", "", "a file with weights of definitions in place of the built-in ones")
 	flag.Parse()
-	if err := run(*data, *misses); err != nil {
+	if err := run(*data, *misses, *weights); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, show string) error {
-	s, err := shield.New(shield.Options{NoCaps: true})
+func run(dir, show, weights string) error {
+	o := shield.Options{NoCaps: true}
+	if weights != "" {
+		table, err := os.ReadFile(weights)
+		if err != nil {
+			return err
+		}
+		o.DefinitionWeights = table
+	}
+	s, err := shield.New(o)
 	if err != nil {
 		return err
 	}

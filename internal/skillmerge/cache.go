@@ -1,23 +1,24 @@
-package skills
+package skillmerge
 
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"slices"
 	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// A Cache holds the servers' answers about their skills and the sets made of them. The zero value is empty, and it is
+// A Cache holds the servers' answers about their skills and the sets made of them. Use [NewCache]. It is
 // safe for concurrent use.
 type Cache struct {
 	mu       sync.Mutex
-	byServer map[cacheKey]*ServerSkills
+	byServer *simplelru.LRU[cacheKey, *ServerSkills]
 	// sets are by principal and servers.
-	sets map[string]*Set
+	sets *simplelru.LRU[string, *Set]
 	// problems has, by server, the clashes and omissions of the last set.
 	problems map[drawbridge.ServerID]Problems
 }
@@ -25,6 +26,13 @@ type Cache struct {
 type cacheKey struct {
 	principal string
 	server    drawbridge.ServerID
+}
+
+// NewCache returns an empty cache.
+func NewCache() *Cache {
+	byServer, _ := simplelru.NewLRU[cacheKey, *ServerSkills](maxCatalogues, nil) // the errors are for sizes below 1
+	sets, _ := simplelru.NewLRU[string, *Set](maxSets, nil)
+	return &Cache{byServer: byServer, sets: sets, problems: map[drawbridge.ServerID]Problems{}}
 }
 
 // Problems are the clashes and omissions of a server's skills, for people.
@@ -50,8 +58,8 @@ const (
 func (s *Cache) Get(principal string, server Server) *ServerSkills {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.byServer[cacheKey{principal, server.ID}]
-	if c == nil || c.server.Row != server.Row {
+	c, ok := s.byServer.Get(cacheKey{principal, server.ID})
+	if !ok || c.server.Row != server.Row {
 		return nil
 	}
 	return c
@@ -61,11 +69,7 @@ func (s *Cache) Get(principal string, server Server) *ServerSkills {
 func (s *Cache) Put(principal string, c *ServerSkills) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := cacheKey{principal, c.server.ID}
-	if s.byServer == nil || len(s.byServer) >= maxCatalogues && s.byServer[key] == nil {
-		s.byServer = map[cacheKey]*ServerSkills{}
-	}
-	s.byServer[key] = c
+	s.byServer.Add(cacheKey{principal, c.server.ID}, c)
 }
 
 // AddUnlisted remembers a skill that the server has but does not list.
@@ -93,7 +97,7 @@ func (s *Cache) Combine(principal string, ground *ResourceTree, catalogues []*Se
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.sets[key]
+	old, _ := s.sets.Get(key)
 	if old != nil && old.resourceTree == ground && slices.Equal(old.servers, catalogues) {
 		return old, nil
 	}
@@ -104,18 +108,12 @@ func (s *Cache) Combine(principal string, ground *ResourceTree, catalogues []*Se
 	} else {
 		set.Version = next()
 	}
-	if s.sets == nil || len(s.sets) >= maxSets && old == nil {
-		s.sets = map[string]*Set{}
-	}
-	s.sets[key] = set
+	s.sets.Add(key, set)
 	return set, s.rememberProblems(set)
 }
 
 // rememberProblems remembers the problems of a set and returns the new clashes. The lock is held.
 func (s *Cache) rememberProblems(set *Set) (fresh []ServerClash) {
-	if s.problems == nil {
-		s.problems = map[drawbridge.ServerID]Problems{}
-	}
 	for _, c := range set.servers {
 		id := c.server.ID
 		warned := map[drawbridge.ServerID]bool{}
@@ -144,7 +142,11 @@ func (s *Cache) Problems(id drawbridge.ServerID) Problems {
 func (s *Cache) ForgetServer(id drawbridge.ServerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.byServer, func(key cacheKey, _ *ServerSkills) bool { return key.server == id })
-	clear(s.sets)
+	for _, key := range s.byServer.Keys() {
+		if key.server == id {
+			s.byServer.Remove(key)
+		}
+	}
+	s.sets.Purge()
 	delete(s.problems, id)
 }

@@ -1,4 +1,4 @@
-// Package skills combines the skills of several servers (extension io.modelcontextprotocol/skills, SEP-2640). It parses
+// Package skillmerge combines the skills of several servers (extension io.modelcontextprotocol/skills, SEP-2640). It parses
 // their lists, decides which server owns which space of URIs, and caches each server's last answer for each principal.
 //
 // A skill is a space of URIs: everything below the directory of its SKILL.md. The space belongs to the first server in
@@ -8,7 +8,7 @@
 // listed.
 //
 // The package sends no requests: its callers pass in the servers' answers. Those are untrusted and bounded.
-package skills
+package skillmerge
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package skills
+package skillmerge
 
 import (
 	"encoding/json"

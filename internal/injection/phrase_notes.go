@@ -1,0 +1,156 @@
+package injection
+
+import (
+	"slices"
+	"strings"
+)
+
+// PhraseRule is the rule of a phrase that attacks often have and honest texts have too. It is noted and changes no
+// verdict.
+const PhraseRule = "phrase"
+
+// A notedPhrase is a run of words that is noted where no rule is met.
+type notedPhrase struct {
+	why   string
+	steps []phraseStep
+	// tag phrases name a tag: "<" or "</" stands before them.
+	tag bool
+}
+
+// A phraseStep is the next word of a phrase.
+type phraseStep struct {
+	// words are the words that may stand here. One that ends in "*" stands for all words that begin so.
+	words []string
+	// repeated steps may be left out, and may stand there more than once.
+	repeated bool
+	// gap is how many other words of the same line may stand before the word.
+	gap int
+}
+
+// longGap is how many words may stand between two words of a phrase that need not be neighbours.
+const longGap = 60
+
+// notedPhrases returns the phrases that are noted. They are those of lists that search for words alone; what rules and
+// weights make of a text counts for more.
+func notedPhrases() []notedPhrase {
+	one := func(words string) phraseStep { return phraseStep{words: strings.Fields(words)} }
+	far := func(words string) phraseStep { return phraseStep{words: strings.Fields(words), gap: longGap} }
+	run := func(words ...string) (steps []phraseStep) {
+		for _, w := range words {
+			steps = append(steps, one(w))
+		}
+		return steps
+	}
+	filler := phraseStep{words: strings.Fields("all any previous prior the your these those"), repeated: true}
+	secrets := "secret* key keys token* password* credential*"
+	return []notedPhrase{
+		{why: "may set instructions aside", steps: []phraseStep{one("ignore"), filler, one("instruction*")}},
+		{why: "may set instructions aside", steps: run("disregard", "your all previous any the")},
+		{why: "may set instructions aside", steps: run("forget", "everything all")},
+		{why: "may set instructions aside", steps: run("override", "your all", "directive* instruction* rule*")},
+		{why: "may give another role", steps: run("you", "are", "now")},
+		{why: "may give another role", steps: run("youre", "now")},
+		{why: "may give another role", steps: run("act", "as", "if")},
+		{why: "may give another role", steps: run("pretend", "you", "are")},
+		{why: "may give another role", steps: run("pretend", "to", "be")},
+		{why: "may give another role", steps: run("jailbreak* dan")},
+		{why: "may give another role", steps: run("developer", "mode")},
+		{why: "may give another role or new orders",
+			steps: run("new", "instruction instructions directive* role roles persona*")},
+		{why: "may give new orders", steps: run("your", "new", "instruction*")},
+		{why: "speaks of a system prompt", steps: run("system", "prompt*")},
+		{why: "may ask for the instructions of a model",
+			steps: run("reveal* show display print", "your", "instruction* prompt* rule*")},
+		{why: "may have encoded text followed", steps: []phraseStep{one("decod* eval* execut*"), far("base64")}},
+		{why: "has the tag of a speaker", steps: run("system user assistant"), tag: true},
+		{why: "has the tag of a call", steps: run("tool", "result output"), tag: true},
+		{why: "has the tag of a call", steps: run("function", "call*"), tag: true},
+		{why: "has the tag of a fence", steps: run("external", "data"), tag: true},
+		{why: "has an image", steps: []phraseStep{one("img"), far("src")}, tag: true},
+		{why: "may send data away", steps: run("forward", "to")},
+		{why: "may send data away", steps: run("extract", "all")},
+		{why: "may send data away", steps: run("exfiltrat*")},
+		{why: "may send data away", steps: run("wget", "post*")},
+		{why: "may send data away", steps: []phraseStep{one("leak* send"), far(secrets)}},
+		{why: "may send data away", steps: []phraseStep{one("api"), one("key keys"), far("send post upload forward")}},
+		{why: "may send data away", steps: []phraseStep{one("apikey*"), far("send post upload forward")}},
+	}
+}
+
+// addPhraseStarts notes which words a phrase may begin with.
+func addPhraseStarts(all map[string]wordFact, phrases []notedPhrase) {
+	for _, p := range phrases {
+		for _, word := range p.steps[0].words {
+			for _, end := range wordEndings(word) {
+				word := strings.TrimSuffix(word, "*") + end
+				fact := all[word]
+				fact.phraseStart = true
+				all[word] = fact
+			}
+		}
+	}
+}
+
+// wordEndings returns how a word of a phrase may end.
+func wordEndings(word string) []string {
+	if !strings.HasSuffix(word, "*") {
+		return []string{""}
+	}
+	return []string{"", "s", "e", "es", "ed", "ing", "ion", "er", "uate", "uating", "uates", "broken"}
+}
+
+// matches reports whether a word is one of the step's.
+func (s *phraseStep) matches(word string) bool {
+	return slices.ContainsFunc(s.words, func(w string) bool {
+		stem, isStem := strings.CutSuffix(w, "*")
+		return word == w || isStem && strings.HasPrefix(word, stem)
+	})
+}
+
+// notePhrases returns a note for the first phrase among the words, if one of them may begin one.
+func (in *Inspector) notePhrases(words []textWord, text string) []Finding {
+	for i := range words {
+		if !words[i].phraseStart {
+			continue
+		}
+		for n := range in.phrases {
+			p := &in.phrases[n]
+			if !p.steps[0].matches(words[i].folded) || p.tag && !beginsTag(text, words[i].at) {
+				continue
+			}
+			if last := p.lastWord(words, text, i); last >= 0 {
+				return []Finding{{PhraseRule, p.why, ActionNote, words[i].at, words[last].end}}
+			}
+		}
+	}
+	return nil
+}
+
+// lastWord returns the last word of a phrase that begins at a word, -1 if another text follows.
+func (p *notedPhrase) lastWord(words []textWord, text string, at int) int {
+	for n := 1; n < len(p.steps); n++ {
+		s := &p.steps[n]
+		if s.repeated {
+			for at+1 < len(words) && s.matches(words[at+1].folded) {
+				at++
+			}
+			continue
+		}
+		next, line := at+1, words[at].end
+		for next < len(words) && next <= at+1+s.gap && !s.matches(words[next].folded) {
+			next++
+		}
+		if next >= len(words) || next > at+1+s.gap || s.gap > 0 &&
+			strings.Contains(text[line:max(line, words[next].at)], "\n") {
+			return -1
+		}
+		at = next
+	}
+	return at
+}
+
+// beginsTag reports whether a tag begins before a place of the text.
+func beginsTag(text string, at int) bool {
+	before := strings.TrimRight(text[max(0, at-8):at], " /")
+	return strings.HasSuffix(before, "<")
+}

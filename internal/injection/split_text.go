@@ -1,0 +1,166 @@
+package injection
+
+import "strings"
+
+// A SplitText collects the texts of one definition, of which each has passed by itself: an order may begin in one and
+// end in another. The zero value has none.
+type SplitText struct {
+	// has is what all parts are about, and last what the text that was inspected last is about.
+	has, last concepts
+	parts     []string
+	room      [24]string // for the parts of most definitions
+	size      int
+	// open reports that a part goes on with the one before.
+	open bool
+}
+
+// maxJoined is how many bytes of texts are read together.
+const maxJoined = 8 << 10
+
+// add appends a text, which has the last concepts.
+func (t *SplitText) add(text string) {
+	if text == "" || t.size+len(text) > maxJoined {
+		return
+	}
+	if t.parts == nil {
+		t.parts = t.room[:0]
+	}
+	if n := len(t.parts); n > 0 && !t.open {
+		t.open = goesOn(t.parts[n-1], text)
+	}
+	t.has |= t.last
+	t.size += len(text)
+	t.parts = append(t.parts, text)
+}
+
+// A joinedText is the parts of a SplitText as they are read together.
+type joinedText struct {
+	text   string
+	starts []int // where each part begins
+	// runs are where parts begin and end of which each goes on with the one before.
+	runs [][2]int
+}
+
+// join reads the parts together. One that ends no sentence goes on in the next.
+func (t *SplitText) join() (j joinedText) {
+	var all strings.Builder
+	for i, part := range t.parts {
+		if i > 0 {
+			if strings.IndexByte(".!?;", t.parts[i-1][len(t.parts[i-1])-1]) >= 0 {
+				all.WriteString("\n\n")
+			} else {
+				all.WriteByte(' ')
+			}
+		}
+		start := all.Len()
+		all.WriteString(part)
+		j.starts = append(j.starts, start)
+		if i == 0 || !goesOn(t.parts[i-1], part) {
+			continue
+		}
+		before := j.starts[i-1]
+		if last := len(j.runs) - 1; last >= 0 && j.runs[last][1] > before {
+			j.runs[last][1] = all.Len()
+			continue
+		}
+		from := before + strings.LastIndex(t.parts[i-1], ". ") + 1 // the last sentence of the part before
+		j.runs = append(j.runs, [2]int{from, all.Len()})
+	}
+	j.text = all.String()
+	return j
+}
+
+// spans reports whether a part begins within a stretch.
+func (j *joinedText) spans(at, end int) bool {
+	for _, start := range j.starts {
+		if at < start && start < end {
+			return true
+		}
+	}
+	return false
+}
+
+// openEnds are words at the end of a text that go on in the next.
+const openEnds = " to and the a an of in from with then not or is are for into by all any that which this it as please never do must "
+
+// goesOn reports whether a text goes on with a sentence that the text before it left open.
+func goesOn(before, text string) bool {
+	last := before[len(before)-1]
+	switch {
+	case last == ',':
+		return true
+	case strings.IndexByte(".!?;)", last) >= 0 || text[0] >= 'A' && text[0] <= 'Z':
+		return false
+	case text[0] >= 'a' && text[0] <= 'z': // one word is a value
+		return strings.IndexByte(text, ' ') > 0
+	case text[0] == '~' || text[0] == '/':
+		return true
+	}
+	return isInWordList(openEnds, before[strings.LastIndexByte(before, ' ')+1:])
+}
+
+// splitRules are the rules that an order in several texts may meet. Words of honest texts that stand side by side by
+// chance do not meet them.
+const splitRules = " override secrecy take-secret take-file unguard encoded-order "
+
+// InspectPart inspects a text of a definition as Inspect does, and adds it to the parts of the whole.
+func (in *Inspector) InspectPart(text string, at TextPlace, about func() WordTopic, whole *SplitText) []Finding {
+	whole.last = 0
+	found := in.inspect(text, FromDefinitions, at, about, &whole.last)
+	if !hasActionable(found) {
+		whole.add(text)
+	}
+	return found
+}
+
+// InspectJoined returns the orders that begin in one part of a definition and end in another, and the text that their
+// places are in.
+func (in *Inspector) InspectJoined(whole *SplitText) (text string, found []Finding) {
+	meets := in.matcher.mayMeetSplit(whole.has)
+	if len(whole.parts) < 2 || !meets && !whole.open {
+		return "", nil
+	}
+	j := whole.join()
+	if meets {
+		if found = in.matchJoined(&j); found != nil {
+			return j.text, found
+		}
+	}
+	for _, run := range j.runs {
+		if f, ok := in.weighRun(j.text[run[0]:run[1]]); ok {
+			f.At, f.End = f.At+run[0], f.End+run[0]
+			return j.text, []Finding{f}
+		}
+	}
+	return "", nil
+}
+
+// matchJoined returns what rules find over the ends of parts.
+func (in *Inspector) matchJoined(j *joinedText) (found []Finding) {
+	room := in.reader.readText(j.text)
+	defer in.reader.releaseBuffer(room)
+	innocent := harmlessContext{scale: in.scorer, words: room.all, where: FromDefinitions}
+	for _, f := range in.matcher.match(room.all, FromDefinitions, &innocent, nil) {
+		if isInWordList(splitRules, f.Rule) && j.spans(f.At, f.End) &&
+			(f.Act == ActionBlank || f.Act == ActionFlag && f.Rule != "take-secret") {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// weighRun weighs parts that go on with each other as one sentence. An honest definition has few such parts, so that
+// less weighs too much than in a description.
+func (in *Inspector) weighRun(text string) (f Finding, ok bool) {
+	room := in.reader.readText(text)
+	defer in.reader.releaseBuffer(room)
+	words := room.all
+	if len(words) < minSentenceWords || len(words) > maxWeighedWords || talksAboutAttack(words) ||
+		!in.scorer.hasVerb(words) {
+		return f, false
+	}
+	l := FeatureSum{table: in.scorer.definitions}
+	in.scorer.addFeatures(words, &l)
+	return Finding{WeighedRule, "reads as an order to a model", ActionFlag, words[0].at, words[len(words)-1].end},
+		l.DefinitionWeight() > maxSplitWeight
+}

@@ -1,0 +1,136 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
+)
+
+// AcceptEndpoints records that the owner accepts sign-ins whose page and token endpoint are on these two origins.
+func (c *Credential) AcceptEndpoints(ctx context.Context, e drawbridge.SignInEndpoints) error {
+	unlock, err := c.lockCredential(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	r, err := c.currentRecord()
+	if err != nil || slices.Contains(r.AcceptedEndpoints, e) {
+		return err
+	}
+	r.AcceptedEndpoints = append(r.AcceptedEndpoints, e)
+	if over := len(r.AcceptedEndpoints) - maxAcceptedEndpoints; over > 0 {
+		r.AcceptedEndpoints = slices.Delete(r.AcceptedEndpoints, 0, over)
+	}
+	return c.lockAndSave(r)
+}
+
+// maxAcceptedEndpoints is how many pairs of origins a record keeps; the oldest are dropped.
+const maxAcceptedEndpoints = 8
+
+// checkEndpoints returns an error if the page that a person signs in at is on another origin than the token endpoint,
+// and nobody has accepted the two. Otherwise a hostile authorization server could name the page of an honest one: a
+// code, and its verifier, would be sent to the hostile one unless the honest one names itself in its response (RFC
+// 9700, section 4.4).
+func (c *Credential) checkEndpoints(r credentialRecord, s authServer, page string) error {
+	e := drawbridge.SignInEndpoints{Page: safehttp.Origin(page), Token: safehttp.Origin(s.Token)}
+	if e.Page == e.Token || c.server.accepts(e) || slices.Contains(r.AcceptedEndpoints, e) ||
+		c.server.ExchangesCallerToken && c.ownerAccepts(e) {
+		return nil
+	}
+	return &drawbridge.EndpointsNotAcceptedError{Server: c.server.ID, Endpoints: e,
+		Issuer: safehttp.Origin(cmp.Or(s.Issuer, s.Token))}
+}
+
+// accepts reports whether the row accepts two origins: by its member for that, or by naming both endpoints. A row that
+// came with a project accepts none: its author may not be the owner.
+func (s Server) accepts(e drawbridge.SignInEndpoints) bool {
+	named := s.TokenURL != "" && safehttp.Origin(s.TokenURL) == e.Token &&
+		(s.AuthorizationURL != "" && safehttp.Origin(s.AuthorizationURL) == e.Page ||
+			s.DeviceURL != "" && safehttp.Origin(s.DeviceURL) == e.Page)
+	return !s.FromProject && (named || s.AcceptedEndpoints == e)
+}
+
+// ownerAccepts reports whether the owner has accepted two origins for its own credential at the server.
+func (c *Credential) ownerAccepts(e drawbridge.SignInEndpoints) bool {
+	server := c.server
+	server.Principal, server.ExchangesCallerToken = server.Owner, false
+	r, err := c.manager.Credential(server, c.resolveAuth).currentRecord()
+	return err == nil && slices.Contains(r.AcceptedEndpoints, e)
+}
+
+// elsewhere names the endpoints of a sign-in that are on another origin than the issuer's. page is the page of a
+// sign-in on another device, which has no authorization endpoint; else it is empty.
+func (s authServer) elsewhere(page string) string {
+	endpoints := []struct{ name, address string }{
+		{"authorization endpoint", s.Authorization}, {"page", page}, {"device endpoint", s.Device},
+		{"token endpoint", s.Token}, {"registration endpoint", s.Registration}, {"revocation endpoint", s.Revocation},
+	}
+	var texts []string
+	for _, e := range endpoints {
+		unused := e.name == "authorization endpoint" && page != "" || e.name == "device endpoint" && page == ""
+		if at := safehttp.Origin(e.address); e.address != "" && !unused && at != safehttp.Origin(s.Issuer) {
+			texts = append(texts, e.name+" at "+printable(at))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// checkAuthorizationEndpoint returns an error for an authorization endpoint whose address has a fragment, or a
+// parameter that only we may choose: with two values of it, the authorization server may take the wrong one (RFC 6749,
+// section 3.1).
+func checkAuthorizationEndpoint(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return errors.New("is not a valid URL")
+	case strings.Contains(address, "#"):
+		return errors.New("has a fragment, which it must not have")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return errors.New("has a query that cannot be read")
+	}
+	for name := range query {
+		if isOwnParam(name) {
+			return fmt.Errorf("has the parameter %s, which must not be part of it", printable(name))
+		}
+	}
+	return nil
+}
+
+// isOwnParam reports whether a server may read the name of a query parameter as one of those that protect a sign-in.
+// Some frameworks ignore case, write spaces and dots as underscores, and read "name[]" as a list.
+func isOwnParam(name string) bool {
+	name, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(name)), "[")
+	switch strings.NewReplacer(" ", "_", ".", "_").Replace(name) {
+	case "redirect_uri", "state", "code_challenge", "code_challenge_method", "code_verifier", "request", "request_uri":
+		return true
+	}
+	return false
+}
+
+// withoutParams returns an address without the query parameters that sent sets.
+func withoutParams(address string, sent url.Values) string {
+	base, query, found := strings.Cut(address, "?")
+	if !found {
+		return address
+	}
+	var kept []string
+	for _, piece := range strings.Split(query, "&") {
+		name, _, _ := strings.Cut(piece, "=")
+		if name, err := url.QueryUnescape(name); piece != "" && (err != nil || !sent.Has(name)) {
+			kept = append(kept, piece)
+		}
+	}
+	if len(kept) == 0 {
+		return base
+	}
+	return base + "?" + strings.Join(kept, "&")
+}

@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+const (
+	// clockCheckInterval is how often a store compares its clock with the highest time seen, at the most.
+	clockCheckInterval = time.Second
+	// clockResolution is how far the clock goes on before that is written down.
+	clockResolution = 5 * time.Second
+	// usualGap is how long a store may be unused before a person is told.
+	usualGap = 9 * 24 * time.Hour
+)
+
+// errClocksDiffer refuses to confirm a clock that the machine contradicts.
+var errClocksDiffer = errors.New("the clocks of this machine and of the store differ")
+
+// A clockFloor is what this process knows of the highest time that the store's clock has shown.
+type clockFloor struct {
+	mu        sync.Mutex
+	checkedAt time.Time
+	highest   time.Time
+	// unsaved is a later time that this process has seen, and that the store did not take.
+	unsaved time.Time
+}
+
+// get returns the highest time seen, and reports whether it is to be read again.
+func (f *clockFloor) get() (highest time.Time, due bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.highest, f.checkedAt.IsZero() || time.Since(f.checkedAt) >= clockCheckInterval
+}
+
+// set takes the highest time that the store has, and one that it did not take, and returns the later one.
+func (f *clockFloor) set(highest, unsaved time.Time) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unsaved = latest(f.unsaved, unsaved); !unsaved.IsZero() {
+		highest = latest(highest, f.unsaved)
+	} else {
+		f.unsaved = time.Time{}
+	}
+	f.highest, f.checkedAt = highest, time.Now()
+	return highest
+}
+
+// unsavedAfter returns the time that the store did not take, where that is still later than the highest one it has.
+func (f *clockFloor) unsavedAfter(highest time.Time) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unsaved.After(highest) {
+		return f.unsaved
+	}
+	return time.Time{}
+}
+
+// expirySteps end what is over at the store's time, for good: a clock that goes back later revives none of it.
+var expirySteps = []string{
+	"DELETE FROM grants WHERE ends <> 0 AND ends <= CLOCK",
+	"UPDATE clients SET ended = 1 WHERE ended = 0 AND expires <> 0 AND expires <= CLOCK",
+	"UPDATE asks SET ends = 0 WHERE ends <> 0 AND ends <= CLOCK",
+}
+
+// highestTime returns the highest time that the store's clock has shown, in any process. Where the clock has gone on it
+// first writes the time down, and ends what is over by now. A store that takes no writes is no error: then this process
+// remembers the time.
+func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
+	highest, due := db.floor.get()
+	if !due {
+		return highest, nil
+	}
+	const step = "read the highest time"
+	now, highest, err := db.readClock(ctx)
+	if err != nil {
+		return time.Time{}, db.fault(step, err)
+	}
+	if now.Sub(highest) < clockResolution {
+		return db.floor.set(highest, db.floor.unsavedAfter(highest)), nil
+	}
+	err = db.inCounterTransaction(ctx, step, db.advanceClock(ctx))
+	switch {
+	case ctx.Err() != nil:
+		return time.Time{}, err
+	case err != nil:
+		return db.floor.set(highest, now), nil
+	}
+	return db.floor.set(now, time.Time{}), nil
+}
+
+// readClock returns the store's time, and the highest that was written down.
+func (db *DB) readClock(ctx context.Context) (now, highest time.Time, err error) {
+	var n, h int64
+	err = db.reader.QueryRowContext(ctx, db.expandKeywords("SELECT CLOCK, highest FROM store_clock")).Scan(&n, &h)
+	return fromMillis(n), fromMillis(h), err
+}
+
+// advanceClock writes the store's time down, where no other process did so, and ends what is over.
+func (db *DB) advanceClock(ctx context.Context) func(tx *sql.Tx) error {
+	return func(tx *sql.Tx) error {
+		for _, statement := range append([]string{"UPDATE store_clock SET highest = CLOCK WHERE highest < CLOCK"},
+			expirySteps...) {
+			if _, err := tx.ExecContext(ctx, db.expandKeywords(statement)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// CheckClock notes how far the store's clock is, for ExpiryTime, and ends what is over by it. It asks the store at most
+// once a second.
+func (db *DB) CheckClock(ctx context.Context) error {
+	_, err := db.highestTime(ctx)
+	return err
+}
+
+// ExpiryTime returns the time by which to judge whether something has ended that the store does not keep, such as an
+// access token: now, or the highest time that CheckClock has found where that is more than 5 minutes later.
+func (db *DB) ExpiryTime(now time.Time) time.Time {
+	if highest, _ := db.floor.get(); highest.Sub(now) > clockSlack {
+		return highest
+	}
+	return now
+}
+
+// A ClockState is what the store knows of its clock.
+type ClockState struct {
+	// Now is the store's time, and Highest the highest that it has shown.
+	Now, Highest time.Time
+	// Pruned is the time up to which old records of calls are removed; zero where none were.
+	Pruned time.Time
+	// Held reports that a jump of the clock was found, so that no record is removed by age until it is confirmed.
+	Held bool
+}
+
+// Behind returns how far the clock is behind the highest time that it has shown.
+func (s ClockState) Behind() time.Duration { return max(0, s.Highest.Sub(s.Now)) }
+
+// Jump describes a jump that a person should know of, a day back or nine days ahead; empty if there is none.
+func (s ClockState) Jump() string {
+	const format = time.RFC3339
+	switch ahead := s.Now.Sub(s.Pruned); {
+	case s.Behind() > clockJump:
+		return fmt.Sprintf("its clock shows %s, and has shown %s before", s.Now.Format(format), s.Highest.Format(format))
+	case s.Held && ahead > usualGap:
+		return fmt.Sprintf("its clock went from %s to %s", s.Pruned.Format(format), s.Now.Format(format))
+	}
+	return ""
+}
+
+// Difference returns how far the machine's time is from the store's; 0 for at most 5 minutes.
+func (s ClockState) Difference(now time.Time) time.Duration {
+	if off := now.Sub(s.Now); off.Abs() > clockSlack {
+		return off.Round(time.Second)
+	}
+	return 0
+}
+
+// ClockState reads the state of the store's clock.
+func (db *DB) ClockState(ctx context.Context) (ClockState, error) {
+	const step = "read the clock"
+	var s ClockState
+	var err error
+	if s.Now, s.Highest, err = db.readClock(ctx); err != nil {
+		return s, db.fault(step, err)
+	}
+	var at, jumpAt int64
+	err = db.reader.QueryRowContext(ctx, "SELECT at, jump_at FROM prunings WHERE stream = $1", AuditStream).Scan(&at,
+		&jumpAt)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return s, db.fault(step, err)
+	}
+	s.Pruned, s.Held = fromMillis(at), jumpAt != 0
+	return s, nil
+}
+
+// ConfirmClock accepts the store's clock as it is, for a person who knows that it is right: old records of calls are
+// removed by it from now on, and it is the highest time seen. It returns the state before. Code InvalidInput means that
+// it is more than 5 minutes from now, the machine's time.
+func (db *DB) ConfirmClock(ctx context.Context, now time.Time) (ClockState, error) {
+	const step = "confirm the clock"
+	before, err := db.ClockState(ctx)
+	if err != nil {
+		return before, err
+	}
+	if off := before.Difference(now); off != 0 {
+		f := db.newFault(step, drawbridge.InvalidInput, fmt.Errorf("%w: by %s", errClocksDiffer, off))
+		f.Next = "set the one that is wrong"
+		return before, f
+	}
+	err = db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+		for _, statement := range []string{
+			"UPDATE store_clock SET highest = CLOCK",
+			"UPDATE prunings SET at = CLOCK, jump_at = 0, jump_by = ''",
+		} {
+			if _, err := tx.ExecContext(ctx, db.expandKeywords(statement)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		db.floor.set(before.Now, time.Time{})
+	}
+	return before, err
+}
