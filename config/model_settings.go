@@ -20,8 +20,8 @@ type EmbeddingModel struct {
 	Dimensions int
 	// QueryPrefix stands before each question, DocumentPrefix before each tool.
 	QueryPrefix, DocumentPrefix string
-	// Deadline is how long a question waits for the model. Timeout limits a request with tools, Batch the number of tools
-	// in it.
+	// Deadline is how long a question waits for the model. Timeout limits a request with tools, Batch the number of
+	// tools in it.
 	Deadline, Timeout time.Duration
 	Batch             int
 }
@@ -79,7 +79,7 @@ func modelMembers() []modelSetting {
 			"how long a question waits for the model before it is answered without it",
 			nil, func(m *Models) any { return &m.Embedding.Deadline }},
 		{embeddingTable, "timeout", "time", "30s",
-			"time limit of a background request with texts of tools",
+			"time limit of a request that embeds tools in the background",
 			nil, func(m *Models) any { return &m.Embedding.Timeout }},
 		{embeddingTable, "batch", "whole number", "32",
 			"the maximum number of tools in one request",

@@ -51,7 +51,7 @@ func discoveryMembers() []discoverySetting {
 			"the list for external clients: direct has all tools; search has find_tools, call_tool and the tools of always_include; auto is search for callers above search_above, else direct",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryMode(&d.Mode, v) }},
 		{discoveryTable, "search_above", "tokens", "8000",
-			"the number of tokens in a caller's definitions, without those of always_include, above which auto shortens the list",
+			"auto is search if a caller's definitions have more tokens than this; the tools of always_include are not counted",
 			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryInt(&d.SearchAbove, v) }},
 		{discoveryTable, "always_include", "list of names, with * and ?", "[]",
 			"tools that are always listed, by their listed names",

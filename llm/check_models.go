@@ -40,7 +40,7 @@ func CheckModels(ctx context.Context, o ModelOptions, commands bool) (all []Chec
 		look  func(context.Context, *CheckResult) error
 	}{
 		{"the embedding model", !isEmbeddingUnset(s.Embedding), s.Embedding.Key, o.checkEmbedding},
-		{"the model that judges", !isRerankUnset(s.Rerank), s.Rerank.Key, o.checkRerank},
+		{"the rerank model", !isRerankUnset(s.Rerank), s.Rerank.Key, o.checkRerank},
 	} {
 		c := CheckResult{Subject: one.about}
 		switch {

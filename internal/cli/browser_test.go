@@ -232,7 +232,7 @@ func TestWhatIsPrinted(t *testing.T) {
 		"": {ServerStatus: drawbridge.ServerStatus{Server: "n", Phase: drawbridge.Idle}},
 		"  it needs a sign-in: drawbridge mcp auth n\n":                                       {ServerStatus: drawbridge.ServerStatus{Server: "n", Phase: drawbridge.NeedsSignIn}},
 		"  it needs a sign-in (it was revoked): drawbridge mcp auth n\n  or open https://h\n": {ServerStatus: drawbridge.ServerStatus{Server: "n", Phase: drawbridge.NeedsSignIn, SignIn: "https://h"}, Credential: &drawbridge.CredentialStatus{Problem: "it was revoked"}, signInPending: true},
-		"  it needs a sign-in: drawbridge mcp auth n\n  or open https://h\n  and give the address that the browser ends at to drawbridge mcp auth n --code -\n": {
+		"  it needs a sign-in: drawbridge mcp auth n\n  or open https://h\n  and pass the last address of the browser to drawbridge mcp auth n --code -\n": {
 			ServerStatus: drawbridge.ServerStatus{Server: "n", Phase: drawbridge.NeedsSignIn, SignIn: "https://h"}},
 	} {
 		var b strings.Builder

@@ -117,7 +117,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
   drawbridge connect cursor                 put Drawbridge into a client
   drawbridge serve                          serve on standard input and output
   drawbridge serve --http 127.0.0.1:0       serve over HTTP, on a free port
-  drawbridge mcp list                       how each configured server is
+  drawbridge mcp list                       show the state of each configured server
   drawbridge tools call fs__read_text_file path=README.md`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -134,7 +134,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 		"{{if not .HasParent}}\nExit codes: 0 done, 1 not done, 2 the command line or the configuration is wrong,\n130 interrupted.\n{{end}}")
 	flags := root.PersistentFlags()
 	flags.StringArrayVar(&a.configPaths, "mcp", nil,
-		"configuration `PATH` (a file or a directory) instead of the usual ones; repeats, and splits on commas")
+		"configuration `PATH` (a file or a directory) instead of the usual ones; may be repeated, or a list with commas")
 	flags.StringVar(&a.storeLocation, "store", "",
 		"`PATH` of the store, or a postgres:// URL (default ~/.local/state/drawbridge/drawbridge.db)")
 	flags.StringVar(&a.naming, "naming", "", "how tools are named: `qualified` (server__tool), mcp or bare")

@@ -88,9 +88,9 @@ func (d AuditCommands) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print all records with their hashes, one JSON object a line",
-		Long: `Print all records with their hashes, one JSON object a line: place, time of storing, the
-hash before it, its own, and the record as it is stored. A chain can be checked from it
-without the store.`,
+		Long: `Print all records with their hashes, one JSON object a line. Each line has the record's
+place, the time when it was stored, the previous hash, its own hash, and the stored record. The
+lines suffice to check the chain without the store.`,
 		Example: "  drawbridge audit export --since 2026-03-01 > march.jsonl",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -119,8 +119,8 @@ without the store.`,
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", "",
-		"only what was stored since that `TIME`: 14:02, \"2006-01-02 15:04\", or how long ago, as 2h")
-	cmd.Flags().StringVar(&format, "format", "jsonl", "`FORMAT`: jsonl")
+		"only what was stored since that `TIME`: 14:02, \"2006-01-02 15:04\", or an age such as 2h")
+	cmd.Flags().StringVar(&format, "format", "jsonl", "output `FORMAT`; only jsonl exists")
 	return cmd
 }
 

@@ -46,10 +46,10 @@ without an outcome is still running, or its process died.`,
 	flags.StringVar(&q.Caller, "caller", "",
 		"only calls of that principal, or of clients whose name begins with `NAME`")
 	flags.StringVar(&since, "since", "24h",
-		"only calls since that `TIME`: 14:02, \"2006-01-02 15:04\", or how long ago, as 2h")
+		"only calls since that `TIME`: 14:02, \"2006-01-02 15:04\", or an age such as 2h")
 	flags.BoolVar(&q.Failed, "failed", false, "only calls that were refused, failed or have no outcome")
 	flags.BoolVarP(&follow, "follow", "f", false, "keep printing new calls until the command is interrupted")
-	flags.IntVarP(&q.Limit, "limit", "n", 0, "only the last `N` of them")
+	flags.IntVarP(&q.Limit, "limit", "n", 0, "only the last `N` calls")
 	flags.BoolVar(&asJSON, "json", false, "print JSON; with -f one object a line")
 	return cmd
 }

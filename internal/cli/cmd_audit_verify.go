@@ -32,7 +32,7 @@ func (d AuditCommands) verifyCommand() *cobra.Command {
 		Use:   "verify",
 		Short: "Check the hash chain and the signatures of the audit",
 		Long: `Check the hash chain and the signatures of the audit. The first record that is missing,
-torn or edited is named, and the exit code is 1. A checkpoint must be signed by the key of
+incomplete or edited is named, and the exit code is 1. A checkpoint must be signed by the key of
 this machine or by one that --key names. With --key, at least one checkpoint must be signed by a
 named key: a writer of the store can remove checkpoints, but cannot forge them.
 
@@ -56,7 +56,7 @@ is intact but its signer is unknown: this machine has no key, and --key names no
 			return d.verificationExit(&v)
 		},
 	}
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY` that may sign checkpoints, in hexadecimal; repeats")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY` that may sign checkpoints, in hexadecimal; may be repeated")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -57,7 +57,7 @@ servers, or * for everything.`,
 			return d.createClient(cmd.Context(), c, asJSON)
 		},
 	}
-	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPE` that the client holds; repeats")
+	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPE` that the client holds; may be repeated")
 	cmd.Flags().StringVar(&expires, "expires", "",
 		"`TIME` after which the token ends, such as 90d or 12h (default: never)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -29,15 +29,15 @@ func (a *app) connectCommand() *cobra.Command {
 		Use:   "connect [CLIENT]",
 		Short: "Put Drawbridge into a client's configuration",
 		Long: `Put Drawbridge into a client's own configuration, as one more MCP server. The change is shown
-first and made after a yes; "drawbridge disconnect" takes it back to the byte. --mcp, --store
-and --naming go into the entry. Without CLIENT it lists the clients and whether they are
+first and made after a yes; "drawbridge disconnect" restores the file exactly. --mcp, --store
+and --naming are written into the entry. Without CLIENT it lists the clients and whether they are
 connected.
 
 Servers that were never listed are started and listed once, so that the client's first turn
 has their tools.`,
 		Example: `  drawbridge connect
   drawbridge connect cursor
-  drawbridge connect codex --yes --replace    and take out what import took over from it`,
+  drawbridge connect codex --yes --replace    and remove the servers that import copied`,
 		Args: maxOneArg("the id of one client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -50,8 +50,8 @@ has their tools.`,
 	flags := cmd.Flags()
 	o.addYesAndJSONFlags(cmd)
 	flags.BoolVar(&o.replace, "replace", false,
-		"take those servers out of the client that your own configuration has too")
-	flags.BoolVar(&o.noList, "no-list", false, "start and list nothing")
+		"remove the servers from the client that your own configuration has too")
+	flags.BoolVar(&o.noList, "no-list", false, "do not start and list servers")
 	return cmd
 }
 
@@ -74,8 +74,8 @@ func (a *app) disconnectCommand() *cobra.Command {
 }
 
 func (o *clientConfigFlags) addYesAndJSONFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "without asking")
-	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print JSON; then nothing is asked, and only --yes changes anything")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "change the file without asking")
+	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print JSON; no questions are asked, and only --yes changes the file")
 }
 
 // maxOneArg accepts one word or none.

@@ -58,9 +58,9 @@ row then refers to them. At a terminal the command asks; elsewhere --secrets mov
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.from, "from", nil, "only what `PROGRAM` has, such as cursor or claude-code; repeats")
+	flags.StringSliceVar(&o.from, "from", nil, "only the servers of `PROGRAM`, such as cursor or claude-code; may be repeated")
 	flags.StringVar(&o.secrets, "secrets", "",
-		"`move` has values that look like secrets in the keychain, keep leaves them in the file")
+		"`move` stores values that look like secrets in the keychain, keep leaves them in the file")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "copy without asking")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON; no questions are asked, and only --yes copies")

@@ -35,9 +35,9 @@ func (d toolIndexCommands) statsCommand() *cobra.Command {
 		Use:   "stats",
 		Short: "Count the tools in the index and the tokens that lists of them cost",
 		Long: `Count the tools in the index. The command also prints the approximate tokens of the full and
-the short list, and which of the two a client sees. For a model of your own it prints how many
-tools have a vector, since when the model does not answer, and its last error: as the hub knows
-it, if one runs, else from one question asked now.`,
+the short list, and which of the two a client sees. For an embedding or rerank model that you
+configured, it prints how many tools have a vector, since when the model does not answer, and its
+last error. If no hub runs, the command asks the models one question to learn this.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -116,11 +116,11 @@ func printModelStatus(w io.Writer, m gateway.ModelStatus) {
 			safetext.Fprintf(w, ", %d refused", e.Refused)
 		}
 		fmt.Fprintln(w)
-		printModelHealth(w, "the model that embeds", e.Away, e.At, e.Err)
+		printModelHealth(w, "the embedding model", e.Away, e.At, e.Err)
 	}
 	if r := m.Rerank; r != nil {
-		fmt.Fprintln(w, "a model puts the best in order")
-		printModelHealth(w, "the model that judges", r.Away, r.At, r.Err)
+		fmt.Fprintln(w, "a rerank model orders the best tools")
+		printModelHealth(w, "the rerank model", r.Away, r.At, r.Err)
 	}
 }
 

@@ -35,15 +35,15 @@ func (d evalCommand) command() *cobra.Command {
 		Short: "Measure how well the tools of a file are found by the questions of another",
 		Long: `Measure how well tools are found. Both files have a JSON object a line:
 
-  tools    {"id", "server", "name", "title", "description", "inputSchema"}; id and name must be there
-  queries  {"id", "query", "kind", "gold": [ids], "groups": [[ids]]}; id and query must be there
+  tools    {"id", "server", "name", "title", "description", "inputSchema"}; id and name are required
+  queries  {"id", "query", "kind", "gold": [ids], "groups": [[ids]]}; id and query are required
 
-For each question the first of the tools are written to --run: {"id", "ranked": [ids], "ms"}. Tools that
-nothing speaks for follow in the order of their ids. Where questions say which tools are needed (gold;
-groups, where one tool may take another's place), it prints how many of them were found among the first 5
-and 20, nDCG@10, and how often the first was a needed one: for all, and for each kind of question.
+For each question the best tools are written to --run: {"id", "ranked": [ids], "ms"}. Tools that do not
+match follow in the order of their ids. A question may name the tools that it needs: all of "gold", or
+one of each group in "groups". For such questions the command prints how many needed tools were among the
+first 5 and 20, nDCG@10, and how often the first tool was a needed one: in total and for each kind.
 
-The arm "hybrid" is how "find_tools" ranks where no embeddings are configured, "lexical" is by words alone.`,
+The arm "hybrid" ranks like "find_tools" without a configured embedding model; "lexical" ranks by words alone.`,
 		Example: `  drawbridge index eval --tools tools.jsonl --queries queries.jsonl
   drawbridge index eval --tools tools.jsonl --queries queries.jsonl --run out.jsonl --arm lexical`,
 		Args: exactArgs(0, "no arguments"),

@@ -164,7 +164,7 @@ func (d ledgerCommands) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Check the hash chain of every record in the store",
-		Long:  "Check the hash chain of every record in the store. The first record that is missing, torn or edited is named, and the exit code is 1.",
+		Long:  "Check the hash chain of every record in the store. The first record that is missing, incomplete or edited is named, and the exit code is 1.",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.withLedger(cmd.Context(), func(l *admin.Ledger) error {

@@ -47,7 +47,7 @@ server. It covers your own servers, and none of a project directory.`,
   drawbridge lock verify --mcp servers.json --file drawbridge.lock       in CI`,
 	}
 	var file string
-	cmd.PersistentFlags().StringVar(&file, "file", "", "`PATH` of the lockfile instead")
+	cmd.PersistentFlags().StringVar(&file, "file", "", "`PATH` of another lockfile")
 	cmd.AddCommand(d.writeCommand(&file), d.verifyCommand(&file), d.showCommand(&file))
 	return cmd
 }

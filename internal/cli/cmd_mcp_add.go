@@ -17,13 +17,13 @@ func (a *app) mcpAddCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "add [NAME] [--url URL | -- COMMAND [ARG...]]",
-		Short: "Add a server; bare, in a terminal, it asks for everything",
+		Short: "Add a server; without arguments, in a terminal, it asks for everything",
 		Long: `Add a server to the configuration of this project, or with --scope user to your own.
-A command goes after "--". What you type here is approved with that; nothing is started.
-Bare, in a terminal, it asks for everything.
+A command goes after "--". A server that you add is approved. A command is not started; a URL
+is tested at once in a terminal. Without arguments, in a terminal, it asks for everything.
 
-A value of --env or --header may be ${VAR}, which is put in when the server starts, so
-that no secret need stand in a file.`,
+A value of --env or --header may be ${VAR}, which is replaced when the server starts, so
+that the file contains no secret.`,
 		Example: `  drawbridge mcp add memory -- npx -y @modelcontextprotocol/server-memory
   drawbridge mcp add fs --scope user --env DEBUG=1 -- npx -y server-fs "$HOME/notes"
   drawbridge mcp add docs https://docs.example.com/mcp --header 'X-Key: ${DOCS_KEY}'`,
@@ -156,7 +156,7 @@ func (a *app) testNewServer(ctx context.Context, id drawbridge.ServerID) error {
 func (a *app) runAddWizard(ctx context.Context, r *admin.Service, q admin.AddRequest) (admin.AddRequest, error) {
 	d, ok := a.startDialogue(ctx)
 	if !ok {
-		text := "mcp add takes NAME and --url URL or -- COMMAND; where it can ask for them there is a terminal"
+		text := "mcp add needs NAME and --url URL or -- COMMAND; it asks for them only at a terminal"
 		return q, usageError{fmt.Errorf("%s (see %q)", text, "drawbridge mcp add --help")}
 	}
 	defer d.Close()

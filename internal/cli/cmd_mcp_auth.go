@@ -54,7 +54,7 @@ func (w *signInFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.Device, "device", false, "sign in on another device: an address and a code are shown")
 	cmd.Flags().BoolVar(&w.noBrowser, "no-browser", false, "open no browser: the address is shown")
 	cmd.Flags().StringVar(&w.codeFlag, "code", "",
-		"`ADDRESS` that the browser ended at, or - for standard input: ends a sign-in that was begun before")
+		"last `ADDRESS` of the browser, or - for standard input: completes a sign-in that was started before")
 	cmd.Flags().StringSliceVar(&w.acceptFlag, "accept-endpoints", nil,
 		"`PAGE,TOKEN`: the origins of the sign-in page and of the token endpoint, to accept without a question")
 	cmd.Flags().DurationVar(&w.Timeout, "timeout", 5*time.Minute, "how long signing in may take")
@@ -69,12 +69,12 @@ func (d signInCommands) authCommand() *cobra.Command {
 		Short:   "Sign in at a server that requires authentication",
 		Long: `Sign in at a server that requires authentication. The address is printed, and opened with the
 program that $BROWSER names, or with the system's browser. The browser comes back to this machine; where
-it cannot, paste the address that it ended at, or give that to --code, here or later.
+it cannot, paste the last address of the browser, or pass it to --code, here or later.
 
 The credential is stored encrypted and renewed automatically. Running processes use it within
 a second.`,
 		Example: `  drawbridge mcp auth github
-    drawbridge mcp auth github --device            on a machine without a browser
+  drawbridge mcp auth github --device            on a machine without a browser
   drawbridge mcp auth github --no-browser
   pbpaste | drawbridge mcp auth github --code -`,
 	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signIn(ctx, id, w) })
@@ -290,7 +290,7 @@ func (d signInCommands) signOut(ctx context.Context, id drawbridge.ServerID, asJ
 	case asJSON:
 		return PrintJSON(d.Out, out)
 	case out.WasSignedIn && !out.Revoked:
-		safetext.Fprintf(d.Err, "%s: what is kept here is removed; the issuer may take it still: %s\n", id, out.Why)
+		safetext.Fprintf(d.Err, "%s: the stored credential is removed, but the issuer may still accept it: %s\n", id, out.Why)
 	}
 	_, err = safetext.Fprintln(d.Out, out)
 	return err

@@ -120,7 +120,7 @@ func (a *app) mcpRemoveCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&scope, "scope", "s", "",
-		"`project` or user: the config to take it out of (default: the one that counts)")
+		"`project` or user: the configuration to remove it from (default: the one in force)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -113,8 +113,8 @@ func (d policyCommands) explainCommand() *cobra.Command {
 		Short: "Explain the decision on a call",
 		Long: `Explain the decision on a call of a tool, a prompt or a resource, by any of its names or its URI,
 with these arguments (one JSON object, or KEY=VALUE words): allow, ask or deny, the rule that decided,
-and the result of each rule before it. Nothing is called. The caller is you, or who --caller, --client, --kind and --scope
-describe; the principal of a client with a token of its own is "client:NAME".`,
+and the result of each rule before it. Nothing is called. The caller is you, or the one that --caller, --client, --kind and
+--scope describe; the principal of a client with a token of its own is "client:NAME".`,
 		Example: `  drawbridge policy explain fs__write_file path=/etc/hosts
   drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -152,7 +152,7 @@ describe; the principal of a client with a token of its own is "client:NAME".`,
 	flags.StringVar(&who.principal, "caller", "", "the `PRINCIPAL` of an external caller")
 	flags.StringVar(&who.client, "client", "", "the name that the client sends")
 	flags.StringVar(&who.kind, "kind", "", "the kind of caller: `author`, agent, external, import or sandbox")
-	flags.StringArrayVar(&who.scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; repeats")
+	flags.StringArrayVar(&who.scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; may be repeated")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

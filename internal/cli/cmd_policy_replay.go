@@ -21,13 +21,13 @@ func (d policyCommands) replayCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "replay",
-		Short: "Hold the calls on record against the rules: which would get another verdict now",
-		Long: `Hold the calls on record against the rules as they are now, or against those of a file like
-drawbridge.toml: which of them would get another verdict (allow, ask or deny), and by which rule.
-Nothing is called. What is configured counts as it is now, the arguments as they are on record;
-where a verdict turns on what is not on record, a secret say, it is said that it cannot be judged.
+		Short: "Test the rules against recorded calls, and show which would get another verdict",
+		Long: `Test the rules in force, or those of a file like drawbridge.toml, against recorded calls. The command
+prints the calls that would get another verdict (allow, ask or deny), and the rule that decides.
+Nothing is called. It uses the present configuration and the recorded arguments. If a verdict depends
+on a value that was not recorded, such as a secret, the call is reported as one that cannot be judged.
 
-The exit code is 3 when a verdict is another one, and 0 when all that can be judged are as before.`,
+The exit code is 3 if a verdict differs, and 0 if none differs.`,
 		Example: `  drawbridge policy replay --since 168h
   drawbridge policy replay --since 2026-03-01 --file stricter.toml
   drawbridge policy replay --json | jq -r '.changed[] | .id'`,
@@ -56,7 +56,7 @@ The exit code is 3 when a verdict is another one, and 0 when all that can be jud
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&since, "since", "24h",
-		"only calls since that `TIME`: 14:02, \"2006-01-02 15:04\", or how long ago, as 2h")
+		"only calls since that `TIME`: 14:02, \"2006-01-02 15:04\", or an age such as 2h")
 	flags.StringVar(&file, "file", "", "the rules of that `FILE` instead of those in force")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

@@ -118,8 +118,8 @@ func (a *app) logsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
 		Short: "Print the standard error output of a server",
-		Long: `Print the last lines that a server wrote to standard error: from the hub, or where none runs
-the last that are remembered. With -f each new line follows, until Ctrl-C.`,
+		Long: `Print the last lines that a server wrote to standard error: from the hub, or, if no
+hub runs, from the store. With -f each new line follows, until Ctrl-C.`,
 		Example: "  drawbridge logs -f github",
 		Args:    exactArgs(1, "the name of one server"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -76,10 +76,10 @@ func withSecretArg(cmd *cobra.Command, act func(ctx context.Context, name string
 func (d secretCommands) setCommand() *cobra.Command {
 	return withSecretArg(&cobra.Command{
 		Use:   "set NAME",
-		Short: "Keep a value, which is typed or comes from standard input",
-		Long: `Keep a value, in the place of an older one of that name. At a terminal it is asked for, and not
-shown; else it is all of standard input, without a line end behind it. It is never an argument:
-other processes see those.`,
+		Short: "Store a value that you type or pass on standard input",
+		Long: `Store a value, and replace an older one of that name. At a terminal the command asks for the value
+and does not show it. Otherwise it reads all of standard input, without a line end behind it. The
+value is never an argument, because other processes can see arguments.`,
 		Example: "  drawbridge secret set GITHUB_TOKEN\n  pass show github | drawbridge secret set GITHUB_TOKEN",
 	}, d.setSecret)
 }
@@ -188,7 +188,7 @@ func (d secretCommands) removeCommand() *cobra.Command {
 	cmd := withSecretArg(&cobra.Command{
 		Use:     "remove NAME",
 		Aliases: []string{"rm"},
-		Short:   "Forget a value",
+		Short:   "Remove a value",
 		Example: "  drawbridge secret remove GITHUB_TOKEN",
 	}, d.removeSecret)
 	return cmd
@@ -227,7 +227,7 @@ func (d secretCommands) moveCommand() *cobra.Command {
 		Use:   "move SERVER",
 		Short: "Move the secrets of a server's row out of the file",
 		Long: `Move the secrets that stand in a server's row in plain text out of the file: values of "env" and
-"headers", and the client's secret in "auth", that look like secrets. Each is kept before the
+"headers", and the client's secret in "auth", that look like secrets. Each is stored before the
 row is changed to refer to it. Secrets among the arguments, and in a url, cannot be moved.`,
 		Example: "  drawbridge secret move github",
 		Args:    exactArgs(1, "the name of one server"),

@@ -46,7 +46,7 @@ drawbridge client; or by access tokens of the issuer in drawbridge.toml.`,
 	cmd.Flags().StringVar(&addr, "http", "", "serve over HTTP on `ADDR` (host:port; port 0 takes a free one)")
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "`FILE` that holds the bearer token clients must send")
 	cmd.Flags().StringArrayVar(&origins, "allow-origin", nil,
-		"`ORIGIN` of a web page that may call the HTTP endpoint; repeats")
+		"`ORIGIN` of a web page that may call the HTTP endpoint; may be repeated")
 	return cmd
 }
 

@@ -118,7 +118,7 @@ code is 1 if a server could not be listed or a row cannot be read; both are name
 	cmd.Flags().StringVar(&server, "server", "", "check one server only")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	cmd.Flags().StringVar(&failOn, "fail-on", "never",
-		`exit with 1 where something is "flagged" or worse, or "blanked" or worse; "never" does not`)
+		`exit with 1 if a verdict is at least "flagged" or "blanked"; "never" ignores verdicts`)
 	return cmd
 }
 
@@ -193,7 +193,7 @@ func (d shieldCommands) diffCommand() *cobra.Command {
 		Short: "Judge changed definitions: pairs of before and after",
 		Long: `Judge changed definitions. Each row is a JSON object with "before" and "after", and may have an
 "id". For each one it prints the risk (none, low, review, high), whether a person should be asked
-before the new definition takes the old one's place, the changes and what rules found in the new one.
+before the new definition replaces the old one, the changes, and the findings in the new one.
 A row that cannot be read is of high risk, and the exit code is 1 then.`,
 		Example: "  drawbridge shield diff pairs.jsonl --json",
 		Args:    maxOneScanFile,

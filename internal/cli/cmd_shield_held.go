@@ -23,9 +23,9 @@ func (d shieldCommands) heldCommand() *cobra.Command {
 		Use:   "held [SERVER [TOOL...]]",
 		Short: "Show the tools whose definition changed, with the changes",
 		Long: `Show the tools whose definition changed since it was pinned, word by word: [-gone-] and {+new+}. A tool
-that waits is listed as it was, and no call reaches it; one that was rejected is not listed. The same holds
-for prompts (prompt:NAME), templates of resources (template:URI) and what a server says of its own use
-(instructions): the old text is served until you decide.`,
+that waits is listed as it was, and no call reaches it; one that was rejected is not listed. Changed prompts
+(prompt:NAME), resource templates (template:URI) and instructions of a server (instructions) wait too: the old
+text is served meanwhile.`,
 		Example: "  drawbridge shield held\n  drawbridge shield held github create_issue",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tools, err := d.heldTools(cmd.Context(), args)

@@ -16,7 +16,7 @@ func (d shieldCommands) resultsCommand() *cobra.Command {
 	var asJSON, yes bool
 	cmd := &cobra.Command{
 		Use:   "results [ID]",
-		Short: "Show the results in which the shield found something, or read one",
+		Short: "Show results that were flagged or held back, or read one",
 		Long: `Show the results of servers in which a rule of the shield matched, or read one. They are kept for 30
 days.
 
@@ -24,7 +24,7 @@ A result of a server with "hold_flagged", or of any server with hold_flagged = t
 back: the caller did not get it, and it is kept complete. Results of other servers that are not trusted are
 examined after they were passed on, unless scan_results = "off" in [mcp.shield]; only the matching words are kept.
 
-The words of a result are from others, and may be meant for a model: without a terminal they take --yes.`,
+A result is foreign text, and may contain instructions for a model: without a terminal, --yes is needed to read it.`,
 		Example: "  drawbridge shield results\n  drawbridge shield results k3f9qzab",
 		Args:    maxOneResultID,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,7 +20,7 @@ func (d shieldCommands) trustCommand() *cobra.Command {
 		Use:   "trust [SERVER]",
 		Short: "Show how far servers are trusted and why, or reset one",
 		Long: `Show how far each server is trusted for how it behaved, from 0 to 1; with SERVER also the last
-things that moved its score. A server under the threshold is quarantined: its tools are
+events that changed its score. A server under the threshold is quarantined: its tools are
 unavailable until its score has recovered with time. --reset restores the full score, for a
 server that you examined and trust.`,
 		Example: `  drawbridge shield trust

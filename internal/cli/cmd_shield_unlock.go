@@ -9,9 +9,9 @@ import (
 func (d shieldCommands) unlockCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "unlock SERVER",
-		Short: "Take the list of tools that a server with lock_tool_list has now",
-		Long: `Take the list of tools that a server has now. A server whose row says "lock_tool_list" keeps the first list
-of tools that it was seen with; after this the list that it has now is the first one, and is locked again.`,
+		Short: "Accept the current tool list of a server with lock_tool_list",
+		Long: `Accept the current list of tools of a server. A server with "lock_tool_list" in its row keeps the first list
+of tools that it was seen with. This command locks the current list instead.`,
 		Example: "  drawbridge shield unlock github",
 		Args:    exactArgs(1, "the name of one server"),
 		RunE: func(cmd *cobra.Command, args []string) error {

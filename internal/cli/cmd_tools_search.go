@@ -91,7 +91,7 @@ alone: its name, its server, its description and its parameters.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&top, "top", 10, "how many tools to show")
-	flags.BoolVar(&explain, "explain", false, "say by which arm and field each is found")
+	flags.BoolVar(&explain, "explain", false, "print the score by method and by field")
 	flags.BoolVar(&asJSON, "json", false, "print them as JSON")
 	return cmd
 }

@@ -170,7 +170,7 @@ func printSignInURL(w io.Writer, id drawbridge.ServerID, address string, open bo
 		safetext.Fprintf(w, "  or open %s\n", address)
 	default:
 		safetext.Fprintf(w,
-			"  or open %s\n  and give the address that the browser ends at to drawbridge mcp auth %s --code -\n",
+			"  or open %s\n  and pass the last address of the browser to drawbridge mcp auth %s --code -\n",
 			address, id)
 	}
 }

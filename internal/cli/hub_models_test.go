@@ -35,7 +35,7 @@ func TestTheModelsOfTheHub(t *testing.T) {
 	}
 	for _, command := range [][]string{{"ps"}, {"index", "stats"}} {
 		out, _ := d.run(0, command...)
-		for _, want := range []string{"model openai:letters: 0 of ", "the model that embeds is not asked since ",
+		for _, want := range []string{"model openai:letters: 0 of ", "the embedding model is not asked since ",
 			"last error: embed by letters: the provider "} {
 			if !strings.Contains(out, want) || strings.Contains(out, "hunter") {
 				t.Errorf("%v does not show %q:\n%s", command, want, out)

@@ -147,7 +147,7 @@ func (c *rowConverter) promptVariable(id string) string {
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
 		name = "_" + name
 	}
-	c.addNote(c.from.Line, "%s asks a person for %s; here it is the variable %s", c.grammar.title,
+	c.addNote(c.from.Line, "%s asks you for %s; Drawbridge reads it from the variable %s", c.grammar.title,
 		safetext.Quote(id), name)
 	if def := c.inputs[id]; def != "" && !strings.ContainsAny(def, "${}") {
 		return "${" + name + ":-" + def + "}"

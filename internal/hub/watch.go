@@ -68,7 +68,7 @@ func (h *hub) watchConfig(ctx context.Context) {
 // logReload logs the result of a reload.
 func (h *hub) logReload(r ReloadReport) {
 	for _, text := range r.Errors {
-		h.log.Warn("the configuration changed and was not taken over", "err", text)
+		h.log.Warn("the changed configuration was not applied", "err", text)
 	}
 	if !r.IsEmpty() {
 		h.log.Info("the configuration changed", "added", r.Added, "removed", r.Removed, "changed", r.Changed)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// DefaultRerankDeadline is how long a question waits for a model that judges by default.
+// DefaultRerankDeadline is how long a question waits for the rerank model by default.
 const DefaultRerankDeadline = time.Second
 
 // defaultReranked is how many hits are judged.
@@ -156,13 +156,13 @@ func (j *HitReranker) noteResult(err error) {
 	if err != nil {
 		j.state.Missed++
 		if j.breaker.fail(time.Now(), maxMissesInRow) {
-			j.o.Logger.Warn("tools keep the order that they have: the model that judges them does not answer", "err",
+			j.o.Logger.Warn("tools keep their order: the rerank model does not answer", "err",
 				err)
 		}
 		return
 	}
 	if !j.breaker.open.IsZero() {
-		j.o.Logger.Info("the model that judges tools answers again")
+		j.o.Logger.Info("the rerank model answers again")
 	}
 	j.breaker = circuitBreaker{}
 }

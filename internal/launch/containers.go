@@ -65,9 +65,9 @@ func inspectContainerOption(name string, running bool, w argument) []Finding {
 		"--runtime", "--cgroup-parent", "--annotation", "--sysctl", "--use-api-socket"):
 		return yes(ExtraPrivileges, "grants the container more rights than the default")
 	case !running && w.isOption("-H", "--host", "-c", "--context", "--config", "--url", "--connection"):
-		return yes(ExtraPrivileges, "has another engine run it")
+		return yes(ExtraPrivileges, "runs the container on another engine")
 	case w.isOption("--env-file", "--label-file", "--secret"):
-		return yes(HostFiles, "has it read a file of the machine")
+		return yes(HostFiles, "makes the engine read a file of the machine")
 	}
 	return nil
 }

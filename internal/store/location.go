@@ -54,7 +54,7 @@ func checkLocation(location string) (string, error) {
 	case keywords.MatchString(location):
 		return "", errors.New("the location has the form of Postgres keywords, not of a URL")
 	case colonIn(filepath.Dir(location)):
-		return "", errors.New("no directory is made whose name has a colon: the location may be a misspelt URL")
+		return "", errors.New("the directory does not exist and its name has a colon: the location may be a misspelt URL")
 	}
 	return location, nil
 }
