@@ -163,13 +163,13 @@ func (s *ResultScanner) next() (w waitingResult, ok bool) {
 	return w, true
 }
 
-// Run examines results until ctx ends. What waits then is examined by Close.
+// Run examines results until ctx ends, and returns nil then. Close examines what still waits.
 func (s *ResultScanner) Run(ctx context.Context) error {
 	var counted <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case <-counted:
 			counted = nil
 			s.recordScans(ctx)
@@ -178,7 +178,7 @@ func (s *ResultScanner) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case <-time.After(scanDelay):
 		}
 		s.scanWaiting(ctx)
