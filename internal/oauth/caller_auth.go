@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -69,6 +70,9 @@ func (e CallerAuth) RedactSignInURL(c drawbridge.Caller, err error) error {
 		return err
 	}
 	f := *drawbridge.AsFault(err)
+	if _, asked := errors.AsType[*drawbridge.EndpointsNotAcceptedError](err); asked {
+		f.Err = errors.New("sign-in needed") // only the owner can accept them
+	}
 	f.Next = "ask the operator of Drawbridge to sign in at " + string(e.Row.ID)
 	if e.Row.Credentials == config.PerCallerCredentials {
 		f.Next = "use an access token that the server's authorization server accepts in exchange"

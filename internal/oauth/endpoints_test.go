@@ -1,12 +1,14 @@
 package oauth
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/oauthtest"
 )
 
@@ -189,6 +191,45 @@ func testEndpointsOfRow(t *testing.T) {
 	})
 	y.signIn()
 	y.in()
+}
+
+// testExchangeAtTwoOrigins has a caller's token exchanged at an endpoint on another origin: it is sent there only after
+// the owner has said yes, for itself or in the row.
+func testExchangeAtTwoOrigins(t *testing.T) {
+	y := meet(t, oauthtest.Options{Clients: []oauthtest.Client{{ID: "ours", Secret: "s3cret",
+		Redirects: []string{"http://127.0.0.1/callback"}}}}, nil)
+	token := named(y.p.URL(oauthtest.Token))
+	y.p.ChangeKnobs(func(k *oauthtest.Knobs) { k.Discovery.Set = map[string]any{"token_endpoint": token} })
+	row := config.Server{ID: "protected", URL: y.p.ResourceURL, Credentials: config.PerCallerCredentials,
+		Auth: &config.Auth{ClientID: "ours", ClientSecret: "s3cret", Scopes: []string{"mcp"}}}
+	proof, err := y.p.Issue(oauthtest.Grant{Subject: "bob", Client: "ours", Audience: "ours", Scope: []string{"mcp"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolve := func(context.Context) (config.Auth, error) { return *row.Auth, nil }
+	ask := func(row config.Server) error {
+		c := CallerAuth{Row: row, Owner: "me", Manager: y.desk, ResolveAuth: resolve}.Credential("bob")
+		c.SetCallerToken(drawbridge.NewSecret(proof))
+		_, err := c.ReplaceToken(t.Context(), "", http.StatusUnauthorized, http.Header{}, nil)
+		return err
+	}
+	pair := notAccepted(t, ask(row), y.p.Issuer, token)
+	if n := len(y.p.Requests(oauthtest.Token)); n != 0 {
+		t.Errorf("%d requests with the caller's token", n)
+	}
+	accepting := row
+	accepting.Auth = &config.Auth{ClientID: "ours", ClientSecret: "s3cret", Scopes: []string{"mcp"},
+		AcceptEndpoints: pair}
+	if err := ask(accepting); err != nil {
+		t.Error(err)
+	}
+	owner := CallerAuth{Row: row, Owner: "me", Manager: y.desk, ResolveAuth: resolve}.Credential("me")
+	if err := owner.AcceptEndpoints(t.Context(), pair); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(row); err != nil {
+		t.Error(err)
+	}
 }
 
 // testDeviceOfAnother has a hostile provider lead a device's sign-in to another one: by the endpoint that issues codes,
