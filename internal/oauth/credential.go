@@ -59,7 +59,10 @@ type Server struct {
 	ExchangesCallerToken bool
 	// CredentialName is the name that the credential is stored under; empty means a name derived from the server.
 	CredentialName string
-	Grant          GrantKind
+	// Borrowed is true for a stdio server that uses the sign-in at another server, stored as CredentialName. It can be
+	// renewed, but neither begun nor ended here.
+	Borrowed bool
+	Grant    GrantKind
 
 	// Settings of the row, all optional. ClientMetadataURL is the address of our client ID metadata document.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
@@ -303,6 +306,9 @@ func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, us
 	}
 	c.mu.Unlock()
 	switch {
+	case c.server.Borrowed:
+		needed.Err, needed.MissingCredential = why, c.server.CredentialName
+		return needed
 	case c.server.ExchangesCallerToken:
 		needed.Err = cmp.Or(why, errors.New("the server refuses the token that the caller's token was exchanged for"))
 		return needed
@@ -323,6 +329,9 @@ func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, us
 		return needed
 	}
 	needed.URL = flow.url
+	if why == nil && c.server.CredentialName != "" && used == hashToken("") {
+		needed.Err = fmt.Errorf("no sign-in is stored as %q", c.server.CredentialName)
+	}
 	return needed
 }
 
