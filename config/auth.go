@@ -21,8 +21,10 @@ const PerCallerCredentials = "per-caller"
 type Auth struct {
 	// Type is "oauth", "client_credentials", "enterprise", "workload", "apikey", or "none" for no sign-in.
 	Type string
-	// CredentialID names a stored credential.
-	CredentialID string
+	// CredentialID names a stored credential. For the type "apikey" it is a secret of the vault, which is sent in Header
+	// or passed in the environment variable Variable. A stdio row without an issuer uses the sign-in of that name, of
+	// whatever server.
+	CredentialID, Header, Variable string
 	// Issuer and the addresses below it are http or https URLs with a host. They override the server's own metadata.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
 	// ClientID and ClientSecret are the credentials of a registered client; a client with a PrivateKey, in PEM, signs
@@ -81,8 +83,13 @@ var authMemberTable = []authMember{
 	{"type", `"oauth", "client_credentials", "enterprise", "workload", "apikey" or "none"`,
 		`how to sign in; "none", or false in place of the object, never signs in`,
 		authKeyword, func(a *Auth) *string { return &a.Type }},
-	{"credential_id", "string", "the name of a stored credential",
+	{"credential_id", "string",
+		"the name of a stored credential: for apikey a secret of drawbridge secret set, otherwise a sign-in",
 		authText, func(a *Auth) *string { return &a.CredentialID }},
+	{"header", "string", "for apikey at a url: the header that gets the key; by default Authorization, as a bearer token",
+		authText, func(a *Auth) *string { return &a.Header }},
+	{"variable", "string", "for apikey with a command: the environment variable that gets the key",
+		authText, func(a *Auth) *string { return &a.Variable }},
 	{"issuer", "URL", "the issuer of tokens for the server",
 		authURL, func(a *Auth) *string { return &a.Issuer }},
 	{"authorization_url", "URL", "the authorization endpoint",

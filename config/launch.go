@@ -33,6 +33,9 @@ func (s *Server) launchSpec() launch.Spec {
 	for _, p := range s.Env {
 		l.Env = append(l.Env, launch.EnvVariable(p))
 	}
+	if member, name := s.KeyTarget(); member == "env" {
+		l.Env = append(l.Env, launch.EnvVariable{Name: name})
+	}
 	return l
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -76,7 +77,30 @@ func (s *Server) invalidAuthReason() string {
 	if why := s.Auth.invalidReason(); why != "" {
 		return s.withUnsetVariables(why)
 	}
+	member, name := s.KeyTarget()
+	switch {
+	case s.Auth.Header != "" && member != "header":
+		return `"header" in "auth" is for the type "apikey" with a "credential_id", at a "url"`
+	case s.Auth.Variable != "" && member != "env":
+		return `"variable" in "auth" is for the type "apikey" with a "credential_id", and a "command"`
+	case member == "env" && name == "":
+		return `"auth" of the type "apikey" with a "credential_id" needs "variable": the environment variable for the key`
+	case member == "header" && strings.Trim(name, headerNameChars) != "":
+		return fmt.Sprintf(`"header" in "auth" is %q, which is not a header name`, name)
+	}
 	return ""
+}
+
+// KeyTarget returns where the stored API key of the row goes: member is "header" or "env", or "" for a row without a
+// stored key; name is the name of the header or of the environment variable.
+func (s *Server) KeyTarget() (member, name string) {
+	switch {
+	case s.Auth == nil || s.Auth.Type != "apikey" || s.Auth.CredentialID == "":
+		return "", ""
+	case s.URL == "":
+		return "env", s.Auth.Variable
+	}
+	return "header", cmp.Or(s.Auth.Header, "Authorization")
 }
 
 // withUnsetVariables adds the unset variables to a reason, since they may be the cause.

@@ -86,6 +86,14 @@ func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {
 	return d.view.Load().tools.callableSpecs(caller)
 }
 
+// Items returns the items that the caller sees by a list method, as List, with their servers. Other methods have none.
+func (d *Deck) Items(caller drawbridge.Caller, method string) []drawbridge.Spec {
+	if s := d.view.Load().indexForMethod(method); s != nil {
+		return s.callableSpecs(caller)
+	}
+	return nil
+}
+
 // Instructions joins the instructions of the servers that are visible to the caller, in configuration order. Each
 // stands under its server's name and is truncated to 2 KiB, and the whole to 16 KiB. It is empty if no server has
 // instructions.

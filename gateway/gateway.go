@@ -152,6 +152,7 @@ type mounter interface {
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 	AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error
 	Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error)
+	Reconnect(ctx context.Context, id drawbridge.ServerID) error
 }
 
 // A serverSet adds and removes servers.

@@ -164,6 +164,12 @@ func fillStatus(s drawbridge.ServerStatus, live map[drawbridge.ServerID]drawbrid
 	return s
 }
 
+// Reconnect closes the connections of a server, with the calls in flight on them, and connects and lists it again. The
+// error is a *drawbridge.Fault with the code NotFound for a server that is not mounted here, or the fault of the server.
+func (g *Gateway) Reconnect(ctx context.Context, id drawbridge.ServerID) error {
+	return g.fleet.Reconnect(ctx, id)
+}
+
 // Stderr passes the last lines that a server wrote to standard error to each; with follow also every new line until ctx
 // ends. The error is a *drawbridge.Fault with the code NotFound for a server that is not mounted here, or an error of
 // each.

@@ -133,6 +133,8 @@ func (n *noFleet) Status() []drawbridge.ServerStatus {
 	return out
 }
 
+func (*noFleet) Reconnect(context.Context, drawbridge.ServerID) error { return noMCPFault() }
+
 func (*noFleet) ReadStderr(context.Context, drawbridge.ServerID, bool, func(string) error) error {
 	return noMCPFault()
 }

@@ -38,6 +38,11 @@ func (a *app) offerSignIn(ctx context.Context, id drawbridge.ServerID) error {
 	if !a.confirmDefaultYes(ctx, fmt.Sprintf("Sign in at %q now? (yes or no) [yes]: ", id)) {
 		return nil // the printed text names the command
 	}
+	return a.startSignIn(ctx, id)
+}
+
+// startSignIn signs in at a server that turned out to require it.
+func (a *app) startSignIn(ctx context.Context, id drawbridge.ServerID) error {
 	safetext.Fprintln(a.Err, admin.SignInLaunchingText)
 	return a.newSignInCommands().signInDefault(ctx, id)
 }

@@ -25,7 +25,8 @@ func (a *app) mcpCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.mcpAddCommand(), a.mcpGetCommand(), a.mcpListCommand(), a.mcpRemoveCommand(), a.mcpEnableCommand(),
-		a.mcpDisableCommand(), a.mcpTestCommand(), a.mcpApproveCommand(), a.mcpRejectCommand(), a.mcpReloadCommand())
+		a.mcpDisableCommand(), a.mcpTestCommand(), a.mcpApproveCommand(), a.mcpRejectCommand(), a.mcpReloadCommand(),
+		a.mcpReconnectCommand(), a.mcpResourcesCommand(), a.mcpPromptsCommand())
 	cmd.AddCommand(a.newSignInCommands().commands()...)
 	return cmd
 }

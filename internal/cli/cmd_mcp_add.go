@@ -14,18 +14,20 @@ import (
 )
 
 func (a *app) mcpAddCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, noProbe bool
 	cmd := &cobra.Command{
 		Use:   "add [NAME] [--url URL | -- COMMAND [ARG...]]",
 		Short: "Add a server; without arguments, in a terminal, it asks for everything",
 		Long: `Add a server to the configuration of this project, or with --scope user to your own.
-A command goes after "--". A server that you add is approved. A command is not started; a URL
-is tested at once in a terminal. Without arguments, in a terminal, it asks for everything.
+A command goes after "--". A server that you add is approved. A command is not started. In
+a terminal a URL is tried for 5 seconds, and the sign-in is started if the server requires
+one; not with --no-probe or --json. Without arguments, in a terminal, it asks for everything.
 
 A value of --env or --header may be ${VAR}, which is replaced when the server starts, so
 that the file contains no secret.`,
 		Example: `  drawbridge mcp add memory -- npx -y @modelcontextprotocol/server-memory
   drawbridge mcp add fs --scope user --env DEBUG=1 -- npx -y server-fs "$HOME/notes"
+  drawbridge mcp add notes --url https://notes.example.com/mcp --no-probe
   drawbridge mcp add docs https://docs.example.com/mcp --header 'X-Key: ${DOCS_KEY}'`,
 		// Package admin parses the words, so that all front ends report the same errors.
 		DisableFlagParsing: true,
@@ -37,13 +39,14 @@ that the file contains no secret.`,
 			if help, _ := cmd.Flags().GetBool("help"); help {
 				return cmd.Help()
 			}
-			return a.addServer(cmd.Context(), words, asJSON)
+			return a.addServer(cmd.Context(), words, asJSON, !noProbe)
 		},
 	}
 	for _, f := range admin.AddFlags() {
 		cmd.Flags().StringArrayP(f.Name, f.Short, nil, f.Usage)
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&noProbe, "no-probe", false, "do not try a URL, and start no sign-in")
 	return cmd
 }
 
@@ -105,8 +108,9 @@ func lookupSharedFlag(cmd *cobra.Command, word string) (flag *pflag.Flag, value 
 	return nil, "", false
 }
 
-// addServer adds the server of the words; it asks the person for one if the words are incomplete.
-func (a *app) addServer(ctx context.Context, words []string, asJSON bool) error {
+// addServer adds the server of the words; it asks the person for one if the words are incomplete. With probe it tries
+// the URL of a complete one.
+func (a *app) addServer(ctx context.Context, words []string, asJSON, probe bool) error {
 	r := a.adminService()
 	q, err := r.ParseAdd(words)
 	if err != nil {
@@ -130,18 +134,29 @@ func (a *app) addServer(ctx context.Context, words []string, asJSON bool) error 
 		return nil // the server is added, and no test was requested
 	case asks:
 		return a.testNewServer(ctx, q.Name)
-	case q.URL != "" && a.isInteractive() && c.Phase == drawbridge.Idle:
-		limit, cancel := context.WithTimeout(ctx, newServerTestTimeout)
-		defer cancel()
-		if err := a.testNewServer(limit, q.Name); !errors.Is(err, errAlreadyPrinted) {
-			return err
-		}
+	case probe && q.URL != "" && a.isInteractive() && c.Phase == drawbridge.Idle:
+		return a.probeNewServer(ctx, q.Name)
 	}
 	return nil // the server is added, whatever the test found
 }
 
-// newServerTestTimeout limits the test of a new server by the quick form.
-const newServerTestTimeout = 10 * time.Second
+// newServerProbeTimeout limits the test of a new server by the quick form.
+const newServerProbeTimeout = 5 * time.Second
+
+// probeNewServer tests a server that was just added, and starts the sign-in if the server requires one. Only a failed
+// sign-in is an error: the server is added.
+func (a *app) probeNewServer(ctx context.Context, id drawbridge.ServerID) error {
+	limit, cancel := context.WithTimeout(ctx, newServerProbeTimeout)
+	defer cancel()
+	err := a.testServer(limit, id, false)
+	switch {
+	case errors.Is(err, errNeedsSignIn):
+		return a.startSignIn(ctx, id)
+	case errors.Is(err, errAlreadyPrinted):
+		return nil
+	}
+	return err
+}
 
 // testNewServer tests a server that was just added, and offers a sign-in if the server requires one.
 func (a *app) testNewServer(ctx context.Context, id drawbridge.ServerID) error {

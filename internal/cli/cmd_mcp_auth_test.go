@@ -124,14 +124,26 @@ func TestWizardSignsIn(t *testing.T) {
 	}
 }
 
-// TestQuickFormTriesOut has the quick form of add, at a terminal, say what the server wants; it is added whatever that
-// is.
-func TestQuickFormTriesOut(t *testing.T) {
+// TestQuickFormProbes has the quick form of add, at a terminal, try a URL and start the sign-in; --no-probe does neither.
+func TestQuickFormProbes(t *testing.T) {
 	p := oauthtest.New(t, oauthtest.Options{})
-	c := atTerminal(t, t.TempDir(), "mcp", "add", "protected", "--scope", "user", "--url", p.ResourceURL)
+	dir := t.TempDir()
+	c := atTerminal(t, dir, "mcp", "add", "later", "--scope", "user", "--no-probe", "--url", p.ResourceURL)
+	if screen, code := c.ends(); code != 0 || !strings.Contains(screen, `✓ Added server "later"`) ||
+		strings.Contains(screen, "authentication") {
+		t.Errorf("without a probe: exit code %d\n%s", code, screen)
+	}
+	c = atTerminal(t, dir, "mcp", "add", "protected", "--scope", "user", "--url", p.ResourceURL)
 	c.see(`✓ Added server "protected" to user config`)
-	c.answer(`Sign in at "protected" now? (yes or no) [yes]: `, "no")
-	if screen, code := c.ends(); code != 0 || !strings.Contains(screen, "Run drawbridge mcp auth protected") {
+	c.see("Server requires OAuth authentication. Launching authorization flow...")
+	c.see("To sign in")
+	back, err := p.SignInRedirect(t.Context(), c.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.answer("Or paste the address", back)
+	c.see("the server answers: 2 tools")
+	if screen, code := c.ends(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, screen)
 	}
 }

@@ -103,8 +103,11 @@ func authRequiredText(row config.Server) string {
 			return strings.EqualFold(p.Name,
 				"Authorization")
 		})
-	if key {
+	switch {
+	case key:
 		return "Server requires API key authentication."
+	case row.Auth != nil && row.Auth.Type == "oauth":
+		return "Server requires OAuth authentication."
 	}
 	return "Server requires authentication but type could not be determined."
 }

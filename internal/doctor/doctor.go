@@ -244,6 +244,9 @@ func (r *Report) checkValues(p Input, s config.Server) {
 			r.checkReference(p, s, d.Name, part)
 		}
 	}
+	if member, _ := s.KeyTarget(); member != "" {
+		r.checkReference(p, s, "auth credential_id", config.ValuePart{Kind: config.KeychainPart, Text: s.Auth.CredentialID})
+	}
 	if len(commands) > 0 {
 		r.AddNote(serverFinding(s, "values that are the output of a command, which runs when the server starts: "+
 			strings.Join(commands, ", "), ""))

@@ -26,6 +26,8 @@ const (
 	wantState  = "state"  // return the State
 	wantReload = "reload" // read the configuration again
 	wantLogs   = "logs"   // return the lines of a server's standard error
+	// wantReconnect closes the connections of a server and opens them again.
+	wantReconnect = "reconnect"
 )
 
 // A hello is the request of the control protocol, the first line on a connection. It holds the protocol version, the
@@ -46,7 +48,7 @@ type hello struct {
 	PassesFiles bool `json:"lends,omitempty"`
 	// HubNumber counts the hubs that served the client before this one.
 	HubNumber int `json:"turn,omitempty"`
-	// Server and Follow belong to logs.
+	// Server belongs to logs and reconnect, Follow to logs.
 	Server string `json:"server,omitempty"`
 	Follow bool   `json:"follow,omitempty"`
 	// Relist asks reload to list servers first: those in Servers, or all if Servers is empty.
@@ -142,7 +144,7 @@ func parseHello(text []byte) (hello, error) {
 			"end the hub first (drawbridge ps shows it)", protocolRevision, h.Revision))
 	}
 	switch h.Want {
-	case wantAttach, wantHTTP, wantState, wantReload, wantLogs:
+	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect:
 		return h, nil
 	}
 	return hello{}, invalidInputFault(

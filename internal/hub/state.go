@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -218,18 +217,10 @@ func tokensOf(g *gateway.Gateway) map[drawbridge.ServerID]int {
 
 // sendLogs serves the verb logs.
 func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
-	gateways := h.currentGateways()
 	id := drawbridge.ServerID(said.Server)
-	i := slices.IndexFunc(gateways, func(t *sharedGateway) bool {
-		row, ok := t.gateway.Config().Lookup(id)
-		return ok && row.Phase == drawbridge.Idle
-	})
-	if i < 0 {
-		err := &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: fmt.Sprintf("the hub runs no server %q", id),
-			Next: "drawbridge ps",
-		}
-		return l.sendWelcome(0, err)
+	gateways := h.gatewaysWith(id)
+	if len(gateways) == 0 {
+		return l.sendWelcome(0, notRunFault(id))
 	}
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
@@ -242,7 +233,7 @@ func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
 			_, _ = l.in.Next() // the peer sends nothing more: this returns when it closes the connection
 		})
 	}
-	err := gateways[i].gateway.Stderr(ctx, id, said.Follow,
+	err := gateways[0].gateway.Stderr(ctx, id, said.Follow,
 		func(text string) error { return l.writeLine(rawjson.Quote(text)) })
 	_ = l.conn.Close()
 	return err

@@ -42,6 +42,8 @@ func (n *SignInRequiredError) Advice(id drawbridge.ServerID) string {
 	switch {
 	case n.CanSignIn():
 		return "sign in with drawbridge mcp auth " + string(id)
+	case n != nil && n.MissingCredential != "":
+		return fmt.Sprintf("sign in at the server with \"credential_id\": %q that has a url", n.MissingCredential)
 	case n != nil && len(n.Scopes) > 0:
 		return "ask the operator of the server for these rights"
 	case n != nil:

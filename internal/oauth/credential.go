@@ -59,7 +59,10 @@ type Server struct {
 	ExchangesCallerToken bool
 	// CredentialName is the name that the credential is stored under; empty means a name derived from the server.
 	CredentialName string
-	Grant          GrantKind
+	// Borrowed is true for a stdio server that uses the sign-in at another server, stored as CredentialName. It can be
+	// renewed, but neither begun nor ended here.
+	Borrowed bool
+	Grant    GrantKind
 	// Owner is the principal whose acceptance of endpoints counts for callers whose token is exchanged.
 	Owner string
 	// FromProject is true for the row of a project, which cannot accept endpoints for the owner.
@@ -309,6 +312,9 @@ func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, us
 	}
 	c.mu.Unlock()
 	switch {
+	case c.server.Borrowed:
+		needed.Err, needed.MissingCredential = why, c.server.CredentialName
+		return needed
 	case c.server.ExchangesCallerToken:
 		needed.Err = cmp.Or(why, errors.New("the server refuses the token that the caller's token was exchanged for"))
 		return needed
@@ -329,6 +335,9 @@ func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, us
 		return needed
 	}
 	needed.URL, needed.Elsewhere = flow.url, flow.elsewhere
+	if why == nil && c.server.CredentialName != "" && used == hashToken("") {
+		needed.Err = fmt.Errorf("no sign-in is stored as %q", c.server.CredentialName)
+	}
 	return needed
 }
 

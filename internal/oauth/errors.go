@@ -31,6 +31,9 @@ type SignInRequiredError struct {
 	Scopes []string
 	// Err is why the stored token cannot be used; it may be nil.
 	Err error
+	// MissingCredential is the name of the stored sign-in that a row uses and that is missing; empty if the server has a
+	// sign-in of its own.
+	MissingCredential string
 	// usedToken is the hash of the token that was refused.
 	usedToken tokenHash
 }
@@ -42,6 +45,13 @@ func hashToken(token string) tokenHash { return sha256.Sum256([]byte(token)) }
 
 // Error describes the missing sign-in, without the address: that is only for those who show it.
 func (n *SignInRequiredError) Error() string {
+	if n.MissingCredential != "" {
+		text := fmt.Sprintf("the credential %q, named in \"auth\", has no valid sign-in", n.MissingCredential)
+		if n.Err != nil {
+			text += ": " + n.Err.Error()
+		}
+		return text
+	}
 	if !n.CanSignIn() && len(n.Scopes) == 0 && n.Err != nil {
 		return "the server requires authentication, and no way to sign in was found: " + n.Err.Error()
 	}
@@ -53,6 +63,12 @@ func (n *SignInRequiredError) Error() string {
 		text += ": " + n.Err.Error()
 	}
 	return text
+}
+
+// borrowedError returns the error for a sign-in that is begun or ended at a server that only uses it.
+func borrowedError(s Server) error {
+	return userErrorf("server %q only uses the credential %q: sign in and out at the server that it belongs to", s.ID,
+		s.CredentialName)
 }
 
 // Unwrap returns the cause.

@@ -52,8 +52,11 @@ var _ drawbridge.SignInManager = (*Credential)(nil)
 // BeginSignIn begins a sign-in whose response arrives with a browser on this machine or is pasted; or, if device is
 // true, a sign-in on another device.
 func (c *Credential) BeginSignIn(ctx context.Context, device bool) (drawbridge.PendingSignIn, error) {
-	if c.server.Grant != CodeGrant {
+	switch {
+	case c.server.Grant != CodeGrant:
 		return nil, errUnattended
+	case c.server.Borrowed:
+		return nil, borrowedError(c.server)
 	}
 	begin := c.beginSignIn
 	if device {

@@ -136,7 +136,7 @@ func (c *Credential) loadRecord() (credentialRecord, error) {
 	if json.Unmarshal(data, &r) != nil {
 		return credentialRecord{}, fmt.Errorf("read the credential %s: it is damaged; sign out and in again", c.name)
 	}
-	if r.ServerKey != fresh.ServerKey {
+	if r.ServerKey != fresh.ServerKey && !c.server.Borrowed {
 		return credentialRecord{}, fmt.Errorf("the credential %s belongs to another server, %s", c.name,
 			hostOf(r.ServerKey))
 	}

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
 // parseChallenge returns the challenge in a refusal.
@@ -130,6 +132,9 @@ func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error
 		return c.exchangeCallerToken(ctx, r)
 	case c.server.Grant != CodeGrant:
 		return c.signInUnattended(ctx, r)
+	}
+	if c.server.Borrowed && c.manager.o.Client == nil {
+		c.client = safehttp.NewClient(r.ServerKey, r.AuthServer.Issuer, r.AuthServer.Token) // as for its own server
 	}
 	if now, err := c.configuredClient(ctx); err == nil && now.ID != "" && now.ID == r.Client.ID {
 		r.Client.Secret = now.Secret // the row may have a newer secret

@@ -12,7 +12,7 @@ import (
 
 // ServerFromConfig returns the Server for a row and a principal; owner is the principal who runs this Drawbridge. It
 // returns false if the row needs no sign-in: it has its own credentials, or rules signing in out. A stdio server needs
-// one only if its row has an issuer or a token URL.
+// one only if its row has an issuer, a token URL or the name of a credential.
 func ServerFromConfig(row config.Server, principal, owner string) (Server, bool) {
 	auth := config.Auth{}
 	if row.Auth != nil {
@@ -25,6 +25,8 @@ func ServerFromConfig(row config.Server, principal, owner string) (Server, bool)
 	switch {
 	case auth.Type == "none", auth.Type == "apikey", authorized:
 		return Server{}, false
+	case row.URL == "" && auth.Issuer == "" && auth.TokenURL == "" && auth.CredentialID != "":
+		return Server{ID: row.ID, CredentialName: auth.CredentialID, Borrowed: true}, true
 	case row.URL == "" && auth.Issuer == "" && auth.TokenURL == "":
 		return Server{}, false
 	}

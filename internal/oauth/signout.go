@@ -13,6 +13,9 @@ import (
 // why is the reason for which the tokens may still be valid, nil if they are not. err is ErrNotSignedIn if nothing is
 // stored, or an error of the vault.
 func (c *Credential) SignOut(ctx context.Context) (why, err error) {
+	if c.server.Borrowed {
+		return nil, borrowedError(c.server)
+	}
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
 		return nil, err

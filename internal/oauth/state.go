@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -17,6 +18,9 @@ func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
 	r.dropExpiredPending(c.manager.times())
 	s.SignedIn, s.Expires, s.AutoRenews = r.Access != "", r.Expires, r.Refresh != "" || c.isUnattended()
 	s.Scopes, s.Problem = r.Scopes, r.SignedOutReason
+	if c.server.Borrowed && !s.SignedIn && s.Problem == "" {
+		s.Problem = fmt.Sprintf("no sign-in is stored as %q", c.server.CredentialName)
+	}
 	if r.AuthServer.Issuer != "" {
 		s.Issuer = hostOf(r.AuthServer.Issuer)
 	}

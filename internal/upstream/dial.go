@@ -47,8 +47,11 @@ func newDialFunc(o Options) dialFunc {
 // dialStdio starts the server's process and connects to its pipes.
 func (s *session) dialStdio(ctx context.Context) error {
 	row := s.server.config
-	env, err := s.server.callerAuth().AddTokenVariable(ctx, s.key.principal,
-		environFromPairs(s.server.resolveValues(ctx, "env", row.Env)))
+	pairs, err := s.server.withKey(ctx, "env", s.server.resolveValues(ctx, "env", row.Env))
+	if err != nil {
+		return err
+	}
+	env, err := s.server.callerAuth().AddTokenVariable(ctx, s.key.principal, environFromPairs(pairs))
 	if err != nil {
 		return err
 	}
@@ -99,9 +102,13 @@ func CheckConfinement(row config.Server, environ []string) error {
 
 // dialHTTP prepares a connection over HTTP; with sse it opens the stream of the HTTP+SSE transport.
 func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) error {
+	headers, err := s.server.withKey(ctx, "header", s.server.resolveValues(ctx, "header", s.server.config.Headers))
+	if err != nil {
+		return err
+	}
 	o := transport.HTTPOptions{
 		URL:               s.server.config.URL,
-		Headers:           headerFromPairs(s.server.resolveValues(ctx, "header", s.server.config.Headers)),
+		Headers:           headerFromPairs(headers),
 		Client:            client,
 		Tokens:            s.server.tokenSource(s.key.principal),
 		Handler:           s,

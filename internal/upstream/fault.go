@@ -30,7 +30,10 @@ func (e *managedServer) mountFault(step string, err error) *drawbridge.Fault {
 		Kind: drawbridge.BridgeFault, Code: transport.FaultCodeOf(err),
 		Step: fmt.Sprintf("mount %s: %s", e.config.ID, step), Err: e.redactor.redactError(err),
 	}
+	missing, noKey := errors.AsType[missingKeyError](err)
 	switch {
+	case noKey:
+		f.Next = "store it with drawbridge secret set " + missing.credential
 	case f.Code == drawbridge.AuthFailure:
 		f.Next = oauth.SignInRequired(err).Advice(e.config.ID)
 	case e.config.Command != "" && process.StartAdvice(err) != "":

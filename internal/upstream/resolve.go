@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
@@ -67,6 +68,39 @@ func (r serverValueResolver) resolveAuth(ctx context.Context) (config.Auth, erro
 	}
 	return auth, nil
 }
+
+// resolveKey returns the stored API key of the row as a pair for the member, env or header; false if the row has none
+// for it. The error names the missing credential: without its key the server would start and refuse every call.
+func (r serverValueResolver) resolveKey(ctx context.Context, member string) (config.NameValue, bool, error) {
+	target, name := r.KeyTarget()
+	if target != member {
+		return config.NameValue{}, false, nil
+	}
+	id := r.Auth.CredentialID
+	key, err := r.resolveValue(ctx, member, []config.ValuePart{{Kind: config.KeychainPart, Text: id}})
+	if err != nil {
+		return config.NameValue{}, false, missingKeyError{id, err}
+	}
+	if r.Auth.Header == "" && member == "header" {
+		key = "Bearer " + key
+	}
+	return config.NameValue{Name: name, Value: key}, true, nil
+}
+
+// A missingKeyError reports that the API key of a row cannot be read.
+type missingKeyError struct {
+	credential string
+	cause      error
+}
+
+func (m missingKeyError) Error() string {
+	return fmt.Sprintf("the credential %q, named in \"auth\", has no key: %v", m.credential, m.cause)
+}
+
+func (m missingKeyError) Unwrap() error { return m.cause }
+
+// FaultCode returns AuthFailure.
+func (m missingKeyError) FaultCode() drawbridge.FaultCode { return drawbridge.AuthFailure }
 
 // resolveValue joins the resolved parts of a value. The error contains none of them.
 func (r serverValueResolver) resolveValue(ctx context.Context, member string, parts []config.ValuePart) (

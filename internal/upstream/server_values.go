@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
@@ -16,6 +18,21 @@ func (e *managedServer) resolveValues(ctx context.Context, member string, pairs 
 	}
 	e.health.noteMissing(missing)
 	return found
+}
+
+// withKey appends the row's stored API key to the pairs of a member, env or header, in the place of a pair with its
+// name.
+func (e *managedServer) withKey(ctx context.Context, member string, pairs []config.NameValue) ([]config.NameValue,
+	error) {
+	key, ok, err := e.valueResolver().resolveKey(ctx, member)
+	if err != nil || !ok {
+		return pairs, err
+	}
+	e.redactor.addToken(key.Value)
+	pairs = slices.DeleteFunc(slices.Clone(pairs), func(p config.NameValue) bool {
+		return p.Name == key.Name || member == "header" && strings.EqualFold(p.Name, key.Name)
+	})
+	return append(pairs, key), nil
 }
 
 // resolveAuth returns the row's auth with references resolved. It is called only for a sign-in: a command may prompt a

@@ -115,3 +115,36 @@ func TestAuthThatRefers(t *testing.T) {
 		t.Error(auth, err)
 	}
 }
+
+func TestTheStoredKeyOfARow(t *testing.T) {
+	auth := func(a config.Auth) *config.Auth {
+		a.Type = "apikey"
+		return &a
+	}
+	for name, c := range map[string]struct {
+		row    config.Server
+		member string
+		want   []config.NameValue
+	}{
+		"bearer": {config.Server{URL: "https://h", Auth: auth(config.Auth{CredentialID: "one"})}, "header",
+			[]config.NameValue{{Name: "X-Other", Value: "o"}, {Name: "Authorization", Value: "Bearer k3pt"}}},
+		"header": {config.Server{URL: "https://h", Auth: auth(config.Auth{CredentialID: "one", Header: "x-other"})},
+			"header", []config.NameValue{{Name: "x-other", Value: "k3pt"}}},
+		"variable": {config.Server{Command: "c", Auth: auth(config.Auth{CredentialID: "one", Variable: "KEY"})}, "env",
+			[]config.NameValue{{Name: "X-Other", Value: "o"}, {Name: "KEY", Value: "k3pt"}}},
+		"no name": {config.Server{URL: "https://h", Auth: auth(config.Auth{})}, "header",
+			[]config.NameValue{{Name: "X-Other", Value: "o"}}},
+	} {
+		e := endpointOf(t, c.row)
+		got, err := e.withKey(t.Context(), c.member, []config.NameValue{{Name: "X-Other", Value: "o"}})
+		if d := cmp.Diff(c.want, got); err != nil || d != "" {
+			t.Errorf("%s: %v %s", name, err, d)
+		}
+	}
+	e := endpointOf(t, config.Server{ID: "a", URL: "https://h", Auth: auth(config.Auth{CredentialID: "two"})})
+	err := newSession(e, e.primaryKey()).dialHTTP(t.Context(), nil, false)
+	const want = `the credential "two", named in "auth", has no key`
+	if err == nil || !strings.Contains(err.Error(), want) || e.mountFault("connect", err).Code != drawbridge.AuthFailure {
+		t.Errorf("without the key: %v", err)
+	}
+}

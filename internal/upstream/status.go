@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -117,6 +118,20 @@ func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.L
 	}
 	last, _ := e.listing.get()
 	return *last, nil
+}
+
+var errReconnected = errors.New("the server is connected again, as a person asked")
+
+// Reconnect closes the connections of a server, with the calls in flight on them, and mounts it again. It returns when
+// the server is listed.
+func (f *Fleet) Reconnect(ctx context.Context, id drawbridge.ServerID) error {
+	if e, err := f.serverByID(id); err == nil {
+		for _, s := range e.sessions.usable() {
+			s.markLost(errReconnected)
+		}
+	}
+	_, err := f.Mount(ctx, id)
+	return err
 }
 
 // waitListed waits until an opening of the primary session, if any, has ended. It returns why it did not end in a

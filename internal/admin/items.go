@@ -1,0 +1,93 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// ServerItems lists what one server offers by list methods such as mcp.MethodResourcesList, as the caller sees it. It
+// starts the server. The error is a UserError for an unknown name, or why the server cannot be started.
+func (r *Service) ServerItems(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller,
+	id drawbridge.ServerID, methods ...string) (items []drawbridge.Spec, err error) {
+	roll, err := r.ReadServers(ctx)
+	if err == nil {
+		err = r.CheckStartable(roll, id)
+	}
+	if err == nil {
+		_, err = g.Mount(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, method := range methods {
+		for _, spec := range g.Deck().Items(caller, method) {
+			if spec.Server == id {
+				items = append(items, spec)
+			}
+		}
+	}
+	return items, nil
+}
+
+// ReadResource reads a resource of a server. The uri is the server's own, or the one under which Drawbridge lists it. A
+// UserError reports a URI that belongs to another server.
+func (r *Service) ReadResource(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller,
+	id drawbridge.ServerID, uri string) (json.RawMessage, error) {
+	items, err := r.ServerItems(ctx, g, caller, id, mcp.MethodResourcesList)
+	if err != nil {
+		return nil, err
+	}
+	listed, ok := findItem(items, uri)
+	if !ok { // it may be one of a template
+		for _, spec := range g.Deck().Items(caller, mcp.MethodResourcesList) {
+			if string(spec.Name) == uri {
+				return nil, userErrorf("the resource %q belongs to server %q", uri, spec.Server)
+			}
+		}
+		listed = drawbridge.CardName(uri)
+	}
+	return callItem(ctx, g, caller, mcp.MethodResourcesRead, rawjson.Put(rawjson.Quote(string(listed)), "uri"))
+}
+
+// GetPrompt gets a prompt of a server, by the server's own name or the one under which Drawbridge lists it. Of two
+// arguments with one name the later one counts. A UserError reports a prompt that the server does not list.
+func (r *Service) GetPrompt(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller, id drawbridge.ServerID,
+	name string, arguments []config.NameValue) (json.RawMessage, error) {
+	items, err := r.ServerItems(ctx, g, caller, id, mcp.MethodPromptsList)
+	if err != nil {
+		return nil, err
+	}
+	listed, ok := findItem(items, name)
+	if !ok {
+		return nil, UserError(fmt.Sprintf("server %q has no prompt %q (%s prompts %s)", id, name, r.o.CommandPrefix, id))
+	}
+	edits := []rawjson.Edit{rawjson.Put(rawjson.Quote(string(listed)), "name")}
+	if len(arguments) > 0 {
+		edits = append(edits, rawjson.Put(jsonObject(arguments), "arguments"))
+	}
+	return callItem(ctx, g, caller, mcp.MethodPromptsGet, edits...)
+}
+
+// findItem returns the listed name of the item with that name, its own or the listed one.
+func findItem(items []drawbridge.Spec, name string) (drawbridge.CardName, bool) {
+	for _, spec := range items {
+		if spec.Tool == name || string(spec.Name) == name {
+			return spec.Name, true
+		}
+	}
+	return "", false
+}
+
+func callItem(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller, method string,
+	params ...rawjson.Edit) (json.RawMessage, error) {
+	result, err := g.Deck().Call(ctx, drawbridge.Call{Caller: caller, Method: method,
+		Params: rawjson.Apply(nil, params...)})
+	return result.Raw, err
+}

@@ -1,0 +1,79 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A reconnectAnswer is the hub's answer to the verb reconnect: the error of the server, or nothing.
+type reconnectAnswer struct {
+	Error string `json:"error,omitempty"`
+}
+
+// Reconnect asks the hub to close the connections of a server and to open them again. The error is ErrNoHub if no hub
+// runs, a *drawbridge.Fault NotFound if the hub does not run that server, or the reason why it does not start.
+func Reconnect(ctx context.Context, o Options, id drawbridge.ServerID) error {
+	said := o.newHello(wantReconnect)
+	said.Server = string(id)
+	var did reconnectAnswer
+	answered := false
+	err := requestLines(ctx, o, said, func(text []byte) error {
+		answered = true
+		return json.Unmarshal(text, &did)
+	})
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !answered:
+		return errNoHub // it ended meanwhile
+	case did.Error != "":
+		return errors.New(did.Error)
+	}
+	return nil
+}
+
+// sendReconnect serves the verb reconnect.
+func (h *hub) sendReconnect(ctx context.Context, said hello, l *lineConn) error {
+	id := drawbridge.ServerID(said.Server)
+	gateways := h.gatewaysWith(id)
+	if len(gateways) == 0 {
+		return l.sendWelcome(0, notRunFault(id))
+	}
+	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
+		return err
+	}
+	var errs []error
+	for _, t := range gateways {
+		errs = append(errs, t.gateway.Reconnect(ctx, id))
+	}
+	var did reconnectAnswer
+	if err := errors.Join(errs...); err != nil {
+		did.Error = err.Error()
+	}
+	err := l.writeJSON(did)
+	_ = l.conn.Close()
+	return err
+}
+
+// gatewaysWith returns the gateways that run or can start a server of that name.
+func (h *hub) gatewaysWith(id drawbridge.ServerID) []*sharedGateway {
+	return slices.DeleteFunc(h.currentGateways(), func(t *sharedGateway) bool {
+		row, ok := t.gateway.Config().Lookup(id)
+		return !ok || row.Phase != drawbridge.Idle
+	})
+}
+
+func notRunFault(id drawbridge.ServerID) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: fmt.Sprintf("the hub runs no server %q", id),
+		Next: "drawbridge ps",
+	}
+}
