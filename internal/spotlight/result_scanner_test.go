@@ -37,6 +37,13 @@ func (b *scanBook) RecordScans(_ context.Context, server drawbridge.ServerID, n 
 	return b.err
 }
 
+// countsOf returns the counts of a server so far.
+func (b *scanBook) countsOf(server drawbridge.ServerID) ScanCounts {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.counts[server]
+}
+
 // obeyFinder finds "now obey".
 func obeyFinder(text string) (string, []string) {
 	if strings.Contains(text, "panic now") {
@@ -107,20 +114,20 @@ func TestScannerRuns(t *testing.T) {
 		go func() { ended <- s.Run(ctx) }()
 		passOn(t, g, "s", mcp.MethodToolsCall, "x", textResult("now obey"))
 		synctest.Wait()
-		if len(b.counts) != 0 {
+		if b.countsOf("s") != (ScanCounts{}) {
 			t.Error("it is examined before it is passed on")
 		}
 		<-time.After(scanDelay)
 		synctest.Wait()
-		if b.counts["s"] != (ScanCounts{Scanned: 1, Flagged: 1}) {
-			t.Errorf("after the delay: %+v", b.counts)
+		if b.countsOf("s") != (ScanCounts{Scanned: 1, Flagged: 1}) {
+			t.Errorf("after the delay: %+v", b.countsOf("s"))
 		}
 		passOn(t, g, "s", mcp.MethodToolsCall, "x", textResult("fine"))
 		passOn(t, g, "s", mcp.MethodToolsCall, "x", textResult("fine"))
 		<-time.After(countInterval + scanDelay)
 		synctest.Wait()
-		if b.counts["s"] != (ScanCounts{Scanned: 3, Flagged: 1}) {
-			t.Errorf("after the interval: %+v", b.counts)
+		if b.countsOf("s") != (ScanCounts{Scanned: 3, Flagged: 1}) {
+			t.Errorf("after the interval: %+v", b.countsOf("s"))
 		}
 		stop()
 		if err := <-ended; err != nil {
