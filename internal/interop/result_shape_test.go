@@ -17,6 +17,7 @@ func TestCheckResultShape(t *testing.T) {
 		{mcp.MethodResourcesRead, `{"contents":{}}`, `malformed response: "contents" is not a list`},
 		{mcp.MethodPromptsGet, `{"messages":null}`, `malformed response: "messages" is not a list`},
 		{mcp.MethodPromptsGet, `{"messages":[]}`, ""},
+		{mcp.MethodPromptsGet, `{"resultType":"input_required","inputRequests":{},"messages":null}`, ""},
 		{"vendor/method", `{"content":5}`, ""},
 	} {
 		got := ""
