@@ -21,9 +21,10 @@ const module = "github.com/drawbridge-mcp/drawbridge"
 var layers = map[string]int{
 	".": 1,
 
-	"internal/rawjson":  2,
-	"internal/safetext": 2,
-	"internal/mcp":      2,
+	"internal/rawjson":    2,
+	"internal/safetext":   2,
+	"internal/lazyregexp": 2,
+	"internal/mcp":        2,
 
 	"ledger":              3,
 	"workspace":           3,

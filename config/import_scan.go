@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
@@ -141,13 +142,13 @@ func (s *importScanner) readUserServers() error {
 }
 
 // keychainReference matches references to stored secrets.
-var keychainReference = regexp.MustCompile(`\$\{keychain:([^}]*)\}`)
+var keychainReference = lazyregexp.New(`\$\{keychain:([^}]*)\}`)
 
 // withKeychainValues returns a row with references replaced by stored secrets.
 func (s *importScanner) withKeychainValues(n configfile.Node) configfile.Node {
 	if n.Kind == configfile.Text && s.keychainValue != nil {
-		n.Text = keychainReference.ReplaceAllStringFunc(n.Text, func(reference string) string {
-			if value, ok := s.keychainValue(keychainReference.FindStringSubmatch(reference)[1]); ok {
+		n.Text = keychainReference().ReplaceAllStringFunc(n.Text, func(reference string) string {
+			if value, ok := s.keychainValue(keychainReference().FindStringSubmatch(reference)[1]); ok {
 				return value
 			}
 			return reference

@@ -2,10 +2,10 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -54,14 +54,14 @@ func diffLabel(path string, v []byte) string {
 // jsonToken matches the tokens of a line of JSON or TOML; yamlToken those of YAML, where a plain scalar extends to the
 // end of the line or to a comment.
 var (
-	jsonToken       = lazyRegexp(`"(?:[^"\\]|\\.)*"?|'[^']*'?|//.*|/\*.*|#.*|[^\s"'{}\[\](),:=/#]+|[\s{}\[\](),:=]+|.`)
-	yamlToken       = lazyRegexp(`"(?:[^"\\]|\\.)*"?|'[^']*'?|#.*|[^\s"'{}\[\],#:-][^\s"'{}\[\],#:]*|[\s{}\[\],:-]+|.`)
-	structuralToken = lazyRegexp(`^(?:[\s{}\[\](),:=-]+|true|false|null)$`)
-	smallNumber     = lazyRegexp(`^[0-9]{1,6}$`)
-	valueEnd        = lazyRegexp(`^(?:$|[,}\]/#])`)
-	assignment      = lazyRegexp(`^=\s*[^=\s]`)
-	bareName        = lazyRegexp(`^[A-Za-z0-9_.$/@-]+$`)
-	tableHeader     = lazyRegexp(`^\s*\[\[?[A-Za-z0-9_./"' -]+\]?\]\s*$`)
+	jsonToken       = lazyregexp.New(`"(?:[^"\\]|\\.)*"?|'[^']*'?|//.*|/\*.*|#.*|[^\s"'{}\[\](),:=/#]+|[\s{}\[\](),:=]+|.`)
+	yamlToken       = lazyregexp.New(`"(?:[^"\\]|\\.)*"?|'[^']*'?|#.*|[^\s"'{}\[\],#:-][^\s"'{}\[\],#:]*|[\s{}\[\],:-]+|.`)
+	structuralToken = lazyregexp.New(`^(?:[\s{}\[\](),:=-]+|true|false|null)$`)
+	smallNumber     = lazyregexp.New(`^[0-9]{1,6}$`)
+	valueEnd        = lazyregexp.New(`^(?:$|[,}\]/#])`)
+	assignment      = lazyregexp.New(`^=\s*[^=\s]`)
+	bareName        = lazyregexp.New(`^[A-Za-z0-9_.$/@-]+$`)
+	tableHeader     = lazyregexp.New(`^\s*\[\[?[A-Za-z0-9_./"' -]+\]?\]\s*$`)
 )
 
 // maxBareName and maxTableHeader limit the length of a name and of a table header. As counts in the expressions they
@@ -123,8 +123,3 @@ func redactToken(format configfile.Format, token string) string {
 
 // unescapeBackslashes replaces double backslashes, the only escape in paths.
 func unescapeBackslashes(word string) string { return strings.ReplaceAll(word, `\\`, `\`) }
-
-// lazyRegexp is an expression that is compiled when it is first used: most runs of the program use none of these.
-func lazyRegexp(expression string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
-}

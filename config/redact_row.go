@@ -3,9 +3,10 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -13,15 +14,15 @@ import (
 
 // secretName matches the end of names that usually belong to secrets: variables, headers, flags and parameters such as
 // GITHUB_TOKEN, X-Api-Key, --password.
-var secretName = lazyRegexp(
+var secretName = lazyregexp.New(
 	`(?i)(^|[^a-z])(token|secret|passwd|password|passphrase|pass|auth|authorization|credentials?|cookie|pat|pwd|(api|access|private|secret|auth|service|account|role|encryption|signing)[-_.]?key|apikey|key)$|(?i)(token|secret|password|apikey)$`)
 
 // secretValue matches prefixes of values that can only be secrets, whatever their names are.
-var secretValue = lazyRegexp(
+var secretValue = lazyregexp.New(
 	`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9]|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA[0-9A-Z]{12}|AIza|eyJ[A-Za-z0-9_-]{10}|npm_[A-Za-z0-9]{20}|hf_[A-Za-z0-9]{16}|ya29\.|-----BEGIN |(?i:bearer|basic|token) +[^ $])`)
 
 // envVariableName matches a value that names a variable.
-var envVariableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+var envVariableName = lazyregexp.New(`^[A-Z_][A-Z0-9_]*$`)
 
 // findPlaintextSecrets names the values of a row, as written, that look like secrets in plain text: "env GITHUB_TOKEN",
 // "header Authorization", "args --api-key", "url key", "auth client_secret". References and commands are not secrets.
@@ -35,7 +36,7 @@ func findPlaintextSecrets(row json.RawMessage) []string {
 		switch m.Name {
 		case "env", "headers":
 			for _, p := range m.Value.Members {
-				if isPlaintextSecret(p.Name, p.Value.Text) && !envVariableName.MatchString(p.Value.Text) &&
+				if isPlaintextSecret(p.Name, p.Value.Text) && !envVariableName().MatchString(p.Value.Text) &&
 					!isCommandValue(p.Value) {
 					all = append(all, strings.TrimSuffix(m.Name, "s")+" "+safetext.Line(p.Name))
 				}
@@ -141,7 +142,7 @@ func redactArgs(args []string) (shown, hidden []string) {
 // that is not a url has none. The text is parsed as written: with variables in it, it may become a url only later.
 func redactURL(text string) (shown string, hidden []string) {
 	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok || !schemeAtEnd.MatchString(scheme) {
+	if !ok || !schemeAtEnd().MatchString(scheme) {
 		return text, nil
 	}
 	authority, tail := rest, ""
@@ -182,7 +183,7 @@ func redactURL(text string) (shown string, hidden []string) {
 }
 
 // schemeAtEnd matches the scheme of a url, which may follow the name of a flag.
-var schemeAtEnd = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*$`)
+var schemeAtEnd = lazyregexp.New(`[A-Za-z][A-Za-z0-9+.-]*$`)
 
 // stringItems returns the items of a list that are strings.
 func stringItems(list configfile.Node) (all []string) {

@@ -6,9 +6,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
@@ -287,7 +288,7 @@ func (r *rowReader) readPairs(name string, v configfile.Node) []NameValue {
 func (r *rowReader) expandValue(member, name, written string) string {
 	kind := strings.TrimSuffix(member, "s") + " "
 	value := r.readSecret(kind+name, written)
-	if value != written || !variablePattern.MatchString(value) {
+	if value != written || !variablePattern().MatchString(value) {
 		return value
 	}
 	if found, ok := r.lookup(value); ok && found != "" {
@@ -298,7 +299,7 @@ func (r *rowReader) expandValue(member, name, written string) string {
 }
 
 // variablePattern matches the name of a variable.
-var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variablePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // readEnabled is lenient, like the programs whose files people import: an unreadable value leaves the server on.
 func (r *rowReader) readEnabled(v configfile.Node) {

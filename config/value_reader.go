@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
@@ -109,12 +110,12 @@ func (r *valueReader) readDatabaseURL(to *string, v configfile.Node) error {
 }
 
 // urlScheme matches the start of a URL (RFC 3986, 3.1).
-var urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+var urlScheme = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
 // lowerScheme returns a URL of one of the schemes with its scheme in lower case. The error names the scheme and
 // nothing else.
 func lowerScheme(s, what string, known ...string) (string, error) {
-	begin := urlScheme.FindString(s)
+	begin := urlScheme().FindString(s)
 	scheme := strings.ToLower(strings.TrimSuffix(begin, "://"))
 	switch {
 	case scheme == "":

@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -41,10 +42,10 @@ func movableMemberNames() map[string]string {
 }
 
 // authSchemeAndSecret splits a header's value into the scheme, which is not a secret, and the rest.
-var authSchemeAndSecret = regexp.MustCompile(`^((?i:bearer|basic|token) +)(\S.*)$`)
+var authSchemeAndSecret = lazyregexp.New(`^((?i:bearer|basic|token) +)(\S.*)$`)
 
 // invalidNameChars are the characters that the name of a stored value cannot contain.
-var invalidNameChars = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+var invalidNameChars = lazyregexp.New(`[^A-Za-z0-9._-]`)
 
 // movableSecrets returns the secrets of a row that are in plain text and may be references. A value that is also the
 // name of a variable which is set stands for that variable and is left out.
@@ -79,10 +80,10 @@ func MoveRowSecrets(keeper SecretStore, id drawbridge.ServerID, row json.RawMess
 	k := MovedSecrets{Row: row, store: keeper}
 	for _, m := range movableSecrets(row, lookup) {
 		before, value := "", m.Old
-		if parts := authSchemeAndSecret.FindStringSubmatch(value); parts != nil && m.Path[0] == "headers" {
+		if parts := authSchemeAndSecret().FindStringSubmatch(value); parts != nil && m.Path[0] == "headers" {
 			before, value = parts[1], parts[2]
 		}
-		name, err := k.storeValue(invalidNameChars.ReplaceAllString(string(id)+"."+m.Path[1], "_"), value)
+		name, err := k.storeValue(invalidNameChars().ReplaceAllString(string(id)+"."+m.Path[1], "_"), value)
 		if err != nil {
 			return MovedSecrets{Row: row}, errors.Join(fmt.Errorf("keep %s of %s: %w", m.Path[1], id, err), k.Undo())
 		}

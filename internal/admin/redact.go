@@ -3,11 +3,11 @@ package admin
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -195,25 +195,25 @@ func redactPairs(row config.Server, kind string, pairs json.RawMessage) json.Raw
 
 // loaderVariables matches the names of variables that control which code programs load when they start. They do not
 // contain secrets, and a person who approves a row must see them.
-var loaderVariables = lazyRegexp(
+var loaderVariables = lazyregexp.New(
 	`^((LD|DYLD)_.*|.*PATH|BASH_ENV|ENV|SHELL|NODE_OPTIONS|PYTHON(STARTUP|HOME)|PERL5(LIB|OPT)|RUBY(LIB|OPT)|` +
 		`(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS|GIT_SSH_COMMAND)$`)
 
 // networkVariables matches the names of variables that control where a program sends data and downloads packages.
-var networkVariables = lazyRegexp(
+var networkVariables = lazyregexp.New(
 	`(?i)^((HTTPS?|ALL|NO)_PROXY|NPM_CONFIG_REGISTRY|UV_(DEFAULT_INDEX|INDEX|INDEX_URL)|PIP_(EXTRA_)?INDEX_URL|DOCKER_HOST)$`)
 
 func isLoaderVariable(name string) bool { return loaderVariables().MatchString(name) }
 
 // harmlessValue matches the values of switches.
-var harmlessValue = lazyRegexp(`(?i)^(true|false|yes|no|on|off|0|1|debug|info|warn|error|production|development)?$`)
+var harmlessValue = lazyregexp.New(`(?i)^(true|false|yes|no|on|off|0|1|debug|info|warn|error|production|development)?$`)
 
 // authSchemePrefix matches the scheme before the secret in a header.
-var authSchemePrefix = lazyRegexp(`(?i)^(Bearer|Basic|Token) +`)
+var authSchemePrefix = lazyregexp.New(`(?i)^(Bearer|Basic|Token) +`)
 
 // valueReference matches a variable in a value, with its default, or a whole reference: a person who approves a row
 // must see which files are read and which commands are run.
-var valueReference = lazyRegexp(
+var valueReference = lazyregexp.New(
 	`\$\{((?:file|keychain|command):[^-}][^}]*|(?:env:)?[A-Za-z_][A-Za-z0-9_]*|input:[A-Za-z0-9_.-]+)(:-[^}]*)?\}`)
 
 // redactText redacts a text, except its variables and references.
@@ -281,8 +281,8 @@ func redactQuery(query string) string {
 
 // secretFlag matches an option whose value is a secret, by its name; headerFlag one whose value is a header.
 var (
-	secretFlag = lazyRegexp(`(?i)^--?[a-z0-9_-]*(token|key|secret|passw|pwd|auth|credential)[a-z0-9_-]*(=|$)`)
-	headerFlag = lazyRegexp(`^(-H|--header)(=|$)`)
+	secretFlag = lazyregexp.New(`(?i)^--?[a-z0-9_-]*(token|key|secret|passw|pwd|auth|credential)[a-z0-9_-]*(=|$)`)
+	headerFlag = lazyregexp.New(`^(-H|--header)(=|$)`)
 )
 
 // redactArgs redacts the values of options with the name of a secret, and arguments that look like secrets.
@@ -344,9 +344,4 @@ func redactHeader(s string) string {
 	}
 	text := strings.TrimLeft(value, " ")
 	return name + ":" + value[:len(value)-len(text)] + redactText(text)
-}
-
-// lazyRegexp returns a function that compiles the expression at its first call: most commands need none of these.
-func lazyRegexp(expression string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -55,7 +56,7 @@ system. If no keychain answers, or with DRAWBRIDGE_KEYCHAIN=off, the key is a fi
 }
 
 // secretNamePattern restricts the names of secrets, so that the end of a reference is unambiguous.
-var secretNamePattern = regexp.MustCompile(`^[A-Za-z0-9._@/-]+$`)
+var secretNamePattern = lazyregexp.New(`^[A-Za-z0-9._@/-]+$`)
 
 // maxSecretName limits the length of a name, in bytes.
 const maxSecretName = 128
@@ -64,7 +65,7 @@ const maxSecretName = 128
 func withSecretArg(cmd *cobra.Command, act func(ctx context.Context, name string) error) *cobra.Command {
 	cmd.Args = exactArgs(1, "the name of one secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args[0]) > maxSecretName || !secretNamePattern.MatchString(args[0]) {
+		if len(args[0]) > maxSecretName || !secretNamePattern().MatchString(args[0]) {
 			return admin.UserError(
 				"the name of a secret has letters, digits and . _ @ / - only, and at most 128 of them")
 		}

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -200,10 +201,10 @@ func describeCredential(c drawbridge.CredentialStatus) string {
 }
 
 // forbiddenStatusPattern matches the HTTP statuses 401 and 403, and not as part of another number.
-var forbiddenStatusPattern = regexp.MustCompile(`\b40[13]\b`)
+var forbiddenStatusPattern = lazyregexp.New(`\b40[13]\b`)
 
 // notFoundStatusPattern matches the HTTP statuses 404 and 410.
-var notFoundStatusPattern = regexp.MustCompile(`\bstatus (404|410)\b`)
+var notFoundStatusPattern = lazyregexp.New(`\bstatus (404|410)\b`)
 
 // FaultTip returns the next step after a server did not start or was not reached; empty if none is known.
 func FaultTip(fault error) string {
@@ -213,11 +214,11 @@ func FaultTip(fault error) string {
 		strings.Contains(text, "timed out"):
 		return "The server may be slow or unresponsive. Try increasing the timeout." +
 			" connect_timeout under [mcp] in your drawbridge.toml limits connecting; a server's own timeout limits its calls."
-	case isAuthFailure(fault) || forbiddenStatusPattern.MatchString(text):
+	case isAuthFailure(fault) || forbiddenStatusPattern().MatchString(text):
 		return "Check your authentication credentials."
 	case strings.Contains(text, "connection refused"):
 		return "Check that the server is running and that its URL is right."
-	case notFoundStatusPattern.MatchString(text):
+	case notFoundStatusPattern().MatchString(text):
 		return "Check that the URL is right: nothing answers there as an MCP server."
 	case strings.Contains(text, "not found"):
 		return "Check that the command is installed and on the PATH."

@@ -33,7 +33,7 @@ func codexProvider() Provider {
 
 // variableReference returns a reference to a variable; false if name is not a variable's name.
 func (c *rowConverter) variableReference(line int, name string) (string, bool) {
-	if !variablePattern.MatchString(name) {
+	if !variablePattern().MatchString(name) {
 		c.addNote(line, "a name in %q is not a valid variable name and was left out", c.current)
 		return "", false
 	}

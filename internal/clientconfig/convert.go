@@ -190,7 +190,7 @@ func convertPairs(name string) func(*rowConverter, configfile.Member) {
 // escaped: only a shell's whole command is a command here too. The name of a directory may begin like one.
 func (c *rowConverter) convertValue(s string) string {
 	ours := c.grammar.convertText(c, s)
-	if c.grammar.takesCommands || strings.HasPrefix(ours, "!") && wholeCommand.MatchString(s) {
+	if c.grammar.takesCommands || strings.HasPrefix(ours, "!") && wholeCommand().MatchString(s) {
 		return ours
 	}
 	return quoteValue(ours)

@@ -8,24 +8,26 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
+
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 var (
-	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	variablePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	// upperCaseName is what people name variables. A value that looks like one is quoted; others are too seldom one to
 	// be made ugly for it.
-	upperCaseName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+	upperCaseName = lazyregexp.New(`^[A-Z_][A-Z0-9_]*$`)
 
-	bracePlaceholder = regexp.MustCompile(`\$\{([^}]*)\}`)
-	curlyPlaceholder = regexp.MustCompile(`\{(env|file):([^}]*)\}`)
-	dollarVariable   = regexp.MustCompile(`\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
-	percentVariable  = regexp.MustCompile(`%([A-Za-z_][A-Za-z0-9_]{2,})%`)
-	nativeReference  = regexp.MustCompile(`\$\{(?:env:|(?:file|keychain|command):[^-}])[^}]*\}`)
+	bracePlaceholder = lazyregexp.New(`\$\{([^}]*)\}`)
+	curlyPlaceholder = lazyregexp.New(`\{(env|file):([^}]*)\}`)
+	dollarVariable   = lazyregexp.New(`\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
+	percentVariable  = lazyregexp.New(`%([A-Za-z_][A-Za-z0-9_]{2,})%`)
+	nativeReference  = lazyregexp.New(`\$\{(?:env:|(?:file|keychain|command):[^-}])[^}]*\}`)
 	// dollarsBeforeBrace finds dollars that stand before a placeholder.
-	dollarsBeforeBrace = regexp.MustCompile(`(\$+)\$\{`)
-	wholeCommand       = regexp.MustCompile(`(?s)^\$\((.*)\)$`)
+	dollarsBeforeBrace = lazyregexp.New(`(\$+)\$\{`)
+	wholeCommand       = lazyregexp.New(`(?s)^\$\((.*)\)$`)
 )
 
 // quoteValue keeps a value from being taken for a command or for a variable's name.
@@ -33,7 +35,7 @@ func quoteValue(s string) string {
 	switch {
 	case strings.HasPrefix(s, "!"):
 		return "${:-!}" + s[1:]
-	case upperCaseName.MatchString(s):
+	case upperCaseName().MatchString(s):
 		return "${:-" + s + "}"
 	}
 	return s
@@ -45,8 +47,8 @@ func literalText(_ *rowConverter, s string) string { return escapePlaceholders(s
 // nativeText is for programs that expand ${NAME} and ${NAME:-default} as Drawbridge does. A dollar before them is
 // literal there, and so is native reference syntax.
 func nativeText(c *rowConverter, s string) string {
-	s = dollarsBeforeBrace.ReplaceAllString(s, "$${:-$1}$${")
-	return nativeReference.ReplaceAllStringFunc(s, func(placeholder string) string {
+	s = dollarsBeforeBrace().ReplaceAllString(s, "$${:-$1}$${")
+	return nativeReference().ReplaceAllStringFunc(s, func(placeholder string) string {
 		c.noteUnknownPlaceholder(placeholder)
 		return "$" + placeholder
 	})
@@ -87,7 +89,7 @@ func escapePlaceholders(s string) string { return strings.ReplaceAll(s, "${", "$
 
 // editorText is for editors of the family of VS Code, which have ${env:NAME}, ${workspaceFolder} and their like.
 func editorText(c *rowConverter, s string) string {
-	return replaceMatches(s, bracePlaceholder, func(groups []string) string {
+	return replaceMatches(s, bracePlaceholder(), func(groups []string) string {
 		inner := groups[1]
 		kind, name, _ := strings.Cut(inner, ":")
 		switch {
@@ -103,7 +105,7 @@ func editorText(c *rowConverter, s string) string {
 			return escapePlaceholders(filepath.ToSlash(c.dir))
 		case inner == "workspaceFolderBasename" && c.dir != "":
 			return escapePlaceholders(path.Base(filepath.ToSlash(c.dir)))
-		case variablePattern.MatchString(inner) && !strings.HasPrefix(inner, "workspace") && inner != "cwd":
+		case variablePattern().MatchString(inner) && !strings.HasPrefix(inner, "workspace") && inner != "cwd":
 			return "${" + inner + "}"
 		}
 		c.noteUnknownPlaceholder(groups[0])
@@ -157,7 +159,7 @@ func (c *rowConverter) promptVariable(id string) string {
 
 // opencodeText is for opencode: {env:NAME} and {file:path}.
 func opencodeText(c *rowConverter, s string) string {
-	return replaceMatches(s, curlyPlaceholder, func(groups []string) string {
+	return replaceMatches(s, curlyPlaceholder(), func(groups []string) string {
 		if groups[1] == "env" && groups[2] != "" && !strings.Contains(groups[2], ":") {
 			return "${" + groups[2] + "}"
 		}
@@ -168,10 +170,10 @@ func opencodeText(c *rowConverter, s string) string {
 
 // dollarText is for programs that know $NAME beside ${NAME}.
 func dollarText(c *rowConverter, s string) string {
-	return replaceMatches(s, dollarVariable, func(groups []string) string {
+	return replaceMatches(s, dollarVariable(), func(groups []string) string {
 		name, def, hasDefault := strings.Cut(groups[1]+groups[2], ":-")
 		switch {
-		case !variablePattern.MatchString(name):
+		case !variablePattern().MatchString(name):
 			c.noteUnknownPlaceholder(groups[0])
 			return escapePlaceholders(groups[0])
 		case hasDefault:
@@ -187,12 +189,12 @@ func dollarOrPercentText(c *rowConverter, s string) string {
 	if c.current == "url" || c.current == "httpUrl" {
 		return s
 	}
-	return percentVariable.ReplaceAllString(s, "$${$1}")
+	return percentVariable().ReplaceAllString(s, "$${$1}")
 }
 
 // shellText is for values that a shell reads: it carries variables, and a value that is a command as a whole.
 func shellText(c *rowConverter, s string) string {
-	inside := wholeCommand.FindStringSubmatch(s)
+	inside := wholeCommand().FindStringSubmatch(s)
 	if inside != nil && (c.current == "env" || c.current == "headers") && !strings.Contains(inside[1], "$(") {
 		return "!" + strings.TrimSpace(inside[1])
 	}

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/BurntSushi/toml"
 )
@@ -293,10 +294,10 @@ func beforeLineEnd(data []byte, at int) int {
 	return len(bytes.TrimSuffix(bytes.TrimSuffix(data[:at], []byte("\n")), []byte("\r")))
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bareKey = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 func formatTOMLKey(name string) string {
-	if bareKey.MatchString(name) {
+	if bareKey().MatchString(name) {
 		return name
 	}
 	return formatTOMLString(name)

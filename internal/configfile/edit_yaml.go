@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -67,11 +68,11 @@ func yamlDepth(n *yaml.Node, depth int) int {
 	return deepest
 }
 
-var yamlErrorLine = regexp.MustCompile(`line (\d+)`)
+var yamlErrorLine = lazyregexp.New(`line (\d+)`)
 
 // yamlSyntaxError returns the position only, since the parser's message may repeat a value.
 func yamlSyntaxError(err error) error {
-	if at := yamlErrorLine.FindStringSubmatch(err.Error()); at != nil {
+	if at := yamlErrorLine().FindStringSubmatch(err.Error()); at != nil {
 		return fmt.Errorf("line %s: this is not YAML", at[1])
 	}
 	return errors.New("this is not YAML")
@@ -365,15 +366,15 @@ func formatYAMLScalar(value json.RawMessage) string {
 	return string(value)
 }
 
-var unquotedWord = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@-]*$`)
+var unquotedWord = lazyregexp.New(`^[A-Za-z_/][A-Za-z0-9_./@-]*$`)
 
 // yaml11Booleans are booleans to YAML 1.1, which some programs still read.
-var yaml11Booleans = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
+var yaml11Booleans = lazyregexp.New(`^(?i:y|n|yes|no|on|off)$`)
 
 // formatYAMLString writes a string without quotes if it is unambiguous.
 func formatYAMLString(s string) string {
 	var node yaml.Node
-	if unquotedWord.MatchString(s) && !yaml11Booleans.MatchString(s) && yaml.Unmarshal([]byte(s), &node) == nil &&
+	if unquotedWord().MatchString(s) && !yaml11Booleans().MatchString(s) && yaml.Unmarshal([]byte(s), &node) == nil &&
 		len(node.Content) == 1 && node.Content[0].Tag == "!!str" {
 		return s
 	}

@@ -2,8 +2,9 @@ package configfile
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
@@ -34,7 +35,7 @@ func JoinFew(names []string) string {
 
 // placeholderName matches the name at the start of the text between the braces of "${…}". Text after the name begins
 // with another character; a dash belongs to the name only after a word for the kind of name.
-var placeholderName = regexp.MustCompile(
+var placeholderName = lazyregexp.New(
 	`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]*|(?:env:)?[A-Za-z0-9_. ]*)`)
 
 // maxPlaceholder is the maximum length of such a name. As a count in the expression it would make compiling it, at each
@@ -44,7 +45,7 @@ const maxPlaceholder = 100
 // PlaceholderName returns the name in the text between the braces of "${…}". The rest may be a default, and so a
 // secret.
 func PlaceholderName(inner string) string {
-	name := placeholderName.FindString(safetext.Truncate(inner, maxPlaceholder, safetext.Bytes, ""))
+	name := placeholderName().FindString(safetext.Truncate(inner, maxPlaceholder, safetext.Bytes, ""))
 	if name != inner {
 		name += "…"
 	}

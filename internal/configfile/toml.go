@@ -3,11 +3,12 @@ package configfile
 import (
 	"errors"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/BurntSushi/toml"
 
@@ -28,7 +29,7 @@ func ParseTOML(data []byte) (Node, error) {
 }
 
 // quotedValue matches values in the parser's message: a word without its quotes may be a secret.
-var quotedValue = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']{2,}'`)
+var quotedValue = lazyregexp.New(`"(?:[^"\\]|\\.)*"|'[^']{2,}'`)
 
 func tomlError(err error) *Error {
 	parse, ok := errors.AsType[toml.ParseError](err)
@@ -37,7 +38,7 @@ func tomlError(err error) *Error {
 	}
 	words := parse.Message
 	if !strings.HasPrefix(words, "Key ") {
-		words = quotedValue.ReplaceAllString(words, "…")
+		words = quotedValue().ReplaceAllString(words, "…")
 	}
 	return &Error{Line: parse.Position.Line, Col: parse.Position.Col, Text: safetext.Line(words)}
 }

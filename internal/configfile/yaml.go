@@ -62,7 +62,7 @@ func yamlError(err error) *Error {
 	if _, scanned := fmt.Sscanf(e.Text, "line %d:", &e.Line); scanned == nil {
 		_, e.Text, _ = strings.Cut(e.Text, ": ")
 	}
-	e.Text = safetext.Line(quotedValue.ReplaceAllString(e.Text, "…"))
+	e.Text = safetext.Line(quotedValue().ReplaceAllString(e.Text, "…"))
 	return e
 }
 

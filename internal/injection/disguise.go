@@ -2,10 +2,11 @@ package injection
 
 import (
 	"html"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 )
 
 // What is written in other letters than its own, or in letters that were moved, is written so for a reader who undoes
@@ -257,7 +258,7 @@ func shiftOf(words []textWord) int {
 }
 
 // escapedRun is a row of escapes of any kind, each for a letter.
-var escapedRun = regexp.MustCompile(`(?i)(?:(?:\\+u00|\\+x|%|=)[0-9a-f]{2}|&#(?:x[0-9a-f]{2}|[0-9]{2,3});){12,}`)
+var escapedRun = lazyregexp.New(`(?i)(?:(?:\\+u00|\\+x|%|=)[0-9a-f]{2}|&#(?:x[0-9a-f]{2}|[0-9]{2,3});){12,}`)
 
 // inspectEscapes returns the orders in rows of escapes: letters that need none were written so.
 func (in *Inspector) inspectEscapes(text string, where TextOrigin, depth int, left *int) (found []Finding) {
@@ -266,7 +267,7 @@ func (in *Inspector) inspectEscapes(text string, where TextOrigin, depth int, le
 		strings.Count(text, "&#")) < fewest {
 		return nil
 	}
-	for _, at := range escapedRun.FindAllStringIndex(text, maxDisguised) {
+	for _, at := range escapedRun().FindAllStringIndex(text, maxDisguised) {
 		row := html.UnescapeString(text[at[0]:at[1]])
 		row = DecodeEscapes(strings.ReplaceAll(row, `\\`, `\`), '\\', "u", 4)
 		row = DecodeEscapes(DecodeEscapes(DecodeEscapes(row, '\\', "x", 2), '%', "", 2), '=', "", 2)

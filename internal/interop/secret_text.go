@@ -1,10 +1,11 @@
 package interop
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 )
 
 // A secretTerm is a term for a secret, with and without its spaces.
@@ -35,7 +36,7 @@ var (
 )
 
 // secretCodePattern matches secrets called a code or a key, by the words before or after.
-var secretCodePattern = regexp.MustCompile(
+var secretCodePattern = lazyregexp.New(
 	` (?:(?:one time|onetime|verification|verify|security|login|log in|logon|sign in|signin|access|auth|authentication|authenticator|authorization|` +
 		`sms|2fa|mfa|otp|two factor|unlock|backup|recovery|pass|pin|secret|digit) codes?|(?:pin|security) number|code (?:from|in|out of) (?:your|the|an?|my) (?:\w+ )?(?:sms|text|text message|authenticator|phone|app)|` +
 		`code (?:that )?(?:we|i|was|has been|were)? ?(?:just )?(?:sent|texted|emailed|mailed) (?:to )?(?:your?|you)|` +
@@ -45,7 +46,7 @@ var secretCodePattern = regexp.MustCompile(
 // faster.
 func mentionsSecretCode(text string) bool {
 	return (strings.Contains(text, " code") || strings.Contains(text, " key") || strings.Contains(text, " cookie") ||
-		strings.Contains(text, " number ")) && secretCodePattern.MatchString(text)
+		strings.Contains(text, " number ")) && secretCodePattern().MatchString(text)
 }
 
 // isSecretName reports whether a normalized name or title contains a term for a secret.
@@ -89,7 +90,7 @@ func textAsksForSecret(prose string, first bool) bool {
 		if containsTerm(text, foreignSecretTerms) {
 			return true
 		}
-		if named && strings.Contains(text, " it ") && requestVerbs.MatchString(text) {
+		if named && strings.Contains(text, " it ") && requestVerbs().MatchString(text) {
 			return true
 		}
 		asked := text
@@ -100,8 +101,8 @@ func textAsksForSecret(prose string, first bool) bool {
 		}
 		named = true
 		bare := (len(all) <= maxBareWords || first && beginsWithSecretName(text, all) ||
-			endsWithSecretName(sentence)) && !statementWords.MatchString(text)
-		if bare || requestVerbs.MatchString(asked) && !negatedRequest.MatchString(text) {
+			endsWithSecretName(sentence)) && !statementWords().MatchString(text)
+		if bare || requestVerbs().MatchString(asked) && !negatedRequest().MatchString(text) {
 			return true
 		}
 	}
@@ -111,15 +112,15 @@ func textAsksForSecret(prose string, first bool) bool {
 // requestVerbs tell a person to type something, also in the languages that use the English words for a token or a PIN.
 // statementWords mark a sentence that only mentions a secret. negatedRequest warns against typing one.
 var (
-	requestVerbs = regexp.MustCompile(
+	requestVerbs = lazyregexp.New(
 		` (?:enter|reenter|type|retype|key in|fill in|paste|insert|input|provide|supply|submit|specify|reply|respond|answer|write|put|tell|send|give|share|need|needs|needed|require|requires|required|` +
 			`what is|what was|what s|whats|(?:sign|log) (?:back )?in|(?:login|signin|authenticate|unlock) (?:\w+ ){0,3}(?:with|using|by)|(?:confirm|verify|re confirm) (?:\w+ ){0,3}(?:your|with|by)|(?:set|choose|create|pick) (?:an? )?(?:\w+ )?(?:password|passphrase|passcode|pin)|` +
 			`geben|gib|eingeben|anmelden|inserisci|inserire|introduce|introduzca|ingrese|ingresa|escriba|escribe|entrez|saisissez|saisir|tapez|digite|insira|informe|voer|vul|wpisz|podaj|girin|введите|укажите|masukkan) ` +
 			`|输入|輸入|入力|입력|提供|ادخل|أدخل`)
-	statementWords = regexp.MustCompile(
+	statementWords = lazyregexp.New(
 		` (?:how|whether|if|when|where|why|who|is|are|was|were|has|have|had|been|changed|expired?|expires|expiring|updated|saved|revoked|deleted|created|rotated|copied|found|will|never|not|don|no|without|delete|revoke|rotate|` +
 			`remove|reset|forgot|which|save|store|remember|keep|show|hide|change|allow|copy|generate|count|list|rename) `)
-	negatedRequest = regexp.MustCompile(
+	negatedRequest = lazyregexp.New(
 		` (?:never|not|don t|dont|do not) (?:\w+ ){0,2}(?:enter|type|paste|provide|send|share|tell|give|put|write|need|require|submit)`)
 )
 
@@ -143,7 +144,7 @@ func endsWithSecretName(sentence string) bool {
 // beginsWithSecretName reports whether a secret's name is among the first words of a sentence.
 func beginsWithSecretName(text string, all []string) bool {
 	head := all[:min(len(all), maxBareWords)]
-	at := secretCodePattern.FindStringIndex(text)
+	at := secretCodePattern().FindStringIndex(text)
 	return at != nil && strings.Count(text[:at[0]+1], " ") <= maxBareWords ||
 		namesSecret(" "+strings.Join(head, " ")+" ", head)
 }

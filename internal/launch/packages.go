@@ -2,9 +2,10 @@ package launch
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 )
 
 // packageRunnerFinding returns the finding for a program that runs packages.
@@ -85,11 +86,11 @@ func inspectPackageOption(name string, python bool, w argument) []Finding {
 
 // scheme is how an address of any kind begins; host that of a file behind "user@host:".
 var (
-	urlScheme  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	scpAddress = regexp.MustCompile(`^[^/@\s]+@[^/:\s]+:[^\s]`)
+	urlScheme  = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	scpAddress = lazyregexp.New(`^[^/@\s]+@[^/:\s]+:[^\s]`)
 )
 
-func isAddress(s string) bool { return urlScheme.MatchString(s) || strings.HasPrefix(s, "data:") }
+func isAddress(s string) bool { return urlScheme().MatchString(s) || strings.HasPrefix(s, "data:") }
 
 // foreignSource returns the kind of a package that does not come from the registry; "" for one that does. The forms are
 // those of npm (hosted, git, remote, file, directory; an alias stands for its target) and of PEP 508.
@@ -100,12 +101,12 @@ func foreignSource(spec string, python bool) string {
 		if !isAddress(spec) && !isFilePackage(spec) {
 			spec = strings.TrimSpace(name)
 		}
-	} else if i := strings.Index(spec, "@"); !python && i >= 0 && !scpAddress.MatchString(spec) && !isAddress(spec) {
+	} else if i := strings.Index(spec, "@"); !python && i >= 0 && !scpAddress().MatchString(spec) && !isAddress(spec) {
 		if j := strings.LastIndex(spec, "@"); j > 0 && (isAddress(spec[j+1:]) || isFilePackage(spec[j+1:]) ||
 			isGitHosted(spec[j+1:])) {
 			spec = spec[j+1:]
 		} else if at := strings.Index(spec[1:], "@"); at >= 0 { // "name@git@host:…", "@scope/name@file:…"
-			if target := spec[at+2:]; isAddress(target) || scpAddress.MatchString(target) || isGitHosted(target) ||
+			if target := spec[at+2:]; isAddress(target) || scpAddress().MatchString(target) || isGitHosted(target) ||
 				isFilePackage(target) {
 				spec = target
 			}
@@ -113,7 +114,7 @@ func foreignSource(spec string, python bool) string {
 	}
 	lower := strings.ToLower(spec)
 	switch {
-	case strings.HasPrefix(lower, "git+") || strings.HasPrefix(lower, "git:") || scpAddress.MatchString(spec) ||
+	case strings.HasPrefix(lower, "git+") || strings.HasPrefix(lower, "git:") || scpAddress().MatchString(spec) ||
 		isGitHosted(spec) || strings.HasSuffix(lower, ".git"):
 		return "a git repository"
 	case isAddress(spec):

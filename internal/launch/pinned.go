@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 )
 
 // UnpinnedPackage is a package or an image that is not named by its version, or its digest: each start may run another
@@ -12,10 +14,10 @@ const UnpinnedPackage = "unpinned-package"
 
 // exact is a version and no range of them, digest the end of an image's name that is one for good.
 var (
-	exactVersion = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+){2}([-+.][0-9A-Za-z.+-]*)?$`)
+	exactVersion = lazyregexp.New(`^v?[0-9]+(\.[0-9]+){2}([-+.][0-9A-Za-z.+-]*)?$`)
 	// of Python, where 1.2 is one
-	exactPythonVersion = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+)*([-+.a-z][0-9a-z.+-]*)?$`)
-	imageDigest        = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
+	exactPythonVersion = lazyregexp.New(`^v?[0-9]+(\.[0-9]+)*([-+.a-z][0-9a-z.+-]*)?$`)
+	imageDigest        = lazyregexp.New(`@sha256:[0-9a-f]{64}$`)
 )
 
 // Unpinned returns a finding for each download without a version, if the package is known. Findings reports packages
@@ -24,13 +26,13 @@ func (l Spec) Unpinned() []Finding {
 	name := withoutVersion(programName(l.Command, true))
 	switch {
 	case slices.Contains([]string{"docker", "podman", "nerdctl"}, name):
-		if image := imageOf(l.Args); image != "" && !imageDigest.MatchString(image) {
+		if image := imageOf(l.Args); image != "" && !imageDigest().MatchString(image) {
 			return []Finding{{UnpinnedPackage, name +
 				": the image is not named by its digest, so that each start may run another one (write NAME@sha256:…)"}}
 		}
 	case slices.Contains([]string{"npx", "bunx", "pnpx", "npm", "pnpm", "yarn"}, name):
 		if spec := packageOf(name, l.Args, "-p", "--package"); spec != "" && foreignSource(spec, false) == "" &&
-			!exactVersion.MatchString(spec[max(strings.LastIndex(spec, "@"), 0)+1:]) {
+			!exactVersion().MatchString(spec[max(strings.LastIndex(spec, "@"), 0)+1:]) {
 			return []Finding{{UnpinnedPackage, name +
 				": the package has no fixed version, so that each start may run another one (write NAME@1.2.3)"}}
 		}
@@ -42,7 +44,7 @@ func (l Spec) Unpinned() []Finding {
 		spec := packageOf(name, l.Args, "--from", "--spec")
 		_, version, _ := strings.Cut(strings.ReplaceAll(spec, "==", "@"), "@")
 		if spec != "" && foreignSource(spec, true) == "" &&
-			!exactPythonVersion.MatchString(strings.TrimLeft(version, "=")) {
+			!exactPythonVersion().MatchString(strings.TrimLeft(version, "=")) {
 			return []Finding{{UnpinnedPackage, name +
 				": the package has no fixed version, so that each start may run another one (write NAME==1.2.3)"}}
 		}
@@ -64,7 +66,7 @@ func unpinnedDenoFindings(args []string) []Finding {
 		default:
 			spec = strings.TrimPrefix(spec, "/")
 			version, _, _ := strings.Cut(spec[strings.LastIndex(spec, "@")+1:], "/")
-			if exactVersion.MatchString(version) {
+			if exactVersion().MatchString(version) {
 				return nil
 			}
 			return []Finding{{UnpinnedPackage,

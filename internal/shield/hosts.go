@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
+
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
@@ -21,13 +23,13 @@ func namesNewHost(before, after string) bool {
 // These expressions find hosts.
 var (
 	unmaskDots   = strings.NewReplacer("[.]", ".", "．", ".", "｡", ".")
-	urlAuthority = lazyRegexp("[A-Za-z][A-Za-z0-9+.-]*://([^\\s/?#\"'<>`\\\\,;()]+)")
+	urlAuthority = lazyregexp.New("[A-Za-z][A-Za-z0-9+.-]*://([^\\s/?#\"'<>`\\\\,;()]+)")
 	// dottedName matches a name with dots. Ideographs are excluded: they may stand beside a host without a blank.
-	dottedName = lazyRegexp(`[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+(?:\.[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+)+`)
+	dottedName = lazyregexp.New(`[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+(?:\.[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+)+`)
 	// ipv6Candidate matches text that may be an IPv6 address.
-	ipv6Candidate = lazyRegexp(`[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,8}`)
+	ipv6Candidate = lazyregexp.New(`[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,8}`)
 	// versionPrefix matches a word before a number with dots that is then a version, or a place in a document.
-	versionPrefix = lazyRegexp(`(?i)\b(?:versions?|ver|releases?|revision|build|section|chapter|clause)[\s:="']*$`)
+	versionPrefix = lazyregexp.New(`(?i)\b(?:versions?|ver|releases?|revision|build|section|chapter|clause)[\s:="']*$`)
 )
 
 // hostsIn returns the hosts and IP addresses that a text names, in lower case.

@@ -1,12 +1,12 @@
 package shield
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
@@ -30,14 +30,14 @@ var plainTypography = strings.NewReplacer(
 
 var (
 	// listBullet matches the bullet of a list item. Before a number it may be a minus sign.
-	listBullet = lazyRegexp("(?m)^[ \t]*[-*+•◦‣·▪][ \t]+([\\p{L}`*_\"'(\\[])")
+	listBullet = lazyregexp.New("(?m)^[ \t]*[-*+•◦‣·▪][ \t]+([\\p{L}`*_\"'(\\[])")
 	// boldText matches text between double stars that cannot be a path or a wildcard.
-	boldText = lazyRegexp("(^|[\\s(])\\*\\*([\\p{L}`](?:[^*\\n/\\\\]*[^*\\s/\\\\])?)\\*\\*($|[\\s)]|[.,:;!?](?:\\s|$))")
+	boldText = lazyregexp.New("(^|[\\s(])\\*\\*([\\p{L}`](?:[^*\\n/\\\\]*[^*\\s/\\\\])?)\\*\\*($|[\\s)]|[.,:;!?](?:\\s|$))")
 	// stressedWords matches words that are often stressed and are not names of files: a star at another word may be a
 	// wildcard.
-	stressedWords = lazyRegexp(`(^|[\s(])(?:\*(` + stressWords + `)\*|_(` + stressWords +
+	stressedWords = lazyregexp.New(`(^|[\s(])(?:\*(` + stressWords + `)\*|_(` + stressWords +
 		`)_)($|[\s)]|[.,:;!?](?:\s|$))`)
-	backticks = lazyRegexp("`+")
+	backticks = lazyregexp.New("`+")
 )
 
 const (
@@ -180,7 +180,7 @@ func lowerLettersOnly(text string) string {
 }
 
 // oneMoreNoun matches an addition to a title that names one more thing: one or two words.
-var oneMoreNoun = lazyRegexp(`^(?: or |/)([A-Za-z]+)(?: ([A-Za-z]+))?$`)
+var oneMoreNoun = lazyregexp.New(`^(?: or |/)([A-Za-z]+)(?: ([A-Za-z]+))?$`)
 
 // riskyWords are words that change the meaning of a title when added: actions, quantities, secrets, and roots of paths.
 var riskyWords = wordSet(`delete deletes remove erase wipe drop destroy purge truncate clear clean reset kill stop shred trash discard revert
@@ -197,11 +197,6 @@ func addsOneNoun(before, after string) bool {
 	rest, ok := strings.CutPrefix(after, before)
 	m := oneMoreNoun().FindStringSubmatch(rest)
 	return ok && before != "" && m != nil && !riskyWords[strings.ToLower(m[1])] && !riskyWords[strings.ToLower(m[2])]
-}
-
-// lazyRegexp returns a function that compiles an expression on first use: most processes compare nothing.
-func lazyRegexp(expression string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
 // wordSet returns the words of a text.

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -20,9 +21,9 @@ var (
 
 var (
 	// scheme matches the scheme of a URL (RFC 3986, 3.1). A single letter is a drive of Windows.
-	scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):`)
+	scheme = lazyregexp.New(`^([A-Za-z][A-Za-z0-9+.-]+):`)
 	// keywords is the other form in which Postgres takes a connection, "host=db password=x".
-	keywords = regexp.MustCompile(`(?i)\bpassword\s*=`)
+	keywords = lazyregexp.New(`(?i)\bpassword\s*=`)
 )
 
 // CheckLocation checks the location of a store and returns it as Open accepts it: the path of a file, ":memory:", or a
@@ -41,7 +42,7 @@ func CheckLocation(location string) (string, error) {
 }
 
 func checkLocation(location string) (string, error) {
-	begin := scheme.FindStringSubmatch(location)
+	begin := scheme().FindStringSubmatch(location)
 	switch {
 	case location == "":
 		return "", errors.New("no location")
@@ -51,19 +52,19 @@ func checkLocation(location string) (string, error) {
 		return lowerScheme(location, databases)
 	case begin != nil:
 		return "", fmt.Errorf(`the location begins with "%s:" without "//"`, begin[1])
-	case keywords.MatchString(location):
-		return "", errors.New("the location has the form of Postgres keywords, not of a URL")
+	case keywords().MatchString(location):
+		return "", errors.New("the location has the form of Postgres keywords(), not of a URL")
 	case colonIn(filepath.Dir(location)):
 		return "", errors.New("the directory does not exist and its name has a colon: the location may be a misspelt URL")
 	}
 	return location, nil
 }
 
-// lowerScheme returns a URL with its scheme in lower case. The error names the scheme, and the known ones.
+// lowerScheme returns a URL with its scheme in lower case. The error names the scheme(), and the known ones.
 func lowerScheme(location string, known []string) (string, error) {
 	name, rest, _ := strings.Cut(location, "://")
 	name = strings.ToLower(name)
-	switch begin := scheme.FindString(location); {
+	switch begin := scheme().FindString(location); {
 	case slices.Contains(known, name):
 		return name + "://" + rest, nil
 	case rest == "" || len(begin) != len(name)+1:

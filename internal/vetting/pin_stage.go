@@ -5,10 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -184,13 +185,13 @@ func (st *PinStage) ServersToRecheck() (all []drawbridge.ServerID) {
 }
 
 // shellSafeName matches names that a shell takes as one word, and a command never as a flag.
-var shellSafeName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.:-]*$`)
+var shellSafeName = lazyregexp.New(`^[A-Za-z0-9_.][A-Za-z0-9_.:-]*$`)
 
 // AcceptCommand returns the command line with which a person accepts the changed item with that label. Servers choose
 // the names, so a name that is special in a shell is left out.
 func AcceptCommand(id drawbridge.ServerID, label string) string {
 	command := "drawbridge shield accept " + string(id)
-	if shellSafeName.MatchString(label) {
+	if shellSafeName().MatchString(label) {
 		command += " " + label
 	}
 	return command

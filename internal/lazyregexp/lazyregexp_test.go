@@ -1,0 +1,20 @@
+package lazyregexp_test
+
+import (
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
+)
+
+func TestNewCompilesOnFirstUse(t *testing.T) {
+	valid, invalid := lazyregexp.New(`^[0-9]+$`), lazyregexp.New(`(`)
+	if !valid().MatchString("12") || valid() != valid() {
+		t.Error("the expression is not compiled once, or does not match")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an invalid expression does not panic when it is used")
+		}
+	}()
+	invalid()
+}
