@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -62,10 +63,8 @@ func New[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Car
 	for _, example := range d.Examples {
 		input.Examples = append(input.Examples, example)
 	}
-	resolved, err := input.Resolve(nil)
-	if err != nil {
-		panic(fmt.Sprintf("card %s: %v", d.Name, err))
-	}
+	// Most processes start without a call of the card: its schema is resolved by the first one.
+	resolve := sync.OnceValues(func() (*jsonschema.Resolved, error) { return input.Resolve(nil) })
 	annotations := json.RawMessage(`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`)
 	if d.Annotations != nil {
 		annotations = mustMarshal(d.Annotations)
@@ -81,6 +80,10 @@ func New[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Car
 		rawjson.Put(annotations, "annotations"),
 	)
 	run := func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+		resolved, err := resolve()
+		if err != nil {
+			return drawbridge.Result{}, fmt.Errorf("resolve the input schema of %s: %w", d.Name, err)
+		}
 		var in In
 		if err := decodeArguments(rawjson.Get(call.Params, "arguments"), resolved, &in); err != nil {
 			return newToolError(err.Error()), nil
