@@ -17,8 +17,16 @@ const identitySize = 16
 // Identity returns the identity of the store, in hexadecimal: random, created when it is first asked for, and the same
 // by whichever path or URL the store is opened. It is not secret.
 func (db *DB) Identity(ctx context.Context) (string, error) {
-	id, err := db.SharedSecret(ctx, "store-identity", identitySize)
-	return hex.EncodeToString(id), err
+	if known := db.identity.Load(); known != nil {
+		return *known, nil
+	}
+	random, err := db.SharedSecret(ctx, "store-identity", identitySize)
+	if err != nil {
+		return "", err
+	}
+	id := hex.EncodeToString(random)
+	db.identity.Store(&id)
+	return id, nil
 }
 
 // SharedSecret returns the random bytes of a name. They are created at the first request and are the same for every

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -50,6 +51,8 @@ type DB struct {
 	floor             clockFloor
 	// file identifies the file that was opened; nil for a store without a file.
 	file os.FileInfo
+	// identity caches Identity, which never changes; nil until it is read.
+	identity atomic.Pointer[string]
 }
 
 var (
