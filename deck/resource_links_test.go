@@ -101,7 +101,7 @@ func TestALinkYieldsToWhatIsKnown(t *testing.T) {
 		}
 	}
 	call("a__look", result)
-	// The first who links to what no one lists has it; another's gets its server, and so can be read too.
+	// An unlisted URI belongs to the server that links to it first. Links of another server get its name in the URI.
 	call("b__look", `{"content":[{"type":"resource_link","uri":"listed:b"},{"type":"resource_link","uri":"drawbridge+b:made:1"},`+
 		`{"type":"resource_link","uri":"drawbridge+b:x"},{"type":"resource_link","uri":"drawbridge+b:out:1"}]}`)
 	up.told()

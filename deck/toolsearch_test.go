@@ -30,7 +30,7 @@ func through(t testing.TB, d *Deck, caller drawbridge.Caller, arguments string) 
 		Params: json.RawMessage(`{"name":"call_tool","arguments":` + arguments + `}`)})
 }
 
-// found has the caller ask find_tools, and returns the names of what it finds, and its text.
+// found calls find_tools as the caller, and returns the names of the tools in the result, and its text.
 func found(t testing.TB, d *Deck, caller drawbridge.Caller, query string) (names []string, text string) {
 	t.Helper()
 	params := rawjson.Apply(nil, rawjson.Put(rawjson.Quote("find_tools"), "name"), rawjson.Put(rawjson.Quote(query),
@@ -424,7 +424,7 @@ func seeAtOnce(t *testing.T, d *Deck, w *world) {
 	questions := w.questions()
 	want := make([][]string, len(w.callers))
 	for i, caller := range w.callers {
-		// what is new to them is read by anyone who asks first, and others go on with what was
+		// the first question of a caller reads the new tools; concurrent ones use the earlier list
 		want[i] = sees(t, d, caller, questions)
 	}
 	for i, caller := range w.callers {

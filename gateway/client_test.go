@@ -159,7 +159,7 @@ func toolParams(name, arguments string) string {
 	return `{"name":"up__` + name + `","arguments":` + arguments + `}`
 }
 
-// retry returns the params of the next request: those of the last one, with the answers to what its result asks.
+// retry returns the params of the last request together with the answers to the questions in its result.
 func (c *client) retry(params string, result json.RawMessage) string {
 	out := rawjson.Apply(json.RawMessage(params), rawjson.Drop("inputResponses"), rawjson.Drop("requestState"))
 	if state := rawjson.Get(result, "requestState"); state != nil {
@@ -211,7 +211,7 @@ func (c *client) start(method, params string) *pending {
 	return p
 }
 
-// dressed returns params with what a stateless request says of its client.
+// dressed returns params with the members of _meta in which a stateless client declares itself.
 func (c *client) dressed(params string) json.RawMessage {
 	raw := json.RawMessage(params)
 	if c.era != drawbridge.Modern {

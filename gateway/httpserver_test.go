@@ -313,8 +313,8 @@ func TestShut(t *testing.T) {
 	}
 }
 
-// TestTheNextDoorAsksToo: a serve that attaches again gets another door, which is no more open than the one before.
-func TestTheNextDoorAsksToo(t *testing.T) {
+// TestTheNextEndpointNeedsTheTokenToo has a serve attach again: its new HTTP endpoint needs the same token.
+func TestTheNextEndpointNeedsTheTokenToo(t *testing.T) {
 	g := openOnly(t, Config{Servers: []config.Server{{ID: "x", Command: "x"}}, OnDemand: true})
 	db := g.shared.db
 	_, hash := NewClientToken()

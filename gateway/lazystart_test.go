@@ -160,7 +160,7 @@ func TestRememberedServersStartWhenItIsTheirTime(t *testing.T) {
 		act  func(s *lazyStarter)
 		want []string
 	}{
-		{"nobody asks", func(*lazyStarter) {}, []string{"1s release listed", "1s release lost"}},
+		{"no list is requested", func(*lazyStarter) {}, []string{"1s release listed", "1s release lost"}},
 		{"after the first list", func(s *lazyStarter) {
 			<-time.After(400 * time.Millisecond)
 			s.waitBeforeList(context.Background())

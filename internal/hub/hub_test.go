@@ -456,9 +456,12 @@ func TestAnHTTPDoorMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	project.approve("extra")
-	// The hub reads the changed file by itself too, and may have moved the client before.
+	// The hub reads a changed file by itself after 100 ms, and then has moved the client before this reload.
 	if r, err := hub.Reload(h.options()); err != nil || r.MovedClients > 1 {
 		t.Errorf("after the approval: %+v, %v", r, err)
+	}
+	if r, err := hub.Reload(h.options()); err != nil || r.MovedClients != 0 {
+		t.Errorf("the client is moved again: %+v, %v", r, err)
 	}
 	for range until(t) {
 		if second.call("extra__echo", "there") == "there" {

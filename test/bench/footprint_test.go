@@ -127,7 +127,7 @@ func idle(t *testing.T) []line {
 	resident := float64(status(t, p.cmd.Process.Pid, "VmRSS:")) / 1024
 	return []line{{
 		what: "memory idle, 50 servers configured, none started", subject: fmt.Sprintf("%d tools listed", tools),
-		value: resident, bar: 42, format: "%.1f MB",
+		value: resident, bar: 40, format: "%.1f MB",
 	}}
 }
 
