@@ -86,6 +86,13 @@ func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err 
 		listening.Go(func() { h.accept(life, l.listener) })
 	}
 	listening.Go(func() { h.watchConfig(life) })
+	listening.Go(func() {
+		select {
+		case <-life.Done():
+		case <-time.After(startTime):
+			releaseProgramPages()
+		}
+	})
 	begun(h)
 	select {
 	case <-h.ended:
@@ -101,6 +108,9 @@ func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err 
 	grounded.Wait()
 	return errors.Join(fault, ground.Close())
 }
+
+// startTime is how long after its begin a hub releases the memory that only the start needed.
+const startTime = 250 * time.Millisecond
 
 // retain adds a reference and reports whether it could: a closing hub accepts none.
 func (h *hub) retain() bool {
@@ -233,7 +243,7 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	releaseTextPages()
+	releaseProgramPages()
 	if !said.PassesFiles {
 		return g.shared.gateway.Server().ServeStdio(ctx, v, v)
 	}

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestEaseOff releases text pages of a small program and goes on.
-func TestEaseOff(t *testing.T) {
+// TestReleaseProgramPages releases pages of a small program and goes on.
+func TestReleaseProgramPages(t *testing.T) {
 	before := readProcessTree().residentBytes(os.Getpid())
-	releaseTextPages()
+	releaseProgramPages()
 	if now := readProcessTree().residentBytes(os.Getpid()); now >= before {
 		t.Errorf("%d bytes are resident, and were %d", now, before)
 	}
