@@ -8,7 +8,8 @@ import (
 
 func TestNewCompilesOnFirstUse(t *testing.T) {
 	valid, invalid := lazyregexp.New(`^[0-9]+$`), lazyregexp.New(`(`)
-	if !valid().MatchString("12") || valid() != valid() {
+	first, second := valid(), valid()
+	if !first.MatchString("12") || first != second {
 		t.Error("the expression is not compiled once, or does not match")
 	}
 	defer func() {
