@@ -24,7 +24,7 @@ func stateFiles(c Config, s config.Settings) []stateFile {
 		files = append(files, stateFile{filepath.Dir(usual), true})
 	}
 	if location, err := StoreLocation(c.Store, s, c.LookupEnv); err == nil && isFileStore(location) {
-		for _, suffix := range []string{"", "-wal", "-shm", "-journal", ".hub"} {
+		for _, suffix := range []string{"", "-wal", "-shm", "-journal", ".hub", ".id"} {
 			files = append(files, stateFile{location + suffix, false})
 		}
 	}

@@ -191,8 +191,8 @@ func (p storePlace) checkStore(ctx context.Context, db *store.DB) error {
 func (p storePlace) lostFault(what string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "open the store " + p.nameForPeople(),
-		Err:  fmt.Errorf("%s, so that nothing is known of what was approved, pinned or held", what),
-		Next: "restore a copy; or, to go on without: drawbridge audit confirm-store",
+		Err:  fmt.Errorf("%s, so all approvals, pins and held definitions are unknown", what),
+		Next: "restore a copy, or accept the present store: drawbridge audit confirm-store",
 	}
 }
 
