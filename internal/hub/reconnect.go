@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -43,11 +42,8 @@ func Reconnect(ctx context.Context, o Options, id drawbridge.ServerID) error {
 // sendReconnect serves the verb reconnect.
 func (h *hub) sendReconnect(ctx context.Context, said hello, l *lineConn) error {
 	id := drawbridge.ServerID(said.Server)
-	gateways := h.gatewaysWith(id)
-	if len(gateways) == 0 {
-		return l.sendWelcome(0, notRunFault(id))
-	}
-	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
+	gateways, err := h.welcomeWith(id, l)
+	if err != nil || len(gateways) == 0 {
 		return err
 	}
 	var errs []error
@@ -58,7 +54,7 @@ func (h *hub) sendReconnect(ctx context.Context, said hello, l *lineConn) error 
 	if err := errors.Join(errs...); err != nil {
 		did.Error = err.Error()
 	}
-	err := l.writeJSON(did)
+	err = l.writeJSON(did)
 	_ = l.conn.Close()
 	return err
 }

@@ -215,14 +215,20 @@ func tokensOf(g *gateway.Gateway) map[drawbridge.ServerID]int {
 	return size
 }
 
+// welcomeWith returns the gateways with a server and sends the welcome; without such a gateway that is the refusal.
+func (h *hub) welcomeWith(id drawbridge.ServerID, l *lineConn) ([]*sharedGateway, error) {
+	gateways := h.gatewaysWith(id)
+	if len(gateways) == 0 {
+		return nil, l.sendWelcome(0, notRunFault(id))
+	}
+	return gateways, l.sendWelcome(os.Getpid(), nil)
+}
+
 // sendLogs serves the verb logs.
 func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
 	id := drawbridge.ServerID(said.Server)
-	gateways := h.gatewaysWith(id)
-	if len(gateways) == 0 {
-		return l.sendWelcome(0, notRunFault(id))
-	}
-	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
+	gateways, err := h.welcomeWith(id, l)
+	if err != nil || len(gateways) == 0 {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -233,7 +239,7 @@ func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
 			_, _ = l.in.Next() // the peer sends nothing more: this returns when it closes the connection
 		})
 	}
-	err := gateways[0].gateway.Stderr(ctx, id, said.Follow,
+	err = gateways[0].gateway.Stderr(ctx, id, said.Follow,
 		func(text string) error { return l.writeLine(rawjson.Quote(text)) })
 	_ = l.conn.Close()
 	return err
