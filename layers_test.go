@@ -53,7 +53,7 @@ var layers = map[string]int{
 	"internal/transport":    4,
 	"internal/oauth":        4,
 	"internal/bearer":       4,
-	"internal/spool":        4,
+	"internal/recordlog":    4,
 	"internal/store":        4,
 	"internal/telemetry":    4,
 	"internal/addons":       4,
@@ -134,7 +134,7 @@ var never = []struct {
 var goroutineOwners = []string{
 	"config", "agent", "sandbox", "internal/upstream", "internal/transport", "internal/process", "internal/interop",
 	"internal/oauth",
-	"internal/server", "internal/bearer", "internal/hub", "internal/store", "internal/spool",
+	"internal/server", "internal/bearer", "internal/hub", "internal/store", "internal/recordlog",
 	"internal/tui", "internal/web",
 }
 

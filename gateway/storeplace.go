@@ -14,8 +14,8 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/recordlog"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
-	"github.com/drawbridge-mcp/drawbridge/internal/spool"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
@@ -206,8 +206,8 @@ func (p storePlace) nameForPeople() string {
 	return "postgres://" + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
-// CheckStore reports a store that was at the place that StoreLocation names, and is missing, empty or another one now; db
-// is nil where its file is missing. The error is a *drawbridge.Fault that says what to do.
+// CheckStore reports a store that was at the place that StoreLocation names, and is missing, empty or another one now;
+// db is nil where its file is missing. The error is a *drawbridge.Fault that says what to do.
 func CheckStore(ctx context.Context, flag string, s config.Settings, lookup func(string) (string, bool),
 	db *store.DB) error {
 	p, err := placeOfStore(flag, s, lookup)
@@ -257,8 +257,9 @@ func (w WaitingSpool) String() string {
 	if w.Store != "" {
 		which = "the store " + w.Store
 	}
-	return fmt.Sprintf("%d bytes of records of calls wait in %s for %s, which takes them in when Drawbridge is started "+
-		"with it", w.Bytes, w.Dir, which)
+	return fmt.Sprintf(
+		"%d bytes of records of calls wait in %s for %s, which takes them in when Drawbridge is started "+
+			"with it", w.Bytes, w.Dir, which)
 }
 
 // WaitingSpools returns the spools beside the store of the configuration that belong to another store. id is the
@@ -287,7 +288,7 @@ func WaitingSpools(c Config, id string) ([]WaitingSpool, error) {
 			continue // the store's own, or that of another file that is there
 		}
 		w := WaitingSpool{Dir: dir}
-		if w.Files, w.Bytes, err = spool.CountOrphans(dir); err != nil {
+		if w.Files, w.Bytes, err = recordlog.CountOrphans(dir); err != nil {
 			return nil, err
 		}
 		if w.Files == 0 {

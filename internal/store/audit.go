@@ -14,7 +14,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
-	"github.com/drawbridge-mcp/drawbridge/internal/spool"
+	"github.com/drawbridge-mcp/drawbridge/internal/recordlog"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -67,7 +67,7 @@ type AuditWriter struct {
 	// woken signals that there are records to import.
 	woken chan struct{}
 	// spool is nil before the first record; mu guards its creation.
-	spool  atomic.Pointer[spool.Spool]
+	spool  atomic.Pointer[recordlog.Log]
 	mu     sync.Mutex
 	closed bool
 
@@ -104,7 +104,7 @@ func (a *AuditWriter) Record(r audit.Record) error {
 	s, err := a.openSpool()
 	if err == nil {
 		frame := a.frames.Get().(*[]byte)
-		*frame = a.o.Rules.AppendRecord(append((*frame)[:0], make([]byte, spool.FrameHeader)...), &r)
+		*frame = a.o.Rules.AppendRecord(append((*frame)[:0], make([]byte, recordlog.FrameHeader)...), &r)
 		err = s.Append(*frame)
 		a.frames.Put(frame)
 	}
@@ -124,14 +124,14 @@ func (a *AuditWriter) recordFault(err error) error {
 		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "record it in the audit at " + a.dir, Err: err,
 		Next: "see that the directory can be written and the disk has room",
 	}
-	if errors.Is(err, spool.ErrFull) {
+	if errors.Is(err, recordlog.ErrFull) {
 		f.Code, f.Next = drawbridge.Transient, "see that the store can be written"
 	}
 	return f
 }
 
 // openSpool returns the spool, and creates it at the first record.
-func (a *AuditWriter) openSpool() (*spool.Spool, error) {
+func (a *AuditWriter) openSpool() (*recordlog.Log, error) {
 	if s := a.spool.Load(); s != nil {
 		return s, nil
 	}
@@ -143,7 +143,7 @@ func (a *AuditWriter) openSpool() (*spool.Spool, error) {
 	if a.closed {
 		return nil, errors.New("the audit is closed")
 	}
-	s, err := spool.Open(a.dir, spool.Options{Sync: a.o.Sync, MaxWaiting: a.o.MaxWaiting})
+	s, err := recordlog.Open(a.dir, recordlog.Options{Sync: a.o.Sync, MaxWaiting: a.o.MaxWaiting})
 	if err == nil {
 		a.spool.Store(s)
 	}
@@ -248,7 +248,7 @@ func (d *spoolDamage) Error() string {
 
 // recordDamage records that another program cut, edited or removed a spool file of this process, and the loss. Later
 // records go to another file. The caller holds work.
-func (a *AuditWriter) recordDamage(ctx context.Context, s *spool.Spool, f spool.File, d *spoolDamage) error {
+func (a *AuditWriter) recordDamage(ctx context.Context, s *recordlog.Log, f recordlog.File, d *spoolDamage) error {
 	s.EndFile(false)
 	for _, ended := range s.PendingFiles() {
 		if ended.Name == f.Name {
@@ -257,7 +257,7 @@ func (a *AuditWriter) recordDamage(ctx context.Context, s *spool.Spool, f spool.
 	}
 	lost := f.Size - d.at
 	reason := fmt.Sprintf(
-		"another program cut, edited or removed %s: %d bytes of records are lost, and the rest of the file is kept as %s", f.Name, lost, f.Name+spool.TornSuffix)
+		"another program cut, edited or removed %s: %d bytes of records are lost, and the rest of the file is kept as %s", f.Name, lost, f.Name+recordlog.TornSuffix)
 	if err := a.recordNote(ctx, f.Name, reason, d.at, f.Size); err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 
 // recoverOrphansIn imports the files of one directory. The caller holds importing.
 func (a *AuditWriter) recoverOrphansIn(ctx context.Context, dir string) error {
-	return spool.RecoverOrphans(dir, func(f spool.File, torn int64) error {
+	return recordlog.RecoverOrphans(dir, func(f recordlog.File, torn int64) error {
 		if err := a.importFile(ctx, f, func(int64) {}); err != nil {
 			return err
 		}
@@ -296,13 +296,13 @@ func (a *AuditWriter) recoverOrphansIn(ctx context.Context, dir string) error {
 			reason := fmt.Sprintf(
 				// cmd audit verify looks for this text in stored notes: admin keeps earlier wordings
 				"%s ended with %d bytes of an incomplete record: they were cut off, and the file is kept as %s",
-				f.Name, torn, f.Name+spool.TornSuffix)
+				f.Name, torn, f.Name+recordlog.TornSuffix)
 			if err := a.recordNote(ctx, f.Name, reason, f.Size, f.Size+torn); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, func(f spool.File) { a.forgetFile(ctx, f) })
+	}, func(f recordlog.File) { a.forgetFile(ctx, f) })
 }
 
 // recordNote records a part of a file that is not a record.
@@ -317,7 +317,7 @@ func (a *AuditWriter) recordNote(ctx context.Context, name, reason string, from,
 }
 
 // importFile takes the frames of a file into the store that it does not have. Work is held.
-func (a *AuditWriter) importFile(ctx context.Context, f spool.File, report func(n int64)) error {
+func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, report func(n int64)) error {
 	from, known := a.imported[f.Name]
 	for {
 		if !known {
@@ -355,7 +355,7 @@ func (a *AuditWriter) importFile(ctx context.Context, f spool.File, report func(
 }
 
 // forgetFile removes the import position of a deleted file.
-func (a *AuditWriter) forgetFile(ctx context.Context, f spool.File) {
+func (a *AuditWriter) forgetFile(ctx context.Context, f recordlog.File) {
 	delete(a.imported, f.Name)
 	// a row that stays is of no account
 	_ = a.db.execWrite(ctx, "forget a spool", "DELETE FROM spools WHERE name = $1", f.Name)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
-	"github.com/drawbridge-mcp/drawbridge/internal/spool"
+	"github.com/drawbridge-mcp/drawbridge/internal/recordlog"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
 	"github.com/google/go-cmp/cmp"
@@ -293,7 +293,7 @@ func TestAFileThatAnotherProgramChanged(t *testing.T) {
 			if !strings.Contains(log.String(), "records of calls are lost") {
 				t.Errorf("the log says %s", log.String())
 			}
-			_, err = os.Stat(files[0] + spool.TornSuffix)
+			_, err = os.Stat(files[0] + recordlog.TornSuffix)
 			if left := name != "removed"; (err == nil) != left {
 				t.Errorf("what is left of the file is there: %v, want %v", err == nil, left)
 			}

@@ -101,7 +101,7 @@ func (x *httpExchange) readJSONAnswer(resp *http.Response) error {
 // dispatch handles one message that arrived for the request.
 func (x *httpExchange) dispatch(m mcp.Message) {
 	switch h := x.conn; {
-	case isResponse(m):
+	case isResponseOrMalformed(m):
 		if !x.answered && (answersRequest(m, x.request.id) || isParseFailure(m)) {
 			x.answer, x.answered = m, true
 			return

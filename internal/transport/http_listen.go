@@ -156,7 +156,7 @@ func (h *HTTPConn) classifyNoStream(resp *http.Response, s *legacySession, again
 // dispatch handles one message from outside requests.
 func (h *HTTPConn) dispatch(m mcp.Message) {
 	switch {
-	case isResponse(m):
+	case isResponseOrMalformed(m):
 		if !h.pending.deliverStrayResponse(m) {
 			h.log.Debug("an answer outside its request is dropped")
 		}

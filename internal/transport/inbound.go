@@ -30,7 +30,7 @@ func eachMessage(data []byte, take func(mcp.Message)) (clean bool) {
 }
 
 func yieldIfValid(m mcp.Message, take func(mcp.Message)) bool {
-	if !isResponse(m) && !m.IsRequest() && !m.IsNotification() {
+	if !isResponseOrMalformed(m) && !m.IsRequest() && !m.IsNotification() {
 		return false
 	}
 	take(m)
@@ -101,7 +101,7 @@ func (s *StreamConn) failGarbled(line []byte) {
 // dispatch handles one message.
 func (s *StreamConn) dispatch(m mcp.Message) {
 	switch {
-	case isResponse(m):
+	case isResponseOrMalformed(m):
 		s.deliverResponse(m)
 	case m.IsRequest():
 		s.responder.respond(s.ctx, s.pending.sharedRequestHandler(), m)

@@ -19,9 +19,11 @@ func (e *MalformedResponseError) Error() string { return "malformed response: " 
 // FaultCode is ServerError: a retry brings the same.
 func (*MalformedResponseError) FaultCode() drawbridge.FaultCode { return drawbridge.ServerError }
 
-// isResponse reports whether a message answers a request, also without the result that it must have. To drop such a
-// message would make the request wait for its timeout.
-func isResponse(m mcp.Message) bool { return m.IsResponse() || m.Method == "" && m.ID != nil }
+// isResponseOrMalformed reports whether a message answers a request, also without the result that it must have. To
+// drop such a message would make the request wait for its timeout.
+func isResponseOrMalformed(m mcp.Message) bool {
+	return m.IsResponse() || m.Method == "" && m.ID != nil
+}
 
 // checkResponse returns what makes a response malformed, or nil. The ids of our requests are integers, and JSON-RPC
 // wants them back as they were.

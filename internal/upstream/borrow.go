@@ -235,8 +235,10 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// returnSession ends the use of a borrowed session. Set open if the server may still be working on the call: over HTTP
+// returnSession ends the use of a borrowed session. Set callMayRun if the server may still work on the call: over HTTP
 // a cancellation can overtake its request. A session with a slot then ends, so that no other call shares it.
-func (e *managedServer) returnSession(s *session, open bool) { e.sessions.giveBack(s, open) }
+func (e *managedServer) returnSession(s *session, callMayRun bool) {
+	e.sessions.giveBack(s, callMayRun)
+}
 
 var errSingleUse = errors.New("the session was for one call, which is over")

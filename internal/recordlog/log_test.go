@@ -1,4 +1,4 @@
-package spool_test
+package recordlog_test
 
 import (
 	"bytes"
@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/spool"
+	"github.com/drawbridge-mcp/drawbridge/internal/recordlog"
 	"github.com/google/go-cmp/cmp"
 )
 
-func open(t testing.TB, dir string, o spool.Options) *spool.Spool {
+func open(t testing.TB, dir string, o recordlog.Options) *recordlog.Log {
 	t.Helper()
-	s, err := spool.Open(dir, o)
+	s, err := recordlog.Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,9 +23,9 @@ func open(t testing.TB, dir string, o spool.Options) *spool.Spool {
 	return s
 }
 
-func frame(text string) []byte { return append(make([]byte, spool.FrameHeader), text...) }
+func frame(text string) []byte { return append(make([]byte, recordlog.FrameHeader), text...) }
 
-func put(t testing.TB, s *spool.Spool, texts ...string) {
+func put(t testing.TB, s *recordlog.Log, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if err := s.Append(frame(text)); err != nil {
@@ -35,7 +35,7 @@ func put(t testing.TB, s *spool.Spool, texts ...string) {
 }
 
 // read returns all that a file's frames carry.
-func read(t testing.TB, f spool.File) (texts []string) {
+func read(t testing.TB, f recordlog.File) (texts []string) {
 	t.Helper()
 	for at := int64(0); at < f.Size; {
 		carried, next, err := f.Frames(at)
@@ -52,7 +52,7 @@ func read(t testing.TB, f spool.File) (texts []string) {
 
 func TestWhatIsAppendedIsThere(t *testing.T) {
 	for _, sync := range []bool{false, true} {
-		s := open(t, filepath.Join(t.TempDir(), "a", "b"), spool.Options{Sync: sync})
+		s := open(t, filepath.Join(t.TempDir(), "a", "b"), recordlog.Options{Sync: sync})
 		if len(s.PendingFiles()) != 0 {
 			t.Error("there is a file before the first frame")
 		}
@@ -74,7 +74,7 @@ func TestWhatIsAppendedIsThere(t *testing.T) {
 
 // TestAFileIsAsLongAsWhatIsInIt has room made ahead in a file that is written, and none in one that has ended.
 func TestAFileIsAsLongAsWhatIsInIt(t *testing.T) {
-	s := open(t, t.TempDir(), spool.Options{})
+	s := open(t, t.TempDir(), recordlog.Options{})
 	var all []string
 	for n := range 60 { // over the end of what is in memory, and by frames that are not written there
 		all = append(all, strings.Repeat(string(rune('a'+n%26)), 9_000+1_000*n))
@@ -93,7 +93,7 @@ func TestAFileIsAsLongAsWhatIsInIt(t *testing.T) {
 
 // TestAFileThatWasCut goes on: what was cut off is gone, and nothing else.
 func TestAFileThatWasCut(t *testing.T) {
-	s := open(t, t.TempDir(), spool.Options{})
+	s := open(t, t.TempDir(), recordlog.Options{})
 	put(t, s, "one")
 	f := s.PendingFiles()[0]
 	if err := os.Truncate(f.Path, f.Size); err != nil {
@@ -110,7 +110,7 @@ func TestAFileThatWasCut(t *testing.T) {
 // file, and at the end.
 func TestToPrepareChangesNothing(t *testing.T) {
 	for _, sync := range []bool{false, true} {
-		s := open(t, t.TempDir(), spool.Options{Sync: sync})
+		s := open(t, t.TempDir(), recordlog.Options{Sync: sync})
 		s.Prefault()
 		var all []string
 		for n := range 40 {
@@ -143,7 +143,7 @@ func TestToPrepareChangesNothing(t *testing.T) {
 
 // TestAFileThatGrewStays has a file filled up, and the next one begun, while the store takes in what it was before.
 func TestAFileThatGrewStays(t *testing.T) {
-	s := open(t, t.TempDir(), spool.Options{})
+	s := open(t, t.TempDir(), recordlog.Options{})
 	put(t, s, "one")
 	before := s.PendingFiles()[0]
 	put(t, s, strings.Repeat("x", 5<<20), "next")
@@ -161,14 +161,14 @@ func TestAFileThatGrewStays(t *testing.T) {
 }
 
 func TestASpoolIsBounded(t *testing.T) {
-	s := open(t, t.TempDir(), spool.Options{MaxWaiting: 30})
+	s := open(t, t.TempDir(), recordlog.Options{MaxWaiting: 30})
 	put(t, s, "0123456789")
-	if err := s.Append(frame("0123456789")); !errors.Is(err, spool.ErrFull) {
+	if err := s.Append(frame("0123456789")); !errors.Is(err, recordlog.ErrFull) {
 		t.Errorf("a second frame: %v", err)
 	}
 	s.MarkStored(18)
 	put(t, s, "0123456789")
-	if err := s.Append(make([]byte, spool.FrameHeader+spool.MaxFrame+1)); err == nil {
+	if err := s.Append(make([]byte, recordlog.FrameHeader+recordlog.MaxFrame+1)); err == nil {
 		t.Error("a frame that no reader takes was taken")
 	}
 	s.EndFile(true)
@@ -179,7 +179,7 @@ func TestASpoolIsBounded(t *testing.T) {
 
 func TestAdoptTakesFilesWithoutOwner(t *testing.T) {
 	dir := t.TempDir()
-	alive, dead := open(t, dir, spool.Options{}), open(t, dir, spool.Options{})
+	alive, dead := open(t, dir, recordlog.Options{}), open(t, dir, recordlog.Options{})
 	put(t, alive, "mine")
 	for n := range 12 {
 		put(t, dead, fmt.Sprint(n))
@@ -190,26 +190,26 @@ func TestAdoptTakesFilesWithoutOwner(t *testing.T) {
 	}
 	var got []string
 	refuse := errors.New("not now")
-	take := func(f spool.File, torn int64) error {
+	take := func(f recordlog.File, torn int64) error {
 		if len(got) == 3 && refuse != nil {
 			return refuse
 		}
 		got = append(got, read(t, f)...)
 		return nil
 	}
-	if err := spool.RecoverOrphans(dir, take, none); !errors.Is(err, refuse) {
+	if err := recordlog.RecoverOrphans(dir, take, none); !errors.Is(err, refuse) {
 		t.Errorf("a file that was not taken: %v", err)
 	}
 	refuse = nil
 	for range 2 {
-		if err := spool.RecoverOrphans(dir, take, none); err != nil {
+		if err := recordlog.RecoverOrphans(dir, take, none); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if diff := cmp.Diff([]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := spool.RecoverOrphans(filepath.Join(dir, "none"), take, none); err != nil {
+	if err := recordlog.RecoverOrphans(filepath.Join(dir, "none"), take, none); err != nil {
 		t.Errorf("no directory: %v", err)
 	}
 	left, err := os.ReadDir(dir)
@@ -219,13 +219,13 @@ func TestAdoptTakesFilesWithoutOwner(t *testing.T) {
 }
 
 // none is told of files that are gone, and does nothing.
-func none(spool.File) {}
+func none(recordlog.File) {}
 
 // TestWhatCannotBeRemovedIsNotGone has something stand in the place of a file that the directory does not let go: it
 // is handed over again, and no one is told that it is gone.
 func TestWhatCannotBeRemovedIsNotGone(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir, spool.Options{})
+	s := open(t, dir, recordlog.Options{})
 	put(t, s, "one")
 	s.EndFile(false)
 	f := s.PendingFiles()[0]
@@ -252,13 +252,14 @@ func TestWhatCannotBeRemovedIsNotGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var gone []string
-	note := func(f spool.File) { gone = append(gone, f.Name) }
-	if err := spool.RecoverOrphans(dir, func(spool.File, int64) error { stuck(); return nil }, note); err == nil ||
+	note := func(f recordlog.File) { gone = append(gone, f.Name) }
+	if err := recordlog.RecoverOrphans(dir, func(recordlog.File, int64) error { stuck(); return nil },
+		note); err == nil ||
 		len(gone) != 0 {
 		t.Errorf("%v, and gone are %v", err, gone)
 	}
 	free(text)
-	if err := spool.RecoverOrphans(dir, func(spool.File, int64) error { return nil }, note); err != nil ||
+	if err := recordlog.RecoverOrphans(dir, func(recordlog.File, int64) error { return nil }, note); err != nil ||
 		len(gone) != 1 {
 		t.Errorf("%v, and gone are %v", err, gone)
 	}
@@ -268,7 +269,7 @@ func TestWhatCannotBeRemovedIsNotGone(t *testing.T) {
 // same wherever reading begins again. It is row FZ-15.
 func FuzzFrames(f *testing.F) {
 	dir := f.TempDir()
-	s := open(f, dir, spool.Options{})
+	s := open(f, dir, recordlog.Options{})
 	put(f, s, "one", "two", "three")
 	whole, err := os.ReadFile(s.PendingFiles()[0].Path)
 	if err != nil {
@@ -286,7 +287,7 @@ func FuzzFrames(f *testing.F) {
 			t.Fatal(err)
 		}
 		var size int64
-		err := spool.RecoverOrphans(filepath.Dir(path), func(f spool.File, torn int64) error {
+		err := recordlog.RecoverOrphans(filepath.Dir(path), func(f recordlog.File, torn int64) error {
 			size = f.Size
 			if used := len(bytes.TrimRight(data, "\x00")); f.Size+torn != int64(max(used, int(f.Size))) {
 				t.Errorf("%d whole and %d torn of %d bytes, the last of which are %d zeros", f.Size, torn,
@@ -302,7 +303,7 @@ func FuzzFrames(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := os.Stat(path + spool.TornSuffix); (err == nil) != (size < int64(len(bytes.TrimRight(data, "\x00")))) {
+		if _, err := os.Stat(path + recordlog.TornSuffix); (err == nil) != (size < int64(len(bytes.TrimRight(data, "\x00")))) {
 			t.Errorf("%d of %d bytes are whole, and the torn file is there: %v", size, len(data), err)
 		}
 	})
@@ -311,27 +312,27 @@ func FuzzFrames(f *testing.F) {
 // TestTheBoundIsTheDirectorys has processes start one after the other while nothing is taken in.
 func TestTheBoundIsTheDirectorys(t *testing.T) {
 	dir := t.TempDir()
-	whole := int64(spool.FrameHeader + 10)
+	whole := int64(recordlog.FrameHeader + 10)
 	for range 2 {
-		s := open(t, dir, spool.Options{MaxWaiting: 3 * whole})
+		s := open(t, dir, recordlog.Options{MaxWaiting: 3 * whole})
 		put(t, s, "0123456789")
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if files, n, err := spool.CountOrphans(dir); err != nil || files != 2 || n != 2*whole {
+	if files, n, err := recordlog.CountOrphans(dir); err != nil || files != 2 || n != 2*whole {
 		t.Errorf("%d files of dead processes with %d bytes, %v; want 2 with %d", files, n, err, 2*whole)
 	}
-	s := open(t, dir, spool.Options{MaxWaiting: 3 * whole})
+	s := open(t, dir, recordlog.Options{MaxWaiting: 3 * whole})
 	put(t, s, "0123456789")
-	if files, _, err := spool.CountOrphans(dir); err != nil || files != 2 {
+	if files, _, err := recordlog.CountOrphans(dir); err != nil || files != 2 {
 		t.Errorf("%d files of dead processes beside one that lives, %v", files, err)
 	}
-	if err := s.Append(frame("0123456789")); !errors.Is(err, spool.ErrFull) {
+	if err := s.Append(frame("0123456789")); !errors.Is(err, recordlog.ErrFull) {
 		t.Errorf("more than may wait in the directory: %v", err)
 	}
-	take := func(spool.File, int64) error { return nil }
-	if err := spool.RecoverOrphans(dir, take, func(spool.File) {}); err != nil {
+	take := func(recordlog.File, int64) error { return nil }
+	if err := recordlog.RecoverOrphans(dir, take, func(recordlog.File) {}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.CountOthers(); err != nil {

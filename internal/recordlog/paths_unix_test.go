@@ -1,6 +1,6 @@
 //go:build unix
 
-package spool_test
+package recordlog_test
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/spool"
+	"github.com/drawbridge-mcp/drawbridge/internal/recordlog"
 )
 
 // TestOtherFilesAreIgnored has rows PT-3 and PT-4 in the directory of the record of calls: links and pipes with names
 // like its files' are neither read nor removed, and those that are files are taken in.
 func TestOtherFilesAreIgnored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
-	s := open(t, dir, spool.Options{})
+	s := open(t, dir, recordlog.Options{})
 	put(t, s, "one")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestOtherFilesAreIgnored(t *testing.T) {
 		t.Skip(err)
 	}
 	var got []string
-	if err := spool.RecoverOrphans(dir, func(f spool.File, _ int64) error {
+	if err := recordlog.RecoverOrphans(dir, func(f recordlog.File, _ int64) error {
 		got = append(got,
 			read(t, f)...)
 		return nil

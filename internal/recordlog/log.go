@@ -1,13 +1,13 @@
-// Package spool keeps records that must not be lost until the store has them: append-only files in one directory, each
-// written by one process.
+// Package recordlog keeps records that must not be lost until the store has them: append-only files in one directory,
+// each written by one process.
 //
-// When [Spool.Append] returns, the operating system has the record: the death of the process does not lose it, and with
+// When [Log.Append] returns, the operating system has the record: the death of the process does not lose it, and with
 // Options.Sync neither does a power failure. A later process finds the files of dead processes ([RecoverOrphans]): a
 // file belongs to a process as long as that holds the lock beside it. The package does not look into the records.
 //
 // A file is a sequence of frames: the length of the content and its CRC-32C (four bytes each, most significant first),
 // then the content. After the last frame there may be zeros, which are room for more.
-package spool
+package recordlog
 
 import (
 	"bytes"
@@ -63,8 +63,8 @@ type Options struct {
 	MaxWaiting int64
 }
 
-// A Spool is the files of one process. Its methods may be called from several goroutines.
-type Spool struct {
+// A Log is the files of one process. Its methods may be called from several goroutines.
+type Log struct {
 	dir, name string
 	o         Options
 	lock      *flock.Flock
@@ -93,7 +93,7 @@ type File struct {
 
 // Open opens the spool of this process in a directory, which it creates if it is missing. The first Append creates the
 // file.
-func Open(dir string, o Options) (*Spool, error) {
+func Open(dir string, o Options) (*Log, error) {
 	if o.MaxWaiting <= 0 {
 		o.MaxWaiting = defaultMaxWaiting
 	}
@@ -103,7 +103,7 @@ func Open(dir string, o Options) (*Spool, error) {
 	if _, err := privatefile.Protect(dir, true); err != nil {
 		return nil, err
 	}
-	s := &Spool{dir: dir, name: ulid.Make().String(), o: o, sums: crc32.MakeTable(crc32.Castagnoli)}
+	s := &Log{dir: dir, name: ulid.Make().String(), o: o, sums: crc32.MakeTable(crc32.Castagnoli)}
 	s.lock = flock.New(s.path(lockEnding), flock.SetPermissions(0o600))
 	locked, err := s.lock.TryLock()
 	if err == nil && !locked {
@@ -119,7 +119,7 @@ func Open(dir string, o Options) (*Spool, error) {
 }
 
 // CountOthers counts the bytes of the files of other processes in the directory, which count as waiting.
-func (s *Spool) CountOthers() error {
+func (s *Log) CountOthers() error {
 	names, err := spoolFiles(s.dir)
 	if err != nil {
 		return err
@@ -160,10 +160,10 @@ func CountOrphans(dir string) (files int, bytes int64, err error) {
 	return files, bytes, nil
 }
 
-func (s *Spool) path(end string) string { return filepath.Join(s.dir, s.name+end) }
+func (s *Log) path(end string) string { return filepath.Join(s.dir, s.name+end) }
 
 // Append writes a frame, whose first FrameHeader bytes it fills in. After an error nothing of it is kept.
-func (s *Spool) Append(frame []byte) error {
+func (s *Log) Append(frame []byte) error {
 	carried := frame[FrameHeader:]
 	binary.BigEndian.PutUint32(frame, uint32(len(carried)))
 	binary.BigEndian.PutUint32(frame[4:], crc32.Checksum(carried, s.sums))
@@ -201,7 +201,7 @@ func (s *Spool) Append(frame []byte) error {
 }
 
 // beginFile begins a file. The lock is held.
-func (s *Spool) beginFile() error {
+func (s *Log) beginFile() error {
 	s.fileCount++
 	name := fmt.Sprintf("%s-%d%s", s.name, s.fileCount, ending)
 	path := filepath.Join(s.dir, name)
@@ -215,7 +215,7 @@ func (s *Spool) beginFile() error {
 }
 
 // endFile ends the file that is written. The lock is held.
-func (s *Spool) endFile() {
+func (s *Log) endFile() {
 	if s.current == nil {
 		return
 	}
@@ -225,7 +225,7 @@ func (s *Spool) endFile() {
 }
 
 // PendingFiles returns the files with frames that the store may not have yet, oldest first.
-func (s *Spool) PendingFiles() []File {
+func (s *Log) PendingFiles() []File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Clone(s.endedFiles)
@@ -237,7 +237,7 @@ func (s *Spool) PendingFiles() []File {
 
 // Prefault prepares memory for as many bytes as were written since its last call, and some more, so that Append does
 // not have to wait for it.
-func (s *Spool) Prefault() {
+func (s *Log) Prefault() {
 	const little, most = 4 << 10, 64 << 10
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +248,7 @@ func (s *Spool) Prefault() {
 }
 
 // MarkStored records that the store has n more bytes of frames.
-func (s *Spool) MarkStored(n int64) {
+func (s *Log) MarkStored(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting -= n
@@ -256,7 +256,7 @@ func (s *Spool) MarkStored(n int64) {
 
 // Remove removes a file if the store has everything up to its Size, and reports whether it did. A file stays if it is
 // still written, has grown since PendingFiles returned it, or cannot be removed.
-func (s *Spool) Remove(f File) bool {
+func (s *Log) Remove(f File) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.Index(s.endedFiles, f)
@@ -271,7 +271,7 @@ func (s *Spool) Remove(f File) bool {
 }
 
 // SetAside renames a finished file that does not hold what was written to it, for a person to look at.
-func (s *Spool) SetAside(f File) {
+func (s *Log) SetAside(f File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.endedFiles, f); i >= 0 {
@@ -282,7 +282,7 @@ func (s *Spool) SetAside(f File) {
 
 // EndFile ends the file that is written, so that it can be removed; the next Append begins another. With last set
 // there is none.
-func (s *Spool) EndFile(last bool) {
+func (s *Log) EndFile(last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = s.closed || last
@@ -290,7 +290,7 @@ func (s *Spool) EndFile(last bool) {
 }
 
 // Close closes the files. The next process recovers those that are left.
-func (s *Spool) Close() error {
+func (s *Log) Close() error {
 	s.EndFile(true)
 	if len(s.PendingFiles()) == 0 {
 		_ = os.Remove(s.lock.Path())

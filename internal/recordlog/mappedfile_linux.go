@@ -1,4 +1,4 @@
-package spool
+package recordlog
 
 import (
 	"os"
