@@ -124,9 +124,15 @@ func (s ServerStatus) WithTrust(t *Trust) ServerStatus {
 	return s
 }
 
-// String returns a text for people: "trust 0.35: quarantined until 2026-11-22 14:05:09 UTC".
+// Percent returns the score in per cent, rounded down: "35%".
+func (t Trust) Percent() string {
+	const roundingError = 1e-9
+	return fmt.Sprintf("%d%%", int(100*(t.Score+roundingError)))
+}
+
+// String returns a text for people: "trust 35%: quarantined until 2026-11-22 14:05:09 UTC".
 func (t Trust) String() string {
-	text := fmt.Sprintf("trust %.2f", t.Score)
+	text := "trust " + t.Percent()
 	if t.Quarantined {
 		text += ": quarantined until " + t.Until.UTC().Format("2006-01-02 15:04:05 MST")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
@@ -55,11 +56,24 @@ func (r *Service) HeldTools(ctx context.Context, id drawbridge.ServerID, tools .
 	for _, tool := range tools {
 		i := slices.IndexFunc(all, func(h HeldTool) bool { return h.Label() == tool })
 		if i < 0 {
-			return nil, userErrorf("Tool %q of server %q is not held.", tool, id)
+			return nil, notHeldError(id, tool, all)
 		}
 		named = append(named, all[i])
 	}
 	return named, nil
+}
+
+// notHeldError names the nearest tool that is held.
+func notHeldError(id drawbridge.ServerID, tool string, held []HeldTool) error {
+	text := fmt.Sprintf("Tool %q of server %q is not held", tool, id)
+	labels := make([]string, len(held))
+	for i, h := range held {
+		labels[i] = h.Label()
+	}
+	if near := configfile.Nearest(tool, labels); near != "" {
+		return userErrorf("%s; did you mean %q?", text, near)
+	}
+	return userErrorf("%s. drawbridge shield held %s lists those that are.", text, id)
 }
 
 // readHeldTools reads the offers of the servers of rows.

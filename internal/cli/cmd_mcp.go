@@ -7,11 +7,11 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -75,7 +75,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 
 func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
 	paint := newScoreColours(w, a.Env)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := term.NewTable(w)
 	flagged := slices.ContainsFunc(rows, func(r serverWithCredential) bool { return r.Flagged > 0 })
 	header := "NAME\tSTATE\tTOOLS\tPROTOCOL\tTRANSPORT\tSTART\tLISTED\t" + paint.header("TRUST")
 	if flagged {

@@ -42,24 +42,8 @@ started again. Calls of that server that are running end with an error.`,
 		_, err := safetext.Fprintf(a.Out, "✓ Reconnected to %q\n", id)
 		return err
 	})
-	a.finishServerItem(cmd, &asJSON)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-// finishServerItem adds --json, and the completion of the first argument with the names of the configured servers.
-func (a *app) finishServerItem(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string,
-		_ cobra.ShellCompDirective) {
-		roll, err := a.adminService().ReadServers(cmd.Context())
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, row := range roll.Servers {
-			names = append(names, safetext.Line(string(row.ID)))
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
 }
 
 func (a *app) mcpResourcesCommand() *cobra.Command {
@@ -91,7 +75,7 @@ func (a *app) mcpResourcesCommand() *cobra.Command {
 			})
 		},
 	}
-	a.finishServerItem(cmd, &asJSON)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -132,7 +116,7 @@ func (a *app) mcpPromptsCommand() *cobra.Command {
 			})
 		},
 	}
-	a.finishServerItem(cmd, &asJSON)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 

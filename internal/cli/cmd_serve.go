@@ -58,7 +58,9 @@ func (a *app) readBearerToken(file string) (string, error) {
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return "", usageError{fmt.Errorf("read the token file: %w", err)}
+		return "", usageError{fmt.Errorf(
+			"read the token file: %w (write one with: drawbridge client add, or: head -c 32 /dev/urandom | base64 > %s)",
+			err, safetext.Exact(file))}
 	}
 	token := strings.TrimSpace(string(b))
 	if token == "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -131,7 +132,11 @@ At a terminal it asks for each; --yes is for scripts.`,
 				return err
 			}
 			if len(args) == 1 {
-				tools = undecidedTools(tools)
+				waiting := undecidedTools(tools)
+				if len(waiting) == 0 && len(tools) > 0 {
+					return rejectedToolsError(tools)
+				}
+				tools = waiting
 			}
 			agreed, err := d.confirmTools(cmd.Context(), tools, yes)
 			if err != nil {
@@ -158,6 +163,17 @@ func requireServerArg(cmd *cobra.Command, args []string) error {
 			cmd.CommandPath()+" --help"))
 	}
 	return nil
+}
+
+// rejectedToolsError returns the error for a server whose held tools were all rejected: each must be named.
+func rejectedToolsError(tools []admin.HeldTool) error {
+	next := make([]string, 0, len(tools))
+	for _, h := range tools {
+		next = append(next, gateway.AcceptCommand(h.Server, h.Label()))
+	}
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.NotFound,
+		Step: "nothing waits: each held definition of this server was rejected",
+		Next: "to accept one after all: " + strings.Join(next, ", or ")}
 }
 
 // undecidedTools returns the tools without a decision.

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -78,9 +77,9 @@ func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.Se
 	if asJSON {
 		return PrintJSON(d.Out, newServerTrustJSON(all))
 	}
-	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	tw := term.NewTable(d.Out)
 	paint := newScoreColours(d.Out, d.Env)
-	fmt.Fprintln(tw, "NAME\t"+paint.header("TRUST")+"\tLEVEL\tSTATE")
+	fmt.Fprintln(tw, "NAME\t"+paint.header("TRUST")+"\tSETTING\tSTATE")
 	for _, t := range all {
 		state := "available"
 		if t.Quarantined {
@@ -136,17 +135,19 @@ func newScoreColours(out io.Writer, lookup func(string) (string, bool)) scoreCol
 // header returns the header of a column of scores, with as many invisible bytes as a score has.
 func (p scoreColours) header(text string) string { return p.colour("39", text) }
 
-// format returns a score with two decimal places; "-" for nil.
+// format returns a score in per cent, rounded down; "-" for nil.
 func (p scoreColours) format(t *drawbridge.Trust) string {
-	switch {
-	case t == nil:
+	if t == nil {
 		return p.colour("39", "-")
-	case t.Score >= 0.7:
-		return p.colour("32", fmt.Sprintf("%.2f", t.Score))
-	case t.Score >= 0.4:
-		return p.colour("33", fmt.Sprintf("%.2f", t.Score))
 	}
-	return p.colour("31", fmt.Sprintf("%.2f", t.Score))
+	text := t.Percent()
+	switch {
+	case t.Score >= 0.7:
+		return p.colour("32", text)
+	case t.Score >= 0.4:
+		return p.colour("33", text)
+	}
+	return p.colour("31", text)
 }
 
 func (p scoreColours) colour(colour, text string) string {

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -85,7 +85,7 @@ func (l listPrinter[T]) print(out, whom io.Writer, all []T, asJSON bool) error {
 		safetext.Fprintln(whom, l.EmptyText)
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := term.NewTable(out)
 	fmt.Fprintln(table, l.Header)
 	for _, one := range all {
 		fmt.Fprintln(table, l.Columns(one))

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+// A completer returns the words that may stand at a place of the command line. before are the words of the command that
+// stand before it. It starts no server.
+type completer func(ctx context.Context, before []string) ([]string, error)
+
+// addCompletions gives each command that takes names the completion of these names.
+func (a *app) addCompletions(root *cobra.Command) {
+	servers, tools, held := a.completeServers, a.completeTools, a.completeHeldTools
+	for path, words := range map[string][]completer{
+		"mcp get": {servers}, "mcp test": {servers}, "mcp remove": {servers}, "mcp enable": {servers},
+		"mcp disable": {servers}, "mcp auth": {servers}, "mcp reauth": {servers}, "mcp unauth": {servers},
+		"mcp reconnect": {servers}, "mcp resources": {servers}, "mcp prompts": {servers},
+		"mcp approve": {servers}, "mcp reject": {servers}, "logs": {servers}, "secret move": {servers},
+		"lock write": {servers}, "lock verify": {servers},
+		"shield held": {servers, held}, "shield accept": {servers, held}, "shield reject": {servers, held},
+		"shield trust": {servers}, "shield unlock": {servers},
+		"tools show": {tools}, "tools call": {tools}, "policy explain": {tools},
+		"client remove": {a.completeClients},
+		"ask show":      {a.completePendingCalls}, "ask allow": {a.completePendingCalls},
+		"ask deny": {a.completePendingCalls}, "ask revoke": {a.completeGrants},
+	} {
+		cmd, _, err := root.Find(strings.Fields(path))
+		if err != nil {
+			panic("complete " + path + ": " + err.Error())
+		}
+		cmd.ValidArgsFunction = completionOf(words)
+	}
+}
+
+// completionOf returns the completion of cobra for the first words of a command. Words after these have none.
+func completionOf(words []completer) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, before []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(before) >= len(words) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, err := words[len(before)](cmd.Context(), before)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return safetext.Lines(found), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (a *app) completeServers(ctx context.Context, _ []string) (names []string, err error) {
+	roll, err := a.adminService().ReadServers(ctx)
+	for _, row := range roll.Servers {
+		names = append(names, string(row.ID))
+	}
+	return names, err
+}
+
+// completeTools returns the tools of the last listing of each server.
+func (a *app) completeTools(ctx context.Context, _ []string) (names []string, err error) {
+	g, err := a.openOnDemandGateway(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	for _, spec := range g.Deck().Cards(commandLineCaller(g)) {
+		names = append(names, string(spec.Name))
+	}
+	return names, nil
+}
+
+// completeHeldTools returns the held tools of the server that is the first word.
+func (a *app) completeHeldTools(ctx context.Context, before []string) (names []string, err error) {
+	held, err := a.adminService().HeldTools(ctx, drawbridge.ServerID(before[0]))
+	for _, h := range held {
+		names = append(names, h.Label())
+	}
+	return names, err
+}
+
+func (a *app) completeClients(ctx context.Context, _ []string) (names []string, err error) {
+	clients, err := a.adminService().Clients(ctx)
+	for _, c := range clients {
+		names = append(names, c.Name)
+	}
+	return names, err
+}
+
+func (a *app) completePendingCalls(ctx context.Context, _ []string) (ids []string, err error) {
+	queue, err := a.adminService().OpenApprovals(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := queue.Pending(ctx)
+	for _, c := range calls {
+		ids = append(ids, c.ID)
+	}
+	return ids, errors.Join(err, queue.Close())
+}
+
+func (a *app) completeGrants(ctx context.Context, _ []string) (ids []string, err error) {
+	queue, err := a.adminService().OpenApprovals(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	grants, err := queue.Grants(ctx)
+	for _, g := range grants {
+		ids = append(ids, g.ID)
+	}
+	return ids, errors.Join(err, queue.Close())
+}

@@ -1,0 +1,150 @@
+package term
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rivo/uniseg"
+	"golang.org/x/term"
+)
+
+const (
+	columnGap = 2
+	// minColumnWidth is the width below which no cell is shortened.
+	minColumnWidth = 6
+)
+
+// A Table aligns rows of cells in columns. Each row is a line, and a tab ends each of its cells but the last. On a
+// terminal that is too narrow for the rows, the cells of the widest columns are shortened, so that a row stays on one
+// line. The columns ID, KEY, NAME and CLIENT stay whole. Output that is not a terminal is never shortened.
+type Table struct {
+	w     io.Writer
+	width int // of the terminal; 0 without one
+	rows  bytes.Buffer
+}
+
+// NewTable returns a table on w.
+func NewTable(w io.Writer) *Table {
+	t := &Table{w: w}
+	if f, ok := w.(*os.File); ok && IsTerminal(f) {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			t.width = width
+		}
+	}
+	return t
+}
+
+// Write adds rows. It never fails.
+func (t *Table) Write(p []byte) (int, error) { return t.rows.Write(p) }
+
+// Flush prints the rows.
+func (t *Table) Flush() error {
+	text := t.rows.String()
+	t.rows.Reset()
+	if t.width > 0 {
+		text = fitRows(text, t.width)
+	}
+	tw := tabwriter.NewWriter(t.w, 0, 0, columnGap, ' ', 0)
+	if _, err := io.WriteString(tw, text); err != nil {
+		return err
+	}
+	return tw.Flush()
+}
+
+// fitRows returns the rows with the cells of the widest columns shortened until they fit the width, if they can. The
+// first row is the header.
+func fitRows(text string, width int) string {
+	var rows [][]string
+	var widths, minima []int
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		rows = append(rows, cells)
+		for i, cell := range cells {
+			if i == len(widths) {
+				widths, minima = append(widths, 0), append(minima, minColumnWidth)
+			}
+			widths[i] = max(widths[i], cellWidth(cell))
+			if len(rows) == 1 && isWholeColumn(cell) {
+				minima[i] = width
+			}
+		}
+	}
+	shrinkWidths(widths, minima, width)
+	var out strings.Builder
+	for _, cells := range rows {
+		for i, cell := range cells {
+			cells[i] = shortenCell(cell, widths[i])
+		}
+		out.WriteString(strings.Join(cells, "\t"))
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// isWholeColumn reports whether the cells below a header are never shortened: a person copies them into a command.
+func isWholeColumn(header string) bool {
+	switch header {
+	case "ID", "KEY", "NAME", "CLIENT":
+		return true
+	}
+	return false
+}
+
+// shrinkWidths lowers the largest widths, none below its minimum, until the columns fit the total.
+func shrinkWidths(widths, minima []int, total int) {
+	excess := columnGap*(len(widths)-1) - total
+	for _, w := range widths {
+		excess += w
+	}
+	for ; excess > 0; excess-- {
+		widest := -1
+		for i, w := range widths {
+			if w > minima[i] && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// cellWidth returns the number of terminal columns of a cell. A cell with escape sequences has a fixed, short text.
+func cellWidth(cell string) int {
+	if strings.ContainsRune(cell, '\x1b') {
+		return minColumnWidth
+	}
+	return uniseg.StringWidth(cell)
+}
+
+// shortenCell cuts a cell to a width. A path keeps its end, all other text keeps its beginning.
+func shortenCell(cell string, width int) string {
+	if cellWidth(cell) <= width || strings.ContainsRune(cell, '\x1b') {
+		return cell
+	}
+	if strings.Contains(cell, "/") && !strings.ContainsAny(cell, " :") || strings.HasPrefix(cell, "~/") {
+		excess := uniseg.StringWidth(cell) - (width - 1)
+		return "…" + cell[clustersOfWidth(cell, excess):]
+	}
+	// A cluster that is two columns wide may not fit.
+	end := clustersOfWidth(cell, width-1)
+	if uniseg.StringWidth(cell[:end]) > width-1 {
+		end = clustersOfWidth(cell, width-2)
+	}
+	return strings.TrimRight(cell[:end], " ") + "…"
+}
+
+// clustersOfWidth returns the length in bytes of the first grapheme clusters of a text that take at least a width.
+func clustersOfWidth(text string, width int) int {
+	rest, state := text, -1
+	for taken := 0; taken < width && rest != ""; {
+		var w int
+		_, rest, w, state = uniseg.FirstGraphemeClusterInString(rest, state)
+		taken += w
+	}
+	return len(text) - len(rest)
+}
