@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
@@ -45,7 +46,11 @@ func (e ServerEntry) ApprovalLines() []config.NameValue {
 // FindingLines returns the findings of a row as lines.
 func (e ServerEntry) FindingLines() (lines []config.NameValue) {
 	for _, f := range e.Findings {
-		lines = append(lines, config.NameValue{Name: "take note", Value: f.Text})
+		text := f.Text
+		if f.Code == launch.CommandNotAllowed {
+			text = "this command is not one of the usual programs: it can start only if you approve this row"
+		}
+		lines = append(lines, config.NameValue{Name: "take note", Value: text})
 	}
 	return lines
 }

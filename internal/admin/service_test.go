@@ -230,7 +230,7 @@ func TestWhatIsShownBeforeAnApproval(t *testing.T) {
 			{Name: "env PIN", Value: "[redacted]"}, {Name: "env NOPE", Value: "${NOPE}"},
 			{Name: "cwd", Value: `sub\u202e`}, {Name: "not set", Value: "NOPE"},
 			{Name: "take note",
-				Value: "MCP command 'a\\u001b[2K' not allowed: it is none of npx, uvx, node, python, python3, docker, deno, bun, mcpls, nor of allowed_commands"},
+				Value: "this command is not one of the usual programs: it can start only if you approve this row"},
 			{Name: "take note",
 				Value: "the variable PATH decides which programs or packages are found, or where what is sent goes"},
 			{Name: "take note",
@@ -259,7 +259,7 @@ func TestAProjectsRowOfTheSameName(t *testing.T) {
 		{Name: "command", Value: "theirs"}, {Name: "runs in", Value: w.path("project")}, {Name: "takes the place of",
 			Value: w.path(userFile) + ":1"},
 		{Name: "take note",
-			Value: "MCP command 'theirs' not allowed: it is none of npx, uvx, node, python, python3, docker, deno, bun, mcpls, nor of allowed_commands"},
+			Value: "this command is not one of the usual programs: it can start only if you approve this row"},
 	}, waiting[0].ApprovalLines())
 	changes := fine[[]admin.Change](t)(w.Approve(t.Context(), waiting))
 	wantDiff(t, "notes", []string{"it counts before the definition at " + w.path(userFile) + ":1"}, changes[0].Notes)

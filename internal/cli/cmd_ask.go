@@ -75,9 +75,9 @@ func (d askCommands) listPendingCalls(ctx context.Context, asJSON bool) error {
 		return listPrinter[admin.PendingCall]{
 			Header: "ID\tCALLER\tCALLS\tWITH\tWHY\tLEFT", EmptyText: "No calls wait for your approval.",
 			Columns: func(p admin.PendingCall) string {
-				return safetext.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", p.ID, truncateEscaped(p.Call.Caller, 20),
-					truncateEscaped(p.Call.Card, 40),
-					formatJSONLine(p.Call.Arguments, 40), truncateEscaped(approvalReason(p.Call), 40),
+				return safetext.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", p.ID, truncateEscaped(p.Call.Caller, 40),
+					truncateEscaped(p.Call.Card, 60),
+					formatJSONLine(p.Call.Arguments, 200), truncateEscaped(approvalReason(p.Call), 200),
 					formatTimeLeft(p.Until))
 			},
 		}.print(d.Out, d.Err, all, asJSON)

@@ -65,7 +65,16 @@ func (a *app) mcpListCommand() *cobra.Command {
 			if len(rows) == 0 {
 				return nil
 			}
-			return a.printStatuses(a.Out, servers)
+			if err := a.printStatuses(a.Out, servers); err != nil {
+				return err
+			}
+			refused := slices.ContainsFunc(servers, func(r serverWithCredential) bool {
+				return r.Phase == drawbridge.Refused
+			})
+			if refused && len(a.configPaths) > 0 {
+				return errAlreadyPrinted // the person named this file, and a row of it cannot be used
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "include disabled and shadowed servers")

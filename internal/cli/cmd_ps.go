@@ -114,7 +114,7 @@ func formatUptime(t time.Time) string {
 }
 
 func (a *app) logsCommand() *cobra.Command {
-	var follow bool
+	var follow, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
 		Short: "Print the standard error output of a server",
@@ -123,18 +123,23 @@ hub runs, from the store. With -f each new line follows, until Ctrl-C.`,
 		Example: "  drawbridge logs -f github",
 		Args:    exactArgs(1, "the name of one server"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.printLogs(cmd.Context(), drawbridge.ServerID(args[0]), follow)
+			return a.printLogs(cmd.Context(), drawbridge.ServerID(args[0]), follow, asJSON)
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print each new line as it comes")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each line as a JSON string")
 	return cmd
 }
 
-func (a *app) printLogs(ctx context.Context, id drawbridge.ServerID, follow bool) error {
-	err := hub.Logs(ctx, a.hubOptions(), id, follow, func(line string) error {
+func (a *app) printLogs(ctx context.Context, id drawbridge.ServerID, follow, asJSON bool) error {
+	print := func(line string) error {
+		if asJSON {
+			return printJSONLine(a.Out, line)
+		}
 		_, err := fmt.Fprintln(a.Out, safetext.Text(line))
 		return err
-	})
+	}
+	err := hub.Logs(ctx, a.hubOptions(), id, follow, print)
 	fault, ok := errors.AsType[*drawbridge.Fault](err)
 	elsewhere := ok && fault.Code == drawbridge.NotFound
 	if !elsewhere && !errors.Is(err, hub.ErrNoHub) {
@@ -150,7 +155,9 @@ func (a *app) printLogs(ctx context.Context, id drawbridge.ServerID, follow bool
 		return err
 	}
 	for _, line := range rows[i].Stderr {
-		fmt.Fprintln(a.Out, safetext.Text(line))
+		if err := print(line); err != nil {
+			return err
+		}
 	}
 	if len(rows[i].Stderr) == 0 {
 		safetext.Fprintf(a.Err, "no standard error output of %q is stored\n", id)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -88,14 +90,33 @@ func (a *app) runServe(ctx context.Context, addr, token string, origins []string
 	o.Config.Token, o.Config.Origins = token, origins
 	o.WhileHub = a.showProgress
 	if addr == "" {
+		if term.IsTerminal(a.In) {
+			safetext.Fprintln(a.Err, "drawbridge serve speaks MCP on standard input and output: a client starts it "+
+				"(drawbridge connect CLIENT). Ctrl-C ends it.")
+		}
 		return ignoreCanceled(hub.ServeStdio(ctx, o, a.In, a.Out))
 	}
 	listener, err := listenTCP(ctx, addr)
 	if err != nil {
 		return err
 	}
-	ready := func() { safetext.Fprintf(a.Out, "http://%s/mcp\n", listener.Addr()) }
+	ready := func() {
+		safetext.Fprintf(a.Out, "http://%s/mcp\n", publishedAddress(addr, listener.Addr()))
+		if term.IsTerminal(a.Err) {
+			safetext.Fprintln(a.Err, "Give clients this URL; drawbridge client add NAME makes a token for one. Ctrl-C ends it.")
+		}
+	}
 	return ignoreCanceled(hub.ServeHTTP(ctx, o, listener, ready))
+}
+
+// publishedAddress returns the address of a listener with the host that the person named, if they named one.
+func publishedAddress(named string, actual net.Addr) string {
+	host, _, err := net.SplitHostPort(named)
+	_, port, badPort := net.SplitHostPort(actual.String())
+	if err != nil || badPort != nil || host == "" {
+		return actual.String()
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // hubOptions returns the options that select the hub of this process.
@@ -111,6 +132,9 @@ const noServersText = `no servers are configured yet: add one with drawbridge mc
 or name a file with --mcp PATH`
 
 func listenTCP(ctx context.Context, addr string) (*net.TCPListener, error) {
+	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
+		return nil, usageError{fmt.Errorf("listen on %s: the address is HOST:PORT (--http 127.0.0.1:%s)", addr, addr)}
+	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {

@@ -85,7 +85,7 @@ alone: its name, its server, its description and its parameters.`,
 				if asJSON {
 					return PrintJSON(d.Out, all)
 				}
-				return d.printHits(all, explain)
+				return d.printHits(all, matched, explain)
 			})
 		},
 	}
@@ -116,7 +116,8 @@ func (d toolIndexCommands) searchCards(ctx context.Context, g *gateway.Gateway, 
 	return all, matched
 }
 
-func (d toolIndexCommands) printHits(all []searchHit, explain bool) error {
+// printHits prints tools. If none matched, they have no score: it compares matches with the best one.
+func (d toolIndexCommands) printHits(all []searchHit, matched, explain bool) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -124,7 +125,11 @@ func (d toolIndexCommands) printHits(all []searchHit, explain bool) error {
 		return explainedHitsPrinter(all).print(d.Out, d.Err, all, false)
 	}
 	return listPrinter[searchHit]{Header: "SCORE\tTOOL\tSUMMARY", Columns: func(f searchHit) string {
-		return safetext.Sprintf("%.3f\t%s\t%s", f.Score, f.Name, safetext.Truncate(safetext.OneLine(f.Summary), 80,
+		score := "-"
+		if matched {
+			score = fmt.Sprintf("%.3f", f.Score)
+		}
+		return safetext.Sprintf("%s\t%s\t%s", score, f.Name, safetext.Truncate(safetext.OneLine(f.Summary), 80,
 			safetext.Runes, "…"))
 	}}.print(d.Out, d.Err, all, false)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -71,7 +72,7 @@ func (s *Server) Handler() http.Handler { return s.newHTTPHandler(s.life.Done(),
 func (s *Server) CheckListener(l net.Listener) error {
 	refused := func(reason, next string) error {
 		return &drawbridge.Fault{
-			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "serve on " + l.Addr().String(),
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "serve on " + describeAddr(l.Addr()),
 			Err: errors.New(reason), Next: next,
 		}
 	}
@@ -95,6 +96,14 @@ func (s *Server) CheckListener(l net.Listener) error {
 	}
 	return refused("beyond loopback a bearer token is required",
 		"set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or "+otherwise)
+}
+
+// describeAddr returns an address as a person writes it: the wildcard address is 0.0.0.0, whichever family it has.
+func describeAddr(addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("0.0.0.0", strconv.Itoa(tcp.Port))
+	}
+	return addr.String()
 }
 
 // Serve serves HTTP on the listener, MCP at [Path], until ctx ends. Then streams end, calls in progress get a few
