@@ -118,11 +118,6 @@ type Call struct {
 	Peer Peer
 }
 
-// A Result is a result object as bytes.
-type Result struct {
-	Raw json.RawMessage
-}
-
 // A ReconnectRequester is a Peer that may be able to ask its client to disconnect and to fetch the rest of the call
 // later: "the server MAY close the connection without terminating the stream" (transports of 2025-11-25). The upstream
 // passes on such a request from its server. Nothing happens if the client's protocol has no message for it.

@@ -89,8 +89,8 @@ var layers = map[string]int{
 	"cmd/drawbridge":    8,
 }
 
-// testOnly are the suites, the servers for tests and the programs about the code. The program imports none of them.
-var testOnly = []string{"mcptest", "internal/storetest", "internal/oauthtest", "internal/tools", "test"}
+// testOnly are the suites, the servers for tests, the examples and the programs about the code. The program imports none of them.
+var testOnly = []string{"mcptest", "internal/storetest", "internal/oauthtest", "internal/tools", "test", "examples"}
 
 // pure is the layer of rules: they decide, and touch neither network, files nor databases.
 const pure = 3

@@ -1,8 +1,15 @@
 // Package gateway opens a whole Drawbridge from one Config, and closes it with one Close in reverse order. A Go program
 // embeds it; the command line is built on it.
 //
-// Start with [Open], then call [Gateway.Run] in a goroutine of your own. Meanwhile list and call tools with
-// [Gateway.Deck], or serve clients with [Gateway.Server]. End with [Gateway.Close].
+// A program needs four things:
+//
+//   - [RunReaperProcess], first in main: without it, processes that a server started may outlive a killed program;
+//   - [Open] and [Gateway.Close], and [Gateway.Run] in a goroutine of its own between them;
+//   - [Gateway.Deck], to list and call tools: a call needs a caller, such as [Gateway.Owner], and an empty
+//     drawbridge.Call.Method means "tools/call";
+//   - [Gateway.Server], to serve clients: its Handler is an http.Handler for a mux of your own.
+//
+// To decide on calls yourself, add a deck.Guard to Config.Guards. All other names serve the command line.
 //
 // Open starts no process and waits for no server: the first list is answered from the stored listing of each server.
 // Servers start in the background, or on the first call of one of their tools. Nothing that a gateway started outlives

@@ -215,7 +215,7 @@ func (a *app) callCard(ctx context.Context, g *gateway.Gateway, spec drawbridge.
 	} else {
 		printToolResult(a.Out, result.Raw)
 	}
-	if string(rawjson.Get(result.Raw, "isError")) == "true" {
+	if result.IsError() {
 		return errAlreadyPrinted
 	}
 	return nil

@@ -39,40 +39,19 @@ func printCard(out io.Writer, spec drawbridge.Spec, notes []string) error {
 	return nil
 }
 
-// printToolResult prints a tool's result for a person: its texts, and a word for each other block. Control characters
-// are escaped at a terminal.
+// printToolResult prints a tool's result for a person, see drawbridge.Result.Text. Control characters are escaped at a
+// terminal.
 func printToolResult(out io.Writer, result json.RawMessage) {
-	shown := false
-	var w strings.Builder
-	defer func() {
-		text := w.String()
-		if term.IsTerminal(out) {
-			text = safetext.Text(text)
-		}
-		io.WriteString(out, text)
-	}()
-	for block := range rawjson.Elements(rawjson.Get(result, "content")) {
-		shown = true
-		switch kind := rawjson.GetString(block, "type"); kind {
-		case "text":
-			fmt.Fprintln(&w, rawjson.GetString(block, "text"))
-		case "image", "audio":
-			fmt.Fprintf(&w, "[%s: %s, %d bytes of Base64]\n", kind, rawjson.GetString(block, "mimeType"),
-				len(rawjson.GetString(block, "data")))
-		case "resource":
-			fmt.Fprintf(&w, "[resource: %s]\n%s\n", rawjson.GetString(block, "resource", "uri"),
-				rawjson.GetString(block, "resource", "text"))
-		case "resource_link":
-			fmt.Fprintf(&w, "[resource: %s (%s)]\n", rawjson.GetString(block, "uri"), rawjson.GetString(block, "name"))
-		default:
-			fmt.Fprintf(&w, "[%s]\n", kind)
-		}
-	}
-	if structured := rawjson.Get(result, "structuredContent"); !shown && structured != nil {
-		fmt.Fprintf(&w, "%s\n", structured)
-	}
+	text := drawbridge.Result{Raw: result}.Text()
 	if kind := rawjson.GetString(result, "resultType"); kind != "" && kind != "complete" {
-		fmt.Fprintf(&w, "[the tool asks for %s, which a command line cannot answer: call it from a client]\n",
+		text = fmt.Sprintf("[the tool asks for %s, which a command line cannot answer: call it from a client]",
 			strings.ReplaceAll(kind, "_", " "))
 	}
+	if text == "" {
+		return
+	}
+	if term.IsTerminal(out) {
+		text = safetext.Text(text)
+	}
+	_, _ = io.WriteString(out, text+"\n") // a closed pipe ends the command
 }

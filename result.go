@@ -1,0 +1,88 @@
+package drawbridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// A Result is a result object as bytes. The methods read the result of tools/call.
+type Result struct {
+	Raw json.RawMessage
+}
+
+// A contentBlock has the members of a content block that a text can show. See "ContentBlock" in the schema of MCP.
+type contentBlock struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	MIMEType string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Resource struct {
+		URI  string `json:"uri"`
+		Text string `json:"text"`
+	} `json:"resource"`
+}
+
+// Text returns the result as one text, for a person or a model: texts as they are, "[Image: image/png]" for an image,
+// "[Audio: …]", "[Resource: uri]" with the resource's text on the next line, and "[Resource: uri]" for a link. A blank
+// line separates the parts. A result without content is its structured content, indented. The text is as the server sent
+// it and may hold control characters.
+func (r Result) Text() string {
+	var content []json.RawMessage
+	_ = json.Unmarshal(r.member("content"), &content) // content of another shape has no parts
+	var parts []string
+	for _, raw := range content {
+		var block contentBlock
+		if json.Unmarshal(raw, &block) != nil {
+			continue
+		}
+		if text := block.text(); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if structured := r.StructuredContent(); len(content) == 0 && structured != nil {
+		var indented bytes.Buffer
+		if json.Indent(&indented, structured, "", "  ") == nil {
+			return indented.String()
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// text returns the block as a text.
+func (b contentBlock) text() string {
+	switch b.Type {
+	case "text":
+		return b.Text
+	case "image":
+		return "[Image: " + b.MIMEType + "]"
+	case "audio":
+		return "[Audio: " + b.MIMEType + "]"
+	case "resource_link":
+		return "[Resource: " + b.URI + "]"
+	case "resource":
+		if b.Resource.Text == "" {
+			return "[Resource: " + b.Resource.URI + "]"
+		}
+		return "[Resource: " + b.Resource.URI + "]\n" + b.Resource.Text
+	}
+	return "[" + b.Type + "]"
+}
+
+// StructuredContent returns the member structuredContent; nil if it is absent or null.
+func (r Result) StructuredContent() json.RawMessage {
+	if structured := r.member("structuredContent"); string(structured) != "null" {
+		return structured
+	}
+	return nil
+}
+
+// IsError reports whether the tool says that the call failed. The reason is in the text.
+func (r Result) IsError() bool { return string(r.member("isError")) == "true" }
+
+// member returns a member of the result object by its exact name.
+func (r Result) member(name string) json.RawMessage {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(r.Raw, &members) // what is not an object has no members
+	return members[name]
+}
