@@ -98,7 +98,7 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 		"ledger log":    {seen("ledger", "log"), seen("ledger", "log", "--json")},
 		"ledger show":   {seen("ledger", "show", "1"), line("ledger", "show", hostile())},
 		"ledger verify": {line("ledger", "verify")},
-		"lock write":    {line("lock", "write"), line("lock", "write", hostile())},
+		"lock write":    {line("lock", "write"), line("lock", "write", "--json"), line("lock", "write", hostile())},
 		"lock verify":   {seen("lock", "verify"), line("lock", "verify", hostile())},
 		"lock show": {seen("lock", "show"), seen("lock", "show", "--json"),
 			line("lock", "show", "--file", hostile())},
