@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
@@ -132,13 +134,67 @@ func (k MovedSecrets) Undo() error {
 	return errors.Join(errs...)
 }
 
+// ImportServers writes the new rows of a scan to a native file, as config.ImportServers does; with moveSecrets it stores
+// their plain-text secrets first, and the rows refer to them. names are the names of the stored values. After an error
+// nothing is written, and the values stored so far are removed.
+func (r *Service) ImportServers(file string, rows []config.ImportCandidate, moveSecrets bool) (
+	taken []drawbridge.ServerID, names []string, err error) {
+	var moved []MovedSecrets
+	undo := func(err error) error {
+		for _, k := range moved {
+			err = errors.Join(err, k.Undo())
+		}
+		return err
+	}
+	if moveSecrets {
+		rows = slices.Clone(rows)
+		for i, row := range rows {
+			if row.Status != config.ImportNew {
+				continue
+			}
+			kept, err := MoveRowSecrets(r.o.Secrets, row.Name, row.Raw, r.o.ConfigOptions.LookupEnv)
+			if err != nil {
+				return nil, nil, undo(err)
+			}
+			moved = append(moved, kept)
+			names = append(names, kept.Names...)
+			rows[i].Raw = kept.Row
+		}
+	}
+	if taken, err = config.ImportServers(file, rows); err != nil {
+		return nil, nil, undo(err)
+	}
+	return taken, names, nil
+}
+
+// CountImportSecrets counts the secrets that ImportServers would move.
+func (r *Service) CountImportSecrets(rows []config.ImportCandidate) (n int) {
+	for _, row := range rows {
+		if row.Status == config.ImportNew {
+			n += CountMovableSecrets(row.Raw, r.o.ConfigOptions.LookupEnv)
+		}
+	}
+	return n
+}
+
 // MoveSecrets moves the plain-text secrets of a server's row to Options.Secrets. Each is stored before the row refers
 // to it. A row of a project that was approved is approved again in its new form. The change's SecretNames are the
 // names of the values; it has none if the row has no such secret.
 //
 // The error is a UserError for a name that is not configured, or that no file of Drawbridge has. Any other means that
 // the file cannot be changed or a value cannot be stored. The row is unchanged after an error.
-func (r *Service) MoveSecrets(ctx context.Context, id drawbridge.ServerID) (Change, error) {
+func (r *Service) MoveSecrets(ctx context.Context, id drawbridge.ServerID) (c Change, err error) {
+	err = r.o.AdminRecorder.Run(gateway.AdminAction{Command: "secret move", Server: id}, func() (err error) {
+		c, err = r.moveSecrets(ctx, id)
+		return err
+	})
+	if err != nil {
+		return Change{}, err
+	}
+	return c, nil
+}
+
+func (r *Service) moveSecrets(ctx context.Context, id drawbridge.ServerID) (Change, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
 		return Change{}, err

@@ -2,15 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
 // importServers writes the new rows, with their plain-text secrets or with references. It returns false if the person
@@ -21,45 +18,14 @@ func (a *app) importServers(ctx context.Context, o importFlags, found *importRep
 	if err != nil {
 		return false, nil
 	}
-	var all []admin.MovedSecrets
-	undo := func(err error) error {
-		for _, k := range all {
-			err = errors.Join(err, k.Undo())
-		}
-		return err
-	}
-	if move {
-		rows = slices.Clone(rows)
-		for i, row := range rows {
-			if row.Status != config.ImportNew {
-				continue
-			}
-			kept, err := admin.MoveRowSecrets(a.vaultSecrets(), row.Name, row.Raw, a.Env)
-			if err != nil {
-				return false, undo(err)
-			}
-			all = append(all, kept)
-			rows[i].Raw = kept.Row
-		}
-	}
-	if found.Taken, err = config.ImportServers(found.File, rows); err != nil {
-		return false, undo(err)
-	}
-	for _, k := range all {
-		found.Kept = append(found.Kept, k.Names...)
-	}
-	return true, nil
+	found.Taken, found.Kept, err = a.adminService().ImportServers(found.File, rows, move)
+	return err == nil, err
 }
 
 // confirmSecretsMove reports whether to move secrets to the keychain; it asks if no flag decides. The error means that
 // no answer came.
 func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, rows []config.ImportCandidate) (bool, error) {
-	n := 0
-	for _, row := range rows {
-		if row.Status == config.ImportNew {
-			n += admin.CountMovableSecrets(row.Raw, a.Env)
-		}
-	}
+	n := a.adminService().CountImportSecrets(rows)
 	switch {
 	case n == 0 || o.secrets == "keep":
 		return false, nil
@@ -69,7 +35,7 @@ func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, rows []conf
 		return false, nil
 	}
 	to := "the keychain"
-	if v, err := a.openVault(); err == nil && v.KeyLocation() != secrets.InKeychain {
+	if p, err := a.adminService().SecretProtection(); err == nil && !p.InKeychain {
 		to = "sealed files (no keychain keeps their key)"
 	}
 	return a.confirm(ctx, fmt.Sprintf("Move %s to %s? [Y/n] ", formatCount(n, "secret"), to), true)
