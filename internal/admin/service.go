@@ -133,6 +133,16 @@ func (r *Service) openStore(ctx context.Context, set config.Configuration, make 
 	return store.Open(ctx, location, store.Options{})
 }
 
+// openRecords reads the configuration and opens its store. The error is a *NoStoreError where no store exists.
+func (r *Service) openRecords(ctx context.Context) (ServerList, *store.DB, error) {
+	set, err := r.ReadServers(ctx)
+	if err != nil {
+		return set, nil, err
+	}
+	db, err := r.openExistingStore(ctx, set.Configuration)
+	return set, db, err
+}
+
 func hasProjectRow(set config.Configuration) bool {
 	for _, rows := range [][]config.Server{set.Servers, set.Shadowed} {
 		for _, row := range rows {
