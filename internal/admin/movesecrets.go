@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
@@ -132,49 +131,6 @@ func (k MovedSecrets) Undo() error {
 		errs = append(errs, k.store.Delete(name))
 	}
 	return errors.Join(errs...)
-}
-
-// ImportServers writes the new rows of a scan to a native file, as config.ImportServers does; with moveSecrets it stores
-// their plain-text secrets first, and the rows refer to them. names are the names of the stored values. After an error
-// nothing is written, and the values stored so far are removed.
-func (r *Service) ImportServers(file string, rows []config.ImportCandidate, moveSecrets bool) (
-	taken []drawbridge.ServerID, names []string, err error) {
-	var moved []MovedSecrets
-	undo := func(err error) error {
-		for _, k := range moved {
-			err = errors.Join(err, k.Undo())
-		}
-		return err
-	}
-	if moveSecrets {
-		rows = slices.Clone(rows)
-		for i, row := range rows {
-			if row.Status != config.ImportNew {
-				continue
-			}
-			kept, err := MoveRowSecrets(r.o.Secrets, row.Name, row.Raw, r.o.ConfigOptions.LookupEnv)
-			if err != nil {
-				return nil, nil, undo(err)
-			}
-			moved = append(moved, kept)
-			names = append(names, kept.Names...)
-			rows[i].Raw = kept.Row
-		}
-	}
-	if taken, err = config.ImportServers(file, rows); err != nil {
-		return nil, nil, undo(err)
-	}
-	return taken, names, nil
-}
-
-// CountImportSecrets counts the secrets that ImportServers would move.
-func (r *Service) CountImportSecrets(rows []config.ImportCandidate) (n int) {
-	for _, row := range rows {
-		if row.Status == config.ImportNew {
-			n += CountMovableSecrets(row.Raw, r.o.ConfigOptions.LookupEnv)
-		}
-	}
-	return n
 }
 
 // MoveSecrets moves the plain-text secrets of a server's row to Options.Secrets. Each is stored before the row refers
