@@ -76,6 +76,54 @@ func LoadSettings(o Options) (Settings, error) {
 	return l.set.Settings, err
 }
 
+// A Mistake is a mistake in a configuration file.
+type Mistake struct {
+	File string `json:"file,omitempty"`
+	// Line counts from 1; 0 means that the mistake concerns the whole file.
+	Line int    `json:"line,omitempty"`
+	Text string `json:"text"`
+}
+
+// String returns the place and the text.
+func (m Mistake) String() string {
+	if m.File == "" {
+		return m.Text
+	}
+	return Origin{Path: m.File, Line: m.Line}.String() + ": " + m.Text
+}
+
+// A RulesFile holds the rules of a person's drawbridge.toml and the mistakes in it.
+type RulesFile struct {
+	// Rules are the rules in force, nil if there are none. With Mistakes they are not complete: do not apply them.
+	Rules *drawbridge.Rules
+	// Inactive is as Settings.InactiveRules.
+	Inactive string
+	// Mistakes are all mistakes for which Load would return an error, those of other settings too.
+	Mistakes []Mistake
+}
+
+// LoadRules reads only the rules of the person's own drawbridge.toml, with all mistakes in that file. The error is as
+// for Load, for a file that cannot be read or parsed.
+func LoadRules(o Options) (RulesFile, error) {
+	l, err := newLoader(o)
+	if err != nil {
+		return RulesFile{}, err
+	}
+	src, ok := l.userSettingsSource()
+	if !ok {
+		return RulesFile{}, nil
+	}
+	l.openSource(&src)
+	if err = l.loadSource(src); len(l.mistakes) > 0 {
+		err = nil
+	}
+	f := RulesFile{Rules: l.rules, Inactive: l.set.Settings.InactiveRules}
+	for _, m := range l.mistakes {
+		f.Mistakes = append(f.Mistakes, Mistake{src.path, m.Line, m.Text})
+	}
+	return f, err
+}
+
 type loader struct {
 	clientconfig.BaseDirs
 	settings string
@@ -85,6 +133,9 @@ type loader struct {
 	// claims has the index in set.Servers of the row that holds each claim.
 	claims map[nameClaim]int
 	set    Configuration
+	// mistakes are those of the settings file, and rules its rules as far as they could be read.
+	mistakes []*configfile.Error
+	rules    *drawbridge.Rules
 	// projectValues counts the values in the project's files that were parsed, projectRows their rows.
 	projectValues, projectRows int
 }
@@ -296,12 +347,30 @@ func (l *loader) reportUnreadable(src sourceFile, err error) error {
 func (l *loader) loadSettings(src sourceFile) error {
 	r := &settingsReader{valueReader: valueReader{Dir: filepath.Dir(src.path), Home: l.Home, Lookup: l.Lookup},
 		rules: rulesReader{File: src.path, Home: l.Home}}
-	if err := r.readTables(src.root); err != nil {
-		return err
+	l.mistakes = splitMistakes(r.readTables(src.root))
+	l.rules = r.settings.Rules
+	if len(l.mistakes) > 0 {
+		return l.mistakes[0]
 	}
 	l.set.Settings = r.settings
 	l.warnProblems(src, r.problems)
 	return nil
+}
+
+// splitMistakes returns the mistakes that an error joins.
+func splitMistakes(err error) (all []*configfile.Error) {
+	switch e := err.(type) {
+	case nil:
+	case *configfile.Error:
+		all = append(all, e)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, splitMistakes(one)...)
+		}
+	default:
+		all = append(all, configfile.ErrorAt(0, "%s", err))
+	}
+	return all
 }
 
 // warnIgnoredSettings warns about settings in a file from which none are read.

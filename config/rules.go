@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -27,8 +28,8 @@ func looksLikeRules(section configfile.Member) bool {
 	return policy || authorization || section.Name == "policy" || section.Name == "authorization"
 }
 
-// readPolicyTable reads the table "tools.policy", which is in force unless it disables itself. The error is a
-// *configfile.Error.
+// readPolicyTable reads the table "tools.policy", which is in force unless it disables itself. The error joins a
+// *configfile.Error for each mistake; a rule with a mistake is read as far as it is valid.
 func (r *rulesReader) readPolicyTable(v configfile.Node) error {
 	r.defaultEffect = drawbridge.Allow
 	t := ruleTable{name: "tools.policy", inForce: true, effectMember: "effect", fallback: &r.defaultEffect,
@@ -41,7 +42,7 @@ func (r *rulesReader) readPolicyTable(v configfile.Node) error {
 }
 
 // readAuthorizationTable reads the table "tools.authorization", which is in force only if it enables itself. The error
-// is a *configfile.Error.
+// is as for readPolicyTable.
 func (r *rulesReader) readAuthorizationTable(v configfile.Node) error {
 	t := ruleTable{name: "tools.authorization", effectMember: "action", readMember: readAuthorizationMember}
 	err := r.readTable(v, &t)
@@ -96,6 +97,7 @@ func (r *rulesReader) readTable(v configfile.Node, t *ruleTable) error {
 	if t.fallback != nil {
 		known = append(known, "default_effect")
 	}
+	var errs []error
 	for _, m := range v.Members {
 		var err error
 		switch {
@@ -113,11 +115,9 @@ func (r *rulesReader) readTable(v configfile.Node, t *ruleTable) error {
 			err = configfile.ErrorAt(m.Line, "unknown setting %q%s", t.name+"."+m.Name,
 				configfile.DidYouMean(m.Name, known))
 		}
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (r *rulesReader) readRuleList(m configfile.Member, t *ruleTable) error {
@@ -125,9 +125,11 @@ func (r *rulesReader) readRuleList(m configfile.Member, t *ruleTable) error {
 		return configfile.ErrorAt(m.Line, "%s.rules must be a list of tables: begin each with [[%s.rules]]", t.name,
 			t.name)
 	}
+	var errs []error
 	for _, item := range m.Value.Items {
 		if item.Kind != configfile.Table {
-			return configfile.ErrorAt(item.Line, "%s.rules must be a list of tables", t.name)
+			errs = append(errs, configfile.ErrorAt(item.Line, "%s.rules must be a list of tables", t.name))
+			continue
 		}
 		if t.firstRuleLine == 0 {
 			t.firstRuleLine = item.Line
@@ -142,16 +144,14 @@ func (r *rulesReader) readRuleList(m configfile.Member, t *ruleTable) error {
 			} else {
 				err = t.readMember(&rule, m)
 			}
-			if err != nil {
-				return err
-			}
+			errs = append(errs, err)
 		}
 		if !said {
-			return configfile.ErrorAt(item.Line, "the rule has no %s", t.effectMember)
+			errs = append(errs, configfile.ErrorAt(item.Line, "the rule has no %s", t.effectMember))
 		}
 		t.rules = append(t.rules, rule)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func readEffect(m configfile.Member, name string) (drawbridge.Effect, error) {
@@ -256,6 +256,7 @@ func readArgConditions(rule *drawbridge.Rule, m configfile.Member) error {
 	if m.Value.Kind != configfile.Table || len(m.Value.Members) == 0 {
 		return configfile.ErrorAt(m.Line, "args must be a table of arguments and their conditions")
 	}
+	var errs []error
 	for _, m := range m.Value.Members {
 		c := drawbridge.Condition{Name: m.Name}
 		var err error
@@ -265,14 +266,16 @@ func readArgConditions(rule *drawbridge.Rule, m configfile.Member) error {
 			c.Is, err = readConditionValues(m, "args."+m.Name)
 		}
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue // a part of a condition means something else
 		}
 		rule.Args = append(rule.Args, c)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func readArgCondition(c *drawbridge.Condition, of configfile.Member) error {
+	var errs []error
 	for _, m := range of.Value.Members {
 		name := "args." + of.Name + "." + m.Name
 		var err error
@@ -290,18 +293,16 @@ func readArgCondition(c *drawbridge.Condition, of configfile.Member) error {
 		case "present":
 			flag, ok := m.Value.Bool()
 			if !ok {
-				return configfile.ErrorAt(m.Line, "%s must be true or false", name)
+				err = configfile.ErrorAt(m.Line, "%s must be true or false", name)
 			}
 			c.Present = &flag
 		default:
 			err = configfile.ErrorAt(m.Line, "unknown member %q%s", name, configfile.DidYouMean(m.Name,
 				[]string{"is", "not", "matches", "above", "below", "present"}))
 		}
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // readConditionValues reads the values that an argument may have, one or a list.

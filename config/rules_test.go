@@ -18,13 +18,13 @@ func read(text string) (*drawbridge.Rules, error) {
 	}
 	r := rulesReader{File: "f", Home: "/home/ada"}
 	for _, m := range root.FindAll("tools", "policy") {
-		if err := r.readPolicyTable(m.Value); err != nil {
-			return nil, err
+		if all := splitMistakes(r.readPolicyTable(m.Value)); len(all) > 0 {
+			return nil, all[0]
 		}
 	}
 	for _, m := range root.FindAll("tools", "authorization") {
-		if err := r.readAuthorizationTable(m.Value); err != nil {
-			return nil, err
+		if all := splitMistakes(r.readAuthorizationTable(m.Value)); len(all) > 0 {
+			return nil, all[0]
 		}
 	}
 	return r.activeRules(), nil

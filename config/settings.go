@@ -297,21 +297,23 @@ type settingsReader struct {
 	setAs map[settingName]string
 }
 
-// readTables reads all tables of the file. The error is a *configfile.Error; unknown settings are problems only.
+// readTables reads all tables of the file. The error joins a *configfile.Error for each mistake, in the order of the
+// file; unknown settings are problems only.
 func (r *settingsReader) readTables(root configfile.Node) error {
+	var errs []error
 	for _, section := range root.Members {
 		if !isSection(section.Name) {
 			r.reportUnknownSetting(section, "", []string{"mcp", "tools", "store", "serve", "audit"})
 			if looksLikeRules(section) {
-				return r.problems[len(r.problems)-1]
+				errs = append(errs, r.problems[len(r.problems)-1])
 			}
-		} else if err := r.readSection(section.Name, section); err != nil {
-			return err
+		} else {
+			errs = append(errs, r.readSection(section.Name, section))
 		}
 	}
 	if r.settings.StorePath != "" && r.settings.StoreURL != "" {
 		m, _ := root.Find("store", "url")
-		return configfile.ErrorAt(m.Line, "store.path and store.url are both set; remove one of them")
+		errs = append(errs, configfile.ErrorAt(m.Line, "store.path and store.url are both set; remove one of them"))
 	}
 	if r.settings.Discovery.TopK < 0 { // all tools: there is nothing to search for
 		r.settings.Discovery.Enabled = new(bool)
@@ -321,44 +323,42 @@ func (r *settingsReader) readTables(root configfile.Node) error {
 		r.problems = append(r.problems, idle)
 		r.settings.InactiveRules = fmt.Sprintf("%s:%d: %s", r.rules.File, idle.Line, idle.Text)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// readSection reads a table of settings, and those in it.
+// readSection reads a table of settings, and those in it. The error is as for readTables.
 func (r *settingsReader) readSection(name string, section configfile.Member) error {
 	if section.Value.Kind != configfile.Table {
 		return configfile.ErrorAt(section.Line, "%q must be a table", name)
 	}
+	var errs []error
 	for _, m := range section.Value.Members {
 		full := name + "." + m.Name
 		if full == "mcp.servers" {
 			continue // rows, not a setting
 		}
 		if isSection(full) {
-			if err := r.readSection(full, m); err != nil {
-				return err
-			}
+			errs = append(errs, r.readSection(full, m))
 			continue
 		}
 		known := findSetting(name, m.Name)
 		if known == nil {
 			r.reportUnknownSetting(m, name+".", settingNames(name))
 			if name == "tools" { // a table with rules is rejected as a whole
-				return r.problems[len(r.problems)-1]
+				errs = append(errs, r.problems[len(r.problems)-1])
 			}
 			continue
 		}
-		if err := r.checkOnlyName(known, full, m.Line); err != nil {
-			return err
+		err := r.checkOnlyName(known, full, m.Line)
+		if err == nil {
+			err = known.readValue(r, m.Value)
 		}
-		err := known.readValue(r, m.Value)
-		if at, ok := errors.AsType[*configfile.Error](err); ok {
-			return at
-		} else if err != nil {
-			return configfile.ErrorAt(m.Line, "%s %s", full, err)
+		if _, ok := errors.AsType[*configfile.Error](err); err != nil && !ok {
+			err = configfile.ErrorAt(m.Line, "%s %s", full, err)
 		}
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (r *settingsReader) reportUnknownSetting(m configfile.Member, prefix string, known []string) {

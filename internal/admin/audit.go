@@ -28,11 +28,7 @@ type Audit struct {
 // OpenAudit opens the audit and first stores the records that processes left behind when they died. The error is a
 // *NoStoreError where no store exists.
 func (r *Service) OpenAudit(ctx context.Context) (*Audit, error) {
-	set, err := r.ReadServers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	db, err := r.openExistingStore(ctx, set.Configuration)
+	set, db, err := r.openRecords(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
@@ -17,11 +19,7 @@ type Ledger struct {
 
 // OpenLedger opens the ledger of the configuration. The error is a *NoStoreError where no store exists.
 func (r *Service) OpenLedger(ctx context.Context) (*Ledger, error) {
-	set, err := r.ReadServers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	db, err := r.openExistingStore(ctx, set.Configuration)
+	set, db, err := r.openRecords(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -35,6 +33,24 @@ func (l *Ledger) Close() error { return l.db.Close() }
 // Entries returns the entries of the configuration's stream, oldest first.
 func (l *Ledger) Entries(ctx context.Context) ([]ledger.Entry, error) {
 	return l.db.Replay(ctx, l.Stream)
+}
+
+// Find returns the entry with a sequence number, or all entries of a key. The error names the command that lists them.
+func (l *Ledger) Find(ctx context.Context, numberOrKey string) (found []ledger.Entry, err error) {
+	entries, err := l.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seq, numErr := strconv.ParseUint(numberOrKey, 10, 64)
+	for _, e := range entries {
+		if numErr == nil && e.Seq == seq || string(e.Key) == numberOrKey {
+			found = append(found, e)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the record %q has no event %s (drawbridge ledger log)", l.Stream, numberOrKey)
+	}
+	return found, nil
 }
 
 // Streams returns the names of all streams in the store.

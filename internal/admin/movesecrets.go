@@ -12,6 +12,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
@@ -138,7 +139,18 @@ func (k MovedSecrets) Undo() error {
 //
 // The error is a UserError for a name that is not configured, or that no file of Drawbridge has. Any other means that
 // the file cannot be changed or a value cannot be stored. The row is unchanged after an error.
-func (r *Service) MoveSecrets(ctx context.Context, id drawbridge.ServerID) (Change, error) {
+func (r *Service) MoveSecrets(ctx context.Context, id drawbridge.ServerID) (c Change, err error) {
+	err = r.o.AdminRecorder.Run(gateway.AdminAction{Command: "secret move", Server: id}, func() (err error) {
+		c, err = r.moveSecrets(ctx, id)
+		return err
+	})
+	if err != nil {
+		return Change{}, err
+	}
+	return c, nil
+}
+
+func (r *Service) moveSecrets(ctx context.Context, id drawbridge.ServerID) (Change, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
 		return Change{}, err

@@ -21,11 +21,7 @@ type ServerTrust struct {
 // by reset, if any, gets its full score back first, and the running servers reload. The error is a *NoStoreError
 // where no store exists.
 func (r *Service) ServerTrust(ctx context.Context, reset drawbridge.ServerID) ([]ServerTrust, error) {
-	set, err := r.ReadServers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	db, err := r.openExistingStore(ctx, set.Configuration)
+	set, db, err := r.openRecords(ctx)
 	if err != nil {
 		return nil, err
 	}

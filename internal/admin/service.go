@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	Environ []string
 	// Secrets stores the secrets that are moved out of rows. Nil means that secrets cannot be moved.
 	Secrets SecretStore
+	// OpenVault opens the vault with the person's secrets, or returns the open one. Nil means that there is none.
+	OpenVault func() (*secrets.Vault, error)
 	// ReloadServers reloads the running servers after a change and returns the result in a few words. Nil means that no
 	// server runs.
 	ReloadServers func(ctx context.Context) (string, error)
@@ -128,6 +131,16 @@ func (r *Service) openStore(ctx context.Context, set config.Configuration, make 
 		return nil, nil
 	}
 	return store.Open(ctx, location, store.Options{})
+}
+
+// openRecords reads the configuration and opens its store. The error is a *NoStoreError where no store exists.
+func (r *Service) openRecords(ctx context.Context) (ServerList, *store.DB, error) {
+	set, err := r.ReadServers(ctx)
+	if err != nil {
+		return set, nil, err
+	}
+	db, err := r.openExistingStore(ctx, set.Configuration)
+	return set, db, err
 }
 
 func hasProjectRow(set config.Configuration) bool {

@@ -108,7 +108,7 @@ func (r *Service) SignIn(ctx context.Context, s SignInServers, v SignInRequest,
 	case v.RedirectURL != "":
 		return SignedIn, access.CompleteWithURL(ctx, v.RedirectURL)
 	case before.SignedIn && !v.Reauthenticate:
-		if _, err := s.Mount(ctx, v.Server); !isAuthFailure(err) {
+		if _, err := s.Mount(ctx, v.Server); !IsAuthFailure(err) {
 			return AlreadySignedIn, nil
 		}
 		if before, err = access.Status(); err != nil {
@@ -170,11 +170,6 @@ func beginAcceptedSignIn(ctx context.Context, access drawbridge.SignInManager, v
 	}
 }
 
-// isAuthFailure reports whether a server was not mounted because it requires authentication.
-func isAuthFailure(err error) bool {
-	return err != nil && drawbridge.AsFault(err).Code == drawbridge.AuthFailure
-}
-
 // errSignInTimeout is as package signin has it (seed 001).
 const errSignInTimeout = UnavailableError("OAuth flow timed out. Please try again.")
 
@@ -200,7 +195,7 @@ func (r *Service) diagnoseFailedSignIn(ctx context.Context, s SignInServers, v S
 	switch {
 	case err == nil && !signed:
 		return SignInNotNeeded, nil
-	case err != nil && !isAuthFailure(err):
+	case err != nil && !IsAuthFailure(err):
 		return "", UnavailableError(fmt.Sprintf("Failed to connect to %q: %v", v.Server, err))
 	}
 	unknown := strings.Contains(why.Error(), "endpoints could not be discovered")

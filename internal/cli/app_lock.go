@@ -5,6 +5,6 @@ import (
 )
 
 func (a *app) lockCommand() *cobra.Command {
-	return asCommandGroup(lockCommands{Out: a.Out, Err: a.Err, ConfigOptions: a.configOptions, WithGateway: a.withDeck,
-		AdminRecorder: a.recordAction, ErrAlreadyPrinted: errAlreadyPrinted}.command())
+	return asCommandGroup(lockCommands{Out: a.Out, Err: a.Err, Admin: a.adminService, WithGateway: a.withDeck,
+		StatusLine: a.statusLine, ErrAlreadyPrinted: errAlreadyPrinted}.command())
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -51,13 +50,4 @@ func (a *app) startSignIn(ctx context.Context, id drawbridge.ServerID) error {
 func (a *app) confirmDefaultYes(ctx context.Context, question string) bool {
 	yes, err := a.confirm(ctx, question, true)
 	return err == nil && yes
-}
-
-// loadCredentialStates returns the states of the credentials for the servers of these rows.
-func (a *app) loadCredentialStates(ctx context.Context, rows []config.Server) (credentialStates, error) {
-	p, err := gateway.OpenSignInManager(ctx, a.gatewayConfig(), rows)
-	if err != nil {
-		return nil, err
-	}
-	return readCredentialStates(p, rows), nil
 }

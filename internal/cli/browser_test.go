@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -146,7 +147,7 @@ func TestStanding(t *testing.T) {
 			AutoRenews: true},
 		"the sign-in ended " + formatLocalTime(ago): {SignedIn: true, Expires: ago},
 	} {
-		if got := describeCredential(c); got != want {
+		if got := admin.DescribeCredential(c); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -173,7 +174,7 @@ func (a fakeSignInManager) Status() (drawbridge.CredentialStatus, error) { retur
 func TestStandings(t *testing.T) {
 	in := drawbridge.CredentialStatus{Server: "in", Name: "signin/in", SignedIn: true, URL: "https://old"}
 	begun := drawbridge.CredentialStatus{Server: "begun", Name: "signin/begun", URL: "https://begun"}
-	all := readCredentialStates(fakeSignInProvider{
+	all := admin.ReadCredentialStates(fakeSignInProvider{
 		"in":    {c: in},
 		"begun": {c: begun},
 		"none":  {},
@@ -195,7 +196,7 @@ func TestStandings(t *testing.T) {
 		status("broken", drawbridge.Idle, ""),
 	}
 	var got []drawbridge.ServerStatus
-	for _, l := range all.annotateStatuses(before) {
+	for _, l := range all.AnnotateStatuses(before) {
 		got = append(got, l.ServerStatus)
 	}
 	want := []drawbridge.ServerStatus{
@@ -211,7 +212,7 @@ func TestStandings(t *testing.T) {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}
 	needed := map[drawbridge.ServerID]string{}
-	for _, k := range all.reports(before) {
+	for _, k := range all.Reports(before) {
 		needed[k.Server] = k.SignInReason
 	}
 	if diff := cmp.Diff(map[drawbridge.ServerID]string{
@@ -220,7 +221,7 @@ func TestStandings(t *testing.T) {
 	}, needed); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	strays := all.unconfiguredSignIns([]secrets.SecretInfo{{Name: "signin/in"}, {Name: "signin/other"},
+	strays := all.UnconfiguredSignIns([]secrets.SecretInfo{{Name: "signin/in"}, {Name: "signin/other"},
 		{Name: "values/x"}})
 	if diff := cmp.Diff([]string{"other"}, strays); diff != "" {
 		t.Errorf("strays (-want +got):\n%s", diff)
@@ -228,15 +229,15 @@ func TestStandings(t *testing.T) {
 }
 
 func TestWhatIsPrinted(t *testing.T) {
-	for want, l := range map[string]serverWithCredential{
+	for want, l := range map[string]admin.ServerWithCredential{
 		"": {ServerStatus: drawbridge.ServerStatus{Server: "n", Phase: drawbridge.Idle}},
 		"  it needs a sign-in: drawbridge mcp auth n\n":                                       {ServerStatus: drawbridge.ServerStatus{Server: "n", Phase: drawbridge.NeedsSignIn}},
-		"  it needs a sign-in (it was revoked): drawbridge mcp auth n\n  or open https://h\n": {ServerStatus: drawbridge.ServerStatus{Server: "n", Phase: drawbridge.NeedsSignIn, SignIn: "https://h"}, Credential: &drawbridge.CredentialStatus{Problem: "it was revoked"}, signInPending: true},
+		"  it needs a sign-in (it was revoked): drawbridge mcp auth n\n  or open https://h\n": {ServerStatus: drawbridge.ServerStatus{Server: "n", Phase: drawbridge.NeedsSignIn, SignIn: "https://h"}, Credential: &drawbridge.CredentialStatus{Problem: "it was revoked"}, SignInPending: true},
 		"  it needs a sign-in: drawbridge mcp auth n\n  or open https://h\n  and pass the last address of the browser to drawbridge mcp auth n --code -\n": {
 			ServerStatus: drawbridge.ServerStatus{Server: "n", Phase: drawbridge.NeedsSignIn, SignIn: "https://h"}},
 	} {
 		var b strings.Builder
-		l.printSignInState(&b)
+		printSignInState(&b, l)
 		if b.String() != want {
 			t.Errorf("%q, want %q", b.String(), want)
 		}

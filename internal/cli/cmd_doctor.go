@@ -53,8 +53,8 @@ type doctorReport struct {
 	Hub     int           `json:"hub_pid,omitempty"`
 	Clients []clientState `json:"clients"`
 	// Credentials are the states of credentials for servers, and Vault is where they are stored.
-	Credentials []credentialReport `json:"credentials,omitempty"`
-	Vault       string             `json:"vault,omitempty"`
+	Credentials []admin.CredentialReport `json:"credentials,omitempty"`
+	Vault       string                   `json:"vault,omitempty"`
 }
 
 func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
@@ -98,7 +98,7 @@ func errorFinding(about string, err error) doctor.Finding {
 // examineConfig examines the rows and the store; with probe it starts the servers.
 func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Configuration, probe bool) error {
 	p := doctor.Input{Set: set, Environ: a.Environ, Secrets: a.vaultSecrets(),
-		Tip: func(fault string) string { return FaultTip(errors.New(fault)) }}
+		Tip: func(fault string) string { return admin.FaultTip(errors.New(fault)) }}
 	for _, insecure := range gateway.CheckStateFiles(gateway.Config{Store: a.storeLocation, LookupEnv: a.Env},
 		set.Settings) {
 		c.AddProblem(doctor.Finding{About: "private files", Source: insecure.Path, Text: "it " + insecure.Reason,
@@ -226,7 +226,7 @@ func (a *app) probeServers(ctx context.Context, c *doctorReport) error {
 	for _, s := range g.Config().Servers {
 		c.AddStatusNotes(s, said[s.Origin.String()])
 		if fault := faults[s.ID]; fault != nil && s.Phase == drawbridge.Idle && !c.cannotStart(s) {
-			c.AddFault(s, fault.Error(), FaultTip(fault))
+			c.AddFault(s, fault.Error(), admin.FaultTip(fault))
 		}
 	}
 	return nil

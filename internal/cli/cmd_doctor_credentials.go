@@ -19,12 +19,12 @@ func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set confi
 		c.AddProblem(errorFinding("the vault", err))
 		return
 	}
-	all, err := a.loadCredentialStates(ctx, set.Servers)
+	all, err := a.adminService().CredentialStates(ctx, set.Servers)
 	if err != nil {
 		c.AddProblem(errorFinding("the vault", err))
 		return
 	}
-	if c.Credentials = all.reports(statuses); len(c.Credentials) > 0 {
+	if c.Credentials = all.Reports(statuses); len(c.Credentials) > 0 {
 		c.Vault = v.DescribeProtection()
 	}
 	for _, one := range c.Credentials {
@@ -39,7 +39,7 @@ func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set confi
 	if err != nil {
 		c.AddProblem(errorFinding("the vault", err))
 	}
-	if strays := all.unconfiguredSignIns(entries); len(strays) > 0 { // they may be another project's
+	if strays := all.UnconfiguredSignIns(entries); len(strays) > 0 { // they may be another project's
 		c.AddNote(doctor.Finding{About: "the vault", Text: "it has sign-ins at servers that are not configured here: " +
 			joinFirst(strays, 4)})
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
@@ -67,48 +66,12 @@ row then refers to them. At a terminal the command asks; elsewhere --secrets mov
 	return cmd
 }
 
-// importReport is the result of "import", as --json prints it. It contains no value of a row.
-type importReport struct {
-	File    string                `json:"file"`
-	Taken   []drawbridge.ServerID `json:"taken"`
-	Servers []importableServer    `json:"servers"`
-	// Kept names the values that were moved to the keychain.
-	Kept  []string `json:"kept,omitempty"`
-	Notes []string `json:"warnings,omitempty"`
-}
-
-// importableServer is a definition that was found.
-type importableServer struct {
-	Name      drawbridge.ServerID `json:"name"`
-	Provider  string              `json:"provider"`
-	From      string              `json:"from"`
-	Source    string              `json:"source"`
-	Transport string              `json:"transport"`
-	Status    config.ImportStatus `json:"status"`
-	Reason    string              `json:"reason,omitempty"`
-	Notes     []string            `json:"notes,omitempty"`
-	// Secrets names the values that look like secrets in plain text.
-	Secrets []string `json:"plain_secrets,omitempty"`
-	// movable reports that some of them can be moved.
-	movable bool
-}
-
 func (a *app) runImport(ctx context.Context, o importFlags) error {
-	file, err := config.UserFile(a.configOptions())
+	found, err := a.adminService().ScanImports(o.from)
 	if err != nil {
 		return err
 	}
-	scanned, err := config.ScanImports(a.configOptions(), o.from)
-	if err != nil {
-		return err
-	}
-	found := newImportReport(file, scanned, a.Env)
-	fresh := 0
-	for _, f := range found.Servers {
-		if f.Status == config.ImportNew {
-			fresh++
-		}
-	}
+	fresh := found.New
 	if !o.asJSON {
 		if err := a.printImportableServers(found); err != nil {
 			return err
@@ -118,10 +81,10 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	asked := fresh > 0 && !o.dryRun && !o.yes && !o.asJSON && a.isInteractive()
 	if asked {
 		take = a.confirmDefaultNo(ctx, fmt.Sprintf("Copy %s into %s?", formatCount(fresh, "server"),
-			a.abbreviateHome(file)))
+			a.abbreviateHome(found.File)))
 	}
 	if take {
-		if take, err = a.importServers(ctx, o, &found, scanned.Candidates); err != nil {
+		if take, err = a.importServers(ctx, o, &found); err != nil {
 			return err
 		}
 	}
@@ -146,25 +109,8 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	return err
 }
 
-// newImportReport returns the parts of a scan that may be shown.
-func newImportReport(file string, s config.ImportScan, lookup func(string) (string, bool)) importReport {
-	all := importReport{File: file, Taken: []drawbridge.ServerID{}, Servers: []importableServer{}}
-	for _, f := range s.Candidates {
-		movable := admin.CountMovableSecrets(f.Raw, lookup) > 0
-		all.Servers = append(all.Servers, importableServer{
-			Name: f.Name, Provider: f.Provider, From: f.ProviderTitle, Source: f.Origin.String(),
-			Transport: f.Transport, Status: f.Status,
-			Reason: f.Reason, Notes: f.Notes, Secrets: config.PlaintextSecrets(f.Raw), movable: movable,
-		})
-	}
-	for _, w := range s.Warnings {
-		all.Notes = append(all.Notes, w.String())
-	}
-	return all
-}
-
 // printImportableServers prints the table, and below it the details of single rows.
-func (a *app) printImportableServers(found importReport) error {
+func (a *app) printImportableServers(found admin.ImportReport) error {
 	for _, w := range found.Notes {
 		safetext.Fprintln(a.Err, w)
 	}
@@ -205,7 +151,7 @@ func plainSecretsNote(names []string) string {
 }
 
 // printImportResult prints what was copied, and the next step.
-func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
+func (a *app) printImportResult(found admin.ImportReport, fresh int, o importFlags) {
 	fmt.Fprintln(a.Out)
 	switch {
 	case len(found.Servers) == 0:

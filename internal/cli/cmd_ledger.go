@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -140,21 +139,15 @@ func (d ledgerCommands) showCommand() *cobra.Command {
 		Args:    exactArgs(1, "the number or the key of an event"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.withLedger(cmd.Context(), func(l *admin.Ledger) error {
-				entries, err := l.Entries(cmd.Context())
+				found, err := l.Find(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				seq, numErr := strconv.ParseUint(args[0], 10, 64)
-				var found []ledgerEntryJSON
-				for _, e := range entries {
-					if numErr == nil && e.Seq == seq || string(e.Key) == args[0] {
-						found = append(found, newLedgerEntryJSON(e, true))
-					}
+				rows := make([]ledgerEntryJSON, 0, len(found))
+				for _, e := range found {
+					rows = append(rows, newLedgerEntryJSON(e, true))
 				}
-				if len(found) == 0 {
-					return fmt.Errorf("the record %q has no event %s (drawbridge ledger log)", l.Stream, args[0])
-				}
-				return PrintJSON(d.Out, found)
+				return PrintJSON(d.Out, rows)
 			})
 		},
 	}

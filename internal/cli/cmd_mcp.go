@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -45,11 +46,11 @@ func (a *app) mcpListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			credentials, err := a.loadCredentialStates(cmd.Context(), list.InForce())
+			credentials, err := a.adminService().CredentialStates(cmd.Context(), list.InForce())
 			if err != nil {
 				return err
 			}
-			servers := credentials.annotateStatuses(rows)
+			servers := credentials.AnnotateStatuses(rows)
 			if asJSON {
 				return PrintJSON(a.Out, servers)
 			}
@@ -68,7 +69,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 			if err := a.printStatuses(a.Out, servers); err != nil {
 				return err
 			}
-			refused := slices.ContainsFunc(servers, func(r serverWithCredential) bool {
+			refused := slices.ContainsFunc(servers, func(r admin.ServerWithCredential) bool {
 				return r.Phase == drawbridge.Refused
 			})
 			if refused && len(a.configPaths) > 0 {
@@ -82,10 +83,10 @@ func (a *app) mcpListCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
+func (a *app) printStatuses(w io.Writer, rows []admin.ServerWithCredential) error {
 	paint := newScoreColours(w, a.Env)
 	tw := term.NewTable(w)
-	flagged := slices.ContainsFunc(rows, func(r serverWithCredential) bool { return r.Flagged > 0 })
+	flagged := slices.ContainsFunc(rows, func(r admin.ServerWithCredential) bool { return r.Flagged > 0 })
 	header := "NAME\tSTATE\tTOOLS\tPROTOCOL\tTRANSPORT\tSTART\tLISTED\t" + paint.header("TRUST")
 	if flagged {
 		header += "\tFLAGGED"
@@ -110,12 +111,12 @@ func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
 }
 
 // printServerProblems prints the problems of a server and their fixes; nothing for a server without problems.
-func printServerProblems(w io.Writer, r serverWithCredential) {
+func printServerProblems(w io.Writer, r admin.ServerWithCredential) {
 	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready || r.Phase == drawbridge.NeedsSignIn {
 		r.Fault = "" // it is well again, or it is known what it wants
 	}
 	var signIn strings.Builder
-	r.printSignInState(&signIn)
+	printSignInState(&signIn, r)
 	if r.Reason == "" && r.Fault == "" && r.Junk+r.Flagged+r.Unscanned == 0 && r.Confined == "" &&
 		len(r.Notes) == 0 && signIn.Len() == 0 {
 		return
@@ -203,7 +204,7 @@ func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, asJSON boo
 	if fault != nil {
 		status.Fault = fault.Error()
 	}
-	if c, err := readCredential(g, id); err == nil && c.URL != "" && isAuthFailure(fault) {
+	if c, err := readCredential(g, id); err == nil && c.URL != "" && admin.IsAuthFailure(fault) {
 		status.Phase, status.SignIn = drawbridge.NeedsSignIn, c.URL // whatever became of it at the end of everything
 	}
 	if asJSON {
@@ -233,10 +234,10 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 			printSignInURL(a.Out, s.Server, s.SignIn, false)
 			return nil
 		}
-		if isAuthFailure(fault) {
-			safetext.Fprintln(a.Out, authRequiredText(row))
+		if admin.IsAuthFailure(fault) {
+			safetext.Fprintln(a.Out, admin.AuthRequiredText(row))
 		}
-		if tip := FaultTip(fault); tip != "" {
+		if tip := admin.FaultTip(fault); tip != "" {
 			safetext.Fprintln(a.Out, tip)
 		}
 		return nil

@@ -241,7 +241,7 @@ func (d signInCommands) printSignInText(r signInReport) error {
 		did = "You are signed in already at"
 	}
 	safetext.Fprintf(d.Out, "✓ %s %q%s\n", did, r.Server, withIssuer(r.Issuer))
-	safetext.Fprintf(d.Out, "  %s\n", describeCredential(r.CredentialStatus))
+	safetext.Fprintf(d.Out, "  %s\n", admin.DescribeCredential(r.CredentialStatus))
 	if len(r.Scopes) > 0 {
 		safetext.Fprintf(d.Out, "  rights: %s\n", strings.Join(r.Scopes, " "))
 	}

@@ -17,7 +17,7 @@ import (
 // adminService returns the service that carries out the commands on servers.
 func (a *app) adminService() *admin.Service {
 	return admin.New(admin.Options{ConfigOptions: a.configOptions(), Store: a.storeLocation,
-		CommandPrefix: "drawbridge mcp", Environ: a.Environ, Secrets: a.vaultSecrets(),
+		CommandPrefix: "drawbridge mcp", Environ: a.Environ, Secrets: a.vaultSecrets(), OpenVault: a.openVault,
 		ReloadServers: a.reloadHubIfRunning, AdminRecorder: a.recordAction, Gateway: a.gatewayConfig()})
 }
 

@@ -8,7 +8,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -17,13 +16,14 @@ import (
 
 // policyCommands runs the commands on rules.
 type policyCommands struct {
-	Out io.Writer
+	// Out receives results, Err the mistakes in rules.
+	Out, Err io.Writer
 	// In is read for the arguments "-".
 	In io.Reader
-	// ConfigOptions locates drawbridge.toml.
-	ConfigOptions config.Options
-	// WithGateway runs work with a gateway; Await waits for servers that were never listed.
-	WithGateway     func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
+	// Admin returns the service that checks and applies rules.
+	Admin func() *admin.Service
+	// WithGateway runs work with a gateway; AwaitNewServers waits for servers that were never listed.
+	WithGateway     admin.GatewayRunner
 	AwaitNewServers func(ctx context.Context, g *gateway.Gateway)
 	// Caller returns the caller of the command line.
 	Caller func(g *gateway.Gateway) drawbridge.Caller
@@ -45,69 +45,67 @@ drawbridge.toml under [tools.policy]; docs/policy.md describes them.`,
 	return cmd
 }
 
-// ruleCheckJSON is the JSON document of "policy check --json".
-type ruleCheckJSON struct {
-	Rules    int      `json:"rules"`
-	Default  string   `json:"default_effect"`
-	Warnings []string `json:"warnings"`
-}
-
 func (d policyCommands) checkCommand() *cobra.Command {
 	var asJSON bool
+	var file string
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check the rules of drawbridge.toml, or of a file like it",
-		Long: `Check the rules of drawbridge.toml, or of a file like it. A mistake is named with its file and line,
+		Long: `Check the rules of drawbridge.toml, or of a file like it. All mistakes are named with file and line,
 and the exit code is 2: no server starts with such a file. Valid rules that are probably a
 mistake, such as one that can never match, are reported too.`,
-		Args: maxOneRuleFile,
+		Example: "  drawbridge policy check\n  drawbridge policy check --file stricter.toml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && file != "" {
+				return admin.UserError("check takes one file")
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := d.checkRules(args)
-			switch {
-			case err != nil:
+			if len(args) > 0 {
+				file = args[0]
+			}
+			c, err := d.Admin().CheckRules(file)
+			if err != nil {
 				return err
-			case asJSON:
-				return PrintJSON(d.Out, c)
 			}
-			for _, w := range c.Warnings {
-				safetext.Fprintln(d.Out, w)
-			}
-			_, err = safetext.Fprintf(d.Out, "no mistakes: %s, and where none matches: %s\n",
-				formatCount(c.Rules, "rule"), c.Default)
-			return err
+			return d.printRuleCheck(c, asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&file, "file", "", "the rules of that `FILE` instead of your own")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-// checkRules reads and checks the rules of a file, or of the person's drawbridge.toml if none is named.
-func (d policyCommands) checkRules(file []string) (ruleCheckJSON, error) {
-	places := d.ConfigOptions
-	if len(file) > 0 {
-		places.SettingsFile = file[0]
+// printRuleCheck prints the result of a check. The error is the exit code for mistakes.
+func (d policyCommands) printRuleCheck(c admin.RuleCheck, asJSON bool) (err error) {
+	if asJSON {
+		err = PrintJSON(d.Out, c)
 	}
-	s, err := config.LoadSettings(places)
-	if err != nil {
-		return ruleCheckJSON{}, err
+	for _, m := range c.Mistakes {
+		if !asJSON {
+			safetext.Fprintln(d.Err, safetext.Line(m.String()))
+		}
 	}
-	warnings, err := gateway.CheckRules(s.Rules)
-	if err != nil {
-		return ruleCheckJSON{}, err
+	switch {
+	case err != nil:
+		return err
+	case len(c.Mistakes) > 0:
+		return ExitError(exitUsage)
+	case asJSON:
+		return nil
 	}
-	c := ruleCheckJSON{Default: drawbridge.Allow.String(), Warnings: append([]string{}, warnings...)}
-	if s.InactiveRules != "" {
-		c.Warnings = append(c.Warnings, s.InactiveRules)
+	for _, w := range c.Warnings {
+		safetext.Fprintln(d.Out, w)
 	}
-	if s.Rules != nil {
-		c.Rules, c.Default = len(s.Rules.Rules), s.Rules.Default.String()
-	}
-	return c, nil
+	_, err = safetext.Fprintf(d.Out, "no mistakes: %s, and where none matches: %s\n",
+		formatCount(c.Rules, "rule"), c.Default)
+	return err
 }
 
 func (d policyCommands) explainCommand() *cobra.Command {
 	var asJSON bool
-	var who callerFlags
+	var who admin.CallerChange
 	cmd := &cobra.Command{
 		Use:   "explain NAME [JSON | KEY=VALUE...]",
 		Short: "Explain the decision on a call",
@@ -124,7 +122,7 @@ and the result of each rule before it. Nothing is called. The caller is you, or 
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := who.validate(); err != nil {
+			if err := who.Validate(); err != nil {
 				return err
 			}
 			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -137,7 +135,7 @@ and the result of each rule before it. Nothing is called. The caller is you, or 
 						return err
 					}
 				}
-				e, err := g.Explain(who.applyTo(d.Caller(g)), args[0], given)
+				e, err := g.Explain(who.Apply(d.Caller(g)), args[0], given)
 				switch {
 				case err != nil:
 					return err
@@ -149,29 +147,25 @@ and the result of each rule before it. Nothing is called. The caller is you, or 
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&who.principal, "caller", "", "the `PRINCIPAL` of an external caller")
-	flags.StringVar(&who.client, "client", "", "the name that the client sends")
-	flags.StringVar(&who.kind, "kind", "", "the kind of caller: `author`, agent, external, import or sandbox")
-	flags.StringArrayVar(&who.scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; may be repeated")
+	flags.StringVar(&who.Principal, "caller", "", "the `PRINCIPAL` of an external caller")
+	flags.StringVar(&who.Client, "client", "", "the name that the client sends")
+	flags.StringVar(&who.Kind, "kind", "", "the kind of caller: `author`, agent, external, import or sandbox")
+	flags.StringArrayVar(&who.Scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; may be repeated")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func maxOneRuleFile(_ *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return admin.UserError("check takes one file")
-	}
-	return nil
-}
-
 func (d policyCommands) printExplanation(e gateway.Explanation) error {
-	safetext.Fprintf(d.Out, "%s: %s %s", e.Effect, e.Kind, e.Name)
-	if e.Hidden {
-		safetext.Fprintf(d.Out, " (hidden from %s)", e.Caller)
-	}
-	safetext.Fprintf(d.Out, "\n%s", e.Why)
+	safetext.Fprintf(d.Out, "%s: %s %s\n%s", e.Effect, e.Kind, e.Name, e.Why)
 	if e.At != "" {
 		safetext.Fprintf(d.Out, " (%s)", e.At)
+	}
+	if e.Hidden {
+		kind := e.Kind
+		if kind == "template" {
+			kind = "resource" // the caller reads a resource
+		}
+		safetext.Fprintf(d.Out, "; hidden from %s (not listed, calls say 'unknown %s')", e.Caller, kind)
 	}
 	fmt.Fprintln(d.Out)
 	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
@@ -186,46 +180,4 @@ func (d policyCommands) printExplanation(e gateway.Explanation) error {
 		safetext.Fprintf(tw, "  rule %d\t%s\t%s\n", s.Rule, s.Effect, matched)
 	}
 	return tw.Flush()
-}
-
-// callerFlags describe a caller. The zero value is the owner.
-type callerFlags struct {
-	principal, client, kind string
-	scopes                  []string
-}
-
-func (s callerFlags) validate() error {
-	if s.kind != "" && parseCallerKind(s.kind) == drawbridge.Nobody {
-		return admin.UserError(`--kind is "author", "agent", "external", "import" or "sandbox"`)
-	}
-	return nil
-}
-
-func parseCallerKind(word string) drawbridge.CallerKind {
-	for k := drawbridge.Author; k <= drawbridge.Sandbox; k++ {
-		if k.String() == word {
-			return k
-		}
-	}
-	return drawbridge.Nobody
-}
-
-// applyTo returns the owner, changed by the flags.
-func (s callerFlags) applyTo(c drawbridge.Caller) drawbridge.Caller {
-	if s.principal != "" {
-		c.Principal, c.Kind = s.principal, drawbridge.External
-	}
-	if s.kind != "" {
-		c.Kind = parseCallerKind(s.kind)
-	}
-	if s.client != "" {
-		c.Client, _ = json.Marshal(map[string]string{"name": s.client})
-	}
-	if s.scopes != nil {
-		c.Scopes = nil
-		for _, scope := range s.scopes {
-			c.Scopes = append(c.Scopes, drawbridge.Scope(scope))
-		}
-	}
-	return c
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -37,21 +35,11 @@ The exit code is 3 if a verdict differs, and 0 if none differs.`,
 			if err != nil {
 				return admin.UserError("--since: " + err.Error())
 			}
-			places := d.ConfigOptions
-			if file != "" {
-				places.SettingsFile = file
-			}
-			s, err := config.LoadSettings(places)
+			r, err := d.Admin().ReplayRules(cmd.Context(), d.WithGateway, file, from)
 			if err != nil {
 				return err
 			}
-			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
-				r, err := g.Replay(ctx, s.Rules, from)
-				if err != nil {
-					return err
-				}
-				return d.printReplayResult(r, asJSON)
-			})
+			return d.printReplayResult(r, asJSON)
 		},
 	}
 	flags := cmd.Flags()
@@ -100,9 +88,12 @@ func (d policyCommands) printReplay(r gateway.ReplayReport) error {
 	}
 	safetext.Fprintf(d.Out, ", %d that cannot be judged\n", len(r.Unclear))
 	if r.Unknown+r.Barred > 0 {
-		safetext.Fprintf(d.Out,
-			"not compared: %d of names that there were not, %d that something else than a rule refused\n",
-			r.Unknown, r.Barred)
+		unknown := formatCount(r.Unknown, "call") + " to unknown tools"
+		if r.Unknown == 1 {
+			unknown = "1 call to an unknown tool"
+		}
+		safetext.Fprintf(d.Out, "not compared: %s, %s refused for another reason\n", unknown,
+			formatCount(r.Barred, "call"))
 	}
 	return nil
 }

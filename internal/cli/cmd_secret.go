@@ -6,19 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
-
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
-	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/spf13/cobra"
 )
 
@@ -26,14 +20,10 @@ import (
 type secretCommands struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// OpenVault opens the vault, which stores secrets.
-	OpenVault func() (*secrets.Vault, error)
-	// ReadConfig reads the configuration.
-	ReadConfig func(ctx context.Context) (config.Configuration, error)
-	// MoveSecrets moves the secrets of a server's row out of the file.
-	MoveSecrets func(ctx context.Context, id drawbridge.ServerID, asJSON bool) error
-	// AdminRecorder records in the audit which secrets are stored and deleted, by their names.
-	AdminRecorder gateway.AdminRecorder
+	// Admin returns the service that keeps the secrets.
+	Admin func() *admin.Service
+	// PrintChange prints the change of a server's row.
+	PrintChange func(c admin.Change, asJSON bool) error
 }
 
 // command returns the command "secret" with its subcommands.
@@ -55,19 +45,12 @@ system. If no keychain answers, or with DRAWBRIDGE_KEYCHAIN=off, the key is a fi
 	return cmd
 }
 
-// secretNamePattern restricts the names of secrets, so that the end of a reference is unambiguous.
-var secretNamePattern = lazyregexp.New(`^[A-Za-z0-9._@/-]+$`)
-
-// maxSecretName limits the length of a name, in bytes.
-const maxSecretName = 128
-
 // withSecretArg completes a command that takes the name of one secret.
 func withSecretArg(cmd *cobra.Command, act func(ctx context.Context, name string) error) *cobra.Command {
 	cmd.Args = exactArgs(1, "the name of one secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args[0]) > maxSecretName || !secretNamePattern().MatchString(args[0]) {
-			return admin.UserError(
-				"the name of a secret has letters, digits and . _ @ / - only, and at most 128 of them")
+		if err := admin.CheckSecretName(args[0]); err != nil {
+			return err
 		}
 		return act(cmd.Context(), args[0])
 	}
@@ -86,22 +69,22 @@ value is never an argument, because other processes can see arguments.`,
 }
 
 func (d secretCommands) setSecret(ctx context.Context, name string) error {
-	v, err := d.OpenVault()
-	if err != nil {
-		return err
+	service := d.Admin()
+	if _, err := service.SecretProtection(); err != nil {
+		return err // before the person types a value
 	}
 	value, err := d.readValue(ctx, name)
 	if err != nil {
 		return err
 	}
-	if err := d.AdminRecorder.Run(gateway.AdminAction{Command: "secret set", Subject: name},
-		func() error { return v.UserSecrets().Put(name, value) }); err != nil {
+	kept, err := service.StoreSecret(name, value)
+	if err != nil {
 		return err
 	}
 	with := "the keychain"
-	if v.KeyLocation() != secrets.InKeychain {
+	if !kept.InKeychain {
 		with = "a file"
-		safetext.Fprintln(d.Err, v.DescribeProtection())
+		safetext.Fprintln(d.Err, kept.Text)
 	}
 	_, err = safetext.Fprintf(d.Out,
 		"✓ %s is kept, sealed with a key in %s: write ${keychain:%s} for it in \"env\" or \"headers\"\n",
@@ -131,16 +114,7 @@ func (d secretCommands) readValue(ctx context.Context, name string) ([]byte, err
 		}
 		value = bytes.TrimSuffix(bytes.TrimSuffix(all, []byte("\n")), []byte("\r"))
 	}
-	if len(value) == 0 {
-		return nil, admin.UserError("nothing was kept: the value is empty")
-	}
 	return value, nil
-}
-
-// secretListJSON is the JSON document of "secret list --json". It contains no value.
-type secretListJSON struct {
-	Where   string               `json:"where"`
-	Secrets []secrets.SecretInfo `json:"secrets"`
 }
 
 func (d secretCommands) listCommand() *cobra.Command {
@@ -157,32 +131,30 @@ func (d secretCommands) listCommand() *cobra.Command {
 }
 
 func (d secretCommands) listSecrets(asJSON bool) error {
-	v, err := d.OpenVault()
+	all, err := d.Admin().Secrets()
 	if err != nil {
 		return err
 	}
-	all, damage := v.UserSecrets().List()
 	if asJSON {
-		if err := PrintJSON(d.Out, secretListJSON{v.DescribeProtection(), append([]secrets.SecretInfo{},
-			all...)}); err != nil {
+		if err := PrintJSON(d.Out, all); err != nil {
 			return err
 		}
-		return damage
+		return all.Damage
 	}
-	if len(all) == 0 {
+	if len(all.Secrets) == 0 {
 		fmt.Fprintln(d.Out, "no secrets are kept (drawbridge secret set NAME keeps one)")
-		return damage
+		return all.Damage
 	}
 	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "NAME\tKEY IN\tCHANGED")
-	for _, e := range all {
+	for _, e := range all.Secrets {
 		safetext.Fprintf(tw, "%s\t%s\t%s\n", e.Name, e.KeyLocation, e.Changed.Local().Format(time.DateTime))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	safetext.Fprintln(d.Err, v.DescribeProtection())
-	return damage
+	safetext.Fprintln(d.Err, all.Where)
+	return all.Damage
 }
 
 func (d secretCommands) removeCommand() *cobra.Command {
@@ -196,27 +168,12 @@ func (d secretCommands) removeCommand() *cobra.Command {
 }
 
 func (d secretCommands) removeSecret(ctx context.Context, name string) error {
-	v, err := d.OpenVault()
+	users, err := d.Admin().RemoveSecret(ctx, name)
 	if err != nil {
 		return err
 	}
-	err = d.AdminRecorder.Run(gateway.AdminAction{Command: "secret remove", Subject: name},
-		func() error { return v.UserSecrets().Delete(name) })
-	_, unkept := v.UserSecrets().Get(name)
-	switch {
-	case errors.Is(err, secrets.ErrNotFound) && unkept == nil:
-		return fmt.Errorf("%q was put into the keychain by hand, under the service drawbridge: remove it there", name)
-	case errors.Is(err, secrets.ErrNotFound):
-		return fmt.Errorf("secret %q not found (drawbridge secret list)", name)
-	case err != nil:
-		return err
-	}
-	if set, err := d.ReadConfig(ctx); err == nil && unkept != nil {
-		for _, row := range set.Servers {
-			if strings.Contains(string(row.Raw), "${keychain:"+name+"}") {
-				safetext.Fprintf(d.Err, "%s refers to it still, at %s\n", row.ID, row.Origin)
-			}
-		}
+	for _, u := range users {
+		safetext.Fprintf(d.Err, "%s refers to it still, at %s\n", u.Server, u.Origin)
 	}
 	_, err = safetext.Fprintf(d.Out, "✓ %s is forgotten\n", name)
 	return err
@@ -233,7 +190,11 @@ row is changed to refer to it. Secrets among the arguments, and in a url, cannot
 		Example: "  drawbridge secret move github",
 		Args:    exactArgs(1, "the name of one server"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.MoveSecrets(cmd.Context(), drawbridge.ServerID(args[0]), asJSON)
+			c, err := d.Admin().MoveSecrets(cmd.Context(), drawbridge.ServerID(args[0]))
+			if err != nil {
+				return err
+			}
+			return d.PrintChange(c, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -61,7 +61,7 @@ type heldToolJSON struct {
 	Tool   string              `json:"tool"`
 	State  string              `json:"state"`
 	Since  time.Time           `json:"since"`
-	DefinitionDiff
+	admin.DefinitionDiff
 	Pinned  json.RawMessage `json:"pinned"`
 	Offered json.RawMessage `json:"offered"`
 }
@@ -75,7 +75,7 @@ func (d shieldCommands) printHeldJSON(tools []admin.HeldTool) error {
 	for _, h := range tools {
 		rows = append(rows, heldToolJSON{
 			Server: h.Server, Part: h.Part, Tool: h.Pin.Tool, State: heldToolState(h), Since: h.Pin.Pending.At,
-			DefinitionDiff: DiffDefinitions(s, h.Pin.Definition, h.Pin.Pending.Definition),
+			DefinitionDiff: admin.DiffDefinitions(s, h.Pin.Definition, h.Pin.Pending.Definition),
 			Pinned:         h.Pin.Definition, Offered: h.Pin.Pending.Definition,
 		})
 	}
@@ -96,10 +96,10 @@ func (d shieldCommands) printHeld(w io.Writer, tools []admin.HeldTool, hint bool
 		return err
 	}
 	for _, h := range tools {
-		diff := DiffDefinitions(s, h.Pin.Definition, h.Pin.Pending.Definition)
+		diff := admin.DiffDefinitions(s, h.Pin.Definition, h.Pin.Pending.Definition)
 		safetext.Fprintf(w, "%s %s: %s, %s since %s\n", h.Server, safetext.Exact(h.Label()), diff, heldToolState(h),
 			formatLocalTime(h.Pin.Pending.At))
-		diff.Print(w, term.IsTerminal(w))
+		PrintDefinitionDiff(w, diff, term.IsTerminal(w))
 		if !hint {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 	"github.com/google/go-cmp/cmp"
@@ -44,15 +45,15 @@ func TestPrint(t *testing.T) {
 			"unreadable (high)\n  duplicate keys or invalid JSON: parsers may disagree\n", false},
 	} {
 		var b strings.Builder
-		d := cli.DiffDefinitions(s, json.RawMessage(tt.before), json.RawMessage(tt.after))
+		d := admin.DiffDefinitions(s, json.RawMessage(tt.before), json.RawMessage(tt.after))
 		fmt.Fprintln(&b, d)
-		d.Print(&b, tt.colour)
+		cli.PrintDefinitionDiff(&b, d, tt.colour)
 		if diff := cmp.Diff(tt.want, b.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 	var b strings.Builder
-	cli.DiffDefinitions(s, json.RawMessage(many("a")), json.RawMessage(many("b"))).Print(&b, false)
+	cli.PrintDefinitionDiff(&b, admin.DiffDefinitions(s, json.RawMessage(many("a")), json.RawMessage(many("b"))), false)
 	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 21 ||
 		lines[20] != "  and 3 more changes (--json has them all)" {
 		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])

@@ -20,10 +20,10 @@ func TestSentencesThatPeopleKnow(t *testing.T) {
 		// Connecting and testing.
 		{`Failed to connect to %q: %`, "internal/cli/cmd_mcp.go"},
 		{`Failed to connect to %q: %`, "internal/admin/signin.go"},
-		{`The server may be slow or unresponsive. Try increasing the timeout.`, "internal/cli/credentials.go"},
-		{`Check your authentication credentials.`, "internal/cli/credentials.go"},
-		{`Server requires API key authentication.`, "internal/cli/credentials.go"},
-		{`Server requires authentication but type could not be determined.`, "internal/cli/credentials.go"},
+		{`The server may be slow or unresponsive. Try increasing the timeout.`, "internal/admin/credentials.go"},
+		{`Check your authentication credentials.`, "internal/admin/credentials.go"},
+		{`Server requires API key authentication.`, "internal/admin/credentials.go"},
+		{`Server requires authentication but type could not be determined.`, "internal/admin/credentials.go"},
 		{`Server %q is disabled. Run %s enable %s first.`, "internal/admin/change.go"},
 		// Signing in.
 		{`Server requires OAuth authentication. Launching authorization flow...`, "internal/admin/signin.go"},

@@ -9,6 +9,7 @@ package policy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,17 +70,32 @@ type Policy struct {
 
 // New checks rules and returns their policy. The error is a *RuleError for the first mistake.
 func New(rules drawbridge.Rules) (*Policy, error) {
+	p, mistakes := compileRules(rules)
+	if len(mistakes) > 0 {
+		return nil, mistakes[0]
+	}
+	return p, nil
+}
+
+// Mistakes returns all mistakes in rules, in their order; none if New returns a policy.
+func Mistakes(rules drawbridge.Rules) []*RuleError {
+	_, mistakes := compileRules(rules)
+	return mistakes
+}
+
+// compileRules returns the policy of rules, and all mistakes in them. With a mistake the policy is not complete.
+func compileRules(rules drawbridge.Rules) (p *Policy, mistakes []*RuleError) {
 	if len(rules.Rules) > MaxRules {
-		return nil, &RuleError{rules.Rules[MaxRules].At, fmt.Errorf("there are %d rules, and %d are the most",
-			len(rules.Rules), MaxRules)}
+		return nil, []*RuleError{{rules.Rules[MaxRules].At, fmt.Errorf("there are %d rules, and %d are the most",
+			len(rules.Rules), MaxRules)}}
 	}
 	if text, err := json.Marshal(rules); err != nil || len(text) > MaxRulesBytes {
-		return nil, &RuleError{"", fmt.Errorf("the rules have more than %d KiB", MaxRulesBytes>>10)}
+		return nil, []*RuleError{{"", fmt.Errorf("the rules have more than %d KiB", MaxRulesBytes>>10)}}
 	}
 	if rules.Default > drawbridge.Allow {
-		return nil, &RuleError{"", fmt.Errorf("default_effect must be allow, ask or deny")}
+		mistakes = append(mistakes, &RuleError{"", errors.New("default_effect must be allow, ask or deny")})
 	}
-	p := &Policy{home: strings.TrimSuffix(rules.Home, "/")}
+	p = &Policy{home: strings.TrimSuffix(rules.Home, "/")}
 	p.defaultDecision = Decision{Effect: rules.Default, Why: "no rule matches, and default_effect is " +
 		rules.Default.String()}
 	var l *exprCompiler
@@ -90,15 +106,26 @@ func New(rules drawbridge.Rules) (*Policy, error) {
 		return l, err
 	}
 	for _, r := range rules.Rules {
-		ready, err := compileRule(r, p.home, words)
-		if err != nil {
-			return nil, &RuleError{r.At, err}
+		ready, errs := compileRule(r, p.home, words)
+		for _, err := range errs {
+			mistakes = append(mistakes, &RuleError{r.At, err})
 		}
-		ready.reason = fmt.Sprintf("rule %d says %s", len(p.rules)+1, ready.effect)
+		ready.reason = ruleReason(ready.effect, len(p.rules)+1)
 		p.rules = append(p.rules, ready)
 		p.exprUsesCaller = p.exprUsesCaller || ready.when != nil && ready.when.mentions.caller
 	}
-	return p, nil
+	return p, mistakes
+}
+
+// ruleReason returns the reason for a decision of a rule, by its number.
+func ruleReason(e drawbridge.Effect, number int) string {
+	switch e {
+	case drawbridge.Allow:
+		return fmt.Sprintf("allowed by rule %d", number)
+	case drawbridge.Ask:
+		return fmt.Sprintf("approval required by rule %d", number)
+	}
+	return fmt.Sprintf("denied by rule %d", number)
 }
 
 // A Request is a question to a policy.

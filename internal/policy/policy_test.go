@@ -76,20 +76,20 @@ func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 			Why: "no rule matches, and default_effect is deny"}},
 		"allow before deny": {
 			allow, []drawbridge.Rule{readOnly, {Effect: deny}}, call("fs", "read_file", `{}`),
-			Decision{Effect: allow, Rule: 1, At: "file:1", Why: "rule 1 says allow"},
+			Decision{Effect: allow, Rule: 1, At: "file:1", Why: "allowed by rule 1"},
 		},
 		"deny after it": {
 			allow, []drawbridge.Rule{readOnly, {Effect: deny}}, call("fs", "write", `{}`),
-			Decision{Rule: 2, At: "file:2", Hidden: true, Why: "rule 2 says deny"},
+			Decision{Rule: 2, At: "file:2", Hidden: true, Why: "denied by rule 2"},
 		},
 		"what depends on arguments is not hidden": {
 			allow, []drawbridge.Rule{{Effect: deny, Paths: []string{"/etc/**"}}},
 			call("fs", "read", `{"path":"/etc/passwd"}`),
-			Decision{Rule: 1, At: "file:1", Why: "rule 1 says deny"},
+			Decision{Rule: 1, At: "file:1", Why: "denied by rule 1"},
 		},
 		"ask": {
 			allow, []drawbridge.Rule{{Effect: ask, Tools: []string{"fs:write"}}}, call("fs", "write", `{}`),
-			Decision{Effect: ask, Rule: 1, At: "file:1", Why: "rule 1 says ask"},
+			Decision{Effect: ask, Rule: 1, At: "file:1", Why: "approval required by rule 1"},
 		},
 		"an argument twice": {
 			allow, []drawbridge.Rule{{Effect: deny, Args: is("branch", `"main"`)}},
@@ -263,7 +263,7 @@ func TestEachExpressionHasWhatItLooksAt(t *testing.T) {
 		drawbridge.Rule{Effect: deny, When: `caller.principal == "bob" || server == "x"`},
 		drawbridge.Rule{Effect: deny,
 			When: `caller.client == "cursor" && method == "tools/call" && trust == "untrusted"`})
-	if d := p.Decide(call("git", "x", `{}`)); d.Effect != deny || d.Rule != 2 || d.Why != "rule 2 says deny" {
+	if d := p.Decide(call("git", "x", `{}`)); d.Effect != deny || d.Rule != 2 || d.Why != "denied by rule 2" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -446,7 +446,7 @@ func TestExplainNamesWhatDecided(t *testing.T) {
 		drawbridge.Rule{Effect: allow, Tools: []string{"read"}},
 		drawbridge.Rule{Effect: deny})
 	d, steps := p.Explain(call("fs", "read", `{"path":"/home/x"}`))
-	if diff := cmp.Diff(Decision{Effect: allow, Rule: 3, At: "file:3", Why: "rule 3 says allow"}, d); diff != "" {
+	if diff := cmp.Diff(Decision{Effect: allow, Rule: 3, At: "file:3", Why: "allowed by rule 3"}, d); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]TraceStep{

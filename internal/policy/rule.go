@@ -28,12 +28,12 @@ type compiledRule struct {
 	when               *celExpression
 }
 
-// compileRule checks and compiles a rule. words returns the compiler of expressions.
-func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, error)) (*compiledRule, error) {
-	if err := checkRuleLists(r); err != nil {
-		return nil, err
-	}
-	out := &compiledRule{
+// compileRule checks and compiles a rule, and returns all mistakes in it. words returns the compiler of expressions.
+// With a mistake the rule is not complete.
+func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, error)) (out *compiledRule,
+	errs []error) {
+	errs = checkRuleLists(r)
+	out = &compiledRule{
 		at: r.At, effect: r.Effect, scopes: r.Scopes,
 		tools: foldedPatterns(r.Tools), prompts: foldedPatterns(r.Prompts), resources: foldedPatterns(r.Resources),
 		servers: foldedPatterns(r.Servers),
@@ -47,30 +47,32 @@ func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, er
 	var err error
 	if r.ArgsMatch != "" {
 		if out.argsMatch, err = newRegexp(r.ArgsMatch); err != nil {
-			return nil, fmt.Errorf("args_match: %w", err)
+			errs = append(errs, fmt.Errorf("args_match: %w", err))
 		}
 	}
 	for _, c := range r.Args {
 		ready, err := newArgCondition(c)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
 		}
 		out.args = append(out.args, ready)
 	}
-	if r.When != "" {
-		l, err := words()
-		if err != nil {
-			return nil, err
-		}
-		if out.when, err = l.compile(r.When); err != nil {
-			return nil, err
-		}
+	if r.When == "" {
+		return out, errs
 	}
-	return out, nil
+	l, err := words()
+	if err == nil {
+		out.when, err = l.compile(r.When)
+	}
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return out, errs
 }
 
-// checkRuleLists refuses empty lists, which look like a condition and are none, and unknown words.
-func checkRuleLists(r drawbridge.Rule) error {
+// checkRuleLists returns an error for each empty list, which looks like a condition and is none, and for each list with
+// an unknown word.
+func checkRuleLists(r drawbridge.Rule) (errs []error) {
 	for _, l := range []struct {
 		name  string
 		list  []string
@@ -83,24 +85,26 @@ func checkRuleLists(r drawbridge.Rule) error {
 		{"kinds", r.Kinds, []string{"author", "agent", "external", "import", "sandbox"}},
 	} {
 		if l.list != nil && len(l.list) == 0 {
-			return fmt.Errorf("%s is empty: a rule for everything does not name it", l.name)
+			errs = append(errs, fmt.Errorf("%s is empty: a rule for everything does not name it", l.name))
 		}
 		for _, word := range l.list {
 			if strings.TrimSpace(word) == "" {
-				return fmt.Errorf("%s has an empty text", l.name)
+				errs = append(errs, fmt.Errorf("%s has an empty text", l.name))
+				break
 			}
 			if l.among != nil && !slices.Contains(l.among, foldLabel(word)) {
-				return fmt.Errorf("%s may have %s", l.name, strings.Join(l.among, ", "))
+				errs = append(errs, fmt.Errorf("%s may have %s", l.name, strings.Join(l.among, ", ")))
+				break
 			}
 		}
 	}
 	if r.Scopes != nil && len(r.Scopes) == 0 {
-		return errors.New("scopes is empty: a rule for everything does not name it")
+		errs = append(errs, errors.New("scopes is empty: a rule for everything does not name it"))
 	}
 	if r.Effect > drawbridge.Allow {
-		return errors.New("effect must be allow, ask or deny")
+		errs = append(errs, errors.New("effect must be allow, ask or deny"))
 	}
-	return nil
+	return errs
 }
 
 // A matchResult is the result of matching a rule. matchMaybe means that it depends on the call.

@@ -1,10 +1,10 @@
-package cli_test
+package admin_test
 
 import (
 	"errors"
 	"testing"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/cli"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 )
 
 // TestTip: what is to be tried next is about what is wrong, an address or a command.
@@ -19,7 +19,7 @@ func TestTip(t *testing.T) {
 		"mount c: connect: start node: its directory /none is not there (make it)": "",
 		"mount u: connect: dial tcp 127.0.0.1:404: connect: connection refused":    "Check that the server is running and that its URL is right.",
 	} {
-		if got := cli.FaultTip(errors.New(fault)); got != want {
+		if got := admin.FaultTip(errors.New(fault)); got != want {
 			t.Errorf("%s: %q", fault, got)
 		}
 	}

@@ -1,18 +1,16 @@
-package cli
+package admin
 
-import (
-	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
-)
+import "github.com/drawbridge-mcp/drawbridge/internal/secrets"
 
-// A vaultSecretStore opens the vault at the first request and holds the person's secrets.
-type vaultSecretStore struct {
+// VaultSecrets are the person's secrets in a vault that is opened by the first request.
+type VaultSecrets struct {
+	// OpenVault returns the vault; each request calls it.
 	OpenVault func() (*secrets.Vault, error)
 }
 
-var _ admin.SecretStore = vaultSecretStore{}
+var _ SecretStore = VaultSecrets{}
 
-func (k vaultSecretStore) openValues() (secrets.UserSecrets, error) {
+func (k VaultSecrets) openValues() (secrets.UserSecrets, error) {
 	v, err := k.OpenVault()
 	if err != nil {
 		return secrets.UserSecrets{}, err
@@ -21,7 +19,7 @@ func (k vaultSecretStore) openValues() (secrets.UserSecrets, error) {
 }
 
 // Get returns a value, as secrets.UserSecrets does.
-func (k vaultSecretStore) Get(name string) ([]byte, error) {
+func (k VaultSecrets) Get(name string) ([]byte, error) {
 	values, err := k.openValues()
 	if err != nil {
 		return nil, err
@@ -30,7 +28,7 @@ func (k vaultSecretStore) Get(name string) ([]byte, error) {
 }
 
 // Put stores a value.
-func (k vaultSecretStore) Put(name string, value []byte) error {
+func (k VaultSecrets) Put(name string, value []byte) error {
 	values, err := k.openValues()
 	if err != nil {
 		return err
@@ -39,7 +37,7 @@ func (k vaultSecretStore) Put(name string, value []byte) error {
 }
 
 // Delete removes a value.
-func (k vaultSecretStore) Delete(name string) error {
+func (k VaultSecrets) Delete(name string) error {
 	values, err := k.openValues()
 	if err != nil {
 		return err
@@ -48,7 +46,7 @@ func (k vaultSecretStore) Delete(name string) error {
 }
 
 // Lookup is Get without an error: it returns false for a value that cannot be read.
-func (k vaultSecretStore) Lookup(name string) (string, bool) {
+func (k VaultSecrets) Lookup(name string) (string, bool) {
 	value, err := k.Get(name)
 	return string(value), err == nil
 }

@@ -1,0 +1,270 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
+)
+
+// A LockQuery selects a lockfile and servers. The zero value selects the configured file and all the person's own
+// servers.
+type LockQuery struct {
+	// File is the path of the lockfile; empty means the configured one.
+	File    string
+	Servers []string
+	// Progress is called before each server is listed, with the number of those before it. Nil shows nothing.
+	Progress func(server drawbridge.ServerID, done, all int)
+}
+
+// A LockedDefinition is one line of a lockfile.
+type LockedDefinition struct {
+	Server     drawbridge.ServerID `json:"server"`
+	Part       string              `json:"part,omitempty"`
+	Tool       string              `json:"tool"`
+	Hash       string              `json:"hash"`
+	Definition json.RawMessage     `json:"definition"`
+}
+
+// LockedDefinitions returns the lines of a lockfile; an empty name means the configured one.
+func (r *Service) LockedDefinitions(file string) ([]LockedDefinition, error) {
+	path, err := r.lockfilePath(file)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := readLockfile(path)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]LockedDefinition, 0, len(tools))
+	for _, t := range tools {
+		all = append(all, LockedDefinition{t.Server, t.Part, t.Tool, shield.Fingerprint(t.Definition), t.Definition})
+	}
+	return all, nil
+}
+
+// lockfilePath returns the path of the lockfile.
+func (r *Service) lockfilePath(file string) (string, error) {
+	if file != "" {
+		return file, nil
+	}
+	s, err := config.LoadSettings(r.o.ConfigOptions)
+	if err != nil {
+		return "", err
+	}
+	path, _, err := config.LockfilePath(r.o.ConfigOptions, s)
+	if err == nil && path == "" {
+		err = UserError("No lockfile is configured: name one with --file.")
+	}
+	return path, err
+}
+
+// readLockfile reads the lockfile.
+func readLockfile(path string) ([]shield.LockedTool, error) {
+	text, err := config.ReadLockfile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no lockfile exists at %s yet (drawbridge lock write creates it)", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return shield.ParseLockfile(path, text)
+}
+
+// serverDefinitions are the definitions that a server listed, or the reason why it could not be listed.
+type serverDefinitions struct {
+	server      drawbridge.ServerID
+	definitions []lockableDefinition
+	err         error
+	// missingParts are the parts whose list is missing, and fault is the reason.
+	missingParts []string
+	missingCause string
+}
+
+// A lockableDefinition is a definition that a server listed, of a tool or another part.
+type lockableDefinition struct {
+	part string
+	shield.ListedTool
+	// pinned is the definition in force; held reports that the server now offers another one.
+	pinned  json.RawMessage
+	changed bool
+}
+
+// listServers mounts and lists the servers of a query.
+func listServers(ctx context.Context, run GatewayRunner, q LockQuery) (all []serverDefinitions, err error) {
+	err = run(ctx, func(ctx context.Context, g *gateway.Gateway) error {
+		rows, err := lockableRows(g.Config(), q.Servers)
+		if err != nil {
+			return err
+		}
+		for i, row := range rows {
+			if q.Progress != nil {
+				q.Progress(row.ID, i, len(rows))
+			}
+			l := serverDefinitions{server: row.ID}
+			var said drawbridge.Listing
+			if said, l.err = g.Mount(ctx, row.ID); l.err == nil {
+				l.definitions, l.err = lockableDefinitions(ctx, g, row, said)
+				l.missingParts, l.missingCause = missingListParts(g, said)
+			}
+			all = append(all, l)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// missingListParts returns the parts whose list a server did not return and that have no earlier list.
+func missingListParts(g *gateway.Gateway, said drawbridge.Listing) (parts []string, fault string) {
+	for _, s := range g.Status() {
+		if s.Server == said.Server && s.Phase == drawbridge.Ready {
+			fault = s.Fault
+		}
+	}
+	if len(said.Prompts) == 0 && strings.Contains(fault, "list prompts: ") {
+		parts = append(parts, shield.PartPrompt)
+	}
+	if len(said.Templates) == 0 && strings.Contains(fault, "list resourceTemplates: ") {
+		parts = append(parts, shield.PartTemplate)
+	}
+	return parts, fault
+}
+
+// lockableRows returns the rows with these names, or without names all of the person's own. It includes rows that
+// cannot be mounted because of a mistake in them.
+func lockableRows(set config.Configuration, names []string) ([]config.Server, error) {
+	rows := slices.DeleteFunc(set.Mountable(), func(row config.Server) bool { return !gateway.LockfileCovers(row) })
+	if len(names) == 0 {
+		for _, row := range set.Servers {
+			first := !slices.ContainsFunc(rows, func(r config.Server) bool { return r.ID == row.ID })
+			if row.Phase == drawbridge.Refused && gateway.LockfileCovers(row) && first {
+				rows = append(rows, row)
+			}
+		}
+		return rows, nil
+	}
+	var some []config.Server
+	for _, name := range names {
+		i := slices.IndexFunc(rows, func(row config.Server) bool { return string(row.ID) == name })
+		if i < 0 {
+			return nil, userErrorf(
+				"Server %q is not one of your own that is in force (drawbridge mcp list).", name)
+		}
+		some = append(some, rows[i])
+	}
+	return some, nil
+}
+
+// lockableDefinitions returns the definitions of a listing that can be locked, with their pins.
+func lockableDefinitions(ctx context.Context, g *gateway.Gateway, row config.Server, said drawbridge.Listing) (
+	all []lockableDefinition, err error) {
+	for _, part := range shield.PinnedParts() {
+		pins, err := g.Pins(ctx, row, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range gateway.PinnableItems(said, part) {
+			t := lockableDefinition{part, l, l.Definition, false}
+			if pin, ok := pins[l.Tool]; ok {
+				t.pinned, t.changed = pin.Definition, pin.Pending != nil
+			}
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// An UnlistedServer is a server that could not be listed, or not completely. Its lines in the lockfile stay: all, or
+// with Incomplete those of the missing parts.
+type UnlistedServer struct {
+	Server     drawbridge.ServerID `json:"server"`
+	Incomplete bool                `json:"incomplete,omitempty"`
+	Why        string              `json:"why"`
+}
+
+// A LockReport is the result of writing a lockfile.
+type LockReport struct {
+	File string `json:"file"`
+	// Written reports whether the file was written: it is not if no server could be listed.
+	Written bool `json:"written"`
+	// Servers and Definitions count the servers that were listed and their definitions in the file.
+	Servers     int `json:"servers"`
+	Definitions int `json:"definitions"`
+	// Waiting counts the definitions that changed and wait: the file has the pinned ones.
+	Waiting  int              `json:"waiting"`
+	Unlisted []UnlistedServer `json:"unlisted"`
+	// LeftOut are the definitions that cannot be locked, since parsers may disagree on them.
+	LeftOut []LockedDefinition `json:"left_out"`
+}
+
+// WriteLockfile lists servers and writes their pinned definitions to the lockfile. Lines of other servers stay. After
+// an error the report has the servers that were not listed.
+func (r *Service) WriteLockfile(ctx context.Context, run GatewayRunner, q LockQuery) (LockReport, error) {
+	report := LockReport{Unlisted: []UnlistedServer{}, LeftOut: []LockedDefinition{}}
+	var err error
+	if report.File, err = r.lockfilePath(q.File); err != nil {
+		return report, err
+	}
+	all, err := listServers(ctx, run, q)
+	if err != nil {
+		return report, err
+	}
+	if len(all) == 0 {
+		return report, errors.New("nothing was written: your own configuration has no servers (drawbridge mcp list)")
+	}
+	whole := map[drawbridge.ServerID]serverDefinitions{}
+	var tools []shield.LockedTool
+	for _, l := range all {
+		switch {
+		case l.err != nil:
+			report.Unlisted = append(report.Unlisted, UnlistedServer{Server: l.server, Why: l.err.Error()})
+			continue
+		case len(l.missingParts) > 0:
+			report.Unlisted = append(report.Unlisted, UnlistedServer{l.server, true, l.missingCause})
+		}
+		whole[l.server] = l
+		for _, t := range l.definitions {
+			if t.changed {
+				report.Waiting++
+			}
+			tools = append(tools, shield.LockedTool{Server: l.server, Part: t.part, Tool: t.Tool, Definition: t.pinned})
+		}
+	}
+	if len(whole) == 0 {
+		return report, nil
+	}
+	leftOut, err := r.replaceLocked(report.File, whole, tools)
+	if err != nil {
+		return report, err
+	}
+	for _, t := range leftOut {
+		report.LeftOut = append(report.LeftOut,
+			LockedDefinition{t.Server, t.Part, t.Tool, shield.Fingerprint(t.Definition), t.Definition})
+	}
+	report.Written, report.Servers, report.Definitions = true, len(whole), len(tools)-len(leftOut)
+	return report, nil
+}
+
+// replaceLocked writes the definitions of listed servers to a lockfile, and returns those that it cannot hold.
+func (r *Service) replaceLocked(path string, listed map[drawbridge.ServerID]serverDefinitions,
+	tools []shield.LockedTool) (leftOut []shield.LockedTool, err error) {
+	err = r.o.AdminRecorder.Run(gateway.AdminAction{Command: "lock write", Subject: path}, func() (err error) {
+		leftOut, err = gateway.EditLockfile(path, func(said []shield.LockedTool) []shield.LockedTool {
+			stay := slices.DeleteFunc(said, func(s shield.LockedTool) bool {
+				l, ok := listed[s.Server]
+				return ok && !slices.Contains(l.missingParts, s.Part)
+			})
+			return append(stay, tools...)
+		})
+		return err
+	})
+	return leftOut, err
+}

@@ -1,0 +1,115 @@
+package admin
+
+import (
+	"context"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
+)
+
+// The kinds of differences.
+const (
+	lockDiffChanged    = "changed"
+	lockDiffUnlocked   = "not in the lockfile"
+	lockDiffNotListed  = "not listed any more"
+	lockDiffListFailed = "could not be listed"
+)
+
+// A LockDifference is one difference between a server and the lockfile.
+type LockDifference struct {
+	Server drawbridge.ServerID `json:"server"`
+	Part   string              `json:"part,omitempty"`
+	Tool   string              `json:"tool,omitempty"`
+	Found  string              `json:"found"`
+	// Why is the reason for a server that could not be listed, Difference that of a tool that changed.
+	Why        string          `json:"why,omitempty"`
+	Difference *DefinitionDiff `json:"difference,omitempty"`
+}
+
+// A LockComparison is the result of comparing servers with a lockfile.
+type LockComparison struct {
+	File string
+	// Differences are in the order of servers and their lists.
+	Differences []LockDifference
+	// Definitions counts the compared definitions.
+	Definitions int
+	// Unconfigured are the servers of the lockfile that are not configured here. It is empty if servers were named.
+	Unconfigured []drawbridge.ServerID
+}
+
+// VerifyLockfile lists servers and compares them with the lockfile. It accepts no change and ignores the definitions
+// pinned in the store.
+func (r *Service) VerifyLockfile(ctx context.Context, run GatewayRunner, q LockQuery) (c LockComparison, err error) {
+	if c.File, err = r.lockfilePath(q.File); err != nil {
+		return c, err
+	}
+	locked, err := readLockfile(c.File)
+	if err != nil {
+		return c, err
+	}
+	all, err := listServers(ctx, run, q)
+	if err != nil {
+		return c, err
+	}
+	s, err := shield.New(shield.Options{NoCaps: true})
+	if err != nil {
+		return c, err
+	}
+	c.Differences, c.Definitions = compareWithLockfile(s, locked, all)
+	if len(q.Servers) == 0 {
+		c.Unconfigured = unconfiguredServers(locked, all)
+	}
+	return c, nil
+}
+
+// compareWithLockfile returns the differences, in the order of servers and their lists, and counts the definitions.
+func compareWithLockfile(s *shield.Shield, locked []shield.LockedTool, all []serverDefinitions) (found []LockDifference,
+	tools int) {
+	found = []LockDifference{}
+	for _, l := range all {
+		if l.err != nil {
+			found = append(found, LockDifference{Server: l.server, Found: lockDiffListFailed, Why: l.err.Error()})
+			continue
+		}
+		left := map[string]shield.LockedTool{}
+		for _, t := range locked {
+			if t.Server == l.server {
+				left[shield.PinLabel(t.Part, t.Tool)] = t
+			}
+		}
+		for _, t := range l.definitions {
+			tools++
+			label := shield.PinLabel(t.part, t.Tool)
+			was, ok := left[label]
+			delete(left, label)
+			switch {
+			case !ok:
+				found = append(found, LockDifference{Server: l.server, Part: t.part, Tool: t.Tool,
+					Found: lockDiffUnlocked})
+			case shield.Fingerprint(was.Definition) != shield.Fingerprint(t.Definition):
+				diff := DiffDefinitions(s, was.Definition, t.Definition)
+				found = append(found, LockDifference{Server: l.server, Part: t.part, Tool: t.Tool,
+					Found: lockDiffChanged, Difference: &diff})
+			}
+		}
+		for _, t := range locked {
+			if _, ok := left[shield.PinLabel(t.Part, t.Tool)]; ok && t.Server == l.server {
+				found = append(found, LockDifference{Server: l.server, Part: t.Part, Tool: t.Tool,
+					Found: lockDiffNotListed})
+			}
+		}
+	}
+	return found, tools
+}
+
+// unconfiguredServers returns the servers of the lockfile that are not configured here.
+func unconfiguredServers(locked []shield.LockedTool, all []serverDefinitions) (ids []drawbridge.ServerID) {
+	for _, t := range locked {
+		known := slices.ContainsFunc(all, func(l serverDefinitions) bool { return l.server == t.Server })
+		if !known && !slices.Contains(ids, t.Server) {
+			ids = append(ids, t.Server)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,133 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+)
+
+// secretNamePattern restricts the names of secrets, so that the end of a reference is unambiguous.
+var secretNamePattern = lazyregexp.New(`^[A-Za-z0-9._@/-]+$`)
+
+// maxSecretName limits the length of a name, in bytes.
+const maxSecretName = 128
+
+// CheckSecretName returns a UserError for a text that is not the name of a secret.
+func CheckSecretName(name string) error {
+	if len(name) > maxSecretName || !secretNamePattern().MatchString(name) {
+		return UserError("the name of a secret has letters, digits and . _ @ / - only, and at most 128 of them")
+	}
+	return nil
+}
+
+// A SecretProtection describes how the vault protects secrets.
+type SecretProtection struct {
+	// InKeychain reports whether the key of the vault is in the keychain of the system.
+	InKeychain bool
+	// Text describes the protection in a sentence.
+	Text string
+}
+
+// SecretProtection returns how secrets are protected. The error is that of gateway.OpenVault.
+func (r *Service) SecretProtection() (SecretProtection, error) {
+	v, err := r.openVault()
+	if err != nil {
+		return SecretProtection{}, err
+	}
+	return protectionOf(v), nil
+}
+
+func protectionOf(v *secrets.Vault) SecretProtection {
+	return SecretProtection{v.KeyLocation() == secrets.InKeychain, v.DescribeProtection()}
+}
+
+func (r *Service) openVault() (*secrets.Vault, error) {
+	if r.o.OpenVault == nil {
+		return nil, errNoSecretStore
+	}
+	return r.o.OpenVault()
+}
+
+// StoreSecret stores a value, which replaces an older one of that name. It returns how the value is protected.
+func (r *Service) StoreSecret(name string, value []byte) (SecretProtection, error) {
+	v, err := r.openVault()
+	if err != nil {
+		return SecretProtection{}, err
+	}
+	if err := CheckSecretName(name); err != nil {
+		return SecretProtection{}, err
+	}
+	if len(value) == 0 {
+		return SecretProtection{}, UserError("nothing was kept: the value is empty")
+	}
+	if err := r.o.AdminRecorder.Run(gateway.AdminAction{Command: "secret set", Subject: name},
+		func() error { return v.UserSecrets().Put(name, value) }); err != nil {
+		return SecretProtection{}, err
+	}
+	return protectionOf(v), nil
+}
+
+// A SecretList names the stored secrets. It contains no value.
+type SecretList struct {
+	// Where describes how the secrets are protected.
+	Where   string               `json:"where"`
+	Secrets []secrets.SecretInfo `json:"secrets"`
+	// Damage is the error for secrets that cannot be listed; nil if there are none.
+	Damage error `json:"-"`
+}
+
+// Secrets lists the person's secrets. The error is that of gateway.OpenVault.
+func (r *Service) Secrets() (SecretList, error) {
+	v, err := r.openVault()
+	if err != nil {
+		return SecretList{}, err
+	}
+	all, damage := v.UserSecrets().List()
+	return SecretList{v.DescribeProtection(), append([]secrets.SecretInfo{}, all...), damage}, nil
+}
+
+// A SecretUser is a server whose row refers to a secret.
+type SecretUser struct {
+	Server drawbridge.ServerID
+	// Origin is the place of the row.
+	Origin string
+}
+
+// RemoveSecret removes a value and returns the servers that still refer to it. A value that a person put into the
+// keychain by hand stays.
+func (r *Service) RemoveSecret(ctx context.Context, name string) (users []SecretUser, err error) {
+	v, err := r.openVault()
+	if err != nil {
+		return nil, err
+	}
+	err = r.o.AdminRecorder.Run(gateway.AdminAction{Command: "secret remove", Subject: name},
+		func() error { return v.UserSecrets().Delete(name) })
+	_, unkept := v.UserSecrets().Get(name)
+	switch {
+	case errors.Is(err, secrets.ErrNotFound) && unkept == nil:
+		return nil, fmt.Errorf("%q was put into the keychain by hand, under the service drawbridge: remove it there",
+			name)
+	case errors.Is(err, secrets.ErrNotFound):
+		return nil, fmt.Errorf("secret %q not found (drawbridge secret list)", name)
+	case err != nil:
+		return nil, err
+	case unkept == nil:
+		return nil, nil // the keychain has another value of that name
+	}
+	roll, err := r.ReadServers(ctx)
+	if err != nil {
+		return nil, nil // the value is removed
+	}
+	for _, row := range roll.Servers {
+		if strings.Contains(string(row.Raw), "${keychain:"+name+"}") {
+			users = append(users, SecretUser{row.ID, row.Origin.String()})
+		}
+	}
+	return users, nil
+}
