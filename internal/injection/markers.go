@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// A markerRule matches a sign that does not occur in prose: a tag, a token, a link that carries data.
+// A markerRule finds a pattern of characters that ordinary text does not have: a tag, a chat token, a link that
+// carries data.
 type markerRule struct {
 	name, why string
 	act       FindingAction
-	// requiredByte is a byte that stands in each such text: looked for first, since most have none.
+	// requiredByte is a string that each match contains. It is searched first, because most texts do not contain it.
 	requiredByte string
 	pattern      *regexp.Regexp
 	origin       TextOrigin
-	// requiredWords are such that one of them stands in each such text too, in letters of either case; nil says
-	// nothing.
+	// requiredWords are lower-case words, one of which each match contains in any case. Nil means no condition.
 	requiredWords []string
 }
 
-// speakerNames are names of tags that claim a speaker or an importance.
+// speakerNames matches the names of tags that claim to come from another speaker or to be important.
 const speakerNames = `system|assistant|hidden|secret|instructions?|information|important|system[-_ ](prompt|message|instructions?|reminder|note|override)|critical[-_ a-z]*|admin[-_ a-z]*|developer|override|directive|mandatory|priority|urgent|confidential|crucial|invisible|sys|ai[-_ ]?instructions?|private|internal[-_ ]?note|attention|developer[-_ ](message|prompt|note)|(agent|model|ai|llm|assistant)[-_ ](tasks?|notes?|orders?|rules?|prompt|message|instructions?|directive)|(notes?|message|instructions?|orders?|tasks?|rules?)[-_ ](to|for)[-_ ](the[-_ ])?(model|ai|agent|assistant|llm)s?|rules?|orders?`
 
-// turnSeparator matches a line that separates the text of a system or its owner from the rest.
+// turnSeparator matches a separator line that pretends to begin or end a message of the system or its owner.
 const turnSeparator = `(?im)^[-=*_ \[]{2,}(begin |end )?((system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?|(assistant|agent|ai|llm|model) (internal|only|override|directives?|notes?|instructions?|tasks?))[-=*_ \]]{2,}\s*$`
 
 // markerRules returns the rules in the order in which their findings are reported.
@@ -30,7 +30,8 @@ func markerRules() []markerRule {
 	return slices.Concat(turnMarkerRules(), orderMarkerRules(), commandMarkerRules(), headingMarkerRules())
 }
 
-// turnMarkerRules find marks of another turn or another speaker: tokens of chat templates, headings and tags.
+// turnMarkerRules returns the rules against text that pretends to be another turn of the conversation: tokens of chat
+// templates, headings and tags.
 func turnMarkerRules() []markerRule {
 	compile := regexp.MustCompile
 	tags, turns := compile(`(?is)<\s*(`+speakerNames+`)(\s[^<>]*)?>.{12,}</\s*(`+speakerNames+`)`),
@@ -68,7 +69,7 @@ func turnMarkerRules() []markerRule {
 	}
 }
 
-// orderMarkerRules find instructions in places that people are not shown, and calls of other tools.
+// orderMarkerRules returns the rules against instructions that people do not see, and against calls of other tools.
 func orderMarkerRules() []markerRule {
 	compile := regexp.MustCompile
 	return []markerRule{
@@ -96,7 +97,8 @@ func orderMarkerRules() []markerRule {
 	}
 }
 
-// commandMarkerRules find addresses that carry data away, scripts, commands of a shell and shouted instructions.
+// commandMarkerRules returns the rules against links that carry data away, scripts, shell commands and instructions in
+// capitals.
 func commandMarkerRules() []markerRule {
 	compile := regexp.MustCompile
 	return []markerRule{
@@ -142,7 +144,7 @@ func commandMarkerRules() []markerRule {
 	}
 }
 
-// headingMarkerRules find headings in results that address a model.
+// headingMarkerRules returns the rules against headings in results that address a model.
 func headingMarkerRules() (rules []markerRule) {
 	const heading = `(?i)[=*#_-]*\s*(important\s+)?(notes?|messages?|instructions?|memo|attention|directives?|reminder)\s*(for|to)?:?\s+(the\s+|all\s+|any\s+|every\s+)?(ais?|llms?|(ai\s+)?(assistants?|agents?|models?|bots?|chatbots?))\b`
 	headingWords := []string{"note", "message", "instruction", "memo", "attention", "directive", "reminder"}
@@ -153,8 +155,8 @@ func headingMarkerRules() (rules []markerRule) {
 	return rules
 }
 
-// A markerSet has the marks that are looked for in either kind of text, and of each the first byte of its sign that is
-// no blank: most texts have few of these, and then the marks themselves are not looked at.
+// A markerSet holds the rules for each origin of text. For each rule it also holds the first non-blank byte of
+// requiredByte. Most texts lack most of these bytes, so most rules are skipped after one lookup.
 type markerSet struct {
 	of [FromResults + 1]struct {
 		marks []markerRule
@@ -175,7 +177,7 @@ func newMarkerSet(all []markerRule) *markerSet {
 	return b
 }
 
-// findMarkers returns the marks that a text has, whose bytes are known.
+// findMarkers returns the first match of each rule in a text. The parameter has is the set of bytes of the text.
 func (b *markerSet) findMarkers(text string, has *ByteSet, where TextOrigin) (found []Finding) {
 	l := &b.of[where]
 	for i, first := range l.first {
@@ -185,7 +187,8 @@ func (b *markerSet) findMarkers(text string, has *ByteSet, where TextOrigin) (fo
 		m := &l.marks[i]
 		if !strings.Contains(text, m.requiredByte) || !has.HasNonASCII() && m.requiredWords != nil &&
 			!containsAnyFold(text, m.requiredWords) {
-			// in other letters one may be written that counts as one of these: a long s, the sign of the kelvin
+			// The words are checked only in ASCII texts: elsewhere the pattern's case folding also accepts letters
+			// such as the long s and the Kelvin sign.
 			continue
 		}
 		if at := m.pattern.FindStringIndex(text); at != nil {

@@ -2,60 +2,60 @@ package injection
 
 import "slices"
 
-// An FindingAction is what a rule asks for. The greatest one of a text's findings counts.
+// A FindingAction is the action that a rule asks for. The strongest action among the findings of a text counts.
 type FindingAction int
 
 const (
-	// ActionNote records, and changes no verdict: a text that talks about an attack.
+	// ActionNote records the finding and does not change the verdict. Example: a text about attacks.
 	ActionNote FindingAction = iota
-	// ActionFlag labels a text and leaves it as it is.
+	// ActionFlag labels the text and leaves it unchanged.
 	ActionFlag
-	// ActionBlank has the text replaced.
+	// ActionBlank replaces the text.
 	ActionBlank
 )
 
-// An injectionRule is met by a sentence in which words about each of the needed concepts stand near each other.
+// An injectionRule matches a sentence that has a word for each needed concept, near each other.
 type injectionRule struct {
 	name string
 	act  FindingAction
 	why  string
-	// need has the concepts, the anchor first; a word about any of one entry will do.
+	// need lists sets of concepts, the anchor first. Each set needs one word with at least one of its concepts.
 	need []concepts
-	// maxSpan is how many words lie between the anchor and the last one, at most.
+	// maxSpan is the largest distance, in words, between the anchor and any other needed word.
 	maxSpan int
-	// ordered rules want the words in the order of need.
+	// ordered requires the words in the order of need.
 	ordered bool
-	// exemptIf keeps the rule from a sentence with a word about it up to three words before the anchor.
+	// exemptIf disables the rule if a word with one of these concepts stands up to three words before the anchor.
 	exemptIf concepts
-	// acrossSentences rules look over the ends of sentences.
+	// acrossSentences lets the needed words stand in different sentences.
 	acrossSentences bool
-	// ignoresQuoted rules do not hold for an anchor in quotation marks: an example of a request.
+	// ignoresQuoted skips an anchor in quotation marks, which is an example of a request.
 	ignoresQuoted bool
-	// evenIfHarmless rules hold also among words that are as in honest documents.
+	// evenIfHarmless keeps the action even if the surroundings look like an honest document.
 	evenIfHarmless bool
-	// origin says where the rule holds.
+	// origin selects the texts that the rule is for.
 	origin TextOrigin
 }
 
-// TextOrigin is where a text comes from.
+// TextOrigin is the origin of a text: a definition or a result.
 type TextOrigin int
 
-// The two kinds of text. What holds Anywhere holds for both.
+// The origins of texts. A rule for FromAnywhere applies to both.
 const (
 	FromAnywhere TextOrigin = iota
-	// FromDefinitions are what a server declares, Results what it answers.
+	// FromDefinitions is for texts that a server declares, FromResults for texts that it returns.
 	FromDefinitions
 	FromResults
 )
 
-// injectionRules are what is looked for, by class of attack. They are about what a sentence would make a model do, not
-// about the words of any one attack. A rule blanks if no honest definition meets it; a rule that some honest ones meet
-// flags.
+// injectionRules returns all rules, grouped by class of attack. A rule describes what a sentence would make a model
+// do, not the words of one attack. A rule uses ActionBlank only if no known honest definition matches it; otherwise it
+// uses ActionFlag.
 func injectionRules() []injectionRule {
 	return slices.Concat(overrideRules(), concealmentRules(), exfiltrationRules(), impersonationRules(), excessRules())
 }
 
-// overrideRules has the rules about setting aside what the model was told.
+// overrideRules returns the rules against texts that cancel the instructions of the model.
 func overrideRules() []injectionRule {
 	return []injectionRule{
 		{name: "override", act: ActionBlank, why: "sets aside what the model was told", need: []concepts{conceptIgnore,
@@ -125,7 +125,7 @@ func overrideRules() []injectionRule {
 	}
 }
 
-// concealmentRules has the rules about keeping people from knowing.
+// concealmentRules returns the rules against texts that keep something secret from the user.
 func concealmentRules() []injectionRule {
 	return []injectionRule{
 		{name: "secrecy", act: ActionBlank, why: "keeps something from the user", need: []concepts{conceptCovert,
@@ -152,7 +152,7 @@ func concealmentRules() []injectionRule {
 	}
 }
 
-// exfiltrationRules has the rules about taking what is secret, or what the user says, away.
+// exfiltrationRules returns the rules against texts that send secrets or the conversation elsewhere.
 func exfiltrationRules() []injectionRule {
 	return []injectionRule{
 		{name: "take-secret", act: ActionBlank, why: "has what is secret read and passed on",
@@ -194,7 +194,7 @@ func exfiltrationRules() []injectionRule {
 	}
 }
 
-// impersonationRules has the rules about speaking in another name.
+// impersonationRules returns the rules against texts that pretend to come from the user or the system.
 func impersonationRules() []injectionRule {
 	return []injectionRule{
 		{name: "impersonation", act: ActionBlank, why: "speaks as the user", need: []concepts{conceptGave}},
@@ -221,7 +221,7 @@ func impersonationRules() []injectionRule {
 	}
 }
 
-// excessRules has the rules about acting beyond the tool.
+// excessRules returns the rules against texts that make a model act beyond the purpose of the tool.
 func excessRules() []injectionRule {
 	return []injectionRule{
 		{name: "shell", act: ActionFlag, why: "has a command run", need: []concepts{conceptMust | conceptCall,
