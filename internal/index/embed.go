@@ -11,7 +11,7 @@ type EmbedRole uint8
 
 // The roles of a text.
 const (
-	// RoleQuery is for a question, RoleOffered for a document.
+	// RoleQuery is for a question, RoleDocument for a document.
 	RoleQuery EmbedRole = iota + 1
 	RoleDocument
 )
