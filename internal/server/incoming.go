@@ -44,8 +44,8 @@ func readIncoming(raw []byte) (incoming, error) {
 	return l, nil
 }
 
-// checkParams refuses params that JSON-RPC does not have, and those by position for methods that MCP has, which all
-// take an object. Null is seen from clients that write every member, and means none.
+// checkParams refuses params that JSON-RPC does not allow. For MCP methods it also refuses an array, since all of them
+// take an object. Null counts as absent, because some clients write every member.
 func checkParams(m mcp.Message) reply {
 	switch {
 	case m.Params == nil || m.Params[0] == '{' || string(m.Params) == "null":

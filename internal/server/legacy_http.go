@@ -41,7 +41,7 @@ func (d *httpHandler) findSession(w http.ResponseWriter, r *http.Request, v *aut
 	return c, done, true
 }
 
-// legacyPost takes one message of a stateful client.
+// legacyPost handles one message of a client with a session.
 func (d *httpHandler) legacyPost(x *postExchange, m mcp.Message) {
 	if m.Method == mcp.MethodInitialize && m.IsRequest() {
 		d.openSession(x, m)

@@ -271,7 +271,8 @@ func (x *postExchange) writeJSON(status int, parts ...[]byte) {
 	}
 }
 
-// takeOverStream starts a stream that only the caller writes, and returns the function that writes and flushes it.
+// takeOverStream starts a response stream that only the caller writes to. It returns a function that writes data and
+// flushes it.
 func (x *postExchange) takeOverStream() func([]byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
