@@ -190,7 +190,7 @@ func (l *EmbeddingIndex) isModelAway() bool {
 }
 
 // noteQuestion records the result of a question. The parameter well reports that the model works; a refusal of one
-// question is no failure of the model.
+// question is not a failure of the model.
 func (l *EmbeddingIndex) noteQuestion(err error, well bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

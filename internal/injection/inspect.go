@@ -74,7 +74,7 @@ func (in *Inspector) inspect(text string, where TextOrigin, at TextPlace, about 
 	left := 4*len(text) + MaxDefinitionText // remaining bytes to inspect, including decoded text
 	found := in.inspectNested(text, where, at, about, 0, &left, has)
 	if unread > 0 && where == FromResults {
-		found = append(found, Finding{"unread", "goes on beyond what is looked at", ActionFlag, len(text),
+		found = append(found, Finding{"unread", "is too long: the end was not inspected", ActionFlag, len(text),
 			len(text) + unread})
 	}
 	return withoutOverlaps(found)
@@ -201,7 +201,7 @@ func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrig
 	case worst > ActionNote:
 		return []Finding{{"encoded", "in " + c.How + ": " + why, ActionBlank, c.At, c.End}}
 	case isProse(c.Text) && (where == FromResults || in.HasOrder(c.Text)) && c.How != "entities" && c.How != "escapes":
-		return []Finding{{"encoded", "has a sentence in " + c.How, ActionFlag, c.At, c.End}}
+		return []Finding{{"encoded", "contains a sentence in " + c.How, ActionFlag, c.At, c.End}}
 	}
 	return nil
 }
@@ -265,7 +265,7 @@ func findLookalikes(words []textWord, text string, where TextOrigin) (found []Fi
 	phonetic, seen := 0, 0 // seen: end of the last word, since one may appear in parts
 	for _, w := range words {
 		if w.mixedAlphabets {
-			return []Finding{{LookalikeRule, "writes a word with the letters of several alphabets",
+			return []Finding{{LookalikeRule, "mixes the letters of several alphabets in a word",
 				ActionFlag, w.at, w.end}}
 		}
 		if w.at < seen {
@@ -280,7 +280,7 @@ func findLookalikes(words []textWord, text string, where TextOrigin) (found []Fi
 			}
 		}
 		if phonetic > most {
-			return []Finding{{LookalikeRule, "writes with letters that are drawn as others", ActionFlag, w.at, w.end}}
+			return []Finding{{LookalikeRule, "uses letters that look like others", ActionFlag, w.at, w.end}}
 		}
 	}
 	if where != FromDefinitions {
@@ -320,6 +320,6 @@ func findGarbled(words []textWord, text string) []Finding {
 	if pairs < fewest || odd*100 < pairs*percent {
 		return nil
 	}
-	return []Finding{{"garbled", "is written in no language, as if letters had been replaced", ActionFlag, words[0].at,
+	return []Finding{{"garbled", "is not in any language: its letters may be encrypted", ActionFlag, words[0].at,
 		words[len(words)-1].end}}
 }

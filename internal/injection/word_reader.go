@@ -241,7 +241,7 @@ func (r *wordReader) numberSentences(words []textWord, text string) {
 }
 
 // markQuoted marks the words from index from to index to as quoted. It ignores a sequence of 40 words or more, which
-// is no quotation.
+// is not a quotation.
 func markQuoted(words []textWord, from, to int) {
 	const most = 40
 	for i := from; i < to && to-from < most; i++ {

@@ -66,7 +66,7 @@ const (
 )
 
 // Refusal returns why no operating system can start this, or why it must not be started; "" if it may. It applies to
-// every row, whoever wrote it.
+// every row, independent of its author.
 func (l Spec) Refusal(dir string) string {
 	switch words := append([]string{l.Command, dir}, l.Args...); {
 	case slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "\x00") }):

@@ -83,7 +83,7 @@ func checkRuleLists(r drawbridge.Rule) error {
 		{"kinds", r.Kinds, []string{"author", "agent", "external", "import", "sandbox"}},
 	} {
 		if l.list != nil && len(l.list) == 0 {
-			return fmt.Errorf("%s is empty: a rule for everything does not name it", l.name)
+			return fmt.Errorf("%s is empty: remove it for a rule that matches everything", l.name)
 		}
 		for _, word := range l.list {
 			if strings.TrimSpace(word) == "" {
@@ -95,7 +95,7 @@ func checkRuleLists(r drawbridge.Rule) error {
 		}
 	}
 	if r.Scopes != nil && len(r.Scopes) == 0 {
-		return errors.New("scopes is empty: a rule for everything does not name it")
+		return errors.New("scopes is empty: remove it for a rule that matches everything")
 	}
 	if r.Effect > drawbridge.Allow {
 		return errors.New("effect must be allow, ask or deny")

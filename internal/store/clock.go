@@ -70,7 +70,7 @@ var expirySteps = []string{
 }
 
 // highestTime returns the highest time that the store's clock has shown, in any process. Where the clock has gone on it
-// first writes the time down, and ends what is over by now. A store that takes no writes is no error: then this process
+// first writes the time down, and ends what is over by now. A read-only store is not an error: then this process
 // remembers the time.
 func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
 	highest, due := db.floor.get()
