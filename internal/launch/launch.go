@@ -33,7 +33,7 @@ type Spec struct {
 // A EnvVariable is one of the environment.
 type EnvVariable struct{ Name, Value string }
 
-// A Finding is one thing that a person should know of a Launch before they let it run.
+// A Finding is a risk of a Launch that a person should know before they approve it.
 type Finding struct {
 	// Code is one of the constants below; they do not change.
 	Code string `json:"code"`
