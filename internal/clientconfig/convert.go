@@ -224,7 +224,8 @@ func convertTransport(c *rowConverter, m configfile.Member) {
 	c.setMember("type", m.Line, m.Value)
 }
 
-// convertLocalOrRemote drops a type that is only "local" or "remote": the transport of a URL is detected.
+// convertLocalOrRemote converts a type that is only "local" or "remote". It drops "remote", because the transport of a URL
+// is detected.
 func convertLocalOrRemote(c *rowConverter, m configfile.Member) {
 	if name, _ := m.Value.TextValue(); name == "remote" || name == "http" {
 		return
