@@ -93,7 +93,7 @@ func (d *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (*aut
 		verifiedAt: time.Now()}, true
 }
 
-// respondAuthFailure answers a request whose token does not prove who may come in.
+// respondAuthFailure responds to a request whose access token is missing or invalid.
 func (d *httpHandler) respondAuthFailure(w http.ResponseWriter, err error) {
 	switch f := drawbridge.AsFault(err); f.Code {
 	case drawbridge.AuthFailure:

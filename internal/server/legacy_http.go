@@ -98,7 +98,7 @@ func (d *httpHandler) openSession(x *postExchange, m mcp.Message) {
 	x.respond(m.ID, http.StatusOK, d.s.initializeResult(c))
 }
 
-// legacyBatch takes several messages at once, where the session's revision has batches.
+// legacyBatch handles a batch of messages, if the protocol revision of the session allows batches.
 func (d *httpHandler) legacyBatch(x *postExchange, body []byte) {
 	messages, refusal := readBatch(body)
 	if !refusal.isNone() {
