@@ -34,7 +34,8 @@ func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 // A callStage is one step of a call. An error ends the call.
 type callStage func(d *Deck, ctx context.Context, s *callState) error
 
-// runCall runs the stages of the call's method. Except for tasks/list, which asks several servers, that is one list.
+// runCall runs the stages of the call's method in order. The method tasks/list has no list of stages here, because it
+// asks several servers.
 func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 	switch s.call.Method {
 	case mcp.MethodTasksList:

@@ -71,8 +71,8 @@ func TestAHostileServerIsShownAsTheShieldLeavesIt(t *testing.T) {
 	}
 	notes := strings.Join(g.Status()[0].Notes, "\n")
 	for _, note := range []string{
-		"tool told: a text was blanked, because /description sets aside what the model was told (override), and 1 more",
-		"tool " + badName + ": a name was replaced, because /name sets aside", "tool deep: a text was blanked",
+		"tool told: a text was blanked, because /description tells the model to ignore its instructions (override), and 1 more",
+		"tool " + badName + ": a name was replaced, because /name tells the model", "tool deep: a text was blanked",
 		`template x://{\u200ba}: left out, because its URI is not what it looks like`,
 		"server instructions: a text was blanked",
 	} {

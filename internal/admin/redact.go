@@ -306,7 +306,7 @@ func redactArgs(args json.RawMessage) json.RawMessage {
 	return jsonArray(items)
 }
 
-// redactWords is redactArgs for words.
+// redactWords redacts the words of a command in the same way as redactArgs.
 func redactWords(words []string) []string {
 	looks := config.PlaintextSecrets(rawjson.Apply(nil, rawjson.Put(rawjson.AppendStrings(nil, words...), "args")))
 	var shown []string

@@ -34,8 +34,8 @@ type SignInServers interface {
 type SignInPrompter interface {
 	// ShowSignInURL shows where to sign in.
 	ShowSignInURL(SignInPrompt)
-	// ConfirmEndpoints asks whether a sign-in may lead to the two origins in asked. The error is asked itself if there
-	// is nobody to ask, else as for AskRedirectURL.
+	// ConfirmEndpoints asks whether a sign-in may lead to the two origins in asked. The error is asked itself if no
+	// person can be asked, else as for AskRedirectURL.
 	ConfirmEndpoints(ctx context.Context, asked *drawbridge.EndpointsNotAcceptedError) (bool, error)
 	// AskRedirectURL waits for the address that the person's browser ended at. Wrong is the defect of the previous
 	// address; nil the first time. The error is ctx's, or io.EOF or similar if the person stopped.

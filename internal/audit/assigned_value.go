@@ -60,7 +60,7 @@ func (p *secretScanner) closesOuterQuote(start, open, quote int) bool {
 	return n%2 == 1
 }
 
-// quoteCounts counts the quotes of a line up to a place, by the number of backslashes before them.
+// quoteCounts holds the number of quotes in a line up to a position, by the number of backslashes before each quote.
 type quoteCounts struct {
 	upTo, slashes int
 	of            [8]struct{ double, single, back int }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
@@ -144,7 +143,7 @@ func (d lockCommands) showCommand(file *string) *cobra.Command {
 			case asJSON:
 				return PrintJSON(d.Out, all)
 			}
-			tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+			tw := term.NewTable(d.Out)
 			fmt.Fprintln(tw, "SERVER\tTOOL\tDEFINITION")
 			for _, t := range all {
 				safetext.Fprintf(tw, "%s\t%s\t%s\n", t.Server, safetext.Exact(shield.PinLabel(t.Part, t.Tool)), t.Hash)

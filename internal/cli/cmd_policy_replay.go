@@ -5,11 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -70,7 +70,7 @@ func (d policyCommands) printReplayResult(r gateway.ReplayReport, asJSON bool) e
 func (d policyCommands) printReplay(r gateway.ReplayReport) error {
 	changes := map[string]int{}
 	if len(r.Changed) > 0 {
-		tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+		tw := term.NewTable(d.Out)
 		fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tTOOL\tBEFORE\tNOW\tBY\tID")
 		for _, c := range r.Changed {
 			changes[c.Before+" → "+c.Now]++

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -145,7 +144,7 @@ func (d secretCommands) listSecrets(asJSON bool) error {
 		fmt.Fprintln(d.Out, "no secrets are kept (drawbridge secret set NAME keeps one)")
 		return all.Damage
 	}
-	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	tw := term.NewTable(d.Out)
 	fmt.Fprintln(tw, "NAME\tKEY IN\tCHANGED")
 	for _, e := range all.Secrets {
 		safetext.Fprintf(tw, "%s\t%s\t%s\n", e.Name, e.KeyLocation, e.Changed.Local().Format(time.DateTime))

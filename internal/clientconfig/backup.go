@@ -14,15 +14,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A BackupRecord is the backup of a client's file that Drawbridge was added to.
+// A BackupRecord is the backup of a client's file, from before Drawbridge was added to it.
 type BackupRecord struct {
 	Client string `json:"client"`
 	Path   string `json:"path"`
 	// Existed is set if the file existed; Before is its content.
 	Existed bool   `json:"existed"`
 	Before  []byte `json:"before"`
-	// WrittenHashes has the hex SHA-256 of each content that we wrote and that Before is the way back from. It is more
-	// than one after connecting twice: a crash may have come between the record and the file.
+	// WrittenHashes holds the hex SHA-256 of each content that Drawbridge wrote and that Before can replace. There can
+	// be several after connecting twice, because the process may have crashed between writing the record and the file.
 	WrittenHashes []string `json:"wrote"`
 	// Replaced are the removed entries, for a file that was edited since.
 	Replaced map[string]json.RawMessage `json:"replaced,omitempty"`
@@ -35,7 +35,7 @@ func (b *BackupRecord) RestoredEntries(own string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Replaced)), func(name string) bool { return name == own })
 }
 
-// ContentHash names the content of a file, as Wrote has it.
+// ContentHash returns the hash of a file's content, in the form of WrittenHashes.
 func ContentHash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -65,14 +65,14 @@ func (b BackupDir) Read(client, path string) (*BackupRecord, error) {
 	return &record, nil
 }
 
-// Write keeps a record, in the place of an earlier one of the same file.
+// Write stores a record and replaces an earlier one of the same file.
 func (b BackupDir) Write(record BackupRecord) error {
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return configfile.FileFault("back up "+record.Path, err)
 	}
 	err = os.MkdirAll(string(b), 0o700)
-	if err == nil { // who writes holds the lock of the client's file
+	if err == nil { // the caller holds the lock of the client's file
 		err = configfile.ReplaceFile(b.recordPath(record.Client, record.Path), append(data, '\n'), 0o600)
 	}
 	if err != nil {
@@ -87,12 +87,12 @@ func SortDeepestFirst(dirs []string) []string {
 	return slices.Compact(dirs)
 }
 
-// Remove takes a record away, and the directory when it was the last.
+// Remove deletes a record, and the directory if it is then empty.
 func (b BackupDir) Remove(client, path string) error {
 	file := b.recordPath(client, path)
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return configfile.FileFault("remove the backup "+file, errors.New(configfile.WithoutPath(err)))
 	}
-	_ = os.Remove(string(b)) // it stays when it is not empty
+	_ = os.Remove(string(b)) // fails if the directory is not empty
 	return nil
 }

@@ -45,7 +45,7 @@ func claudeGrammar(title string) *rowGrammar {
 	)}
 }
 
-// convertClaudeTimeout carries milliseconds. Claude Code ignores fewer than 1000 of them.
+// convertClaudeTimeout converts a timeout in milliseconds. Claude Code ignores values below 1000.
 func convertClaudeTimeout(c *rowConverter, m configfile.Member) {
 	if ms, err := strconv.ParseFloat(m.Value.Text, 64); err == nil && ms < 1000 {
 		c.addNote(m.Line, "%q was left out: Claude Code ignores fewer than 1000 milliseconds too", m.Name)
@@ -54,7 +54,7 @@ func convertClaudeTimeout(c *rowConverter, m configfile.Member) {
 	c.setMember("timeout", m.Line, m.Value)
 }
 
-// rowsUnderEitherName takes both names that programs give the member: two of them share the file.
+// rowsUnderEitherName reads the rows under both names that programs use for the member in a shared file.
 func rowsUnderEitherName(root configfile.Node, _ string) ([]ServerRow, []*configfile.Error) {
 	return rowsAt(root, "name", []string{"mcpServers"}, []string{"servers"}), nil
 }
@@ -79,7 +79,7 @@ func claudeRows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Er
 	return slices.Concat(local, rowsAt(root, "name", []string{"mcpServers"})), nil
 }
 
-// claudeDesktopProvider expands nothing in its strings.
+// claudeDesktopProvider returns the files of Claude Desktop, which does not expand variables.
 func claudeDesktopProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcpServers"}), grammar: &rowGrammar{
 		title: "Claude Desktop", convertText: literalText, fields: commonMembers(),

@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// An ServerEntry is how a client starts a server on stdio.
+// A ServerEntry is the command with which a client starts a server on stdio.
 type ServerEntry struct {
 	Name, Command string
 	Args          []string
@@ -17,18 +17,19 @@ type ServerEntry struct {
 
 // A Client is a program that can have Drawbridge as one of its MCP servers.
 type Client struct {
-	// ID is what "drawbridge connect" calls it, Title what people do.
+	// ID is the name in "drawbridge connect", Title the name for people.
 	ID, Title string
 	// Format is the format of its file; Member is the path to the object of servers by name.
 	Format      configfile.Format
 	ServersPath []string
 	// configPaths are where the user-level configuration may be: the first that exists counts, else the first.
 	configPaths func(ClientDirs) []string
-	// entryShape is our entry in the client's shape.
+	// entryShape converts Drawbridge's entry to the form of the client's file.
 	entryShape func(ServerEntry) any
 }
 
-// Clients is the table. The shapes are those that each program's own "mcp add", or its documentation, writes.
+// Clients returns all clients. The forms of their entries are those that each program's own "mcp add" command writes,
+// or that its documentation shows.
 func Clients() []Client {
 	servers := []string{"mcpServers"}
 	return []Client{
@@ -62,9 +63,9 @@ func (c Client) ConfigPath(at ClientDirs) string {
 
 // ClientDirs are the directories that clients look in.
 type ClientDirs struct {
-	// GOOS is the system's; Home and Config are directories.
+	// GOOS is the operating system; Home and Config are directories.
 	GOOS, Home, Config string
-	// Lookup finds a variable.
+	// Lookup returns the value of an environment variable, and whether it is set.
 	Lookup func(string) (string, bool)
 }
 
@@ -77,7 +78,7 @@ func (p ClientDirs) variableDir(name string) string {
 	return dir
 }
 
-// appSupportDir is where programs with windows keep their data.
+// appSupportDir returns the directory in which desktop programs keep their data.
 func (p ClientDirs) appSupportDir() string {
 	switch p.GOOS {
 	case "darwin":
@@ -99,7 +100,8 @@ func fileInHome(path string) func(ClientDirs) []string {
 	return func(p ClientDirs) []string { return []string{filepath.Join(p.Home, filepath.FromSlash(path))} }
 }
 
-// fileIn is the file in the directory that a variable names, else in dir.
+// fileIn returns the path of a file in the directory that an environment variable names, or in dir if the variable is
+// not set.
 func (p ClientDirs) fileIn(variable, dir string, file ...string) []string {
 	if named := p.variableDir(variable); named != "" {
 		dir = named
@@ -115,7 +117,7 @@ func codexFiles(p ClientDirs) []string {
 	return p.fileIn("CODEX_HOME", filepath.Join(p.Home, ".codex"), "config.toml")
 }
 
-// geminiFiles: GEMINI_CLI_HOME stands for the home, not for the directory in it.
+// geminiFiles returns the file of Gemini. GEMINI_CLI_HOME replaces the home directory, not the directory inside it.
 func geminiFiles(p ClientDirs) []string {
 	return p.fileIn("GEMINI_CLI_HOME", p.Home, ".gemini", "settings.json")
 }
@@ -144,7 +146,7 @@ func clineFiles(p ClientDirs) []string {
 		"settings", "cline_mcp_settings.json")}
 }
 
-// opencodeFiles: it looks in ~/.config on every system.
+// opencodeFiles returns the files of opencode, which are in ~/.config on every system.
 func opencodeFiles(p ClientDirs) []string {
 	dir := filepath.Join(p.Config, "opencode")
 	return []string{filepath.Join(dir, "opencode.json"), filepath.Join(dir, "opencode.jsonc")}
@@ -168,7 +170,7 @@ func gooseFiles(p ClientDirs) []string {
 	return []string{filepath.Join(p.Config, "goose", "config.yaml")}
 }
 
-// stdioEntry is the shape that most clients share. Its members are in the order in which they are written.
+// stdioEntry is the form that most clients share. Its members are in the order in which they are written.
 type stdioEntry struct {
 	Type    string            `json:"type,omitempty"`
 	Command string            `json:"command"`
@@ -196,7 +198,8 @@ func opencodeEntry(e ServerEntry) any {
 	}{"local", append([]string{e.Command}, e.Args...), e.Env, true}
 }
 
-// gooseEntry: goose refuses an extension that lacks one of these. The timeout is in seconds.
+// gooseEntry returns an entry for goose, which refuses an extension that lacks one of these members. The timeout is in
+// seconds.
 func gooseEntry(e ServerEntry) any {
 	envs := e.Env
 	if envs == nil {
@@ -214,10 +217,10 @@ func gooseEntry(e ServerEntry) any {
 	}{true, "stdio", e.Name, e.Command, e.argList(), envs, []string{}, 300}
 }
 
-// argList is never nil: the clients want a list.
+// argList returns the arguments as a list that is never nil, because the clients require a list.
 func (e ServerEntry) argList() []string { return append([]string{}, e.Args...) }
 
-// EntryJSON is an entry as the client writes it.
+// EntryJSON returns an entry in the form of the client's file.
 func (c Client) EntryJSON(e ServerEntry) (json.RawMessage, error) {
 	return json.Marshal(c.entryShape(e))
 }

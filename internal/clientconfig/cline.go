@@ -4,7 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// clineProvider keeps its file with VS Code's, and that of its command line in the home.
+// clineProvider returns the files of Cline: one among those of VS Code, and that of its command line in the home
+// directory.
 func clineProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcpServers"}), grammar: &rowGrammar{
 		title: "Cline", convertText: editorText, fields: commonMembers(

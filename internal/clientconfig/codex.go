@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// codexProvider keeps its settings as TOML. It expands nothing in strings: values from the environment have members of
-// their own.
+// codexProvider returns the files of Codex, in TOML. Codex does not expand variables in strings; separate members name
+// the variables.
 func codexProvider() Provider {
 	toml := &Dialect{parse: configfile.ParseTOML, findRows: rowsAtPaths([]string{"mcp_servers"}), grammar: &rowGrammar{
 		title: "Codex", convertText: literalText, fields: commonMembers(
@@ -40,7 +40,7 @@ func (c *rowConverter) variableReference(line int, name string) (string, bool) {
 	return "${" + name + "}", true
 }
 
-// convertEnvNames carries the names of the variables that a program is given as they are.
+// convertEnvNames converts a list of names of variables that are passed to the program unchanged.
 func convertEnvNames(c *rowConverter, m configfile.Member) {
 	for _, item := range m.Value.Items {
 		name, ok := item.TextValue()
@@ -60,7 +60,7 @@ func convertBearerVariable(c *rowConverter, m configfile.Member) {
 	}
 }
 
-// convertEnvHeaders carries headers whose values are the names of variables.
+// convertEnvHeaders converts headers whose values are names of variables.
 func convertEnvHeaders(c *rowConverter, m configfile.Member) {
 	for _, p := range m.Value.Members {
 		name, _ := p.Value.TextValue()

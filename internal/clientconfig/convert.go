@@ -10,13 +10,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A ConversionNote is what a person should know of a row that was carried over. It is about a line of the row's file.
+// A ConversionNote tells a person about a part of a row that could not be converted exactly. It refers to a line of
+// the row's file.
 type ConversionNote struct {
 	Line int
 	Text string
 }
 
-// A rowGrammar is how a program writes a row.
+// A rowGrammar describes how a program writes a row.
 type rowGrammar struct {
 	title  string
 	fields []memberRule
@@ -27,13 +28,13 @@ type rowGrammar struct {
 	takesCommands bool
 }
 
-// A memberRule is a member that a row may have; carry converts it to the native format.
+// A memberRule describes one member of a row. The function carry converts it to the native format.
 type memberRule struct {
 	name    string
 	convert func(c *rowConverter, m configfile.Member)
 }
 
-// maxConversionNotes is how many notes on one row are kept.
+// maxConversionNotes is the largest number of notes on one row.
 const maxConversionNotes = 20
 
 // ToNative converts a row to the native format: a table with the members of a native row. dir is the directory of a
@@ -58,15 +59,15 @@ func (s *Dialect) ToNative(row ServerRow, dir string) (configfile.Node, []Conver
 	return configfile.Node{Kind: configfile.Table, Line: row.Value.Line, Members: c.out}, c.notes
 }
 
-// A rowConverter carries one row over.
+// A rowConverter converts one row to the native format.
 type rowConverter struct {
 	grammar *rowGrammar
-	// from is the row as it was written, current the member that is being carried.
+	// from is the row as written, current the member that is being converted.
 	from    configfile.Node
 	current string
 	dir     string
 	inputs  map[string]string
-	// seenPairs has the pairs that are there, by member and name.
+	// seenPairs holds the pairs that were already added, by member and name.
 	seenPairs map[string]bool
 	out       []configfile.Member
 	notes     []ConversionNote
@@ -139,20 +140,21 @@ func (c *rowConverter) convertTexts(v configfile.Node) configfile.Node {
 	return v
 }
 
-// copyAs carries a member under our name for it.
+// copyAs returns a converter that copies a member under its native name.
 func copyAs(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) { c.setMember(name, m.Line, c.convertTexts(m.Value)) }
 }
 
-// copyVerbatim carries a member unchanged: its strings are names.
+// copyVerbatim returns a converter that copies a member without converting its strings, because they are names.
 func copyVerbatim(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) { c.setMember(name, m.Line, m.Value) }
 }
 
-// ignoreMember is for members that mean something to their own program only, and whose absence changes no server.
+// ignoreMember drops a member that only concerns the program that wrote it. Without it, the server stays the same.
 func ignoreMember(*rowConverter, configfile.Member) {}
 
-// leaveOut is for members that change what a server is or may do and that we have no word for.
+// leaveOut returns a converter that drops a member and adds a note. It is for members that change the server but have
+// no native equivalent.
 func leaveOut(why string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) { c.addNote(m.Line, "%q was left out: %s", m.Name, why) }
 }
@@ -166,7 +168,7 @@ const (
 	adviceSandbox       = "Drawbridge does not confine the program in this way"
 )
 
-// convertPairs carries env or headers.
+// convertPairs returns a converter for env or headers.
 func convertPairs(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		if m.Value.Kind != configfile.Table {
@@ -196,7 +198,7 @@ func (c *rowConverter) convertValue(s string) string {
 	return quoteValue(ours)
 }
 
-// convertCommand carries a program: a string, or a list of the program and its arguments.
+// convertCommand converts a command: a string, or a list of the program and its arguments.
 func convertCommand(c *rowConverter, m configfile.Member) {
 	if m.Value.Kind != configfile.List || len(m.Value.Items) == 0 {
 		c.setMember("command", m.Line, c.convertTexts(m.Value))
@@ -208,7 +210,7 @@ func convertCommand(c *rowConverter, m configfile.Member) {
 	c.setMember("args", m.Line, all)
 }
 
-// convertTransport carries the type, unless the row has a command, which implies it.
+// convertTransport converts the type, unless the row has a command, which implies it.
 func convertTransport(c *rowConverter, m configfile.Member) {
 	ours := map[string]string{
 		"stdio": "", "local": "", "http": "http", "streamable-http": "http", "streamableHttp": "http",
@@ -222,7 +224,8 @@ func convertTransport(c *rowConverter, m configfile.Member) {
 	c.setMember("type", m.Line, m.Value)
 }
 
-// convertLocalOrRemote carries a type that is only local or remote: the transport of a url is detected.
+// convertLocalOrRemote converts a type that is only "local" or "remote". It drops "remote", because the transport of a URL
+// is detected.
 func convertLocalOrRemote(c *rowConverter, m configfile.Member) {
 	if name, _ := m.Value.TextValue(); name == "remote" || name == "http" {
 		return
@@ -230,14 +233,15 @@ func convertLocalOrRemote(c *rowConverter, m configfile.Member) {
 	convertTransport(c, m)
 }
 
-// convertEnabled carries a member that is false where the server is off. That it is on goes without saying.
+// convertEnabled converts a member that is false if the server is turned off. The value true is the default and is
+// dropped.
 func convertEnabled(c *rowConverter, m configfile.Member) {
 	if value, ok := m.Value.Bool(); !ok || !value {
 		c.setMember("enabled", m.Line, m.Value)
 	}
 }
 
-// convertDisabled carries a member that is true where the server is off.
+// convertDisabled converts a member that is true if the server is turned off.
 func convertDisabled(c *rowConverter, m configfile.Member) {
 	switch value, ok := m.Value.Bool(); {
 	case !ok:
@@ -247,7 +251,7 @@ func convertDisabled(c *rowConverter, m configfile.Member) {
 	}
 }
 
-// convertSecondsTimeout carries a timeout whose numbers are seconds.
+// convertSecondsTimeout converts a timeout in seconds.
 func convertSecondsTimeout(c *rowConverter, m configfile.Member) {
 	if s, err := strconv.ParseFloat(m.Value.Text, 64); err == nil && m.Value.Kind == configfile.Number {
 		m.Value.Text = strconv.FormatFloat(1000*s, 'f', -1, 64)
@@ -255,7 +259,7 @@ func convertSecondsTimeout(c *rowConverter, m configfile.Member) {
 	c.setMember("timeout", m.Line, m.Value)
 }
 
-// convertTools carries the list of the only tools that are wanted. Some programs write a tool's arguments behind it.
+// convertTools converts the list of allowed tools. Some programs write arguments after the name of a tool.
 func convertTools(c *rowConverter, m configfile.Member) {
 	m.Value.Items = slices.Clone(m.Value.Items)
 	for i, item := range m.Value.Items {
@@ -264,14 +268,14 @@ func convertTools(c *rowConverter, m configfile.Member) {
 	c.setMember("expected_tools", m.Line, m.Value)
 }
 
-// convertToolsIfAny is tools for programs to which an empty list means all.
+// convertToolsIfAny is convertTools for programs in which an empty list means all tools.
 func convertToolsIfAny(c *rowConverter, m configfile.Member) {
 	if len(m.Value.Items) > 0 || m.Value.Kind != configfile.List {
 		convertTools(c, m)
 	}
 }
 
-// commonMembers are the members that nearly all programs have.
+// commonMembers returns the rules for members that nearly all programs have, and more.
 func commonMembers(more ...memberRule) []memberRule {
 	return append([]memberRule{
 		{"command", convertCommand}, {"args", copyAs("args")}, {"env", convertPairs("env")}, {"cwd", copyAs("cwd")},

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// convertAuth carries an object that configures the sign-in; false in its place disables it.
+// convertAuth returns a converter for an object that configures the sign-in. The value false turns the sign-in off.
 func convertAuth(fields ...memberRule) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		if yes, isFlag := m.Value.Bool(); isFlag {
@@ -40,7 +40,7 @@ func convertAuth(fields ...memberRule) func(*rowConverter, configfile.Member) {
 	}
 }
 
-// setAuthMember sets one member of the native auth; the first of a name stays.
+// setAuthMember sets a member of the native auth. If a name occurs twice, the first value stays.
 func (c *rowConverter) setAuthMember(name string, line int, v configfile.Node) {
 	key := "auth " + name
 	if c.seenPairs[key] {
@@ -57,12 +57,13 @@ func (c *rowConverter) setAuthMember(name string, line int, v configfile.Node) {
 	c.out[i].Value.Members = append(c.out[i].Value.Members, said)
 }
 
-// copyAuthAs carries a member under its native name. Other programs do not run commands from a string there.
+// copyAuthAs returns a converter that copies a member under its native name. A leading "!" is escaped, because other
+// programs do not run commands there.
 func copyAuthAs(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		v := c.convertTexts(m.Value)
 		if v.Kind == configfile.List && len(v.Items) == 0 {
-			return // it says nothing
+			return // an empty value has no meaning
 		}
 		if strings.HasPrefix(v.Text, "!") && v.Kind == configfile.Text {
 			v.Text = quoteValue(v.Text)
@@ -71,14 +72,14 @@ func copyAuthAs(name string) func(*rowConverter, configfile.Member) {
 	}
 }
 
-// convertAuthDisabled carries a member that is false if no sign-in is needed.
+// convertAuthDisabled converts a member that is false if no sign-in is needed.
 func convertAuthDisabled(c *rowConverter, m configfile.Member) {
 	if yes, ok := m.Value.Bool(); ok && !yes {
 		c.setAuthMember("type", m.Line, configfile.Node{Kind: configfile.Text, Line: m.Line, Text: "none"})
 	}
 }
 
-// convertCallbackPort carries the port of programs whose clients are registered with http://localhost:PORT/callback.
+// convertCallbackPort converts the port of programs that register http://localhost:PORT/callback as the redirect URI.
 func convertCallbackPort(c *rowConverter, m configfile.Member) {
 	copyAuthAs("callback_port")(c, m)
 	if _, ok := m.Value.PositiveInt(); ok {
@@ -87,7 +88,7 @@ func convertCallbackPort(c *rowConverter, m configfile.Member) {
 	}
 }
 
-// convertCallbackURL carries where the browser comes back to. Without a port it is only a pattern.
+// convertCallbackURL converts the redirect URI of the browser. Without a port it is only a pattern.
 func convertCallbackURL(c *rowConverter, m configfile.Member) {
 	u, err := url.Parse(m.Value.Text)
 	if err != nil || u.Port() == "" && u.Scheme != "https" {
@@ -97,8 +98,8 @@ func convertCallbackURL(c *rowConverter, m configfile.Member) {
 	copyAuthAs("redirect_uri")(c, m)
 }
 
-// convertMetadataURL carries the address of a document about who issues tokens: RFC 8414 puts a well-known name before
-// the issuer's path, OpenID Connect behind it.
+// convertMetadataURL converts the URL of an authorization server's metadata to its issuer. RFC 8414 inserts a
+// well-known name before the issuer's path; OpenID Connect appends it.
 func convertMetadataURL(c *rowConverter, m configfile.Member) {
 	u, err := url.Parse(m.Value.Text)
 	path, found := "", false
@@ -119,7 +120,7 @@ func convertMetadataURL(c *rowConverter, m configfile.Member) {
 	copyAuthAs("issuer")(c, m)
 }
 
-// camelCaseMembers are the members that most programs have, as they write them.
+// camelCaseMembers returns the rules for common members with names in camel case, and more.
 func camelCaseMembers(more ...memberRule) []memberRule {
 	return append([]memberRule{
 		{"clientId", copyAuthAs("client_id")}, {"clientSecret", copyAuthAs("client_secret")},

@@ -16,8 +16,8 @@ import (
 
 var (
 	variablePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	// upperCaseName is what people name variables. A value that looks like one is quoted; others are too seldom one to
-	// be made ugly for it.
+	// upperCaseName matches a usual name of a variable. A value that looks like one is quoted; other values are rarely
+	// a variable and stay readable.
 	upperCaseName = lazyregexp.New(`^[A-Z_][A-Z0-9_]*$`)
 
 	bracePlaceholder = lazyregexp.New(`\$\{([^}]*)\}`)
@@ -25,12 +25,12 @@ var (
 	dollarVariable   = lazyregexp.New(`\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
 	percentVariable  = lazyregexp.New(`%([A-Za-z_][A-Za-z0-9_]{2,})%`)
 	nativeReference  = lazyregexp.New(`\$\{(?:env:|(?:file|keychain|command):[^-}])[^}]*\}`)
-	// dollarsBeforeBrace finds dollars that stand before a placeholder.
+	// dollarsBeforeBrace matches the dollar signs before a placeholder.
 	dollarsBeforeBrace = lazyregexp.New(`(\$+)\$\{`)
 	wholeCommand       = lazyregexp.New(`(?s)^\$\((.*)\)$`)
 )
 
-// quoteValue keeps a value from being taken for a command or for a variable's name.
+// quoteValue returns a value in a form that is not read as a command or as the name of a variable.
 func quoteValue(s string) string {
 	switch {
 	case strings.HasPrefix(s, "!"):
@@ -41,11 +41,11 @@ func quoteValue(s string) string {
 	return s
 }
 
-// literalText is for programs that expand nothing in strings.
+// literalText converts strings of programs that do not expand variables.
 func literalText(_ *rowConverter, s string) string { return escapePlaceholders(s) }
 
-// nativeText is for programs that expand ${NAME} and ${NAME:-default} as Drawbridge does. A dollar before them is
-// literal there, and so is native reference syntax.
+// nativeText converts strings of programs that expand ${NAME} and ${NAME:-default} as Drawbridge does. There, a dollar
+// sign before a placeholder and native reference syntax are literal.
 func nativeText(c *rowConverter, s string) string {
 	s = dollarsBeforeBrace().ReplaceAllString(s, "$${:-$1}$${")
 	return nativeReference().ReplaceAllStringFunc(s, func(placeholder string) string {
@@ -54,7 +54,7 @@ func nativeText(c *rowConverter, s string) string {
 	})
 }
 
-// replaceMatches converts each match and keeps the text between matches.
+// replaceMatches returns the text with each match replaced by the result of say.
 func replaceMatches(s string, what *regexp.Regexp, say func(groups []string) string) string {
 	var out []byte
 	end := 0
@@ -77,9 +77,9 @@ func replaceMatches(s string, what *regexp.Regexp, say func(groups []string) str
 func appendText(out []byte, s string) []byte {
 	switch rest := bytes.TrimRight(out, "$"); {
 	case len(rest) == len(out):
-	case strings.HasPrefix(s, "{"): // the two would be a placeholder
+	case strings.HasPrefix(s, "{"): // together they would form a placeholder
 		out = append(out, '$')
-	case strings.HasPrefix(s, "${"): // the dollars would take its meaning away
+	case strings.HasPrefix(s, "${"): // the dollar signs would escape the placeholder
 		out = append(rest, "${:-"+string(out[len(rest):])+"}"...)
 	}
 	return append(out, s...)
@@ -87,7 +87,8 @@ func appendText(out []byte, s string) []byte {
 
 func escapePlaceholders(s string) string { return strings.ReplaceAll(s, "${", "$${") }
 
-// editorText is for editors of the family of VS Code, which have ${env:NAME}, ${workspaceFolder} and their like.
+// editorText converts strings of VS Code and related editors, with placeholders such as ${env:NAME} and
+// ${workspaceFolder}.
 func editorText(c *rowConverter, s string) string {
 	return replaceMatches(s, bracePlaceholder(), func(groups []string) string {
 		inner := groups[1]
@@ -113,7 +114,8 @@ func editorText(c *rowConverter, s string) string {
 	})
 }
 
-// isPlainName reports whether a name, with or without a default, has no colon, which would change its meaning here.
+// isPlainName reports whether a name, with or without a default, has no colon. A colon has another meaning in the
+// native format.
 func isPlainName(name string) bool {
 	before, _, _ := strings.Cut(name, ":-")
 	return name != "" && !strings.Contains(before, ":")
@@ -157,7 +159,7 @@ func (c *rowConverter) promptVariable(id string) string {
 	return "${" + name + "}"
 }
 
-// opencodeText is for opencode: {env:NAME} and {file:path}.
+// opencodeText converts strings of opencode, with placeholders {env:NAME} and {file:path}.
 func opencodeText(c *rowConverter, s string) string {
 	return replaceMatches(s, curlyPlaceholder(), func(groups []string) string {
 		if groups[1] == "env" && groups[2] != "" && !strings.Contains(groups[2], ":") {
@@ -168,7 +170,7 @@ func opencodeText(c *rowConverter, s string) string {
 	})
 }
 
-// dollarText is for programs that know $NAME beside ${NAME}.
+// dollarText converts strings of programs that expand both $NAME and ${NAME}.
 func dollarText(c *rowConverter, s string) string {
 	return replaceMatches(s, dollarVariable(), func(groups []string) string {
 		name, def, hasDefault := strings.Cut(groups[1]+groups[2], ":-")
@@ -183,7 +185,7 @@ func dollarText(c *rowConverter, s string) string {
 	})
 }
 
-// dollarOrPercentText is dollar with %NAME%. An address has percent signs of its own.
+// dollarOrPercentText is dollarText with %NAME% in addition. In a URL, percent signs stay, because they are escapes.
 func dollarOrPercentText(c *rowConverter, s string) string {
 	s = dollarText(c, s)
 	if c.current == "url" || c.current == "httpUrl" {
@@ -192,7 +194,7 @@ func dollarOrPercentText(c *rowConverter, s string) string {
 	return percentVariable().ReplaceAllString(s, "$${$1}")
 }
 
-// shellText is for values that a shell reads: it carries variables, and a value that is a command as a whole.
+// shellText converts strings that a shell reads: variables, and a value that is a single command substitution.
 func shellText(c *rowConverter, s string) string {
 	inside := wholeCommand().FindStringSubmatch(s)
 	if inside != nil && (c.current == "env" || c.current == "headers") && !strings.Contains(inside[1], "$(") {

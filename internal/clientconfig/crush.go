@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// crushProvider has a shell read its values, and counts its timeouts in seconds. Its newer file is a shell script,
-// which only a shell can read.
+// crushProvider returns the files of Crush. It expands values with a shell, and its timeouts are in seconds. Its newer
+// configuration is a shell script, which cannot be converted.
 func crushProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcp"}), grammar: &rowGrammar{
 		title: "Crush", convertText: shellText, fields: commonMembers(
@@ -25,7 +25,7 @@ func crushProvider() Provider {
 	}}
 }
 
-// convertCrushPort carries a port; 0 is a free one.
+// convertCrushPort converts a port; 0 selects a free one.
 func convertCrushPort(c *rowConverter, m configfile.Member) {
 	if m.Value.Text != "0" {
 		copyAuthAs("callback_port")(c, m)

@@ -6,7 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// geminiProvider keeps its settings as JSON with comments. An address in httpUrl counts before one in url.
+// geminiProvider returns the files of Gemini, in JSON with comments. The address in httpUrl takes precedence over url.
 func geminiProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: geminiRows, grammar: &rowGrammar{
 		title: "Gemini CLI", convertText: dollarOrPercentText, fields: commonMembers(
@@ -34,11 +34,11 @@ func geminiProvider() Provider {
 			memberRule{"trust", ignoreMember}, memberRule{"extension", ignoreMember},
 		),
 	}}
-	// The url above counts before the one that all have.
+	// The rule for httpUrl must come before the common rule for url.
 	slices.Reverse(json.grammar.fields)
 	return Provider{Name: "gemini", Title: "Gemini CLI", Priority: 60, Locations: []FileLocation{
 		{Root: ProjectRoot, Path: ".gemini/settings.json", Shape: json},
-		// The variable stands for the home, not for the directory in it.
+		// The variable replaces the home directory, not the directory inside it.
 		{Root: HomeRoot, Path: ".gemini/settings.json", Variable: "GEMINI_CLI_HOME",
 			FileInVariable: ".gemini/settings.json", Shape: json},
 	}}

@@ -6,8 +6,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// gooseProvider keeps servers among its extensions, as YAML. It expands nothing in strings; secrets are in its keyring,
-// by name.
+// gooseProvider returns the files of goose, in YAML, with servers among its extensions. It does not expand variables;
+// secrets are in its keyring, by name.
 func gooseProvider() Provider {
 	yaml := &Dialect{parse: configfile.ParseYAML, findRows: gooseRows, grammar: &rowGrammar{
 		title: "goose", convertText: literalText, fields: commonMembers(
@@ -25,7 +25,7 @@ func gooseProvider() Provider {
 	}}
 }
 
-// gooseRows leaves out the parts of goose itself.
+// gooseRows returns the rows without goose's own built-in extensions.
 func gooseRows(root configfile.Node, _ string) (rows []ServerRow, _ []*configfile.Error) {
 	for _, row := range rowsAt(root, "name", []string{"extensions"}) {
 		if inner, ok := row.Value.Find("config"); ok && inner.Value.Kind == configfile.Table {

@@ -4,7 +4,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// indusProvider is the family of programs that keeps its files in .indusvx. They put no variables in.
+// indusProvider returns the files in .indusvx of a family of programs. They do not expand variables.
 func indusProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"servers"}, []string{"mcpServers"}),
 		grammar: &rowGrammar{

@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// SettingsPath is where settings are read from, under the configuration directory.
+// SettingsPath is the path of the settings file, relative to the configuration directory.
 const SettingsPath = "drawbridge/drawbridge.toml"
 
 func nativeProvider() Provider {
@@ -47,7 +47,7 @@ func nativeRows(root configfile.Node, _ string) ([]ServerRow, []*configfile.Erro
 	return rowsAt(root, "name", paths...), append(invalidRowLists(root, paths...), misspelledMembers(root)...)
 }
 
-// invalidRowLists finds members that should hold rows and cannot.
+// invalidRowLists returns problems for members that should hold rows but have another type.
 func invalidRowLists(root configfile.Node, paths ...[]string) (problems []*configfile.Error) {
 	for _, path := range paths {
 		for _, m := range root.FindAll(path...) {
@@ -60,11 +60,11 @@ func invalidRowLists(root configfile.Node, paths ...[]string) (problems []*confi
 	return problems
 }
 
-// maxTopMembers is how many top-level members are looked at for a mistake.
+// maxTopMembers is the number of top-level members that are checked for mistakes.
 const maxTopMembers = 1000
 
-// misspelledMembers finds top-level members of a native JSON file that look like a mistake. Other members are none of
-// our business: the file may belong to another program too.
+// misspelledMembers returns problems for top-level members of a native JSON file that look like a misspelling. Other
+// unknown members are allowed, because the file may belong to another program too.
 func misspelledMembers(root configfile.Node) (problems []*configfile.Error) {
 	rows := []string{"servers", "mcpServers"}
 	known := append(slices.Clone(rows), "disabledServers")
@@ -85,5 +85,5 @@ func misspelledMembers(root configfile.Node) (problems []*configfile.Error) {
 	return problems
 }
 
-// DisabledServers names the servers that a native file turns off, whatever file they are in.
+// DisabledServers returns the names of the servers that a native file turns off, in whatever file they are defined.
 func DisabledServers(root configfile.Node) map[string]bool { return textSetAt(root, "disabledServers") }

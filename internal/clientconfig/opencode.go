@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// opencodeProvider keeps its settings as JSON with comments, in one of three shapes: a map under mcp, one under
-// mcp.servers, or, in a file of servers only, the file itself.
+// opencodeProvider returns the files of opencode, in JSON with comments. There are three forms: a map under mcp, a map
+// under mcp.servers, or a file that is the map itself.
 func opencodeProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: opencodeRows, grammar: &rowGrammar{
 		title: "opencode", convertText: opencodeText, fields: commonMembers(

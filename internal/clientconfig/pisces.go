@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// piscesProvider is the family of programs that keeps its files in .pisces or .omp, with native values. Its user-level
-// list of disabled servers is applied to that file only, not to the family's other files.
+// piscesProvider returns the files in .pisces or .omp of a family of programs, with native values. Its user-level list
+// of disabled servers is applied to that file only, not to the family's other files.
 func piscesProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, grammar: &rowGrammar{
 		title: "pisces", convertText: nativeText, takesCommands: true, fields: commonMembers(
@@ -30,7 +30,7 @@ func piscesProvider() Provider {
 	return p
 }
 
-// piscesAuthMembers is what both auth and oauth may say.
+// piscesAuthMembers returns the rules for the members that both auth and oauth may have.
 func piscesAuthMembers() []memberRule {
 	return camelCaseMembers(
 		memberRule{"type", copyAuthAs("type")}, memberRule{"credentialId", copyAuthAs("credential_id")},

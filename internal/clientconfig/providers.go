@@ -7,22 +7,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A Provider is a program, or a family of programs, whose files say which servers there are.
+// A Provider is a program, or a family of programs, whose files configure MCP servers.
 type Provider struct {
-	// Name is what commands call it, Title what people do.
+	// Name is the name in commands, Title the name for people.
 	Name, Title string
-	// Priority orders providers, the highest first; equal ones are in the table's order.
+	// Priority orders providers, the highest first. Equal ones keep the order of the table.
 	Priority int
-	// Locations are the provider's files, the first to count first.
+	// Locations are the possible files of the provider, in order of precedence.
 	Locations []FileLocation
 }
 
 // A FileLocation is a possible location of a file.
 type FileLocation struct {
 	Root LocationRoot
-	// Path starts at Root and has slashes.
+	// Path is relative to Root, with slashes.
 	Path string
-	// OS is the GOOS that has the place; empty means all.
+	// OS is the GOOS on which the location exists; empty means all.
 	OS string
 	// Variable names a directory; if it is set, the file Base in it replaces this one.
 	Variable, FileInVariable string
@@ -34,7 +34,8 @@ type LocationRoot uint8
 
 // The roots.
 const (
-	// ProjectRoot is the working directory, whose files came with it; all other roots are the person's own.
+	// ProjectRoot is the working directory. Its files may come from other people; files under all other roots except
+	// PluginRoot are the user's own.
 	ProjectRoot LocationRoot = iota
 	// ConfigRoot is $XDG_CONFIG_HOME, Home the home directory, AppDataRoot the roaming profile of Windows.
 	ConfigRoot
@@ -44,7 +45,7 @@ const (
 	PluginRoot
 )
 
-// Providers is the table, in the order in which their files count.
+// Providers returns all providers, in order of precedence of their files.
 func Providers() []Provider {
 	all := []Provider{
 		nativeProvider(), indusProvider(), piscesProvider(), claudeCodeProvider(), claudePluginsProvider(),
@@ -55,18 +56,19 @@ func Providers() []Provider {
 	return all
 }
 
-// A BaseDirs has the directories that places start at. An empty one is not known, and then has no files.
+// A BaseDirs holds the directories that locations are relative to. An empty one is unknown, and its locations are
+// skipped.
 type BaseDirs struct {
 	// OS is a GOOS.
 	OS                             string
 	Project, Config, Home, AppData string
 	// Plugin is the directory of one plugin.
 	Plugin string
-	// Lookup finds a variable.
+	// Lookup returns the value of an environment variable, and whether it is set.
 	Lookup func(string) (string, bool)
 }
 
-// Resolve is where the place is, as an absolute path; empty where this system has none.
+// Resolve returns the absolute path of the location, or "" if it does not exist on this system.
 func (p FileLocation) Resolve(b BaseDirs) string {
 	if p.OS != "" && p.OS != b.OS {
 		return ""
@@ -84,7 +86,7 @@ func (p FileLocation) Resolve(b BaseDirs) string {
 	return filepath.Join(dir, filepath.FromSlash(p.Path))
 }
 
-// String shows the place to people, such as "~/.cursor/mcp.json".
+// String returns the location for people, such as "~/.cursor/mcp.json".
 func (p FileLocation) String() string {
 	root := map[LocationRoot]string{ConfigRoot: "~/.config/", HomeRoot: "~/", AppDataRoot: "%APPDATA%/",
 		PluginRoot: "PLUGIN/"}[p.Root]
@@ -105,13 +107,13 @@ type Dialect struct {
 // Parse reads the file. The error is a *configfile.Error.
 func (s *Dialect) Parse(data []byte) (configfile.Node, error) { return s.parse(data) }
 
-// Rows finds the rows of a file, and what a person should know about how they are held. Some files hold rows that count
-// in one directory only: dir is the working directory.
+// Rows returns the rows of a file, and problems with the way they are written. Some files hold rows for one directory
+// only; dir is the working directory.
 func (s *Dialect) Rows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Error) {
 	return s.findRows(root, dir)
 }
 
-// A ServerRow is one server as a file has it.
+// A ServerRow is one server as written in a file.
 type ServerRow struct {
 	// Name is the row's name: the key in the object form, the member NameKey in the array form.
 	Name, NameKey string
@@ -119,12 +121,13 @@ type ServerRow struct {
 	Value         configfile.Node
 	// Local is set if the row applies to the working directory only.
 	Local bool
-	// off is set if the file disables the server elsewhere; inputs has the defaults of input prompts.
+	// off is set if another part of the file disables the server. inputs holds the defaults of input prompts.
 	off    bool
 	inputs map[string]string
 }
 
-// rowsAt finds the rows in the members at paths, each an array or an object; key names a row of an array.
+// rowsAt returns the rows in the members at paths, each an array or an object; key is the name member of a row in an
+// array.
 func rowsAt(root configfile.Node, key string, paths ...[]string) (rows []ServerRow) {
 	for _, path := range paths {
 		for _, m := range root.FindAll(path...) {
@@ -141,7 +144,7 @@ func rowsAt(root configfile.Node, key string, paths ...[]string) (rows []ServerR
 	return rows
 }
 
-// rowsAtPaths is a Shape's rows for files that hold them at paths and much else besides.
+// rowsAtPaths returns a function that reads the rows at paths, for files with many other members.
 func rowsAtPaths(paths ...[]string) func(configfile.Node, string) ([]ServerRow, []*configfile.Error) {
 	return func(root configfile.Node, _ string) ([]ServerRow, []*configfile.Error) {
 		return rowsAt(root, "name", paths...), nil
@@ -161,7 +164,7 @@ func textSetAt(root configfile.Node, path ...string) map[string]bool {
 	return texts
 }
 
-// markDisabled marks the rows that the file turns off by name.
+// markDisabled marks the rows whose names are in off.
 func markDisabled(rows []ServerRow, off map[string]bool) {
 	for i := range rows {
 		rows[i].off = rows[i].off || off[rows[i].Name]

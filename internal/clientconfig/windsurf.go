@@ -4,7 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// windsurfProvider calls an address serverUrl; in editors of other makers its file is elsewhere.
+// windsurfProvider returns the files of Windsurf, which names the address serverUrl. Other editors that contain it
+// keep the file elsewhere.
 func windsurfProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcpServers"}), grammar: &rowGrammar{
 		title: "Windsurf", convertText: editorText, fields: commonMembers(

@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// zedProvider keeps servers among its settings, as JSON with comments. Those that its extensions bring are not written
-// there.
+// zedProvider returns the files of Zed: servers are in its settings, in JSON with comments. Servers of its extensions
+// are not in the file.
 func zedProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, grammar: &rowGrammar{
 		title: "Zed", convertText: literalText, fields: commonMembers(
@@ -37,7 +37,7 @@ func hasTable(v configfile.Node, name string) bool {
 	return ok && m.Value.Kind == configfile.Table
 }
 
-// flattenZedCommand takes the older form apart: a command that is an object of path, args and env.
+// flattenZedCommand converts the older form, in which command is an object with path, args and env.
 func flattenZedCommand(row configfile.Node) configfile.Node {
 	if !hasTable(row, "command") {
 		return row

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newMemFile makes a file that is memory and nothing else: no directory has to be writable, no disk to have room.
+// newMemFile returns a file that exists in memory only. It needs no writable directory and no disk space.
 func newMemFile(name string) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// newMemFile makes a file without a name.
+// newMemFile creates a temporary file and removes its name, so that only this process and its heirs can open it.
 func newMemFile(name string) (*os.File, error) {
 	f, err := os.CreateTemp("", name+"-")
 	if err != nil {

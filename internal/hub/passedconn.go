@@ -486,7 +486,7 @@ func parseLineHead(line []byte) lineHead {
 	return lineHead{id: json.RawMessage(rest[:end]), isResponse: !bytes.HasPrefix(rest[end:], []byte(`,"method":`))}
 }
 
-// responseIDs are the ids of a batch of answers.
+// responseIDs returns the ids of the responses in a line.
 func responseIDs(line []byte) (ids []json.RawMessage) {
 	for value := range rawjson.Elements(bytes.TrimSpace(line)) {
 		if m, err := mcp.ParseMessage(value); err == nil && m.IsResponse() {

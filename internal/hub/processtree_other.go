@@ -11,5 +11,5 @@ func readProcessTree() processTree { return processTree{} }
 // residentBytes is not known.
 func (processTree) residentBytes(int) int64 { return 0 }
 
-// treeResidentBytes is not known.
+// treeResidentBytes returns 0, because this system does not report the memory of a process tree.
 func (processTree) treeResidentBytes(int) int64 { return 0 }

@@ -247,7 +247,7 @@ type resumePlan struct {
 	// first sets up the session; then follows once settled is closed.
 	first, then [][]byte
 	replayed    <-chan struct{}
-	// forClient is for the client.
+	// forClient holds the lines to send to the client.
 	forClient [][]byte
 }
 

@@ -136,7 +136,7 @@ func (s *sharedRing) loadInbox(rest []byte) {
 	s.inboxRead.Add(uint64(len(rest)))
 }
 
-// errInboxFull is for a line that the inbox does not hold.
+// errInboxFull is the error for a line that is longer than the inbox.
 var errInboxFull = errors.New("the inbox is full")
 
 // fillInbox reads more of the input, once.
@@ -180,7 +180,7 @@ func (s *sharedRing) copy(from, to uint64) []byte {
 	return text
 }
 
-// consumeInbox takes so many bytes out of the inbox.
+// consumeInbox removes the first n bytes from the inbox.
 func (s *sharedRing) consumeInbox(n int) {
 	gone := s.inboxConsumed.Load()
 	i := gone % inboxSize

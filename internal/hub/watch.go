@@ -15,7 +15,8 @@ import (
 // quietPeriod is how long the files must have been left alone before they are read: editors write more than once.
 const quietPeriod = 100 * time.Millisecond
 
-// rescanInterval is how often it is looked for files and directories that came into being where none could be watched.
+// rescanInterval is the interval of searches for files and directories that were created where the system could not
+// watch.
 const rescanInterval = 5 * time.Second
 
 // watchConfig reloads the configuration when one of its files changes, until ctx ends. It watches directories instead

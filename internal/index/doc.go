@@ -1,7 +1,6 @@
-// Package index ranks cards for a question: of ten thousand tools the few that a model should see.
+// Package index ranks cards for a question: it finds, among ten thousand tools, the few that a model should see.
 //
-// It promises that the same documents give the same ranking, in whatever order they came and whatever was there before
-// them; that a question which shares a word with a document has an answer; and that an index knows of its own
-// documents only, so that what is ranked for one caller depends on nothing that is hidden from them. It reads no file
-// and asks no network.
+// The same documents give the same ranking, independent of the order and history of updates. A question that shares a
+// word with a document has a hit. An index knows only its own documents, so a ranking for one caller does not depend
+// on tools that are hidden from the caller. The package reads no files and uses no network.
 package index

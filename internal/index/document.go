@@ -13,31 +13,32 @@ import (
 	"unicode/utf8"
 )
 
-// A Document is a card as it is looked for.
+// A Document is the searchable form of a card.
 type Document struct {
-	// ID is what a hit names; a document takes the place of the one with the same ID.
+	// ID identifies the document in a hit. A new document replaces the one with the same ID.
 	ID string
-	// Server is the server's name, Name the tool's own, Title and Description what it says of itself.
+	// Server is the name of the server, Name the tool's own name. Title and Description are those that the tool
+	// declares.
 	Server, Name, Title, Description string
-	// Schema is the JSON schema of its arguments; nil if it takes none.
+	// Schema is the JSON schema of the arguments, or nil if the tool takes none.
 	Schema json.RawMessage
 }
 
-// The fields of a document, each of which counts with a weight of its own.
+// The fields of a document. Each has its own weight in the ranking.
 const (
 	fieldName = iota
 	fieldServer
-	fieldLead       // its title, and the first sentence of its description
-	fieldRest       // the other sentences
-	fieldParameters // the names of its parameters
-	fieldHints      // what is said of its parameters, and the values they may have
+	fieldLead       // the title and the first sentence of the description
+	fieldRest       // the other sentences of the description
+	fieldParameters // the names of the parameters
+	fieldHints      // the descriptions of the parameters, and their allowed values
 	fields
 )
 
 const (
-	// maxSchemaDepth is how deep into a schema parameters are looked for.
+	// maxSchemaDepth is the depth to which a schema is searched for parameters.
 	maxSchemaDepth = 5
-	// maxFieldBytes is the most bytes of a field that are read: what is said after them finds nothing.
+	// maxFieldBytes is the number of bytes of a field that are indexed. The rest cannot be found.
 	maxFieldBytes = 16 << 10
 )
 
@@ -56,10 +57,10 @@ func (d *Document) fieldTexts() [fields]string {
 	return texts
 }
 
-// A documentWords is the words of each field of a document.
+// A documentWords holds the words of each field of a document.
 type documentWords struct{ words [fields][]string }
 
-// wordCount is how many words there are.
+// wordCount returns the number of words in all fields.
 func (r *documentWords) wordCount() (n int) {
 	for _, words := range r.words {
 		n += len(words)
@@ -67,7 +68,7 @@ func (r *documentWords) wordCount() (n int) {
 	return n
 }
 
-// splitDocuments reads documents, on as many cores as there are.
+// splitDocuments splits documents into words, in parallel on all cores.
 func splitDocuments(docs []Document) []documentWords {
 	all := make([]documentWords, len(docs))
 	read := func(i int) {
@@ -75,7 +76,7 @@ func splitDocuments(docs []Document) []documentWords {
 			all[i].words[f] = SplitWords(text)
 		}
 	}
-	const few = 64 // documents at a time, and for one core
+	const few = 64 // documents for which one core is enough; also the size of a work unit
 	var next atomic.Int64
 	var readers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), (len(docs)+few-1)/few) {
@@ -91,11 +92,11 @@ func splitDocuments(docs []Document) []documentWords {
 	return all
 }
 
-// minSentence is how many bytes a first sentence has at least: what ends before is a heading.
+// minSentence is the smallest length of a first sentence in bytes. Shorter text is a heading.
 const minSentence = 12
 
-// firstSentenceLen is the number of bytes of the first sentence of a text: it ends at a line's end, or after a full
-// stop that is not followed by a small letter, as that of an abbreviation is.
+// firstSentenceLen returns the length of the first sentence of a text in bytes. It ends at a line end or a full stop.
+// A full stop before a lower-case letter belongs to an abbreviation and does not count.
 func firstSentenceLen(text string) int {
 	for i, r := range text {
 		if i < minSentence {
@@ -114,7 +115,7 @@ func firstSentenceLen(text string) int {
 	return len(text)
 }
 
-// A parameterSchema is what is read of one. A member of another kind than it should be is none.
+// A parameterSchema is the part of a parameter's schema that is indexed. Members of a wrong type are ignored.
 type parameterSchema struct {
 	Description string                      `json:"description"`
 	Enum        []any                       `json:"enum"`
@@ -122,7 +123,8 @@ type parameterSchema struct {
 	Items       *parameterSchema            `json:"items"`
 }
 
-// writeSchemaText writes the names of parameters and what is said of them, in the order of the names.
+// writeSchemaText writes the names of parameters to parameters, and their descriptions and allowed values to hints.
+// Both are sorted by name.
 func writeSchemaText(raw json.RawMessage, parameters, hints *strings.Builder) {
 	if len(raw) == 0 {
 		return
@@ -133,7 +135,7 @@ func writeSchemaText(raw json.RawMessage, parameters, hints *strings.Builder) {
 			return
 		}
 	}
-	s.Description = "" // that of the tool
+	s.Description = "" // the tool's description, already indexed
 	s.writeParameters(parameters, hints, maxSchemaDepth)
 }
 
@@ -160,8 +162,8 @@ func writeLine(b *strings.Builder, text string) {
 	}
 }
 
-// EmbeddingText is what a document is embedded by: what it is called and what it says of itself, and of its parameters
-// the names.
+// EmbeddingText returns the text from which the document's vector is computed: names, title, description and the names
+// of the parameters.
 func (d *Document) EmbeddingText() string {
 	texts := d.fieldTexts()
 	var b strings.Builder
@@ -174,5 +176,5 @@ func (d *Document) EmbeddingText() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// TextKey is the key of its text.
+// TextKey returns the key of the document's EmbeddingText.
 func (d *Document) TextKey() TextKey { return TextKeyOf(d.EmbeddingText()) }

@@ -10,33 +10,35 @@ import (
 	"time"
 )
 
-// DefaultDeadline is what a question waits for its vector by default.
+// DefaultDeadline is the default time that a question waits for its vector.
 const DefaultDeadline = 250 * time.Millisecond
 
 const (
-	// defaultBatch is how many texts are embedded at once.
+	// defaultBatch is the default number of texts in one request to the model.
 	defaultBatch = 32
-	// maxTexts is how many texts a library knows: of more it forgets those that were not searched for the longest.
+	// maxTexts is the number of texts that an index knows. With more, it forgets the texts that were not searched for
+	// the longest time.
 	maxTexts = 100_000
-	// minCoverage is the least share of the searched texts that must have vectors. It is below 1, since one text that
-	// the model refuses would otherwise disable the model for all others. It is not much below, since texts without a
-	// vector are ranked by their words alone, among others that are ranked by both.
+	// minCoverage is the smallest share of the searched texts that must have vectors. It is below 1, because one text
+	// that the model refuses would otherwise disable the model for all others. It is close to 1, because texts without
+	// a vector are ranked by words alone and are at a disadvantage.
 	minCoverage = 0.9
 )
 
-// An EmbeddingIndex ranks by the vectors of a model that runs elsewhere. Documents are embedded in the background, each
-// text once; a question is embedded when it is asked, within a deadline. When the model is slow, or away, or another
-// than it was, questions have no answer here, soon: so that they are answered by words. Its methods may be called from
+// An EmbeddingIndex ranks by vectors from an external model. Documents are embedded in the background, each text once.
+// A question is embedded when it is asked, within a deadline. If the model is slow, unreachable or replaced by
+// another, a question gets an error quickly, and the caller ranks by words alone. The methods may be called from
 // several goroutines.
 type EmbeddingIndex struct {
 	embedder Embedder
 	o        EmbeddingIndexOptions
-	// wake has Run look at once.
+	// wake makes Run look for work at once.
 	wake chan struct{}
-	// working is held by who embeds documents.
+	// working is held by the goroutine that embeds documents.
 	working sync.Mutex
 	vectors *vectorTable
-	// era counts how often the vectors of questions became invalid; asked caches those of direct callers of the index.
+	// era increases whenever the cached vectors of questions become invalid. asked caches vectors for direct callers
+	// of the index.
 	era       atomic.Int64
 	questions *questionCache
 
@@ -44,30 +46,30 @@ type EmbeddingIndex struct {
 	// offered are documents whose keys have not been computed yet, at most maxTexts.
 	offered []Document
 	known   map[TextKey]Document
-	// notLoaded are keys that the keeper was not asked for, lacking those that it does not have, in the order in which
-	// they came.
+	// notLoaded holds keys whose vectors were not yet read from the store. notEmbedded holds the keys that the store
+	// does not have. Both are in order of arrival.
 	notLoaded, notEmbedded []TextKey
 	refused                map[TextKey]bool
-	// notStored are vectors that the keeper did not take.
+	// notStored holds vectors that the store did not accept.
 	notStored map[TextKey][]float32
-	// modelVerified is true if the model is the one whose vectors are stored. storeGone is true if nothing is stored
-	// any more.
+	// modelVerified reports that the model still produces the stored vectors. storeGone reports that the store is not
+	// used any more.
 	modelVerified, storeGone bool
 	// probeVector is the latest vector of the constant probe text.
 	probeVector []float32
 	breaker     circuitBreaker
-	// questionError and embedding are what went wrong last with questions and with documents.
+	// questionError and documentError are the last errors for questions and for documents.
 	questionError, documentError lastError
 	state                        EmbeddingIndexStatus
 }
 
-// A lastError is what went wrong, and when; the zero value is that nothing did.
+// A lastError is the last error and its time. The zero value means no error.
 type lastError struct {
 	text string
 	at   time.Time
 }
 
-// newLastError is what went wrong now; nil is nothing.
+// newLastError returns the error with the current time. A nil error yields the zero value.
 func newLastError(err error) lastError {
 	if err == nil {
 		return lastError{}
@@ -80,42 +82,42 @@ var (
 	_ PerIndexRanker = (*EmbeddingIndex)(nil)
 )
 
-// EmbeddingIndexOptions are what a library can do without.
+// EmbeddingIndexOptions are the optional settings of an EmbeddingIndex.
 type EmbeddingIndexOptions struct {
-	// Vectors keeps vectors; nil keeps them in memory only. Where it can, it is a Forgetter.
+	// Vectors stores vectors; nil keeps them in memory only. A store should also be a VectorForgetter, if possible.
 	Vectors VectorStore
-	// SearchInStore has Vectors searched, and no vector in memory: for more texts than that has room for.
+	// SearchInStore searches in Vectors and keeps no vectors in memory. It is for more texts than fit in memory.
 	SearchInStore bool
-	// Deadline is how long a question waits for its vector; 0 means 250 ms.
+	// Deadline is how long a question waits for its vector; 0 means DefaultDeadline.
 	Deadline time.Duration
-	// Batch is how many texts are embedded at once; 0 means 32.
+	// Batch is the number of texts in one request to the model; 0 means 32.
 	Batch int
-	// Logger is told when the model goes away, comes back, and is another than it was; nil is silence.
+	// Logger logs when the model becomes unreachable, answers again, or is replaced; nil disables logging.
 	Logger *slog.Logger
 }
 
 // EmbeddingIndexStatus is the state of an EmbeddingIndex.
 type EmbeddingIndexStatus struct {
-	// Model names the space, Dimension is how many numbers its vectors have; 0 is not known yet.
+	// Model is the name of the vector space. Dimension is the dimension of its vectors, or 0 if it is not known yet.
 	Model     string `json:"model"`
 	Dimension int    `json:"dimension,omitempty"`
-	// Texts are all that were offered, Vectors those of them that have one, Refused those that the model does not take.
+	// Texts counts all offered texts, Vectors those with a vector, Refused those that the model does not accept.
 	Texts   int `json:"texts"`
 	Vectors int `json:"vectors"`
 	Refused int `json:"refused,omitempty"`
-	// Asked are the questions whose vectors were asked for, Missed those of them that got none.
+	// Asked counts the questions for which a vector was requested, Missed those that got none.
 	Asked  int `json:"asked,omitempty"`
 	Missed int `json:"missed,omitempty"`
-	// Away is since when no question is sent, because the model does not answer; zero where they are.
+	// Away is the time since when no questions are sent because the model does not answer; zero if questions are sent.
 	Away time.Time `json:"away,omitzero"`
-	// Err is what went wrong last, without secrets, and At when; empty where it went well since.
+	// Err is the last error, without secrets, and At its time; both are empty after a success.
 	Err string    `json:"error,omitempty"`
 	At  time.Time `json:"error_at,omitzero"`
-	// Replaced counts how often the model was found to be another under the same name.
+	// Replaced counts how often another model was found under the same name.
 	Replaced int `json:"replaced,omitempty"`
 }
 
-// NewEmbeddingIndex makes a library of the texts that Offer brings. Run has them embedded.
+// NewEmbeddingIndex returns an index for the texts passed to Offer. Run embeds them.
 func NewEmbeddingIndex(e Embedder, o EmbeddingIndexOptions) *EmbeddingIndex {
 	if o.Deadline <= 0 {
 		o.Deadline = DefaultDeadline
@@ -135,7 +137,7 @@ func NewEmbeddingIndex(e Embedder, o EmbeddingIndexOptions) *EmbeddingIndex {
 	return l
 }
 
-// An indexView is a library as one index asks it.
+// An indexView is the EmbeddingIndex as one Index uses it, with its own cache of questions.
 type indexView struct {
 	*EmbeddingIndex
 	questions *questionCache
@@ -145,13 +147,13 @@ type indexView struct {
 // not reveal which questions others asked.
 func (l *EmbeddingIndex) ForIndex() RemoteRanker { return indexView{l, newQuestionCache(&l.era)} }
 
-// Nearest is the library's.
+// Nearest is like EmbeddingIndex.Nearest, with the cache of this view.
 func (a indexView) Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error) {
 	return a.nearestCached(ctx, a.questions, question, most, among)
 }
 
-// Offer notes documents that are to be searched: those that are new, or all. It is quick; what has a vector, or waits
-// for one, costs nothing.
+// Offer adds documents to be searched. Documents that are already known are allowed and cost little. It returns at
+// once; Run does the work.
 func (l *EmbeddingIndex) Offer(docs []Document) {
 	if len(docs) == 0 {
 		return
@@ -159,7 +161,7 @@ func (l *EmbeddingIndex) Offer(docs []Document) {
 	l.mu.Lock()
 	l.offered = append(l.offered, docs...)
 	if over := len(l.offered) - maxTexts; over > 0 {
-		l.offered = slices.Delete(l.offered, 0, over) // what came first is forgotten first
+		l.offered = slices.Delete(l.offered, 0, over) // the oldest are forgotten
 	}
 	l.mu.Unlock()
 	l.wakeRun()
@@ -201,7 +203,7 @@ func (l *EmbeddingIndex) Nearest(ctx context.Context, question string, most int,
 	return l.nearestCached(ctx, l.questions, question, most, among)
 }
 
-// nearestCached is Nearest for who remembers those questions.
+// nearestCached is Nearest with a given cache of questions.
 func (l *EmbeddingIndex) nearestCached(ctx context.Context, asked *questionCache, question string, most int,
 	among []TextKey) ([]Neighbor, error) {
 	switch {
@@ -228,7 +230,7 @@ func (l *EmbeddingIndex) nearestCached(ctx context.Context, asked *questionCache
 	return l.vectors.nearest(v, most, among), nil
 }
 
-// recheckModel has it looked at whether the model is another than it was.
+// recheckModel makes Run verify again that the model was not replaced.
 func (l *EmbeddingIndex) recheckModel() {
 	l.mu.Lock()
 	l.modelVerified = false

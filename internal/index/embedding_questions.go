@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// maxCachedQuestions is how many questions' vectors are remembered.
+	// maxCachedQuestions is the number of questions whose vectors are cached.
 	maxCachedQuestions = 256
-	// maxMissesInRow is how many questions in a row go without an answer until none is sent.
+	// maxMissesInRow is the number of unanswered questions in a row after which no more are sent.
 	maxMissesInRow = 3
-	// The first time after which it is looked whether the model is back, and the longest.
+	// The first and the longest pause before testing whether the model answers again.
 	firstProbePause, maxProbePause = time.Second, time.Minute
 )
 
-// probeText is a text that is embedded to see whether the model is there, and the one that it was.
+// probeText is embedded to test whether the model answers and is still the same.
 const probeText = "read a file from the disk"
 
-// questionCache remember the vectors of questions, the last ones that were asked; two that ask the same at once wait
-// for one answer.
+// A questionCache caches the vectors of the last questions. Simultaneous requests for the same question share one
+// request to the model.
 type questionCache struct {
-	// era is the library's: what is of an earlier one is worth nothing.
+	// era is the era of the EmbeddingIndex. Vectors of an earlier era are invalid.
 	era *atomic.Int64
 
 	mu      sync.Mutex
-	cached  map[string]*list.Element // of remembered
-	order   list.List                // the last one asked first
+	cached  map[string]*list.Element // elements of order, by question
+	order   list.List                // most recently asked first
 	pending map[string]*pendingQuestion
-	// currentEra is the era that all of it is of.
+	// currentEra is the era of all cached vectors.
 	currentEra int64
 }
 
@@ -41,10 +41,10 @@ type cachedQuestion struct {
 	vector   []float32
 }
 
-// A pendingQuestion question is one that the model was asked. Vector and err are there when done is closed.
+// A pendingQuestion is a question that was sent to the model. The fields vector and err are valid once done is closed.
 type pendingQuestion struct {
 	done   chan struct{}
-	era    int64 // the era in which it was asked
+	era    int64 // the era in which it was sent
 	vector []float32
 	err    error
 }
@@ -53,7 +53,7 @@ func newQuestionCache(era *atomic.Int64) *questionCache {
 	return &questionCache{era: era, cached: map[string]*list.Element{}, pending: map[string]*pendingQuestion{}}
 }
 
-// dropOldEra lets go of all that is of an earlier era. It needs mu.
+// dropOldEra empties the cache if its vectors belong to an earlier era. The caller holds mu.
 func (q *questionCache) dropOldEra() {
 	now := q.era.Load()
 	if q.currentEra == now {
@@ -83,7 +83,7 @@ func (q *questionCache) findOrBegin(question string) (vector []float32, g *pendi
 	return nil, g, true
 }
 
-// finish ends a question that goes on.
+// finish ends a pending question and caches its vector.
 func (q *questionCache) finish(question string, g *pendingQuestion, vector []float32, err error) {
 	g.vector, g.err = vector, err
 	q.mu.Lock()
@@ -101,11 +101,11 @@ func (q *questionCache) finish(question string, g *pendingQuestion, vector []flo
 	close(g.done)
 }
 
-// A circuitBreaker is open while no question is sent.
+// A circuitBreaker stops questions while the model does not answer.
 type circuitBreaker struct {
 	failures int
 	open     time.Time
-	// next is when it is looked whether the model is back, pause the time until the look after it.
+	// next is the time of the next test of the model, pause the time between that test and the one after it.
 	next  time.Time
 	pause time.Duration
 }
@@ -120,8 +120,8 @@ func (c *circuitBreaker) fail(now time.Time, most int) (opened bool) {
 	return true
 }
 
-// questionVector returns the vector of a question, until the context within ends. The end of the caller's own context
-// does not count as a failure of the model.
+// questionVector returns the vector of a question. It waits until the context within ends. If the caller's own context
+// ends first, that does not count as a failure of the model.
 func (l *EmbeddingIndex) questionVector(caller, within context.Context, asked *questionCache,
 	question string) ([]float32, error) {
 	for {
@@ -138,7 +138,7 @@ func (l *EmbeddingIndex) questionVector(caller, within context.Context, asked *q
 			if g.err == nil || !errors.Is(g.err, errCallerGone) {
 				return g.vector, g.err
 			}
-			continue // who asked went away, and the model may answer yet
+			continue // the goroutine that asked was cancelled; the model may still answer
 		case l.isModelAway():
 			asked.finish(question, g, nil, errModelAway)
 			return nil, errModelAway
@@ -189,7 +189,8 @@ func (l *EmbeddingIndex) isModelAway() bool {
 	return !l.breaker.open.IsZero()
 }
 
-// noteQuestion takes note of how a question fared. The model is well if it answers, be it that it refuses the question.
+// noteQuestion records the result of a question. The parameter well reports that the model works; a refusal of one
+// question is not a failure of the model.
 func (l *EmbeddingIndex) noteQuestion(err error, well bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,8 +206,8 @@ func (l *EmbeddingIndex) noteQuestion(err error, well bool) {
 	l.noteFailure(err, maxMissesInRow)
 }
 
-// noteFailure takes note that the model did not answer, and stops asking it questions where that was so often. It
-// needs mu.
+// noteFailure records that the model did not answer, and stops sending questions after too many failures. The caller
+// holds mu.
 func (l *EmbeddingIndex) noteFailure(err error, most int) {
 	if l.breaker.fail(time.Now(), most) {
 		l.o.Logger.Warn("tools are found by words only: the embedding model does not answer", "model",
@@ -215,7 +216,7 @@ func (l *EmbeddingIndex) noteFailure(err error, most int) {
 	}
 }
 
-// probeModel sees whether a model that was away is back: within the deadline, as a question would have to be.
+// probeModel tests whether an unreachable model answers again within the deadline of a question.
 func (l *EmbeddingIndex) probeModel(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, l.o.Deadline)
 	defer cancel()
@@ -233,6 +234,6 @@ func (l *EmbeddingIndex) probeModel(ctx context.Context) {
 		return
 	}
 	*c = circuitBreaker{}
-	l.questionError, l.modelVerified = lastError{}, false // it may be another model now
+	l.questionError, l.modelVerified = lastError{}, false // the model may have been replaced
 	l.o.Logger.Info("the embedding model answers again", "model", l.embedder.Model())
 }

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// batchTimeout is how long a batch may take, with all that it is tried again.
+	// batchTimeout is the time limit for a batch, including its retries.
 	batchTimeout = 2 * time.Minute
-	// The first time after which a batch that went wrong is tried again, and the longest.
+	// The first and the longest pause before a failed batch is tried again.
 	firstRetryPause, maxRetryPause = time.Second, 5 * time.Minute
 )
 
-// Run has what was offered embedded, until ctx ends: what lacks a vector, in batches, one after the other. While the
-// model is away it is tried again at longer and longer intervals. It returns nil.
+// Run embeds the offered texts that lack a vector, one batch after the other, until ctx ends. While the model does not
+// answer, it retries with increasing pauses. It returns nil.
 func (l *EmbeddingIndex) Run(ctx context.Context) error {
-	pause, rest := firstRetryPause, time.Time{} // rest is when documents are embedded again
+	pause, rest := firstRetryPause, time.Time{} // rest is when embedding may continue
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		away, next := !l.breaker.open.IsZero(), l.breaker.next
@@ -57,7 +57,7 @@ func (l *EmbeddingIndex) Run(ctx context.Context) error {
 	return nil
 }
 
-// waitForWork waits until something is to be done: until that time, if there is one.
+// waitForWork waits until there is work, or until the given time if it is not zero.
 func (l *EmbeddingIndex) waitForWork(ctx context.Context, until time.Time) {
 	var after <-chan time.Time
 	if !until.IsZero() {
@@ -72,8 +72,8 @@ func (l *EmbeddingIndex) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// EmbedAll embeds all offered documents now, and gives up at the first error. It calls told with the number of texts
-// that have a vector or were refused, and the number of all.
+// EmbedAll embeds all offered documents now and stops at the first error. It calls told with the number of texts that
+// are done (embedded or refused) and the total number.
 func (l *EmbeddingIndex) EmbedAll(ctx context.Context, told func(done, of int)) error {
 	for {
 		more, err := l.doNextStep(ctx)
@@ -85,7 +85,7 @@ func (l *EmbeddingIndex) EmbedAll(ctx context.Context, told func(done, of int)) 
 	}
 }
 
-// ForgetVectors lets go of all vectors, those that are kept too, so that all is embedded again.
+// ForgetVectors deletes all vectors in memory and in the store, so that all texts are embedded again.
 func (l *EmbeddingIndex) ForgetVectors(ctx context.Context) error {
 	l.working.Lock()
 	defer l.working.Unlock()
@@ -99,8 +99,8 @@ func (l *EmbeddingIndex) ForgetVectors(ctx context.Context) error {
 	return nil
 }
 
-// doNextStep does the next step of the work; more reports whether there is more. It has recorded the error that it
-// returns.
+// doNextStep does one step of the work; more reports whether there is more to do. A returned error has already been
+// recorded.
 func (l *EmbeddingIndex) doNextStep(ctx context.Context) (more bool, err error) {
 	l.working.Lock()
 	defer l.working.Unlock()
@@ -172,7 +172,7 @@ func (l *EmbeddingIndex) keyOffered() {
 	}
 }
 
-// resetVectors has all texts embedded again, into vectors of that dimension.
+// resetVectors deletes all vectors in memory and queues all texts for embedding, with the given dimension.
 func (l *EmbeddingIndex) resetVectors(dimension int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +208,7 @@ func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	l.notEmbedded = l.notEmbedded[len(batch):]
-	if err != nil { // others first: these may be why
+	if err != nil { // move the batch to the end: its texts may be the cause
 		l.notEmbedded = append(l.notEmbedded, batch...)
 		l.mu.Unlock()
 		return err
@@ -222,8 +222,8 @@ func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 	return err
 }
 
-// embedTexts returns the vectors of texts, and those that the model refuses: a batch that it refuses is halved until
-// one is left.
+// embedTexts returns the vectors of texts, and the keys of the texts that the model refuses. A refused batch is halved
+// until the refused texts are found.
 func (l *EmbeddingIndex) embedTexts(ctx context.Context, keys []TextKey, texts map[TextKey]string) (
 	made map[TextKey][]float32, refused []TextKey, err error) {
 	if len(keys) == 0 {

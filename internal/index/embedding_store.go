@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// storeTimeout is how long the keeper may take to keep a batch.
+	// storeTimeout is the time limit for storing a batch.
 	storeTimeout = 5 * time.Second
-	// loadBatch is how many vectors the keeper is asked for at once.
+	// loadBatch is the number of vectors in one request to the store.
 	loadBatch = 512
-	// sameModelCosine is the cosine between two vectors of one text from which they are of one model: those of two
-	// have next to nothing in common, those of one differ by rounding.
+	// sameModelCosine is the smallest cosine between two vectors of one text that come from the same model. Vectors of
+	// one model differ by rounding only; those of different models are unrelated.
 	sameModelCosine = 0.9
 )
 
-// verifyModel sees whether the model is the one whose vectors are kept: a text that never changes must have the vector
-// that it had. If it has not, what is kept is dropped.
+// verifyModel tests whether the model is the one whose vectors are stored: the constant probe text must get the stored
+// vector. Otherwise it deletes the stored vectors.
 func (l *EmbeddingIndex) verifyModel(ctx context.Context) error {
 	vectors, err := l.embedder.Embed(ctx, RoleDocument, []string{probeText})
 	if err == nil {
@@ -62,7 +62,7 @@ func (l *EmbeddingIndex) verifyModel(ctx context.Context) error {
 	return nil
 }
 
-// dropStoredVectors drops what is kept of a model that is another now.
+// dropStoredVectors deletes the stored vectors of a model that was replaced.
 func (l *EmbeddingIndex) dropStoredVectors(ctx context.Context) error {
 	name := l.embedder.Model()
 	f, ok := l.o.Vectors.(VectorForgetter)
@@ -80,7 +80,7 @@ func (l *EmbeddingIndex) dropStoredVectors(ctx context.Context) error {
 	return nil
 }
 
-// vectorCosine is that between two vectors; of those that differ in dimension it is -1.
+// vectorCosine returns the cosine of two vectors, or -1 if their dimensions differ.
 func vectorCosine(a, b []float32) float64 {
 	if len(a) != len(b) {
 		return -1
@@ -143,8 +143,8 @@ func (l *EmbeddingIndex) loadVectors(ctx context.Context, keys []TextKey) (map[T
 	return found, nil
 }
 
-// findStoredVectors has the keeper say which vectors there are, and give none of them: what lies nearest to any vector
-// are all that there are.
+// findStoredVectors returns the keys that have a vector in the store, without reading the vectors. It searches for the
+// nearest neighbours of an arbitrary vector, with a limit that includes all keys.
 func (l *EmbeddingIndex) findStoredVectors(ctx context.Context, keys []TextKey) (map[TextKey]bool, error) {
 	l.mu.Lock()
 	mark := l.probeVector
@@ -184,10 +184,10 @@ func (l *EmbeddingIndex) isStoreGone() bool {
 	return l.storeGone
 }
 
-// searchesInStore reports whether vectors are kept elsewhere only.
+// searchesInStore reports whether vectors are kept in the store only, not in memory.
 func (l *EmbeddingIndex) searchesInStore() bool { return l.o.SearchInStore && !l.isStoreGone() }
 
-// storeVectors has vectors kept, with those that were not before.
+// storeVectors stores vectors, together with those that failed to be stored before.
 func (l *EmbeddingIndex) storeVectors(ctx context.Context, vectors map[TextKey][]float32) error {
 	l.mu.Lock()
 	maps.Copy(l.notStored, vectors)
@@ -195,7 +195,7 @@ func (l *EmbeddingIndex) storeVectors(ctx context.Context, vectors map[TextKey][
 	alone := l.storeGone
 	l.mu.Unlock()
 	if !alone {
-		// What was made cost something: an end that comes now waits a moment.
+		// Embedding has a cost, so the vectors are stored even if the context has just ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
 		if err := l.o.Vectors.Put(ctx, l.embedder.Model(), all); err != nil {

@@ -12,8 +12,8 @@ import (
 // maxDimension is the maximum dimension of a vector: with more, the sum of the products could overflow.
 const maxDimension = 8192
 
-// vectorTable are the vectors of texts in memory, each number in a byte: a quarter of the room, and of twenty that are
-// nearest one is another at most. Whole numbers add up to the same on every machine.
+// A vectorTable holds vectors in memory, one byte for each number. That is a quarter of the memory of float32, and
+// changes at most one of twenty nearest neighbours. Sums of whole numbers are the same on every machine.
 type vectorTable struct {
 	mu        sync.RWMutex
 	dimension int
@@ -22,10 +22,10 @@ type vectorTable struct {
 }
 
 type quantizedVector struct {
-	// numbers is empty where the vector is kept elsewhere.
+	// numbers is empty if the vector is only in the store.
 	numbers []int8
 	length  float64
-	// last is the last search that it was among.
+	// last is the number of the last search that included the text.
 	last atomic.Int64
 }
 
@@ -37,14 +37,14 @@ func (r *vectorTable) size() (rows, dimension int) {
 	return len(r.byKey), r.dimension
 }
 
-// reset lets go of all rows, and sets the dimension of those to come.
+// reset removes all rows, and sets the dimension of future rows.
 func (r *vectorTable) reset(dimension int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dimension, r.byKey = dimension, map[TextKey]*quantizedVector{}
 }
 
-// put takes vectors, which have the rows' dimension; without their numbers where they are kept elsewhere.
+// put adds vectors, which must have the dimension of the table. If elsewhere is set, it adds only the keys.
 func (r *vectorTable) put(vectors map[TextKey][]float32, elsewhere bool) {
 	made := make(map[TextKey]*quantizedVector, len(vectors))
 	for key, v := range vectors {
@@ -63,14 +63,15 @@ func (r *vectorTable) put(vectors map[TextKey][]float32, elsewhere bool) {
 	}
 }
 
-// quantize writes a vector in whole numbers of at most that size, and returns its length in them.
+// quantize writes v to the slice to, scaled to whole numbers of at most most, and returns the length of the scaled
+// vector.
 func quantize[N int8 | int16](to []N, v []float32, most float64) (length float64) {
 	var largest, sum float64
 	for _, x := range v {
 		largest = max(largest, math.Abs(float64(x)))
 	}
 	if !(largest > 0) || math.IsInf(largest, 0) {
-		return 1 // it leads nowhere, and is near to nothing
+		return 1 // a zero vector has no direction and no neighbours
 	}
 	for i, x := range v {
 		n := math.RoundToEven(float64(x) / largest * most)
@@ -80,7 +81,8 @@ func quantize[N int8 | int16](to []N, v []float32, most float64) (length float64
 	return math.Sqrt(sum)
 }
 
-// coversEnough reports whether enough of the keys have a vector, and that they are still searched.
+// coversEnough reports whether at least minCoverage of the keys have a vector. It also records that the keys were
+// searched.
 func (r *vectorTable) coversEnough(among []TextKey) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -94,7 +96,7 @@ func (r *vectorTable) coversEnough(among []TextKey) bool {
 	return float64(have) >= minCoverage*float64(len(among))
 }
 
-// nearest returns the keys that lie nearest to a vector. Where it has another dimension there are none.
+// nearest returns the keys whose vectors are nearest to v. It returns none if the dimension differs.
 func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Neighbor) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -103,7 +105,7 @@ func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Ne
 	}
 	question := make([]int16, len(v))
 	length := quantize(question, v, 2047) // 2047·127·8192 is less than 2³¹
-	full := false                         // there are as many as are wanted
+	full := false                         // the limit is reached
 	for _, key := range among {
 		row := r.byKey[key]
 		if row == nil {
@@ -120,14 +122,15 @@ func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Ne
 	return topNeighbors(near, most)
 }
 
-// topNeighbors returns at most so many neighbours, in order, each once: two documents may have the same text.
+// topNeighbors sorts neighbours, removes duplicates and returns at most the given number. Duplicates occur because two
+// documents may have the same text.
 func topNeighbors(near []Neighbor, most int) []Neighbor {
 	slices.SortFunc(near, compareNeighbors)
 	near = slices.Compact(near)
 	return near[:min(len(near), most)]
 }
 
-// compareNeighbors orders by nearness, and of equals by key.
+// compareNeighbors orders by decreasing cosine, then by key.
 func compareNeighbors(a, b Neighbor) int {
 	return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), bytes.Compare(a.Key[:], b.Key[:]))
 }
@@ -148,7 +151,7 @@ func dotProduct(a []int8, b []int16) int32 {
 	return s0 + s1 + s2 + s3
 }
 
-// leastRecentlySearched returns so many of the keys as were not searched for the longest.
+// leastRecentlySearched returns the given number of keys that were not searched for the longest time.
 func (r *vectorTable) leastRecentlySearched(known map[TextKey]Document, most int) []TextKey {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -158,7 +161,7 @@ func (r *vectorTable) leastRecentlySearched(known map[TextKey]Document, most int
 	}
 	all := make([]used, 0, len(known))
 	for key := range known {
-		u := used{key, math.MaxInt64} // it has no vector yet
+		u := used{key, math.MaxInt64} // no vector yet: keep
 		if row := r.byKey[key]; row != nil {
 			u.last = row.last.Load()
 		}

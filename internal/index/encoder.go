@@ -13,11 +13,11 @@ import (
 //go:embed weights.bin
 var builtInWeights string
 
-// loadBuiltIn reads the weights when they are first asked for: what asks for none pays nothing.
+// loadBuiltIn decodes the weights on first use, so that programs that do not need them do not pay for it.
 var loadBuiltIn = sync.OnceValue(func() *WordEncoder {
 	e, err := ReadEncoder(builtInWeights)
 	if err != nil {
-		panic(err) // a test reads them
+		panic(err) // a test reads the embedded weights
 	}
 	return e
 })
@@ -25,24 +25,25 @@ var loadBuiltIn = sync.OnceValue(func() *WordEncoder {
 // BuiltInEncoder returns the encoder that is built in.
 func BuiltInEncoder() *WordEncoder { return loadBuiltIn() }
 
-// An WordEncoder returns texts their vectors. It may be used from several goroutines.
+// A WordEncoder computes vectors of texts from the vectors of their words. It may be used from several goroutines.
 type WordEncoder struct {
 	rows       map[string]int32
-	pieceSlots int    // how many slots for pieces stand after the rows of the words
-	data       string // rows of Dims numbers from -127 to 127
+	pieceSlots int    // number of rows for word pieces, which follow the rows of the words
+	data       string // rows of EncoderDims numbers from -127 to 127
 }
 
 const (
-	// EncoderDims is how many numbers a vector has.
+	// EncoderDims is the dimension of a vector.
 	EncoderDims = 128
-	// wordWeight is what a whole word counts: its pieces share it.
+	// wordWeight is the weight of a whole word. The pieces of an unknown word share it.
 	wordWeight = 64
-	// weightsMagic begins the weights.
+	// weightsMagic is the first bytes of the weights.
 	weightsMagic = "encoder1"
 )
 
-// ReadEncoder reads weights: the magic; as little-endian uint32 the dimensions, the slots for pieces, the words, and
-// the bytes of the words with a line end between; these; and the rows, a byte with a sign for each number.
+// ReadEncoder decodes weights. They consist of weightsMagic; the dimension, the number of piece slots, the number of
+// words and the length of the word list, each as a little-endian uint32; the word list, one word on each line; and the
+// rows, one signed byte for each number.
 func ReadEncoder(weights string) (*WordEncoder, error) {
 	rest, ok := strings.CutPrefix(weights, weightsMagic)
 	if !ok || len(rest) < 16 {
@@ -65,10 +66,11 @@ func ReadEncoder(weights string) (*WordEncoder, error) {
 	return e, nil
 }
 
-// A VectorSum is texts added up, each with its weight. The zero value is of no text.
+// A VectorSum is a weighted sum of vectors. The zero value is the empty sum.
 type VectorSum [EncoderDims]int64
 
-// AddWords adds words, each once and with this weight: from 1 to 100. What is none that may have a vector adds nothing.
+// AddWords adds the vector of each word with the given weight, 1 to 100, to the sum. Words that cannot have a vector
+// are skipped.
 func (e *WordEncoder) AddWords(to *VectorSum, all []string, weight int64) {
 	var rows []int32
 	var strange []string // words without a row
@@ -95,8 +97,8 @@ func (e *WordEncoder) AddWords(to *VectorSum, all []string, weight int64) {
 	}
 }
 
-// sumRows adds up rows. Eight numbers are added at once, four each in 16 bits of a word: each is made
-// one from 0 to 255, so that no sum of few rows reaches the next.
+// sumRows returns the sum of the rows. It adds four numbers at once in the 16-bit parts of a 64-bit word. The numbers
+// are shifted to 0 to 255 first, so that a sum does not overflow into the next part.
 func (e *WordEncoder) sumRows(rows []int32) (sum [EncoderDims]int64) {
 	const few, signs, every2nd, lanes, bits = 256, 0x8080808080808080, 0x00ff00ff00ff00ff, 4, 16
 	for len(rows) > 0 {
@@ -122,14 +124,14 @@ func (e *WordEncoder) sumRows(rows []int32) (sum [EncoderDims]int64) {
 	return sum
 }
 
-// firstEightBytes returns the first eight bytes of a text as a number, the first the lowest.
+// firstEightBytes returns the first eight bytes of a text as a little-endian number.
 func firstEightBytes(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(
 		s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// UnitVector returns the sum as a vector of length one; all zero if it is of nothing.
+// UnitVector returns the sum scaled to length one, or a zero vector for an empty sum.
 func (s *VectorSum) UnitVector() (v [EncoderDims]float32) {
 	var square float64
 	for _, n := range s {

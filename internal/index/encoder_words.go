@@ -5,14 +5,14 @@ import (
 )
 
 const (
-	// maxEncodedText is the most bytes of a text that are read.
+	// maxEncodedText is the number of bytes of a text that are encoded.
 	maxEncodedText = 4 << 10
-	// minPiece and maxPiece bound the pieces of an unknown word, in letters. The marks of its begin and end count.
+	// minPiece and maxPiece are the shortest and longest piece of an unknown word, in letters. The markers for the
+	// start and end of the word count as letters.
 	minPiece, maxPiece = 3, 5
 )
 
-// EncoderWords returns the words of a text that may have a vector, each once, in the order in which they are first
-// read.
+// EncoderWords returns the distinct words of a text that may have a vector, in order of first occurrence.
 func EncoderWords(text string) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -25,7 +25,7 @@ func EncoderWords(text string) []string {
 	return out
 }
 
-// isLatinWord reports whether a word is of the letters a to z alone.
+// isLatinWord reports whether a word consists of the letters a to z only.
 func isLatinWord(word string) bool {
 	for i := range len(word) {
 		if word[i] < 'a' || word[i] > 'z' {
@@ -35,7 +35,7 @@ func isLatinWord(word string) bool {
 	return true
 }
 
-// WordPieces returns the slots of an unknown word's pieces, among so many.
+// WordPieces returns the slots of the pieces of an unknown word: hashes of the pieces, each less than slots.
 func WordPieces(word string, slots int) []int32 {
 	marked := "<" + word + ">"
 	var out []int32

@@ -5,23 +5,25 @@ import (
 	"slices"
 )
 
-// How the arms count in a hit's score, each by its own best: words count 1.
+// The weights of the three rankers in the score of a hit, relative to words, which have weight 1. Each ranker's scores
+// are divided by its best score first.
 //
-// Scores are added up, not ranks: to mix ranks alike (RRF) lost 5 points of nDCG@10 against words alone, since the
-// built-in encoder is the weaker of the two. The shares were chosen leaving one corpus out at a time: see
+// Scores are added, not ranks: a fusion of equal ranks (RRF) lost 5 points of nDCG@10 against words alone, because the
+// built-in encoder is the weaker ranker. The weights were chosen by leaving out one corpus at a time; see
 // docs/encoder.md.
 const (
-	// meaningWeight is that of the built-in encoder, and multiPartWeight what it is for a question in several parts: a
-	// vector is of one thing, so there the nearest part counts, and words, which add up, are surer.
+	// meaningWeight is the weight of the built-in encoder. multiPartWeight replaces it for a question in several
+	// parts: a vector describes one thing, so only the nearest part counts there, while words of all parts add up.
 	meaningWeight, multiPartWeight = 0.7, 0.3
-	// remoteWeight is that of vectors made elsewhere, which then take the built-in's place: a whole model is about as
-	// sure as words.
+	// remoteWeight is the weight of vectors from an external model, which replace the built-in encoder. Such a model
+	// is about as reliable as words.
 	remoteWeight = 1
-	// fusedHits is how many hits of each arm are fused: what is deeper in all of them comes into no answer.
+	// fusedHits is the number of hits of each ranker that are fused. A document below that rank in all rankers is not
+	// in any answer.
 	fusedHits = 200
 )
 
-// fusedSearch ranks with all rankers. Only the vector of the question itself is waited for.
+// fusedSearch ranks with all rankers. It waits only for the vector of the question.
 func (x *Index) fusedSearch(ctx context.Context, s Query) []Hit {
 	most := max(fusedHits, 2*s.Limit)
 	var far map[TextKey]float64
@@ -54,10 +56,10 @@ func (x *Index) fusedSearch(ctx context.Context, s Query) []Hit {
 	return f.topHits(s.Limit)
 }
 
-// A hitFusion is the hits of one question while their scores are added up.
+// A hitFusion collects the hits of one question while the scores of the rankers are added.
 type hitFusion struct {
 	hits []Hit
-	at   map[string]int // by ID
+	at   map[string]int // index of a hit by document ID
 }
 
 func (f *hitFusion) hitFor(id string) *Hit {
@@ -70,9 +72,9 @@ func (f *hitFusion) hitFor(id string) *Hit {
 	return &f.hits[at]
 }
 
-// addMeaningScores adds how near documents lie to a question in parts: the nearest has 1 and none less than 0. Those
-// count that words found and those that lie nearest, unless words found so many as are wanted that what only lies near
-// can come behind them alone.
+// addMeaningScores adds the scores of the built-in encoder: 1 for the document nearest to a part of the question, and
+// at least 0 for others. It scores the documents found by words and the nearest documents. The latter are left out if
+// enough documents were found by words to rank before them.
 func (f *hitFusion) addMeaningScores(x *meaningIndex, parts [][]string, most, wanted int) {
 	if len(x.rows) == 0 {
 		return
@@ -103,7 +105,7 @@ func (f *hitFusion) addMeaningScores(x *meaningIndex, parts [][]string, most, wa
 	}
 }
 
-// topHits returns the hits with the highest scores, the best of which is 1.
+// topHits returns the hits with the highest scores, scaled so that the best score is 1.
 func (f *hitFusion) topHits(most int) []Hit {
 	slices.SortFunc(f.hits, compareHits)
 	hits := f.hits[:min(len(f.hits), most)]
@@ -113,7 +115,7 @@ func (f *hitFusion) topHits(most int) []Hit {
 	return hits
 }
 
-// dropFarHits lets go of the hits whose texts lie too far from the question, except for the best of all.
+// dropFarHits removes the hits whose texts have a cosine below the minimum, except the best hit.
 func (f *hitFusion) dropFarHits(x *meaningIndex, under map[TextKey]bool) {
 	slices.SortFunc(f.hits, compareHits)
 	best := true
@@ -124,9 +126,9 @@ func (f *hitFusion) dropFarHits(x *meaningIndex, under map[TextKey]bool) {
 	})
 }
 
-// remoteScores returns what vectors made elsewhere say, by the text: the nearest has 1, the farthest of those that were
-// asked for 0. It is nil if they have no answer. How near a model puts what has nothing to do with the question is the
-// model's own, so cosines count from the farthest up. Under are the texts whose cosine is under Least.
+// remoteScores returns the scores of the external model by text: 1 for the nearest and 0 for the farthest of the
+// requested texts. Unrelated texts have a different cosine in each model, so scores are relative to the farthest. It
+// returns nil if the model has no answer. The set under holds the texts whose cosine is below MinCosine.
 func (x *Index) remoteScores(ctx context.Context, question string, most int) (scores map[TextKey]float64,
 	under map[TextKey]bool) {
 	x.mu.RLock()
@@ -137,7 +139,7 @@ func (x *Index) remoteScores(ctx context.Context, question string, most int) (sc
 	}
 	asked := most
 	if x.o.MinCosine > 0 {
-		asked = max(most, len(keys)) // the cosine of each is wanted
+		asked = max(most, len(keys)) // the cosine of every text is needed
 	}
 	near, err := x.o.Remote.Nearest(ctx, question, asked, keys)
 	if err != nil || len(near) == 0 {
@@ -154,7 +156,7 @@ func (x *Index) remoteScores(ctx context.Context, question string, most int) (sc
 	near = near[:min(len(near), most)]
 	top, least := near[0].Cosine, near[len(near)-1].Cosine
 	if len(near) == len(keys) || top <= least {
-		least = min(least, 0) // none is left out, so the last need not be far
+		least = min(least, 0) // no text is left out, so the last one may be near
 	}
 	scores = make(map[TextKey]float64, len(near))
 	for _, n := range near {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// DefaultRerankDeadline is how long a question waits for the rerank model by default.
+// DefaultRerankDeadline is the default time that a question waits for the rerank model.
 const DefaultRerankDeadline = time.Second
 
-// defaultReranked is how many hits are judged.
+// defaultReranked is the default number of hits that are reranked.
 const defaultReranked = 20
 
-// A HitReranker has a model that reads question and text together put the first hits of an answer in order. When the
-// model is slow, or away, the hits stay as they are. Its methods may be called from several goroutines.
+// A HitReranker sorts the first hits of an answer with a rerank model, which reads the question and a text together.
+// If the model is slow or unreachable, the hits keep their order. The methods may be called from several goroutines.
 type HitReranker struct {
 	reranker Reranker
 	o        HitRerankerOptions
@@ -28,29 +28,30 @@ type HitReranker struct {
 	state   HitRerankerStatus
 }
 
-// HitRerankerOptions are what a judge can do without.
+// HitRerankerOptions are the optional settings of a HitReranker.
 type HitRerankerOptions struct {
-	// MaxHits is how many hits are judged; 0 means 20.
+	// MaxHits is the number of hits that are reranked; 0 means 20.
 	MaxHits int
 	// Deadline is how long a question waits; 0 means a second.
 	Deadline time.Duration
-	// Logger is told when the model goes away and comes back; nil is silence.
+	// Logger logs when the model becomes unreachable and when it answers again; nil disables logging.
 	Logger *slog.Logger
 }
 
 // HitRerankerStatus is the state of a HitReranker.
 type HitRerankerStatus struct {
-	// Asked are the questions that were judged, Missed those of them that kept the order that they had.
+	// Asked counts the questions sent to the model, Missed those whose hits kept their order because it did not
+	// answer.
 	Asked  int `json:"asked,omitempty"`
 	Missed int `json:"missed,omitempty"`
-	// Away is since when the model does not answer; zero where it does.
+	// Away is the time since when the model does not answer; zero if it answers.
 	Away time.Time `json:"away,omitzero"`
-	// Err is what went wrong last, without secrets, and At when; empty where it went well since.
+	// Err is the last error, without secrets, and At its time; both are empty after a success.
 	Err string    `json:"error,omitempty"`
 	At  time.Time `json:"error_at,omitzero"`
 }
 
-// NewHitReranker makes a judge.
+// NewHitReranker returns a HitReranker that uses r.
 func NewHitReranker(r Reranker, o HitRerankerOptions) *HitReranker {
 	if o.MaxHits <= 0 {
 		o.MaxHits = defaultReranked
@@ -73,8 +74,8 @@ func (j *HitReranker) Status() HitRerankerStatus {
 	return s
 }
 
-// Rerank returns the hits, the first ones in the order of the model. The list of scores stays the same, so that it
-// keeps falling. text returns the text of a document.
+// Rerank returns the hits with the first ones in the order of the model. The scores stay at their positions, so that
+// they still decrease. The function text returns the text of a document.
 func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, text func(id string) string) []Hit {
 	n := min(len(hits), j.o.MaxHits)
 	if n < 2 || question == "" || !j.allowRequest() {
@@ -122,7 +123,8 @@ func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, t
 	return ordered
 }
 
-// allowRequest reports whether the model may be asked: while it is away one question now and then is.
+// allowRequest reports whether the model may be asked. While the model does not answer, one question after each pause
+// is sent as a test.
 func (j *HitReranker) allowRequest() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -138,7 +140,7 @@ func (j *HitReranker) allowRequest() bool {
 	return true
 }
 
-// noteCancelled takes note of a question whose asker went away, which says nothing of the model.
+// noteCancelled records a cancelled question, which neither counts as a success nor as a failure of the model.
 func (j *HitReranker) noteCancelled() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -147,7 +149,7 @@ func (j *HitReranker) noteCancelled() {
 	}
 }
 
-// noteResult takes note of how a question fared.
+// noteResult records the success or failure of a question.
 func (j *HitReranker) noteResult(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -7,46 +7,46 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// An Index ranks the documents of one view: what one class of callers may call. It may be used from several goroutines.
+// An Index ranks the documents that one class of callers may call. It may be used from several goroutines.
 type Index struct {
 	o       Options
 	lexical *LexicalIndex
 	shared  sharedDocuments
 
-	// mu guards near, and that both know the same documents.
+	// mu guards the update of both indexes, so that a search sees the same documents in both.
 	mu      sync.RWMutex
 	meaning *meaningIndex
 }
 
-// Options say what an index ranks by besides words. The zero value is what needs no network.
+// Options select the rankers besides words. The zero value uses no network.
 type Options struct {
-	// LexicalOnly ranks by words alone: by no vector, neither of the built-in encoder nor from afar.
+	// LexicalOnly ranks by words alone, without any vectors.
 	LexicalOnly bool
-	// Remote ranks by vectors that are computed elsewhere; it may be nil. If it also wants the documents, it receives
-	// all of them.
+	// Remote ranks by vectors from an external model; it may be nil. If it is also a DocumentReceiver, it receives all
+	// documents.
 	Remote RemoteRanker
-	// MinCosine is the lowest cosine of a hit, if Remote has answered. A document below it is left out, whatever its
-	// words, unless it is the best of all. With 0 and below none is left out.
+	// MinCosine is the lowest cosine of a hit if Remote has answered. A document below it is left out even if its
+	// words match, unless it is the best hit. A value of 0 or less leaves out none.
 	MinCosine float64
-	// Reranker puts the first hits in order; nil leaves them as they are.
+	// Reranker sorts the first hits; it may be nil.
 	Reranker *HitReranker
 }
 
-// RemoteRanker ranks documents by vectors that are made elsewhere. It may be used from several goroutines.
+// A RemoteRanker ranks documents by vectors from an external model. It may be used from several goroutines.
 type RemoteRanker interface {
-	// Nearest returns at most so many of the keys, those whose texts lie nearest to the question, the nearest first. It
-	// answers soon, or with an error: then the question is answered without it.
+	// Nearest returns at most the given number of keys, those of the texts nearest to the question, the nearest first.
+	// It returns quickly; after an error the question is answered without it.
 	Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error)
 }
 
-// A PerIndexRanker is a Far that is asked apart by each index: what one has asked makes no other's answer come sooner.
-// A Library is one.
+// A PerIndexRanker is a RemoteRanker with a separate cache for each index. The time of an answer then does not reveal
+// the questions of other callers. EmbeddingIndex implements it.
 type PerIndexRanker interface {
-	// ForIndex returns it for one index.
+	// ForIndex returns a RemoteRanker for one index.
 	ForIndex() RemoteRanker
 }
 
-// New makes an index without documents.
+// New returns an index without documents.
 func New(o Options) *Index {
 	if far, ok := o.Remote.(PerIndexRanker); ok {
 		o.Remote = far.ForIndex()
@@ -54,11 +54,11 @@ func New(o Options) *Index {
 	return &Index{o: o, lexical: NewLexicalIndex(), meaning: newMeaningIndex(o.Remote != nil && !o.LexicalOnly)}
 }
 
-// Len is the number of documents.
+// Len returns the number of documents.
 func (x *Index) Len() int { return x.lexical.Len() }
 
-// Update takes documents in, each in the place of the one with its ID, and others out. A search that goes on meanwhile
-// is answered from before or from after all of it.
+// Update removes documents by ID and adds others; an added document replaces one with the same ID. A concurrent search
+// sees either none of the changes or all of them.
 func (x *Index) Update(put []Document, remove []string) {
 	defer x.shareDocuments(put, remove)
 	read := splitDocuments(put)
@@ -72,21 +72,22 @@ func (x *Index) Update(put []Document, remove []string) {
 	near.Wait()
 }
 
-// A Query is a question, and what is wanted of the answer.
+// A Query is a question with limits for its answer.
 type Query struct {
-	// Text is the question; of it the first 8 KiB are read.
+	// Text is the question. Only its first 8 KiB are read.
 	Text string
-	// Limit is how many hits there may be.
+	// Limit is the largest number of hits.
 	Limit int
-	// MinRelativeScore leaves out hits whose score is less than this share of the best one's: 0 leaves out none. The
-	// best stays in any case.
+	// MinRelativeScore leaves out hits whose score is less than this share of the best score; 0 leaves out none. The
+	// best hit always stays.
 	MinRelativeScore float64
-	// LocalOnly uses neither Remote nor the reranker.
+	// LocalOnly turns off Remote and the reranker.
 	LocalOnly bool
 }
 
-// Find returns the documents that answer a question, the best first; among equals by ID. A document that shares no word
-// with the question may be found by its meaning. There is no hit if no document shares a word or is near.
+// Find returns the documents that answer a question, the best first and equally good ones by ID. A document that
+// shares no word with the question may be found by its meaning. The result is empty if no document shares a word or is
+// near.
 func (x *Index) Find(ctx context.Context, s Query) []Hit {
 	if s.Limit <= 0 {
 		return nil

@@ -7,23 +7,25 @@ import (
 	"sync"
 )
 
-// rankWeights are what the ranking is tuned by. It is BM25F (Robertson, Zaragoza, Taylor 2004): the occurrences of a
-// term in all fields are added up by weight before they saturate.
+// rankWeights are the parameters of the ranking function BM25F (Robertson, Zaragoza, Taylor 2004). It adds the
+// weighted occurrences of a term in all fields before the sum saturates.
 type rankWeights struct {
-	// saturation is the k1 of BM25F: how much a term's further occurrences count.
+	// saturation is the k1 of BM25F: the larger it is, the more further occurrences of a term count.
 	saturation float64
-	// field is how much a field counts, length how much of that a long one loses: 0 nothing, 1 in proportion.
+	// field is the weight of each field. length is how much longer fields are discounted: 0 not at all, 1 in
+	// proportion to the length.
 	field, length [fields]float64
-	// surface is how much the word as it stands counts beside its stem, pair two neighbouring words beside each.
+	// surface is the weight of the exact word relative to its stem. pair is the weight of two neighbouring words
+	// relative to each alone.
 	surface, pair float64
-	// joined is how much it counts that two words are written as one, or one as two.
+	// joined is the weight of two words that match one compound word, or the reverse.
 	joined float64
-	// shorter is how much a word counts of which the word searched for is an extension, as "config" of "configuration";
-	// longer is the reverse. Both are scaled by the shared part.
+	// shorter is the weight of a shorter word in the document ("config" for the question's "configuration"), longer
+	// that of a longer word. Both are scaled by the shared part.
 	shorter, longer float64
-	// clause is how much the best part of a question counts beside the whole of it.
+	// clause is the weight of the best part of a question relative to the whole question.
 	clause float64
-	// named is how much it counts that all words of a name are asked for.
+	// named is the bonus for a document whose whole name occurs in the question.
 	named float64
 }
 
@@ -42,63 +44,65 @@ var tunedWeights = rankWeights{
 }
 
 const (
-	// minContentWords is how many words must be left for stop words to be dropped, and minPartWords those that make a
-	// clause.
+	// Stop words are dropped only if at least minContentWords words remain. A part of a question has at least
+	// minPartWords words.
 	minContentWords, minPartWords = 3, 3
-	// minPrefixBytes is how many bytes a word has at least that another one begins with.
+	// minPrefixBytes is the shortest word that matches as a prefix of another, in bytes.
 	minPrefixBytes = 3
-	// maxPrefixMatches is how many words may begin with another for that to say something.
+	// maxPrefixMatches is the largest number of words with a common prefix. With more, the prefix is too general to be
+	// used.
 	maxPrefixMatches = 24
-	// maxQuery is the most bytes of a question that are read, maxParts the most parts that are ranked apart.
+	// maxQuery is the number of bytes of a question that are read, maxParts the number of parts that are ranked
+	// separately.
 	maxQuery, maxParts = 8 << 10, 8
 )
 
-// LexicalIndex is the index by words. It may be used from several goroutines.
+// LexicalIndex ranks documents by words. It may be used from several goroutines.
 type LexicalIndex struct {
 	weights rankWeights
 	stops   StopWords
-	scratch sync.Pool // of *search
+	scratch sync.Pool // of *scoreState
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu   sync.RWMutex
 	docs []indexedDocument
-	// lengths has how many words each field of a document has.
+	// lengths holds the number of words in each field of each document.
 	lengths         [][fields]uint16
-	free            []uint32 // places in docs without a document
+	free            []uint32 // unused indexes of docs
 	byID            map[string]uint32
 	terms           vocabulary
-	fieldWordTotals [fields]int // words of all documents
+	fieldWordTotals [fields]int // number of words of all documents
 	scale           scoreScale
-	changeCount     uint64 // of the documents, the last
+	changeCount     uint64 // number of changes to the documents
 }
 
-// An indexedDocument, of which nothing is kept but what it is found by.
+// An indexedDocument holds only what is needed to find the document.
 type indexedDocument struct {
 	id    string
 	words []uint32 // of all fields, one after the other
-	name  []uint32 // the stems of its name
+	name  []uint32 // stems of the words of its name
 }
 
-// NewLexicalIndex makes an index without documents.
+// NewLexicalIndex returns an index without documents.
 func NewLexicalIndex() *LexicalIndex {
 	return &LexicalIndex{weights: tunedWeights, stops: NewStopWords(), byID: map[string]uint32{},
 		terms: newVocabulary()}
 }
 
-// Len is the number of documents.
+// Len returns the number of documents.
 func (x *LexicalIndex) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.byID)
 }
 
-// Update takes documents in, each in the place of the one with its ID, and others out, at one moment. An ID that no
-// document has is nothing to do.
+// Update removes documents by ID and adds others in one step; an added document replaces one with the same ID. Unknown
+// IDs are ignored.
 func (x *LexicalIndex) Update(put []Document, remove []string) {
 	x.updateRead(put, splitDocuments(put), remove)
 }
 
-// updateRead takes in documents that were read already.
+// updateRead is Update with documents that were already split into words.
 func (x *LexicalIndex) updateRead(put []Document, read []documentWords, remove []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -135,8 +139,8 @@ func (x *LexicalIndex) updateRead(put []Document, read []documentWords, remove [
 	}
 }
 
-// A scoreScale is what an occurrence of a term counts in a field with so many words, and a term that so many documents
-// have. What it has no place for is 1/(base+slope·length), and idf.
+// A scoreScale holds the precomputed factors of a term's weight: 1/(base+slope·length) for a field of a given length,
+// and the inverse document frequency for a given number of documents.
 type scoreScale struct {
 	rare        [256]float64
 	short       [fields][64]float32
@@ -151,8 +155,8 @@ func (s *scoreScale) lengthFactor(field int, length uint16) float32 {
 	return 1 / (s.base[field] + s.slope[field]*float32(length))
 }
 
-// averageSteps is how finely averages are told apart: so many steps until one is twice another. They are that coarse
-// so that one document more or less changes the weight of no other, except for once in a while.
+// averageSteps is the number of steps between an average and its double. Averages are rounded to these steps, so that
+// one document more or less rarely changes the weight of others.
 const averageSteps = 32
 
 // updateScale computes the scale for the current documents. It reports whether the weight of an occurrence has changed.
@@ -177,12 +181,13 @@ func (x *LexicalIndex) updateScale() (changed bool) {
 	return changed
 }
 
-// termWeight is what a term counts in a document that has it so often: from nothing to saturation.
+// termWeight returns the weight of a term in a document, from 0 to the saturation value. The bits of times hold its
+// occurrences in each field.
 func (x *LexicalIndex) termWeight(doc, times uint32) float32 {
 	k := float32(x.weights.saturation)
 	length := &x.lengths[doc]
 	var tf float32
-	for times != 0 { // from one field that has it to the next
+	for times != 0 { // go to the next field that has the term
 		f := bits.TrailingZeros32(times) / timesBits
 		n := times >> (timesBits * f) & timesMask
 		tf += float32(n) * x.scale.lengthFactor(f, length[f])
@@ -191,14 +196,14 @@ func (x *LexicalIndex) termWeight(doc, times uint32) float32 {
 	return (k + 1) * tf / (k + tf)
 }
 
-// weighPostings weighs a term in each document that has it.
+// weighPostings updates the weight of a term in each document that has it.
 func (x *LexicalIndex) weighPostings(list []posting) {
 	for i := range list {
 		list[i].weight = x.termWeight(list[i].doc, list[i].times)
 	}
 }
 
-// weightInDocument weighs a term in a document that has it.
+// weightInDocument updates the weight of a term in one document.
 func (x *LexicalIndex) weightInDocument(list []posting, doc uint32) {
 	if i, ok := findPosting(list, doc); ok {
 		list[i].weight = x.termWeight(doc, list[i].times)

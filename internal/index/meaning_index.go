@@ -5,17 +5,19 @@ import (
 	"slices"
 )
 
-// fieldShares are what the words of a document's fields count in its vector; those after them count nothing.
+// fieldShares are the weights of the words of each field in the vector of a document. Fields that are missing here
+// have weight 0.
 var fieldShares = [...]int64{fieldName: 2, fieldServer: 2, fieldLead: 2, fieldRest: 2, fieldParameters: 1}
 
-// meaningIndex is the index by meaning: a row for each document, all of which are compared with a question. Its Index
-// guards it.
+// A meaningIndex ranks documents by the vectors of the built-in encoder. A search compares the question with every
+// row. The Index that contains it guards it.
 type meaningIndex struct {
 	encoder *WordEncoder
 	byID    map[string]int
 	ids     []string
 	rows    []packedVector
-	// keyed reports that the keys of the documents' texts are wanted. They are never changed, but made again.
+	// keyed reports that the text keys of the documents are needed. The slice of keys is never modified; an update
+	// makes a new one.
 	keyed bool
 	keys  []TextKey
 }
@@ -24,7 +26,7 @@ func newMeaningIndex(keyed bool) *meaningIndex {
 	return &meaningIndex{byID: map[string]int{}, keyed: keyed}
 }
 
-// update takes in documents that were read already, and others out.
+// update removes documents by ID and adds others that were already split into words.
 func (x *meaningIndex) update(put []Document, read []documentWords, remove []string) {
 	x.keys = slices.Clone(x.keys)
 	for _, id := range remove {
@@ -55,7 +57,7 @@ func (x *meaningIndex) put(d *Document, read *documentWords) {
 	}
 }
 
-// remove puts the last document in the place of the one that goes.
+// remove removes a document and moves the last document to its position.
 func (x *meaningIndex) remove(id string) {
 	at, ok := x.byID[id]
 	if !ok {
@@ -84,10 +86,10 @@ func (x *meaningIndex) documentVector(read *documentWords) packedVector {
 	return packVector(&v)
 }
 
-// A queryVectors is what documents are compared with: a vector of each of several texts.
+// A queryVectors holds the vectors of several texts that documents are compared with.
 type queryVectors []packedQuery
 
-// queryVectors returns the vectors of the texts that have one.
+// queryVectors returns the vectors of those texts that have one.
 func (x *meaningIndex) queryVectors(texts [][]string) queryVectors {
 	all := make(queryVectors, 0, len(texts))
 	for _, words := range texts {
@@ -101,7 +103,7 @@ func (x *meaningIndex) queryVectors(texts [][]string) queryVectors {
 	return all
 }
 
-// bestCosine is how near a row lies to the nearest of the texts: from 0 to 1.
+// bestCosine returns the cosine between a row and the nearest of the texts, at least 0 and at most 1.
 func (s queryVectors) bestCosine(r *packedVector) float64 {
 	best := 0.0
 	for i := range s {
@@ -109,15 +111,15 @@ func (s queryVectors) bestCosine(r *packedVector) float64 {
 			best = c
 		}
 	}
-	if best > 1 { // by rounding
+	if best > 1 { // a rounding error
 		return 1
 	}
 	return best
 }
 
-// nearest returns the places of at most so many documents that lie nearest, in no order; of those that lie as near the
-// ones whose IDs come first. All rows, which are more than a core keeps at hand, are gone through once, whatever
-// number of texts there is.
+// nearest returns the positions of at most the given number of nearest documents, unordered; among equally near ones
+// those with the smallest IDs. It makes a single pass over all rows for all texts, because the rows do not fit in the
+// processor cache.
 func (x *meaningIndex) nearest(s queryVectors, most int) []int {
 	var at []int
 	var scores []float64

@@ -1,10 +1,10 @@
 package index
 
-// scoreSteps is how finely nth tells scores apart.
+// scoreSteps is the number of score intervals that nthScore distinguishes.
 const scoreSteps = 256
 
-// nthScore returns what so many of the scores, which are from 0 to 1, reach at least: not much less than the least of
-// them. It is 0 where there are not so many. They are counted, not put in order.
+// nthScore returns a score that at least the given number of the scores reach, slightly below the exact one. Scores are
+// from 0 to 1. It returns 0 if there are fewer scores. It counts scores in intervals, which is faster than sorting.
 func nthScore[T float32 | float64](scores []T, most int) T {
 	var counts [scoreSteps + 1]int
 	for _, score := range scores {

@@ -4,13 +4,13 @@ import (
 	"math"
 )
 
-// A packedVector is a vector in whole numbers from -half to half, so that the cosine of two is the same on every
-// machine. Four of them stand in a word, each half higher than it is, in 16 bits of their own: one multiplication of
-// two words adds up the products of four numbers, in the highest 16 bits.
+// A packedVector is a vector of whole numbers from -half to half, so that a cosine is the same on every machine. Each
+// 64-bit word holds four numbers in 16 bits each, increased by half to be positive. One multiplication of two words
+// then adds the products of four pairs in the highest 16 bits.
 type packedVector struct {
 	packed [EncoderDims / numbersPerWord]uint64
-	total  int64   // of the numbers
-	per    float64 // one by the length of the vector; 0 is a vector of nothing
+	total  int64   // sum of the numbers
+	per    float64 // 1 divided by the length of the vector, or 0 for a zero vector
 }
 
 const (
@@ -19,10 +19,10 @@ const (
 	maxNumber      = 63
 )
 
-// packVector rounds a vector to a row.
+// packVector rounds a vector to whole numbers.
 func packVector(v *[EncoderDims]float32) packedVector { return pack(v, false) }
 
-// packedQuery is a row that others are compared with: its numbers stand in their words the other way round.
+// A packedQuery is a vector that rows are compared with. The four numbers in each word are in reverse order.
 type packedQuery packedVector
 
 func packQuery(v *[EncoderDims]float32) packedQuery { return packedQuery(pack(v, true)) }
@@ -51,15 +51,15 @@ func pack(v *[EncoderDims]float32, reverse bool) packedVector {
 	return r
 }
 
-// cosine is 0 if one of the two is of nothing.
+// cosine returns the cosine of the two vectors, or 0 if one is a zero vector.
 func (q *packedQuery) cosine(r *packedVector) float64 {
 	product := int64(packedProducts(&q.packed, &r.packed)) - maxNumber*(q.total+
 		r.total) - maxNumber*maxNumber*EncoderDims
 	return float64(product) * q.per * r.per
 }
 
-// packedProducts adds up the products of two vectors' numbers, as they stand in their words, in two sums of which
-// neither waits for the other: most of a question's time may be spent here.
+// packedProducts returns the sum of the products of two vectors in packed form. It uses two independent sums, which
+// the processor can compute in parallel, because a search spends much of its time here.
 func packedProducts(q, r *[EncoderDims / numbersPerWord]uint64) uint64 {
 	const down = bitsPerNumber * (numbersPerWord - 1)
 	var a, b uint64

@@ -2,19 +2,20 @@ package index
 
 import "math/bits"
 
-// A prefixFilter of a vocabulary says of most texts, without a look at it, that none of its words is that text or
-// begins with it. It has a bit for each word and one for each beginning of a word, at a place that their bytes make;
-// two may share a place, so that yes means perhaps (a Bloom filter of one hash).
+// A prefixFilter tests quickly whether a vocabulary may have a word with a given text or prefix. It is a Bloom filter
+// with one hash: a bit for each word and each prefix, at a position derived from the bytes. Bits can collide, so a
+// positive answer may be wrong.
 type prefixFilter struct {
 	bits []uint64
-	// size is how many bits there are, as a power of two, used how many were asked for, also by words that are gone.
+	// size is the binary logarithm of the number of bits. used counts the bits that were set, including those of
+	// removed words.
 	size, used int
 }
 
-// bitsPerEntry is how many bits there are for each that was asked for, at least.
+// bitsPerEntry is the smallest number of bits for each entry.
 const bitsPerEntry = 8
 
-// A textHash is made of the bytes of a text, one after the other, from emptyHash (FNV-1a: Fowler, Noll, Vo).
+// A textHash is the FNV-1a hash (Fowler, Noll, Vo) of the bytes of a text. It starts with emptyHash.
 type textHash uint64
 
 const emptyHash textHash = 0xcbf29ce484222325
@@ -28,7 +29,7 @@ func (m textHash) addText(text string) textHash {
 	return m
 }
 
-// The bits of a mark: whether it is that of a word, what one begins with, or two stems beside each other.
+// Start values of a hash, one for each kind of entry: a word, a prefix of a word, or two neighbouring stems.
 const (
 	wholeWordSalt textHash = 0x9e3779b97f4a7c15
 	prefixSalt    textHash = 0xc2b2ae3d27d4eb4f
@@ -49,10 +50,10 @@ func (s *prefixFilter) set(m, sort textHash) {
 	s.used++
 }
 
-// isFullFor reports whether so many words' bytes more would be too many.
+// isFullFor reports whether there is no room for words with that many bytes.
 func (s *prefixFilter) isFullFor(bytes int) bool { return (s.used+bytes)*bitsPerEntry > len(s.bits)*64 }
 
-// addWord has a word, for which there is room.
+// addWord adds a word and its prefixes. The caller has checked that there is room.
 func (s *prefixFilter) addWord(word string) {
 	m := emptyHash
 	for i := range len(word) {
@@ -64,7 +65,7 @@ func (s *prefixFilter) addWord(word string) {
 	s.set(m, wholeWordSalt)
 }
 
-// reset makes a sketch of nothing, with room for twice so many bytes.
+// reset empties the filter and makes room for twice that many bytes of words.
 func (s *prefixFilter) reset(bytes int) {
 	s.size = max(10, bits.Len(uint(2*bytes*bitsPerEntry-1)))
 	s.used, s.bits = 0, make([]uint64, 1<<s.size/64)

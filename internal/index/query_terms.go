@@ -5,27 +5,28 @@ import (
 	"strings"
 )
 
-// A queryTerm term is one of a question: the documents that have it, what it counts, and in which parts of the
-// question it stands, a bit for each.
+// A queryTerm is a term of a question: the documents that have it, its weight, and a bit for each part of the question
+// that contains it.
 type queryTerm struct {
 	postings []posting
 	weight   float64
 	parts    uint8
 }
 
-// A wordLookup is a word of questions as the documents have it. It holds until a document changes.
+// A wordLookup is the cached result of looking up a word of a question. It is valid until a document changes.
 type wordLookup struct {
-	place, stem  uint32 // the places of the word and of its stem, if some document has them
+	place, stem  uint32 // positions of the word and its stem, if a document has them
 	known, found bool
-	similarFound bool // that like and apart are there
+	similarFound bool // whether the similar words were searched
 	similar      []similarStem
 	splits       []wordSplit
-	// in is the number of the question that keys, what counted for the word besides, are of.
+	// in is the number of the question that the keys belong to. The keys are those of the similar words that were
+	// counted.
 	in   uint64
 	keys []uint64
 }
 
-// A likeness is a stem that a word counts for in part, a parting two stems that make the word.
+// A similarStem is a stem that counts for a word, with its weight. A wordSplit is two stems that form the word together.
 type (
 	similarStem struct {
 		stem   uint32
@@ -37,15 +38,15 @@ type (
 	}
 )
 
-// A parsedQuestion is its words, without those that say little, and those of each of its parts. One that asks for a
-// single thing, or for very many, has no parts.
+// A parsedQuestion holds the words of a question and of each of its parts, without stop words. A question for a single
+// thing, or for very many, has no parts.
 type parsedQuestion struct {
 	words   []string
 	parts   [][]string
 	request ParsedRequest
 }
 
-// parseQuestion reads a question.
+// parseQuestion splits a question into words and parts.
 func (x *LexicalIndex) parseQuestion(text string) parsedQuestion {
 	if len(text) > maxQuery {
 		text = text[:maxQuery]
@@ -60,7 +61,7 @@ func (x *LexicalIndex) parseQuestion(text string) parsedQuestion {
 	return q
 }
 
-// wordGroups returns all words of each part, or of the whole if it has very many parts.
+// wordGroups returns all words of each part, or those of the whole question if it has too many parts.
 func (q parsedQuestion) wordGroups() (all [][]string) {
 	if q.request.Parts > maxParts {
 		return [][]string{q.request.ContentWords(WholeRequest, math.MaxInt)}
@@ -71,15 +72,15 @@ func (q parsedQuestion) wordGroups() (all [][]string) {
 	return all
 }
 
-// The sorts of terms, which are told apart in the keys of scoreState.by. Those of pairs are two places, each less than
-// 1<<31.
+// The kinds of terms, as part of the keys of scoreState.by. The key of a pair consists of two positions, each less
+// than 1<<31.
 const (
 	stemKey    = 1 << 63
 	surfaceKey = 1<<63 | 1<<62
 )
 
-// addTerms has the terms of words count: in the whole of a question, or, with a bit, in a part of it, whose words the
-// whole has too.
+// addTerms adds the terms of words to the whole question (bit 0), or to the part with the given bit. The words of a
+// part are also words of the whole question.
 func (x *LexicalIndex) addTerms(s *scoreState, all []string, bit uint8) {
 	s.words = s.words[:0]
 	var before *wordLookup
@@ -119,17 +120,17 @@ func (x *LexicalIndex) addTerms(s *scoreState, all []string, bit uint8) {
 	}
 }
 
-// cachedLookup finds a word, among those that were asked for since a document changed if it is there.
+// cachedLookup looks up a word in the cache, which is valid until a document changes, and then in the index.
 func (x *LexicalIndex) cachedLookup(s *scoreState, word string) *wordLookup {
 	if w, ok := s.known[word]; ok {
 		return w
 	}
 	w := x.lookupWord(word)
-	s.known[strings.Clone(word)] = w // of the question nothing is kept
+	s.known[strings.Clone(word)] = w // do not keep the memory of the question
 	return w
 }
 
-// lookupWord finds a word.
+// lookupWord looks up a word in the index.
 func (x *LexicalIndex) lookupWord(word string) *wordLookup {
 	v, w := &x.terms, &wordLookup{}
 	if w.place, w.known = v.words.at[word]; w.known {
@@ -140,7 +141,7 @@ func (x *LexicalIndex) lookupWord(word string) *wordLookup {
 	return w
 }
 
-// addWord has a stem count, and the word that it is of where some document has it as it stands.
+// addWord adds the stem of a word, and the exact word if a document has it.
 func (x *LexicalIndex) addWord(s *scoreState, w *wordLookup, bit uint8) {
 	stem, surface := stemKey|uint64(w.stem), surfaceKey|uint64(w.place)
 	if bit != 0 {
@@ -156,7 +157,7 @@ func (x *LexicalIndex) addWord(s *scoreState, w *wordLookup, bit uint8) {
 		return
 	}
 	word := &x.terms.words.terms[w.place]
-	if len(word.list) == len(term.list) { // all documents with the stem have the word: it is one term
+	if len(word.list) == len(term.list) { // all documents with the stem have the word: one term suffices
 		s.addTerm(stem, queryTerm{postings: term.list, weight: 1 + x.weights.surface})
 		return
 	}
@@ -164,8 +165,8 @@ func (x *LexicalIndex) addWord(s *scoreState, w *wordLookup, bit uint8) {
 	s.addTerm(surface, queryTerm{postings: word.list, weight: x.weights.surface})
 }
 
-// addSimilar counts the two words that form a word when they stand side by side, and words of which one is a prefix of
-// the other. Like the functions below, it records the keys of the words that count.
+// addSimilar adds words that are similar to a word: two words that form it when written as one, and words of which one
+// is a prefix of the other. It records the keys of the added terms, as do the functions below.
 func (x *LexicalIndex) addSimilar(s *scoreState, w *wordLookup, word string) {
 	if !w.similarFound {
 		x.findSimilar(w, word)
@@ -183,14 +184,14 @@ func (x *LexicalIndex) addSimilar(s *scoreState, w *wordLookup, word string) {
 	}
 }
 
-// addStem has a stem count besides the word that was asked for.
+// addStem adds a similar stem with the given weight.
 func (x *LexicalIndex) addStem(s *scoreState, w *wordLookup, stem uint32, weight float64) {
 	key := stemKey | uint64(stem)
 	w.keys = append(w.keys, key)
 	s.addTerm(key, queryTerm{postings: x.terms.stems.terms[stem].list, weight: weight})
 }
 
-// findSimilar finds what counts for a word besides itself.
+// findSimilar searches the vocabulary for words that are similar to a word.
 func (x *LexicalIndex) findSimilar(w *wordLookup, word string) {
 	v := &x.terms
 	w.similarFound = true
@@ -220,7 +221,7 @@ func (x *LexicalIndex) findSimilar(w *wordLookup, word string) {
 	}
 	longer := v.wordsWithPrefix(word)
 	if len(longer) > maxPrefixMatches {
-		return // what so many words begin with says little
+		return // too many words have this prefix
 	}
 	for _, at := range longer {
 		longer := &v.words.terms[at]
@@ -229,7 +230,7 @@ func (x *LexicalIndex) findSimilar(w *wordLookup, word string) {
 	}
 }
 
-// addJoinedPair has the word count that two make where nothing stands between them, as "key vault" does in "keyvault".
+// addJoinedPair adds the compound of two words, such as "keyvault" for "key vault".
 func (x *LexicalIndex) addJoinedPair(s *scoreState, w *wordLookup, first, second string) {
 	v := &x.terms
 	if m := emptyHash.addText(first).addText(second); !v.filter.has(m, wholeWordSalt) && !v.filter.has(m, prefixSalt) {
@@ -237,7 +238,7 @@ func (x *LexicalIndex) addJoinedPair(s *scoreState, w *wordLookup, first, second
 	}
 	word := first + second
 	if _, known := v.words.at[word]; !known && len(v.wordsWithPrefix(word)) == 0 {
-		return // nor will its stem be there
+		return // then its stem is missing too
 	}
 	joined := x.cachedLookup(s, word)
 	if !joined.found || s.stems[joined.stem] {
@@ -247,7 +248,7 @@ func (x *LexicalIndex) addJoinedPair(s *scoreState, w *wordLookup, first, second
 	x.addStem(s, w, joined.stem, x.weights.joined)
 }
 
-// addTerm has one term count, unless it does already.
+// addTerm adds a term unless it was already added.
 func (s *scoreState) addTerm(key uint64, w queryTerm) {
 	if _, ok := s.by[key]; ok || len(w.postings) == 0 {
 		return
@@ -256,7 +257,7 @@ func (s *scoreState) addTerm(key uint64, w queryTerm) {
 	s.asked = append(s.asked, w)
 }
 
-// addToPart has a term that counts in the whole of a question count in a part of it.
+// addToPart marks a term of the whole question as a term of a part.
 func (s *scoreState) addToPart(key uint64, bit uint8) {
 	if i, ok := s.by[key]; ok {
 		s.asked[i].parts |= bit

@@ -16,11 +16,11 @@ type RetryAfterError interface {
 	RetryAfter() time.Duration
 }
 
-// A Reranker reads a question and texts together, and scores how well each answers. It may be used from several
-// goroutines.
+// A Reranker scores how well each text answers a question. It reads question and text together. It may be used from
+// several goroutines.
 type Reranker interface {
-	// Rerank returns a score for each text, in their order: the higher the better, to be compared with each other only.
-	// An error means that none was made.
+	// Rerank returns a score for each text, in the same order. A higher score is better; scores of different calls
+	// cannot be compared. An error means that there are no scores.
 	Rerank(ctx context.Context, question string, texts []string) ([]float64, error)
 }
 

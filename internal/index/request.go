@@ -8,31 +8,31 @@ import (
 
 // A ParsedRequest is a search request, split into words and parts.
 type ParsedRequest struct {
-	// Words are its words, in their order.
+	// Words are the words of the request, in order.
 	Words []RequestWord
-	// Parts is how many parts of it ask for something of their own.
+	// Parts is the number of parts, each of which asks for a separate thing.
 	Parts int
 }
 
-// A RequestWord is one of a request.
+// A RequestWord is a word of a request.
 type RequestWord struct {
 	// Text is the word, in lower case.
 	Text string
-	// Part is the part that it stands in, from 0, or Between.
+	// Part is the index of the part that contains the word, or BetweenParts.
 	Part int
-	// IsStopWord reports that it says little, whatever is looked for.
+	// IsStopWord reports that the word does not describe what is searched for.
 	IsStopWord bool
 }
 
 const (
-	// BetweenParts is where a word stands that joins two parts.
+	// BetweenParts is the Part of a word that joins two parts, such as "then".
 	BetweenParts = -1
-	// WholeRequest is all of a request, including the words between its parts.
+	// WholeRequest selects all words of a request, including those between its parts.
 	WholeRequest = -2
 )
 
-// Parse reads a request. It has a part wherever a sentence ends, at commas, and at words such as "and" and "then"; but
-// one with fewer than least words that say something belongs to the part before it.
+// Parse splits a request into words and parts. A part ends at the end of a sentence, at a comma, and at words such as
+// "and" and "then". A part with fewer than least content words is joined to the part before it.
 func (s StopWords) Parse(text string, least int) ParsedRequest {
 	r := ParsedRequest{Words: make([]RequestWord, 0, 1+len(text)/5)}
 	start := 0
@@ -53,7 +53,7 @@ func (s StopWords) Parse(text string, least int) ParsedRequest {
 	return r
 }
 
-// parsePart reads what may be a part of its own.
+// parsePart adds a text that may be a part of its own.
 func (s StopWords) parsePart(r *ParsedRequest, text string, least int) {
 	from := len(r.Words)
 	s.parseWords(r, text, r.Parts)
@@ -74,7 +74,7 @@ func (s StopWords) parsePart(r *ParsedRequest, text string, least int) {
 	}
 }
 
-// parseWords reads the words of a text. What is part of a name, as in MySQL, says something.
+// parseWords adds the words of a text. A word that is part of a name, such as "My" in "MySQL", is not a stop word.
 func (s StopWords) parseWords(r *ParsedRequest, text string, part int) {
 	splitEach(text, func(word string, joined bool) {
 		if joined {
@@ -84,8 +84,8 @@ func (s StopWords) parseWords(r *ParsedRequest, text string, part int) {
 	})
 }
 
-// ContentWords returns the words of a part, or of the whole, without those that say little, unless fewer than least
-// were left: then every word counts.
+// ContentWords returns the words of a part, or of the whole request, without stop words. If fewer than least words
+// remain, it returns all words.
 func (r ParsedRequest) ContentWords(part, least int) []string {
 	kept, all := 0, 0
 	for _, w := range r.Words {

@@ -7,39 +7,38 @@ import (
 	"slices"
 )
 
-// A Hit is a document that was found.
+// A Hit is a found document with its scores.
 type Hit struct {
 	ID string
-	// Score is how well it answers: only to be compared with those of the same question, of which the best is 1.
+	// Score is 1 for the best hit of a question. Scores of different questions cannot be compared.
 	Score float64
-	// Words, Meaning and Far say what each arm of an Index made of it, by its own best: words, the built-in encoder,
-	// and vectors made elsewhere. 0 is nothing, or an arm that was not asked.
+	// Words, Meaning and Far are the scores of the three rankers, each relative to its own best: words, the built-in
+	// encoder, and the external model. 0 means no match, or that the ranker was not used.
 	Words, Meaning, Far float64
 }
 
-// A scoreState is the scores of one question while they are made, and what is known of words that were asked for.
+// A scoreState holds the scores of one question during a search. It also caches lookups of words between searches.
 type scoreState struct {
-	number uint64 // of the question
+	number uint64 // number of the question
 	asked  []queryTerm
-	order  []uint64       // see rarest
-	by     map[uint64]int // where each term stands in asked
-	words  []*wordLookup  // see want
-	stems  []bool         // those that are asked for as they are, by their place; between two searches there are none
-	// known are the words that were asked for, as they are since change.
+	order  []uint64       // reused by rarestFirst
+	by     map[uint64]int // index of each term in asked
+	words  []*wordLookup  // reused by addTerms
+	stems  []bool         // by position: whether the stem is in the question; all false between searches
+	// known caches the looked-up words, valid for the state of the documents in change.
 	known  map[string]*wordLookup
 	change uint64
-	// docs are the documents that have a score, in no order. Each has a row of scores: what the whole of the question
-	// makes of it, and each part. slots says by the document where its row begins, and one more; between two searches
-	// all are 0.
+	// docs holds the documents with a score, unordered. Each has a row of scores: for the whole question and for each
+	// part. slots maps a document to the start of its row plus 1; all are 0 between searches.
 	docs   []uint32
 	slots  []uint32
 	scores []float32
 	row    int
-	ranked []float32 // see join
+	ranked []float32 // reused by combineParts
 }
 
-// Search returns at most so many documents that share a word with the question, the best first; of equals the one whose
-// ID comes first.
+// Search returns at most the given number of documents that share a word with the question, the best first; equally
+// good ones are ordered by ID.
 func (x *LexicalIndex) Search(text string, most int) []Hit {
 	return x.searchQuestion(x.parseQuestion(text), most)
 }
@@ -66,8 +65,8 @@ func (x *LexicalIndex) searchQuestion(q parsedQuestion, most int) []Hit {
 	return x.topHits(s, most)
 }
 
-// rarestFirst returns the places of the terms in asked, the rarest first; of those that as many documents have, the one
-// that was asked for first.
+// rarestFirst returns the indexes of the terms in asked, the rarest term first. Equally rare terms keep their order in
+// the question.
 func (s *scoreState) rarestFirst() []uint64 {
 	const placeBits = 32
 	s.order = s.order[:0]
@@ -81,13 +80,12 @@ func (s *scoreState) rarestFirst() []uint64 {
 	return s.order
 }
 
-// enoughScored is how many documents have a score when terms, the rarest of which come first, give none to others any
-// more.
+// enoughScored is the number of documents with a score above which more frequent terms add no new documents.
 const enoughScored = 400
 
-// addScores adds what a term says of the documents that have it.
+// addScores adds the weight of a term to the scores of the documents that have it.
 func (x *LexicalIndex) addScores(s *scoreState, w *queryTerm) {
-	var columns [maxParts]int // of the parts in which it stands
+	var columns [maxParts]int // columns of the parts that have the term
 	n := 0
 	for parts := w.parts; parts != 0; parts &= parts - 1 {
 		columns[n] = 1 + bits.TrailingZeros8(parts)
@@ -112,7 +110,7 @@ func (x *LexicalIndex) addScores(s *scoreState, w *queryTerm) {
 	}
 }
 
-// scoreSlot returns a document a row.
+// scoreSlot returns the position of a document's row, and adds one if necessary.
 func (s *scoreState) scoreSlot(doc uint32) (slot uint32) {
 	n := len(s.scores)
 	s.scores = s.scores[:n+s.row]
@@ -132,12 +130,12 @@ func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
 		}
 	}
 	for part, top := range tops {
-		if top > 0 { // a part that nothing answers counts nothing
+		if top > 0 { // a part that matches nothing is ignored
 			tops[part] = 1 / top
 		}
 	}
-	// Names are looked at where they can matter: what is less than the last of the best by more than a name counts
-	// stays out. Those that are among the best without a name come first, so that few of the others are looked at.
+	// The name bonus is computed only where it can change the result: for documents whose score is at most one bonus
+	// below the last of the best. The best without bonus come first, so that the limit rises early.
 	least := float64(s.combineParts(tops[:], float32(x.weights.clause), most))
 	hits := make([]Hit, 0, most+1)
 	for i, doc := range s.docs {
@@ -161,7 +159,7 @@ func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
 }
 
 // combineParts combines the scores of a document's parts into one, in place of the score for the whole question. It
-// returns a score that at most that many documents reach, or slightly less; 0 if there are fewer.
+// returns a score that at least the given number of documents reach, or slightly less; 0 if there are fewer.
 func (s *scoreState) combineParts(tops []float32, clauses float32, most int) float32 {
 	s.ranked = slices.Grow(s.ranked[:0], len(s.docs))[:len(s.docs)]
 	for at := range s.ranked {
@@ -178,7 +176,7 @@ func (s *scoreState) combineParts(tops []float32, clauses float32, most int) flo
 	return nthScore(s.ranked, most) * (1 + clauses)
 }
 
-// nameCoverage is how much of a document's name is asked for: from nothing to 1, rare words counting more.
+// nameCoverage returns the share of a document's name that occurs in the question, from 0 to 1. Rare words count more.
 func (x *LexicalIndex) nameCoverage(s *scoreState, doc uint32) float64 {
 	name, some := x.docs[doc].name, false
 	for _, stem := range name {
@@ -198,7 +196,7 @@ func (x *LexicalIndex) nameCoverage(s *scoreState, doc uint32) float64 {
 	return asked / all
 }
 
-// rarity is what a term counts that so many documents have.
+// rarity returns the weight of a term that is in that many documents.
 func (x *LexicalIndex) rarity(documents int) float64 {
 	if documents < len(x.scale.rare) {
 		return x.scale.rare[documents]
@@ -206,13 +204,13 @@ func (x *LexicalIndex) rarity(documents int) float64 {
 	return inverseDocumentFrequency(len(x.byID), documents)
 }
 
-// inverseDocumentFrequency is how rare a term is that some of all documents have, as in BM25.
+// inverseDocumentFrequency returns the BM25 weight of a term that some of all documents have.
 func inverseDocumentFrequency(all, some int) float64 {
 	n, df := float64(all), float64(some)
 	return math.Log(1 + (n-df+0.5)/(df+0.5))
 }
 
-// insertHit puts a hit in its place among at most so many, which are in order.
+// insertHit inserts a hit into a sorted list with at most the given number of hits.
 func insertHit(hits []Hit, h Hit, most int) []Hit {
 	if n := len(hits); n == most && hits[n-1].Score > h.Score {
 		return hits
@@ -225,7 +223,7 @@ func insertHit(hits []Hit, h Hit, most int) []Hit {
 	return hits[:min(len(hits), most)]
 }
 
-// compareHits orders hits: the higher score first, of equals the ID that comes first.
+// compareHits orders hits by decreasing score, then by ID.
 func compareHits(a, b Hit) int {
 	if a.Score != b.Score {
 		return cmp.Compare(b.Score, a.Score)
@@ -233,10 +231,10 @@ func compareHits(a, b Hit) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// maxCachedWords is how many words are remembered.
+// maxCachedWords is the number of words whose lookups are cached.
 const maxCachedWords = 8192
 
-// reset makes a search ready for another question, with a row of so many scores for each document.
+// reset prepares the state for another question. The parameter row is the number of scores for each document.
 func (s *scoreState) reset(x *LexicalIndex, row int) {
 	for _, doc := range s.docs {
 		s.slots[doc] = 0

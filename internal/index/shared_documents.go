@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// A DocumentReceiver is a Far that wants to know of documents before it is asked, as a Library does.
+// A DocumentReceiver is a RemoteRanker that needs the documents before the first question, as EmbeddingIndex does.
 type DocumentReceiver interface{ Offer(docs []Document) }
 
-// sharedDocuments are the documents of an index for the remote ranker and the reranker, which need more than words.
+// sharedDocuments holds the documents of an index for the remote ranker and the reranker, which need the full texts.
 // Without a reranker it keeps none.
 type sharedDocuments struct {
 	mu   sync.RWMutex
 	docs map[string]Document
 }
 
-// shareDocuments tells of documents that came and went.
+// shareDocuments passes added and removed documents to the remote ranker and the reranker.
 func (x *Index) shareDocuments(put []Document, remove []string) {
 	if far, ok := x.o.Remote.(DocumentReceiver); ok {
 		far.Offer(put)
@@ -36,7 +36,7 @@ func (x *Index) shareDocuments(put []Document, remove []string) {
 	}
 }
 
-// rerankHits returns hits in the order of who judges, if there is one.
+// rerankHits returns the hits in the order of the reranker, or unchanged if there is none.
 func (x *Index) rerankHits(ctx context.Context, question string, hits []Hit) []Hit {
 	if x.o.Reranker == nil {
 		return hits

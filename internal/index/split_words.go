@@ -9,21 +9,21 @@ import (
 	"golang.org/x/text/width"
 )
 
-// SplitWords returns the words of a text, in their order and in lower case. A name is as many words as it is made of;
-// letters and digits are words of their own. Of Chinese, Japanese and Korean, which are written without blanks or with
-// endings, two neighbouring characters are a word.
+// SplitWords returns the words of a text in order, in lower case. An identifier is split into its words; letters and
+// digits are separate words. In Chinese, Japanese and Korean, which have no spaces or add endings to words, each pair
+// of neighbouring characters counts as a word.
 func SplitWords(text string) []string {
 	out := make([]string, 0, len(text)/6)
 	splitEach(text, func(word string, _ bool) { out = append(out, word) })
 	return out
 }
 
-// splitEach returns the words of a text; joined are those between which and the word before nothing stands.
+// splitEach calls yield with each word of a text; joined reports that the word directly follows the word before it.
 func splitEach(text string, yield func(word string, joined bool)) {
 	joined := false
 	for rest := toHalfWidth(text); rest != ""; {
 		r, size := utf8.DecodeRuneInString(rest)
-		var n int // bytes of the word that begins here
+		var n int // bytes of the word at this position
 		switch {
 		case isUnspaced(r):
 			n = runLength(rest, isUnspaced)
@@ -45,7 +45,7 @@ func splitEach(text string, yield func(word string, joined bool)) {
 	}
 }
 
-// toHalfWidth returns letters and digits of full width as those that programs are written in.
+// toHalfWidth replaces full-width letters and digits by their ASCII forms.
 func toHalfWidth(text string) string {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -55,12 +55,12 @@ func toHalfWidth(text string) string {
 	return text
 }
 
-// isUnspaced reports whether a character is of a script that is read by pairs.
+// isUnspaced reports whether a character belongs to a script that is split into pairs of characters.
 func isUnspaced(r rune) bool {
 	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// runLength is the number of bytes at the beginning of text whose characters are all of a class.
+// runLength returns the number of leading bytes of text whose characters all satisfy class.
 func runLength(text string, class func(rune) bool) int {
 	for i, r := range text {
 		if !class(r) {
@@ -70,7 +70,7 @@ func runLength(text string, class func(rune) bool) int {
 	return len(text)
 }
 
-// eachBigram returns each two neighbouring characters of a text; one that is alone is given alone.
+// eachBigram calls yield with each pair of neighbouring characters of a text, or with the only character.
 func eachBigram(text string, yield func(string)) {
 	_, before := utf8.DecodeRuneInString(text)
 	if before == len(text) {
@@ -83,8 +83,8 @@ func eachBigram(text string, yield func(string)) {
 	}
 }
 
-// wordLen is the number of bytes of the word that text begins with: it ends where the letters do, before a capital that
-// follows a small letter, and before the last of several capitals if a small letter follows it.
+// wordLen returns the length in bytes of the word at the start of text. A word ends at a non-letter, before a capital
+// that follows a lower-case letter, and before the last of several capitals if a lower-case letter follows.
 func wordLen(text string) int {
 	var before rune
 	for i, r := range text {
@@ -107,7 +107,7 @@ func wordLen(text string) int {
 	return len(text)
 }
 
-// isLetter is unicode.IsLetter, and quick for the letters of most texts.
+// isLetter is unicode.IsLetter with a fast path for ASCII.
 func isLetter(r rune) bool {
 	if r < utf8.RuneSelf {
 		return 'a' <= r|0x20 && r|0x20 <= 'z'
@@ -115,7 +115,7 @@ func isLetter(r rune) bool {
 	return unicode.IsLetter(r)
 }
 
-// isDigit is unicode.IsDigit, and as quick.
+// isDigit is unicode.IsDigit with a fast path for ASCII.
 func isDigit(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '0' <= r && r <= '9'
@@ -123,13 +123,13 @@ func isDigit(r rune) bool {
 	return unicode.IsDigit(r)
 }
 
-// isPluralEnding reports whether a small letter after capitals makes them several, as in URLs.
+// isPluralEnding reports whether a lower-case letter after capitals is a plural ending, as in "URLs".
 func isPluralEnding(letter rune, rest string) bool {
 	next, _ := utf8.DecodeRuneInString(rest)
 	return letter == 's' && !unicode.IsLower(next)
 }
 
-// possessiveLen is the number of bytes of an ending that is written with an apostrophe, as in Ada's.
+// possessiveLen returns the length of an ending with an apostrophe, as in "Ada's", or 0.
 func possessiveLen(text string) int {
 	r, size := utf8.DecodeRuneInString(text)
 	if r != '\'' && r != '’' {
@@ -142,8 +142,8 @@ func possessiveLen(text string) int {
 	return size + n
 }
 
-// StemWord returns a word without its English endings, so that "listing" and "lists" are one. A word with other letters
-// than a to z stays as it is.
+// StemWord returns a word without its English endings, so that "listing" and "lists" have the same stem. A word with
+// letters other than a to z is returned unchanged.
 func StemWord(word string) string {
 	for i := range len(word) {
 		if word[i] < 'a' || word[i] > 'z' {

@@ -2,11 +2,11 @@ package index
 
 import "strings"
 
-// StopWords are words that say little about the subject of a search. Make them once, with NewStopWords.
+// StopWords is a set of words that do not describe what is searched for. Create it once with NewStopWords.
 type StopWords map[string]bool
 
-// NewStopWords returns the English words that stand in every request. Verbs such as list, get and create are none:
-// tools differ by them.
+// NewStopWords returns the English stop words of requests. Verbs such as "list", "get" and "create" are not included,
+// because they distinguish tools.
 func NewStopWords() StopWords {
 	s := StopWords{}
 	for _, word := range strings.Fields(stopWordList) {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A posting is a document that has a term, how often in which field, so many bits for each, and what that weighs.
+// A posting is a document that has a term, with the number of occurrences in each field (packed as bits) and the
+// resulting weight.
 type posting struct {
 	doc, times uint32
 	weight     float32
@@ -17,39 +18,37 @@ const (
 	timesMask = 1<<timesBits - 1
 )
 
-// A term is a word as it stands, or what several words have for a stem, with the documents that have it, in the order
-// of doc.
+// A term is an exact word or a stem, with the documents that have it, sorted by doc.
 type term struct {
 	text string
-	stem uint32 // of a word: the place of its stem
+	stem uint32 // for a word: the position of its stem
 	list []posting
 }
 
-// A termTable is terms by their text.
+// A termTable maps texts to terms.
 type termTable struct {
 	at    map[string]uint32
 	terms []term
-	free  []uint32 // places in terms without a term
+	free  []uint32 // unused positions in terms
 }
 
-// Couples are two stems each that stand beside each other, by their key.
+// A pairTable maps pairs of neighbouring stems to the documents that have them.
 type pairTable struct {
 	at    map[uint64]uint32
 	lists [][]posting
-	free  []uint32 // places in lists without a couple
+	free  []uint32 // unused positions in lists
 }
 
-// A vocabulary has the terms of all documents and of no other: words as they stand, their stems, and two stems that
-// stand beside each other.
+// A vocabulary holds the terms of the current documents: exact words, their stems, and pairs of neighbouring stems.
 type vocabulary struct {
 	words, stems termTable
 	pairs        pairTable
-	// byPrefix holds the words by their prefix, in the order of their texts.
+	// byPrefix maps a prefix to the words with that prefix, sorted by text.
 	byPrefix map[string][]uint32
 	filter   prefixFilter
 }
 
-// prefixBytes is how many bytes of words heads goes by.
+// prefixBytes is the length of the keys of byPrefix.
 const prefixBytes = 4
 
 func newVocabulary() vocabulary {
@@ -59,10 +58,11 @@ func newVocabulary() vocabulary {
 	}
 }
 
-// pairKey is the key of two stems.
+// pairKey returns the key of a pair of stems.
 func pairKey(first, second uint32) uint64 { return uint64(first)<<32 | uint64(second) }
 
-// wordPlace returns the place of a word, which is new where it has none. Some document must be added that has it.
+// wordPlace returns the position of a word, and adds the word if it is new. The caller then adds a document that has
+// it.
 func (v *vocabulary) wordPlace(word string) uint32 {
 	if at, ok := v.words.at[word]; ok {
 		return at
@@ -83,7 +83,7 @@ func (v *vocabulary) wordPlace(word string) uint32 {
 	return at
 }
 
-// addToFilter has a word in the sketch, which is made again when it is full.
+// addToFilter adds a word to the prefix filter, which is rebuilt if it is full.
 func (v *vocabulary) addToFilter(word string) {
 	if v.filter.isFullFor(len(word)) {
 		v.rebuildFilter()
@@ -91,7 +91,7 @@ func (v *vocabulary) addToFilter(word string) {
 	v.filter.addWord(word)
 }
 
-// pairPostings returns the documents of a pair, in its place.
+// pairPostings returns the list of documents of a pair, and adds the pair if it is new.
 func (v *vocabulary) pairPostings(beside uint64) *[]posting {
 	at, ok := v.pairs.at[beside]
 	if !ok {
@@ -104,7 +104,7 @@ func (v *vocabulary) pairPostings(beside uint64) *[]posting {
 	return &v.pairs.lists[at]
 }
 
-// rebuildFilter makes the sketch again.
+// rebuildFilter builds the prefix filter from the current words.
 func (v *vocabulary) rebuildFilter() {
 	bits := len(v.pairs.at)
 	for word := range v.words.at {
@@ -119,7 +119,7 @@ func (v *vocabulary) rebuildFilter() {
 	}
 }
 
-// documentsWithPair returns the documents in which two stems stand beside each other.
+// documentsWithPair returns the documents in which two stems are neighbours.
 func (v *vocabulary) documentsWithPair(first, second uint32) []posting {
 	if !v.filter.has(textHash(pairKey(first, second)), pairSalt) {
 		return nil
@@ -131,12 +131,12 @@ func (v *vocabulary) documentsWithPair(first, second uint32) []posting {
 	return v.pairs.lists[at]
 }
 
-// compare compares the text of a word with another.
+// compare compares the text of the word at a position with another word.
 func (v *vocabulary) compare(at uint32, word string) int {
 	return cmp.Compare(v.words.terms[at].text, word)
 }
 
-// wordsWithPrefix returns the words that begin with another, without that itself, in the order of their texts.
+// wordsWithPrefix returns the longer words that begin with a word, sorted by text.
 func (v *vocabulary) wordsWithPrefix(word string) []uint32 {
 	if len(word) < prefixBytes {
 		return nil
@@ -155,7 +155,7 @@ func (v *vocabulary) wordsWithPrefix(word string) []uint32 {
 	return list
 }
 
-// removeFromHeads takes a word out of heads.
+// removeFromHeads removes a word from byPrefix.
 func (v *vocabulary) removeFromHeads(word string) {
 	if len(word) <= prefixBytes {
 		return
@@ -171,9 +171,9 @@ func (v *vocabulary) removeFromHeads(word string) {
 	}
 }
 
-// addTerm returns a place to a text that has none.
+// addTerm adds a new term and returns its position.
 func (t *termTable) addTerm(text string) uint32 {
-	text = strings.Clone(text) // what it was cut from is not kept
+	text = strings.Clone(text) // do not keep the memory of the whole text
 	at := uint32(len(t.terms))
 	if n := len(t.free); n > 0 {
 		at, t.free = t.free[n-1], t.free[:n-1]
@@ -185,7 +185,7 @@ func (t *termTable) addTerm(text string) uint32 {
 	return at
 }
 
-// addDocument notes the words of a document.
+// addDocument adds the words of a document.
 func (v *vocabulary) addDocument(doc uint32, all []uint32, lengths *[fields]uint16) {
 	v.eachWord(all, lengths, func(field int, word, stem uint32, beside uint64) {
 		w, s := &v.words.terms[word], &v.stems.terms[stem]
@@ -198,7 +198,7 @@ func (v *vocabulary) addDocument(doc uint32, all []uint32, lengths *[fields]uint
 	})
 }
 
-// removeDocument forgets the words of a document, and what no other has.
+// removeDocument removes the words of a document, and the terms that no other document has.
 func (v *vocabulary) removeDocument(doc uint32, all []uint32, lengths *[fields]uint16) {
 	v.eachWord(all, lengths, func(_ int, word, stem uint32, beside uint64) {
 		if v.words.removeDocument(word, doc) {
@@ -211,7 +211,7 @@ func (v *vocabulary) removeDocument(doc uint32, all []uint32, lengths *[fields]u
 	})
 }
 
-// eachPostingList returns all lists.
+// eachPostingList calls do with each list of documents.
 func (v *vocabulary) eachPostingList(do func([]posting)) {
 	for _, terms := range [][]term{v.words.terms, v.stems.terms} {
 		for i := range terms {
@@ -223,8 +223,7 @@ func (v *vocabulary) eachPostingList(do func([]posting)) {
 	}
 }
 
-// eachWord returns the words of a document, with the stem of each and the pair that it makes with the one before; 0 is
-// none.
+// eachWord calls do with each word of a document, its stem, and the pair that it forms with the word before it, or 0.
 func (v *vocabulary) eachWord(all []uint32, lengths *[fields]uint16, do func(field int, word, stem uint32,
 	beside uint64)) {
 	for field, n := range lengths {
@@ -254,15 +253,15 @@ func (t *termTable) removeDocument(at, doc uint32) (gone bool) {
 	return had && len(list) == 0
 }
 
-// reserve makes room for those of documents with so many words.
+// reserve makes room for the pairs of documents with that many words.
 func (c *pairTable) reserve(words int) {
-	const each = 6 // words to a couple that is new, as the tools of several corpora have it
+	const each = 6 // words for each new pair, measured on several corpora
 	if n := words / each; len(c.at) == 0 {
 		c.at, c.lists, c.free = make(map[uint64]uint32, n), make([][]posting, 0, n), nil
 	}
 }
 
-// addPair returns a place to a couple that has none.
+// addPair adds a new pair and returns its position.
 func (c *pairTable) addPair(beside uint64) uint32 {
 	at := uint32(len(c.lists))
 	if n := len(c.free); n > 0 {
@@ -274,7 +273,7 @@ func (c *pairTable) addPair(beside uint64) uint32 {
 	return at
 }
 
-// removeDocument takes a document from a couple, which is none any more if no other has it.
+// removeDocument removes a document from a pair, and the pair if no other document has it.
 func (c *pairTable) removeDocument(beside uint64, doc uint32) {
 	at, ok := c.at[beside]
 	if !ok {

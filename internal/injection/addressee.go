@@ -2,29 +2,29 @@ package injection
 
 import "strings"
 
-// What a sentence says of whom it is for.
+// The results of addresseeOf: whether a sentence speaks to an AI model. A higher value is stronger evidence.
 const (
 	addressNone = iota
-	// addressAboutModels are sentences about what models have to do, as guides for them have too.
+	// addressAboutModels: the sentence states what models must do. Guides for models contain such sentences too.
 	addressAboutModels
-	// addressModels are sentences that speak to whichever model reads them.
+	// addressModels: the sentence speaks to the model that reads it, whichever model that is.
 	addressModels
-	// addressForeign are such whose words are in another language than English.
+	// addressForeign: the sentence speaks to the model in a language other than English.
 	addressForeign
 )
 
-// modelNames are names that models go by, as words are folded, in a few languages.
+// modelNames are English words and product names for AI models, in folded form (see foldWord).
 const modelNames = " assistant assistants ai ais llm llms agent agents model models bot bots chatbot chatbots copilot claude chatgpt gpt gemini siri alexa "
 
-// foreignModelNames are names of models in other languages.
+// foreignModelNames are words for AI models in other languages, in folded form.
 const foreignModelNames = " ki assistent assistenten agenten asistente asistentes agente agentes assistente assistenti ia asistan asistani asistana asystent asystenci asystenta asistent asisten tekoalyavustaja avustaja bott botti бот боты боту ассистент ассистенту ассистенты агент агенту агенты помощник помощнику ии асистент асистенту агенти помічник помічнику ші βοηθε " +
 	"allassistente asystentowi asystentom asistentovi asistentum asistentom asistentului asistentilor asistentu botowi botovi botom botului asistentule asystencie асистенту асистенте chatbotovi chatbotowi avustajalle avustajille tekoalylle botille asszisztensnek " +
 	"ассистентам агентам помощникам ботам асистентам помічникам βοηθους "
 
-// modelNouns stand after a model's name, as in "AI system".
+// modelNouns are nouns that may follow the name of a model, as "system" in "AI system".
 const modelNouns = " system systems tool tools reader readers software program programs pipeline pipelines reviewer reviewers screener screeners "
 
-// openingWords stand before the name of whom a text is for.
+// openingWords may stand before the name of the addressee, as "dear" in "Dear assistant".
 const openingWords = " dear hey hi hello attention note notice notes message memo instruction instructions ps p s to for the any all every each my your an a this automated autonomous automatic " +
 	"language large coding browsing mail email research review support shopping trading important if you are whichever whoever fellow other helpful reading smart artificial intelligence an die der das alle jeden liebe hinweis fur al a los las el todo todos cualquier nota para au aux l le la les tout tous pour alla agli per tutti aan de het elke alle voor " +
 	"do dla wszystkich kepada untuk semua bu sayin til till alla for всем любому для уважаемыи " +
@@ -32,17 +32,17 @@ const openingWords = " dear hey hi hello attention note notice notes message mem
 	"примечание внимание примітка увага усім бележка напомена napomena vazno za за до към προς για σημειωση " +
 	"lieber cher chers querido queridos caro beste geachte drogi drodzy mily vazeny kara kjaere kaere hyva kedves draga dragi estimat benvolgut sevgili дорогои дорогии милии шановнии драги скъпи αγαπητε "
 
-// relationWords join a model's name to the words that tell which models are meant.
+// relationWords begin a phrase that says which models are addressed, as "reading" in "assistants reading this page".
 const relationWords = " that who which whose reading processing visiting handling summarising summarizing parsing working helping crawling triaging seeing indexing scanning browsing answering using die der das welche lesen que quien qui che die deze ktory ktorzy yang okuyan которыи которые что jotka "
 
-// dutyWords stand after a model's name where a text lists the duties of models.
+// dutyWords follow the name of a model in a statement of duties, as "must" in "agents must".
 const dutyWords = " must should shall need needs has have are is will may moet moeten muss mussen debe deben doit doivent deve devono должен должны "
 
 func isInWordList(list, word string) bool {
 	return word != "" && strings.Contains(list, " "+word+" ")
 }
 
-// An addressRole is what a word may have to do with whom a text is for.
+// An addressRole is a set of the roles that a word can have in naming the addressee of a text.
 type addressRole uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 	roleDuty
 )
 
-// addAddressRoles adds the words of the lists above, with the parts that they may play, to the facts about words.
+// addAddressRoles adds the words of the lists above to the word facts, each with its roles.
 func addAddressRoles(all map[string]wordFact) {
 	for list, is := range map[string]addressRole{modelNames: roleModelName, foreignModelNames: roleForeignName,
 		openingWords: roleOpening, relationWords: roleRelation, dutyWords: roleDuty} {
@@ -65,7 +65,8 @@ func addAddressRoles(all map[string]wordFact) {
 	}
 }
 
-// addresseeOf reports whether a sentence speaks to the model that reads it, or of models and their duties.
+// addresseeOf returns whether a sentence speaks to the model that reads it, states duties of models, or does neither:
+// one of the address constants.
 func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	named := addressRole(0)
 	for i := range sentence {
@@ -78,7 +79,8 @@ func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	for i := range sentence {
 		w := &sentence[i]
 		if i > 0 && !open && strings.ContainsAny(text[sentence[i-1].end:max(sentence[i-1].end, w.at)], ":(\"“[—") {
-			// where something else begins, but not a setting of that name
+			// A colon, bracket or quotation mark ends the opening of the sentence, except before a setting named
+			// "model".
 			open = !isLooseModelName(w, sentence[i-1].folded)
 		}
 		to, is := addressModels, w.part
@@ -127,7 +129,8 @@ func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	return said
 }
 
-// hasModelName reports whether a sentence names a model, of language or AI where it is but called a model.
+// hasModelName reports whether a sentence names an AI model. The word "model" alone does not count; "AI model" and
+// "language model" do.
 func hasModelName(sentence []textWord) bool {
 	before := ""
 	for i := range sentence {
@@ -140,12 +143,13 @@ func hasModelName(sentence []textWord) bool {
 	return false
 }
 
-// isLooseModelName reports whether a name may be of anything: a model, behind another word.
+// isLooseModelName reports whether w is the word "model" without "AI" or "language" before it. Such a model may be
+// anything, for example a data model.
 func isLooseModelName(w *textWord, before string) bool {
 	return strings.HasPrefix(w.folded, "model") && !isInWordList(" language ai ", before)
 }
 
-// isModelSetting reports whether the last of the words names a model as settings do: "model:", "LLM model:".
+// isModelSetting reports whether the words end in the name of a setting for a model, such as "model:" or "LLM model:".
 func isModelSetting(words []textWord) bool {
 	last := len(words) - 1
 	if last == 0 {
@@ -154,7 +158,8 @@ func isModelSetting(words []textWord) bool {
 	return words[last-1].part&roleModelName != 0 && isLooseModelName(&words[last], "")
 }
 
-// endsInYouAre reports whether the words end in "you are" and four more at most, after one that makes it a condition.
+// endsInYouAre reports whether the words end in a condition such as "if you are an AI": "you are" and at most four
+// more words, after a word such as "if" or "since".
 func endsInYouAre(words []textWord) bool {
 	for i := len(words) - 2; i >= 1 && len(words)-i <= 6; i-- {
 		if words[i].folded == "you" && words[i+1].folded == "are" &&

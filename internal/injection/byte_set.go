@@ -24,8 +24,8 @@ func (b *ByteSet) intersects(others *ByteSet) bool {
 	return b[0]&others[0]|b[1]&others[1]|b[2]&others[2]|b[3]&others[3] != 0
 }
 
-// hasRunOf reports whether a text has n successive bytes of the classes in of. Such a run includes an index that n
-// divides, so only the surroundings of these indexes are searched.
+// hasRunOf reports whether a text has n successive bytes whose classes intersect the set of. A run of n bytes always
+// covers an index that is a multiple of n, so only the surroundings of these indexes are searched.
 func hasRunOf(text string, of uint8, n int) bool {
 	for at := 0; at < len(text); at += n {
 		from, to := at, at
@@ -42,10 +42,10 @@ func hasRunOf(text string, of uint8, n int) bool {
 	return false
 }
 
-// mayBeInPieces reports whether several words may be the pieces of one code. It is a fast test that accepts more than
-// the search for pieces does.
+// mayBeInPieces reports whether several successive words of a text may be the pieces of one Base64 code. It is a fast
+// filter before decodeChunkedBase64 and may report true for ordinary text.
 func mayBeInPieces(text string) bool {
-	n, odd := 0, 0 // pieces so far, and those with capitals or digits behind their first byte
+	n, odd := 0, 0 // odd counts the pieces with an upper-case letter or digit after the first byte
 	for i := 0; i < len(text); i++ {
 		at, first, all := i, codeClasses[text[i]], uint8(0)
 		if first&codeWhite != 0 {
@@ -73,7 +73,7 @@ func mayBeInPieces(text string) bool {
 	return false
 }
 
-// ContainsFold reports whether an ASCII text contains a lower-case word, in any case.
+// ContainsFold reports whether an ASCII text contains a word, ignoring case. The word must be in lower case.
 func ContainsFold(text, word string) bool {
 	for _, first := range [...]byte{word[0], upperASCII(word[0])} {
 		for rest := text; ; rest = rest[1:] {

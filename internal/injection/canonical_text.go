@@ -8,39 +8,43 @@ import (
 	"unicode/utf8"
 )
 
-// A Removal is what Canonical took out of a text.
+// A Removal describes a part that CanonicalText or CanonicalResultText removed from a text.
 type Removal struct {
-	// Kind is what was there: "invisible", "tag", "selector", "bidi", "control", "escape", "private", "marks", "space"
-	// or "encoding".
+	// Kind is the kind of the removed part: "invisible", "tag", "selector", "bidi", "control", "escape", "private",
+	// "marks", "space" or "encoding".
 	Kind string
-	// At is where it began, in bytes of the text that was given.
+	// At is the byte offset of the removed part in the original text.
 	At int
-	// Hidden is what it said, where it said something: the letters of tags, selectors or bits.
+	// Hidden is the text that the removed part encoded, for example with tag characters. It is "" if there was none.
 	Hidden string
 }
 
-// strict is how Clean looks at a text.
+// A cleanMode selects which characters cleanText removes.
 type cleanMode int
 
 const (
 	cleanDefinition cleanMode = iota
-	// cleanResult lets a terminal's colours, titles and links stay, and layout and private signs: for results.
+	// cleanResult is for the results of calls. It keeps terminal colours, titles and links, large blank layout and
+	// private-use characters.
 	cleanResult
-	// cleanAll takes every unseen rune, even those that a script needs. The other modes leave all that it leaves.
+	// cleanAll removes every invisible character, even those that a script needs. It removes all that the other modes
+	// remove.
 	cleanAll
 )
 
-// CanonicalText returns a definition's text in its canonical form, and what it took out of it: every character that
-// shows nothing or steers what is shown, escape sequences, floods of marks, and runs of white space that push text out
-// of sight. What writing systems need stays, so that an honest text comes back byte for byte; no letter is ever put in
-// the place of another. The canonical form of a canonical form is itself, and no form is longer than what was given.
+// CanonicalText returns the canonical form of a text of a tool definition, and the list of removed parts. It removes
+// invisible characters, characters that change how others are displayed, escape sequences, long series of combining
+// marks, and white space long enough to push text out of sight. Characters that writing systems need stay, so an
+// honest text is returned unchanged, and no letter is replaced by another. The function is idempotent, and the result
+// is never longer than the text.
 func CanonicalText(text string) (string, []Removal) { return cleanText(text, cleanDefinition) }
 
-// CanonicalResultText is CanonicalText for the results of a server. Colours, titles and links of a terminal, private signs
-// and layout stay.
+// CanonicalResultText is CanonicalText for the results of a server. It keeps terminal colours, titles and links,
+// private-use characters, and more white space.
 func CanonicalResultText(text string) (string, []Removal) { return cleanText(text, cleanResult) }
 
-// maxCleanPasses bounds how often a text is looked at until nothing more is taken.
+// maxCleanPasses is the largest number of passes over a text. A removal can make further characters removable, so the
+// text is cleaned until it stops changing; the last pass uses cleanAll.
 const maxCleanPasses = 4
 
 func cleanText(text string, how cleanMode) (string, []Removal) {
@@ -64,12 +68,13 @@ func cleanText(text string, how cleanMode) (string, []Removal) {
 	}
 }
 
-// isCleanText reports whether a text has nothing to clean; most have not, and are not copied.
+// isCleanText reports whether a text has nothing to remove. It is a fast test that avoids copying, because most texts
+// are clean.
 func isCleanText(text string) bool {
 	spaces := 0
 	for i := range len(text) {
 		b := text[i]
-		if b > ' ' && b < 0x7F { // as most are
+		if b > ' ' && b < 0x7F { // most bytes
 			spaces = 0
 			continue
 		}
@@ -91,11 +96,11 @@ func validUTF8(text string) (string, []Removal) {
 			break
 		}
 	}
-	// The replacement is the question mark, which fits into a byte.
+	// A question mark is used because U+FFFD, at three bytes, could make the text longer.
 	return strings.ToValidUTF8(text, "?"), []Removal{{Kind: "encoding", At: at}}
 }
 
-// A textCleaner goes once through a text.
+// A textCleaner makes one cleaning pass over a text.
 type textCleaner struct {
 	in       string
 	how      cleanMode
@@ -107,7 +112,7 @@ type textCleaner struct {
 		end             int
 		rtl, unbalanced bool
 	}
-	// rtl says, once searched is set, whether the text has letters that run from right to left.
+	// rtl is whether the text has right-to-left letters. It is valid once searched is set.
 	rtl, searched bool
 }
 
@@ -119,7 +124,7 @@ func (c *textCleaner) cleanOnce() string {
 	return string(c.out)
 }
 
-// cleanRune handles the character at i, and returns its bytes.
+// cleanRune keeps or removes the character at offset i, and returns the number of input bytes that it handled.
 func (c *textCleaner) cleanRune(i int) int {
 	r, size := utf8.DecodeRuneInString(c.in[i:])
 	switch {
@@ -141,10 +146,11 @@ func (c *textCleaner) cleanRune(i int) int {
 	return size
 }
 
-// maxMarks is how many marks of no script of its own a letter may carry. Vietnamese needs two, phonetics three.
+// maxMarks is the largest number of generic combining marks on one letter. Vietnamese needs two, phonetic notation
+// three.
 const maxMarks = 4
 
-// isGenericMark are the combining marks that fit on every letter.
+// isGenericMark reports whether r is a combining mark that can be put on letters of any script.
 func isGenericMark(r rune) bool {
 	return r <= 0x036F || r >= 0x1AB0 && r <= 0x1AFF || r >= 0x1DC0 && r <= 0x1DFF || r >= 0x20D0 && r <= 0x20FF ||
 		r >= 0xFE20 && r <= 0xFE2F
@@ -158,7 +164,7 @@ func (c *textCleaner) keepRune(r rune) {
 	c.prev = r
 }
 
-// maxRemovals bounds what is told of one text.
+// maxRemovals is the largest number of removals, or of findings, that are reported for one text.
 const maxRemovals = 32
 
 func (c *textCleaner) noteRemoval(kind string, at int, hidden string) {
@@ -169,7 +175,8 @@ func (c *textCleaner) noteRemoval(kind string, at int, hidden string) {
 	c.removals = append(c.removals, Removal{kind, at, hidden})
 }
 
-// cleanReturn lets the end of a line be, and makes one of a return that would have written over it.
+// cleanReturn handles the carriage return at offset i. It keeps "\r\n" and replaces a single "\r" by "\n", because a
+// terminal would write the next text over the line. In results, it keeps a single "\r".
 func (c *textCleaner) cleanReturn(i int) int {
 	switch {
 	case strings.HasPrefix(c.in[i:], "\r\n"):
@@ -185,7 +192,8 @@ func (c *textCleaner) cleanReturn(i int) int {
 	return 1
 }
 
-// How much white space in a row is layout, and from where on it pushes text out of sight.
+// Limits of white space in one run. Longer runs push the following text out of sight and are shortened. Runs shorter
+// than shortSpaceRun need no check.
 const (
 	shortSpaceRun       = 12
 	maxSpaces           = 40
@@ -194,7 +202,8 @@ const (
 	maxResultBlankLines = 30
 )
 
-// cleanSpace keeps a run of white space, or what is enough of it.
+// cleanSpace keeps the run of white space at offset i, or replaces an overlong run by one space or up to two line
+// ends.
 func (c *textCleaner) cleanSpace(i int) int {
 	end, lines := i, 0
 	for end < len(c.in) {
@@ -231,10 +240,10 @@ func (c *textCleaner) cleanSpace(i int) int {
 	return end - i
 }
 
-// isTablePadding reports whether what stands between two places fills up a cell of a table, in a line that begins as
-// its rows do.
+// isTablePadding reports whether the white space from offset from to offset to fills a cell of a Markdown table: "|"
+// follows, and the line begins with "|".
 func (c *textCleaner) isTablePadding(from, to int) bool {
-	const most = 4096 // bytes of a row before it
+	const most = 4096 // bytes searched for the start of the row
 	if to == len(c.in) || c.in[to] != '|' {
 		return false
 	}
@@ -243,7 +252,8 @@ func (c *textCleaner) isTablePadding(from, to int) bool {
 	return (start > 0 || from <= most) && strings.HasPrefix(strings.TrimLeft(row[start:], " \t"), "|")
 }
 
-// cleanInvisible keeps what a writing system needs, and takes the rest.
+// cleanInvisible keeps the invisible character at offset i if a writing system needs it there. Otherwise it removes
+// the whole run of invisible characters, decodes the hidden text, and records both.
 func (c *textCleaner) cleanInvisible(i int, r rune, size int) int {
 	if c.how != cleanAll {
 		if n := c.keepFlag(i, r); n > 0 {
@@ -255,7 +265,7 @@ func (c *textCleaner) cleanInvisible(i int, r rune, size int) int {
 		}
 	}
 	end := i + size
-	for end < len(c.in) { // what hides in a row is read as one
+	for end < len(c.in) { // a run of invisible characters is decoded as a whole
 		next, n := utf8.DecodeRuneInString(c.in[end:])
 		if !carriesHiddenText(next) || !carriesHiddenText(r) {
 			break
@@ -266,7 +276,7 @@ func (c *textCleaner) cleanInvisible(i int, r rune, size int) int {
 	return end - i
 }
 
-// nextVisible returns the next rune that is seen.
+// nextVisible returns the first visible rune at or after offset i, or 0 if none is near.
 func (c *textCleaner) nextVisible(i int) rune {
 	for n, r := range c.in[i:] {
 		if !isInvisible(r) && r != '\x1b' {
@@ -279,7 +289,8 @@ func (c *textCleaner) nextVisible(i int) rune {
 	return 0
 }
 
-// keepFlag keeps a flag that is spelt with tags, whole.
+// keepFlag keeps a flag emoji that is spelt with tag characters, such as the flag of Scotland. It returns the number
+// of bytes kept, 0 if no flag stands at offset i.
 func (c *textCleaner) keepFlag(i int, r rune) int {
 	if r < tagFirst || r > tagLast || c.prev != blackFlag {
 		return 0
@@ -304,8 +315,8 @@ func (c *textCleaner) keepFlag(i int, r rune) int {
 	return n
 }
 
-// isInvisibleAllowed reports whether the unseen rune r at i belongs where it stands: after the rune that was kept last,
-// before next.
+// isInvisibleAllowed reports whether the invisible rune r at offset i is legitimate between the last kept rune and the
+// visible rune next.
 func (c *textCleaner) isInvisibleAllowed(i int, r, next rune) bool {
 	prev := c.prev
 	switch {
@@ -338,17 +349,17 @@ func (c *textCleaner) isInvisibleAllowed(i int, r, next rune) bool {
 	return false
 }
 
-// isEmojiEnd reports whether an emoji may end with r, so that a joiner may follow.
+// isEmojiEnd reports whether r can be the last rune of an emoji, so that a zero-width joiner may follow.
 func isEmojiEnd(r rune) bool { return isPictograph(r) || r == 0xFE0F }
 
-// endsWithRepeats reports whether the last so many runes that were kept are r already.
+// endsWithRepeats reports whether the output ends with r repeated the given number of times.
 func (c *textCleaner) endsWithRepeats(r rune, times int) bool {
 	last := strings.Repeat(string(r), times)
 	return bytes.HasSuffix(c.out, []byte(last))
 }
 
-// isUsefulHyphen reports whether the soft hyphen at i stands within a long word, where one is of use, with two letters
-// at least on either side.
+// isUsefulHyphen reports whether the soft hyphen at offset i is inside a word of at least six letters, with at least
+// two letters on either side. Only there can a line break make use of it.
 func (c *textCleaner) isUsefulHyphen(i int) bool {
 	before, after := 0, 0
 	for j := i; j > 0; {
@@ -367,8 +378,8 @@ func (c *textCleaner) isUsefulHyphen(i int) bool {
 	return before >= 2 && after >= 2 && before+after >= 6
 }
 
-// lineIsRightToLeft reports whether the line that i stands in has letters that run from right to left, and notes
-// whether its controls are balanced.
+// lineIsRightToLeft reports whether the line around offset i has right-to-left letters. It also records in c.line
+// whether the direction controls of the line are unbalanced.
 func (c *textCleaner) lineIsRightToLeft(i int) bool {
 	if i < c.line.end {
 		return c.line.rtl
@@ -401,8 +412,8 @@ func (c *textCleaner) lineIsRightToLeft(i int) bool {
 	return c.line.rtl
 }
 
-// textHasRightToLeft reports whether the text has letters that run from right to left: marks of direction stand on
-// lines without any, too.
+// textHasRightToLeft reports whether the text has right-to-left letters in any line. Direction marks are allowed in
+// the other lines of such a text.
 func (c *textCleaner) textHasRightToLeft() bool {
 	if !c.searched {
 		c.searched, c.rtl = true, strings.ContainsFunc(c.in, func(r rune) bool {

@@ -14,25 +14,27 @@ import (
 	"unicode/utf8"
 )
 
-// A DecodedText is a stretch of a text that reads as another one.
+// A DecodedText is a part of a text that is encoded, for example in Base64, together with its decoded form.
 type DecodedText struct {
-	// How says in which form it stands there, for people; Text is what it reads as.
+	// How names the encoding, for a message to people. Text is the decoded text.
 	How, Text string
-	// At and End are the bytes of the stretch.
+	// At and End are the byte offsets of the encoded part in the original text.
 	At, End int
 }
 
-// How much is decoded of one text at most, and how long a code is.
+// maxDecoded is the largest number of encoded parts that one decoder returns for a text. minCode is the smallest
+// number of characters that an encoded part has.
 const (
 	maxDecoded = 64
 	minCode    = 16
 )
 
-// DecodeAll returns the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of
-// characters, percent and other escapes, entities, Morse, Braille, the words of a radio alphabet, Base85. Has are the
-// bytes of the text.
+// DecodeAll finds the encoded parts of a text and returns each with its decoded form, so that an instruction cannot
+// hide in an encoding. It knows Base64, Base32, Base85, hexadecimal, binary digits, decimal character codes, percent
+// and other escapes, HTML entities, Morse, Braille and the NATO radio alphabet ("alfa bravo"). The parameter has is
+// the set of bytes of the text; decoders whose bytes are missing are skipped.
 func DecodeAll(text string, has *ByteSet) (found []DecodedText) {
-	if len(text) < 12 { // four escapes
+	if len(text) < 12 { // the shortest code: four escapes of three bytes
 		return nil
 	}
 	if hasRunOf(text, codeCharacter, minCode) {
@@ -44,14 +46,15 @@ func DecodeAll(text string, has *ByteSet) (found []DecodedText) {
 	if has.intersects(&numberSpacers) && hasRunOf(text, codeDigit|codeGap, 2*minCode) {
 		found = append(found, decodeNumbers(text)...)
 	}
-	// beyond ASCII there are more kinds of white space
+	// The byte set knows only the ASCII white space, but pieces may also be separated by white space outside ASCII.
 	if has.HasNonASCII() || has.intersects(&pieceSpacers) && mayBeInPieces(text) {
 		found = append(found, decodeChunkedBase64(text)...)
 	}
 	return append(found, decodeBrailleAndBase85(text, has)...)
 }
 
-// decodeEscapedWriting returns the texts whose letters are each written by itself after a sign.
+// decodeEscapedWriting decodes a text in which single letters are written as escapes, for example "%41" or "\u0041".
+// It returns one DecodedText for each kind of escape that occurs often enough.
 func decodeEscapedWriting(text string, has *ByteSet) (found []DecodedText) {
 	for i := range escapeWritings {
 		w := &escapeWritings[i]
@@ -70,10 +73,12 @@ func decodeEscapedWriting(text string, has *ByteSet) (found []DecodedText) {
 	return found
 }
 
-// The bytes that the signs of writings begin with, those that stand between numbers, and between the pieces of a code.
+// writingLeads are the first bytes of the escapes in escapeWritings and of octal escapes. numberSpacers are the bytes
+// that separate encoded numbers. pieceSpacers are the bytes that separate the pieces of chunked Base64.
 var writingLeads, numberSpacers, pieceSpacers = BytesOf(`%\U=&`), BytesOf(codeGaps), BytesOf(" \n\t\r\v\f")
 
-// escapeWritings are the forms in which each letter is written by itself after a sign; fewest is how many make a code.
+// escapeWritings lists the kinds of escapes that decodeEscapedWriting decodes. An escape starts with sign. A text with
+// fewer than fewest signs is not decoded. The function undo returns the text with its escapes decoded.
 var escapeWritings = [...]struct {
 	how, sign string
 	fewest    int
@@ -87,10 +92,10 @@ var escapeWritings = [...]struct {
 	{"entities", "&", 3, html.UnescapeString},
 }
 
-// softBreaks takes out the ends of lines that quoted-printable text has beside its own.
+// softBreaks removes the soft line breaks of quoted-printable text: "=" at the end of a line.
 var softBreaks = strings.NewReplacer("=\r\n", "", "=\n", "")
 
-// decodeOctals replaces each backslash and three octal digits.
+// decodeOctals returns the text with each octal escape, such as "\101", replaced by its byte.
 func decodeOctals(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -106,17 +111,17 @@ func decodeOctals(text string) string {
 	return b.String()
 }
 
-// How many pieces of a code there are at least, and how long each but the last is.
+// Chunked Base64 has at least minPieces pieces. Each piece but the last has at least minPieceLength characters.
 const minPieces, minPieceLength = 4, 4
 
-// decodeChunkedBase64 decodes Base64 that was cut into pieces with white space between them: four at least, with
-// capitals among small letters as no prose has them.
+// decodeChunkedBase64 decodes Base64 that was cut into pieces with white space between them. At least half of the
+// pieces must contain a digit or mix upper and lower case after the first letter, because words of prose rarely do.
 func decodeChunkedBase64(text string) (found []DecodedText) {
 	start, stop, n, odd := 0, 0, 0, 0
 	flush := func(end int) {
 		if n >= minPieces && odd*2 >= n && len(found) < maxDecoded {
 			pieces := strings.Fields(text[start:stop])
-			// A word before or after the code may be taken for one of its pieces.
+			// The first or the last piece may be an ordinary word next to the code, so each is also left out in turn.
 			for _, p := range [][]string{pieces, pieces[1:], pieces[:n-1], pieces[1 : n-1]} {
 				if how, plain := decodeRun(strings.TrimRight(strings.Join(p, ""), "=")); plain != "" {
 					found = append(found, DecodedText{how, plain, start, end})
@@ -145,7 +150,8 @@ func decodeChunkedBase64(text string) (found []DecodedText) {
 	return found
 }
 
-// spaceFields returns what stands between white space, and where each begins.
+// spaceFields iterates over the words of a text that are separated by white space. It yields the byte offset of each
+// word and the word.
 func spaceFields(text string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for at := 0; at < len(text); {
@@ -167,7 +173,7 @@ func spaceFields(text string) iter.Seq2[int, string] {
 	}
 }
 
-// isMixedCase reports whether a piece has letters of both cases, or a digit.
+// isMixedCase reports whether a piece contains a digit, or both lower-case and upper-case letters.
 func isMixedCase(piece string) bool {
 	small, large := false, false
 	for i := range len(piece) {
@@ -183,7 +189,7 @@ func isMixedCase(piece string) bool {
 	return small && large
 }
 
-// decodeRuns decodes the long words of a text that are letters and digits only.
+// decodeRuns decodes each run of at least minCode characters that Base64, Base32 or hexadecimal can consist of.
 func decodeRuns(text string) (found []DecodedText) {
 	start := 0
 	for i := 0; i <= len(text); i++ {
@@ -211,7 +217,8 @@ func areCodeBytes(text string) bool {
 
 func isCodeByte(b byte) bool { return codeClasses[b]&codeCharacter != 0 }
 
-// decodeRun reads a run as hexadecimal, Base64 of either alphabet, or Base32.
+// decodeRun decodes a run as hexadecimal, binary digits, Base64 (standard or URL alphabet) or Base32. It returns the
+// name of the encoding and the decoded text, or two empty strings if no decoding is readable text.
 func decodeRun(run string) (how, text string) {
 	trimmed := strings.TrimPrefix(strings.TrimPrefix(run, "0x"), "0X")
 	if len(trimmed)%2 == 0 && looksLikeHex(trimmed) && isHex(trimmed) {
@@ -229,7 +236,7 @@ func decodeRun(run string) (how, text string) {
 	if s := decodeBase64(enc, run); s != "" {
 		return "Base64", s
 	}
-	if len(run)%4 == 1 { // one letter too many: the sign before it was no part
+	if len(run)%4 == 1 { // the first character was a separator before the code
 		if s := decodeBase64(enc, run[1:]); s != "" {
 			return "Base64", s
 		}
@@ -243,7 +250,7 @@ func decodeRun(run string) (how, text string) {
 	return "", ""
 }
 
-// decodeBase64 reads a run as Base64; "" where it says nothing.
+// decodeBase64 decodes a run with the given Base64 alphabet. It returns "" if the result is not readable text.
 func decodeBase64(enc *base64.Encoding, run string) string {
 	if !looksLikeBase64(enc, run) {
 		return ""
@@ -255,7 +262,8 @@ func decodeBase64(enc *base64.Encoding, run string) string {
 	return string(b)
 }
 
-// probeLength is how much of a run is decoded first: hardly any run is a code, and most that are none show it there.
+// probeLength is the number of characters that are decoded first as a cheap test. Most runs are not encoded text, and
+// their first bytes already decode to something unreadable.
 const probeLength = 16
 
 func looksLikeHex(run string) bool {
@@ -270,7 +278,7 @@ func looksLikeBase64(enc *base64.Encoding, run string) bool {
 	return err == nil && looksReadable(plain[:n])
 }
 
-// isBits reports whether a run is of nothing but bits.
+// isBits reports whether a run consists of the digits 0 and 1 only.
 func isBits(run string) bool {
 	for i := range len(run) {
 		if run[i]|1 != '1' {
@@ -289,7 +297,7 @@ func hasLowerCase(run string) bool {
 	return false
 }
 
-// looksReadable reports whether a readable text may begin so. It may be cut during a character.
+// looksReadable reports whether b can be the beginning of a readable text. The last character of b may be incomplete.
 func looksReadable(b []byte) bool {
 	for len(b) > 0 {
 		r, size := utf8.DecodeRune(b)
@@ -314,7 +322,7 @@ func isHex(run string) bool {
 	return true
 }
 
-// decodeBits8 reads bits, eight a letter.
+// decodeBits8 decodes binary digits, eight for each byte. It returns "" if the result is not readable text.
 func decodeBits8(run string) string {
 	var b []byte
 	for i := 0; i+8 <= len(run); i += 8 {
@@ -330,7 +338,8 @@ func decodeBits8(run string) string {
 	return ""
 }
 
-// DecodeEscapes replaces each lead, mark and n hexadecimal digits by the bytes or characters that they stand for.
+// DecodeEscapes returns the text with each escape decoded. An escape is the byte lead, then the string mark, then n
+// hexadecimal digits. Two digits stand for a byte; more digits stand for a Unicode character.
 func DecodeEscapes(text string, lead byte, mark string, n int) string {
 	var b strings.Builder
 	b.Grow(len(text))
@@ -356,8 +365,8 @@ func DecodeEscapes(text string, lead byte, mark string, n int) string {
 	return b.String()
 }
 
-// lowSurrogate returns the escape that a text begins with, where it is the second half of a character in UTF-16, and
-// how long it is.
+// lowSurrogate decodes the escape at the beginning of a text if it is the second half of a UTF-16 surrogate pair. It
+// returns the surrogate and the length of the escape in bytes, or zeros for any other text.
 func lowSurrogate(text string, lead byte, mark string, n int) (r rune, size int) {
 	digits := 1 + len(mark)
 	if n != 4 || len(text) < digits+n || text[0] != lead || text[1:digits] != mark {
@@ -370,20 +379,20 @@ func lowSurrogate(text string, lead byte, mark string, n int) (r rune, size int)
 	return rune(v), digits + n
 }
 
-// What a byte may be in a code.
+// Classes of a byte, by the part that the byte can have in an encoded text. A byte may belong to several.
 const (
-	codeDigit     uint8 = 1 << iota // a digit of a hexadecimal number
-	codeGap                         // what stands between two numbers
-	codeCharacter                   // a digit of Base64
-	codeOdd                         // a digit of it that no word of prose has within
+	codeDigit     uint8 = 1 << iota // a hexadecimal digit
+	codeGap                         // a separator between two numbers
+	codeCharacter                   // a character of Base64, in either alphabet
+	codeOdd                         // an upper-case letter or a digit: rare inside a word of prose
 	codeWhite                       // white space
-	codeToken                       // no white space
-	codeOther                       // neither a digit of Base64, nor what it is filled up with
+	codeToken                       // anything but white space
+	codeOther                       // neither a character of Base64 nor its padding "="
 )
 
 const codeGaps = " ,:-.x/\\"
 
-// codeClasses has the classes of each byte, as bits.
+// codeClasses maps each byte to the set of its classes.
 var codeClasses = func() (of [256]uint8) {
 	for i := range of {
 		b := byte(i)
@@ -411,11 +420,11 @@ var codeClasses = func() (of [256]uint8) {
 	return of
 }()
 
-// minNumbers is how many letters a text has that is written in numbers.
+// minNumbers is the smallest number of encoded letters that decodeNumbers accepts.
 const minNumbers = 8
 
-// decodeNumbers decodes what is written letter by letter with gaps: pairs of hexadecimal digits, groups of eight bits,
-// decimal numbers, Morse.
+// decodeNumbers decodes texts that encode each letter separately, with separators between the letters: hexadecimal
+// pairs, groups of eight binary digits, decimal character codes, and Morse.
 func decodeNumbers(text string) (found []DecodedText) {
 	start, between := -1, 0
 	for i := 0; i <= len(text); i++ {
@@ -447,7 +456,8 @@ func decodeSpaced(run string) (how, text string) {
 		how       string
 		base, len int
 	}{{"hexadecimal", 16, 2}, {"bits", 2, 8}, {"numbers of characters", 10, 0}} {
-		// The text before and after the code may have given it a stray letter.
+		// A letter of the surrounding text may have been taken as the first or last number, so each is also left out
+		// in turn.
 		for _, p := range [][]string{parts, parts[min(1, len(parts)):], parts[:max(0, len(parts)-1)]} {
 			if s := joinNumbers(p, base.base, base.len); s != "" {
 				return base.how, s
@@ -457,7 +467,7 @@ func decodeSpaced(run string) (how, text string) {
 	return "", ""
 }
 
-// longestRunOf returns the longest stretch of a text that is of some characters only.
+// longestRunOf returns the longest part of a text that consists only of the given characters.
 func longestRunOf(text, characters string) (longest string) {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune(characters, r) }) {
 		if len(part) > len(longest) {
@@ -485,7 +495,7 @@ func joinNumbers(parts []string, base, size int) string {
 	return ""
 }
 
-// morseCodes has the Morse codes of the letters a to z, in order.
+// morseCodes lists the Morse codes of the letters a to z, in this order.
 const morseCodes = ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
 
 func decodeMorse(run string) string {
@@ -507,14 +517,14 @@ func decodeMorse(run string) string {
 	return ""
 }
 
-// ReverseText returns a text as it is read from its end.
+// ReverseText returns the text with its characters in reverse order.
 func ReverseText(text string) string {
 	r := []rune(text)
 	slices.Reverse(r)
 	return string(r)
 }
 
-// ROT13 returns a text with each letter from a to z moved by half the alphabet (ROT13).
+// ROT13 returns the text with each letter a to z and A to Z moved by 13 places in the alphabet (the ROT13 cipher).
 func ROT13(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -527,8 +537,8 @@ func ROT13(text string) string {
 	}, text)
 }
 
-// IsReadable reports whether a text that was decoded is one: UTF-8, of four bytes at least, printable except for white
-// space, and made of letters and spaces in good part.
+// IsReadable reports whether decoded bytes are likely to be text for a reader. They must be valid UTF-8 of at least
+// four bytes without control characters, and at least 40 % of the characters must be letters, spaces or "/".
 func IsReadable(s string) bool {
 	if len(s) < 4 || !utf8.ValidString(s) {
 		return false

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// decodeBrailleAndBase85 returns the texts that stand in a text in Braille or in Base85.
+// decodeBrailleAndBase85 returns the parts of a text that are written in Braille, in the words of the radio alphabet,
+// or in Base85, each with its decoded form.
 func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
 	const brailleLead, fewestDots = "\xe2\xa0", 12
 	if has.Has(brailleLead[1]) && strings.Count(text, brailleLead) >= fewestDots {
@@ -13,7 +14,7 @@ func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
 		found = append(found, DecodedText{"Braille", strings.Map(brailleLetter, text[from:min(to, len(text))]), from,
 			min(to, len(text))})
 	}
-	if (has.Has('c') || has.Has('C')) && (has.Has('g') || has.Has('G')) { // as "echo" and "tango" have
+	if (has.Has('c') || has.Has('C')) && (has.Has('g') || has.Has('G')) { // every attack needs e ("echo") and t ("tango")
 		found = append(found, decodeRadio(text)...)
 	}
 	if !has.intersects(&base85OnlySet) || !hasRunOf(text, codeToken, minBase85) {
@@ -29,15 +30,17 @@ func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
 	return found
 }
 
-// minBase85 is how long a word in Base85 is.
+// minBase85 is the smallest number of characters that a Base85 word has.
 const minBase85 = 40
 
-// base85OnlyDigits are the digits of Base85 that no other code has, one of which is in any long stretch of it.
+// base85OnlyDigits are the characters of Base85 that other encodings do not use. A long Base85 word contains at least
+// one.
 const base85OnlyDigits = "!#$%&()*+;<=>?@^`{|}~"
 
 var base85OnlySet = BytesOf(base85OnlyDigits)
 
-// brailleLetter returns the letter that a sign of Braille stands for.
+// brailleLetter returns the letter a to z for a Braille pattern, and a space for a pattern that is not a letter. It
+// returns every other rune unchanged.
 func brailleLetter(r rune) rune {
 	const letters = "\x01\x03\x09\x19\x11\x0b\x1b\x13\x0a\x1a\x05\x07\x0d\x1d\x15\x0f\x1f\x17\x0e\x1e\x25\x27\x3a\x2d\x3d\x35"
 	if r < 0x2800 || r > 0x283F {
@@ -49,10 +52,10 @@ func brailleLetter(r rune) rune {
 	return ' '
 }
 
-// base85Digits has the digits of RFC 1924, in their order.
+// base85Digits lists the Base85 digits of RFC 1924, in the order of their values.
 const base85Digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 
-// base85Values has the place of each of them, counted from 1; 0 for all other bytes.
+// base85Values maps a byte to the value of its RFC 1924 digit plus 1. Other bytes map to 0.
 var base85Values = func() (at [256]byte) {
 	for i := range len(base85Digits) {
 		at[base85Digits[i]] = byte(i + 1)
@@ -60,14 +63,14 @@ var base85Values = func() (at [256]byte) {
 	return at
 }()
 
-// decodeBase85 reads a run of either alphabet; "" where it says nothing.
+// decodeBase85 decodes a word as Ascii85 or as Base85 of RFC 1924. It returns "" if neither result is readable text.
 func decodeBase85(run string) string {
 	plain := make([]byte, 4*len(run)/5+8)
 	body := strings.TrimSuffix(strings.TrimPrefix(run, "<~"), "~>")
 	if n, _, err := ascii85.Decode(plain, []byte(body), true); err == nil && IsReadable(string(plain[:n])) {
 		return string(plain[:n])
 	}
-	// The other alphabet has the same digits under other signs.
+	// RFC 1924 has other characters for the same digit values, so they are translated to those of Ascii85.
 	same := []byte(run)
 	for i, c := range same {
 		if base85Values[c] == 0 {
@@ -81,7 +84,7 @@ func decodeBase85(run string) string {
 	return ""
 }
 
-// radioWords has the words of the radio alphabet. Each stands for its first letter.
+// radioWords is the set of words of the NATO radio alphabet. Each word stands for its first letter.
 var radioWords = map[string]bool{
 	"alfa": true, "alpha": true, "bravo": true, "charlie": true, "delta": true, "echo": true, "foxtrot": true,
 	"golf": true, "hotel": true,
@@ -92,12 +95,12 @@ var radioWords = map[string]bool{
 	"xray": true, "yankee": true, "zulu": true,
 }
 
-// decodeRadio reads what is written in the words of a radio alphabet: sixteen letters at least, with signs and single
-// letters between them as they are.
+// decodeRadio decodes sequences of at least sixteen words of the radio alphabet. Single characters between the words
+// are copied; separators and the word "space" become a space.
 func decodeRadio(text string) (found []DecodedText) {
 	const fewest = 16
 	has := func(part string) bool { return strings.Contains(text, part) }
-	if !has("cho") && !has("CHO") || !has("ango") && !has("ANGO") { // hardly an order has no e, or no t
+	if !has("cho") && !has("CHO") || !has("ango") && !has("ANGO") { // an order hardly ever lacks e and t
 		return nil
 	}
 	var b strings.Builder

@@ -2,15 +2,16 @@ package injection
 
 import ()
 
-// carriesHiddenText reports whether runs of r have been used to carry text.
+// carriesHiddenText reports whether r is an invisible character that attackers use to encode a hidden text.
 func carriesHiddenText(r rune) bool {
 	return r >= tagFirst && r <= 0xE01EF || r >= 0xFE00 && r <= 0xFE0F || r >= 0x200B && r <= 0x200F ||
 		r >= 0x2060 && r <= 0x2064 ||
 		r == byteOrderMark || r == 0x180E || r == softHyphen
 }
 
-// decodeInvisible returns what a run of unseen runes says: tags that stand for letters, selectors that stand for bytes,
-// or two kinds of nothing that stand for bits. It is "" unless that is a readable text.
+// decodeInvisible decodes a run of invisible characters. Tag characters stand for ASCII letters, variation selectors
+// stand for bytes, and two different characters stand for the bits 0 and 1. It returns "" if the result is not
+// readable text.
 func decodeInvisible(run string) string {
 	if len(run) < 8 {
 		return ""
@@ -35,7 +36,8 @@ func decodeInvisible(run string) string {
 	return decodeBits(run)
 }
 
-// decodeBits reads a run of two kinds of runes as bits, eight a letter; the first kind may be either bit.
+// decodeBits decodes a run that uses two different characters as bits, eight for each byte. It tries both assignments
+// of 0 and 1 to the two characters, and returns "" if neither yields readable text.
 func decodeBits(run string) string {
 	one := []rune(run)
 	a, b := one[0], rune(0)

@@ -9,17 +9,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 )
 
-// What is written in other letters than its own, or in letters that were moved, is written so for a reader who undoes
-// it: a model. It is read as what it stands for, and looked at as a value of a definition is, where hardly any prose
-// belongs.
+// Disguised text is written in lookalike letters, with digits for letters, or in a simple cipher. Only a model takes
+// the trouble to decode such text, so a disguise is itself suspicious. The decoded text is inspected with the strict
+// limits of placeDecoded.
 
 const (
-	minDisguised = 4  // words in a row of words
-	minShifted   = 2  // small words whose letters were moved in one way
-	maxDisguised = 16 // stretches of one text that are undone
+	minDisguised = 4  // disguised words that a sentence needs
+	minShifted   = 2  // common words in the same cipher that a sentence needs
+	maxDisguised = 16 // disguised parts that are decoded in one text
 )
 
-// findDisguised returns the orders in stretches of a text that are written in letters which stand for others.
+// findDisguised decodes the disguised parts of a text and returns the findings about the orders in them.
 func (in *Inspector) findDisguised(words []textWord, text string, where TextOrigin, depth int,
 	left *int) (found []Finding) {
 	plain := isASCII(text)
@@ -28,7 +28,7 @@ func (in *Inspector) findDisguised(words []textWord, text string, where TextOrig
 		for to = from; to < len(words) && to-from < maxWeighedWords &&
 			words[to].sentence == words[from].sentence; to++ {
 			if to > from && words[to].at == words[to-1].at {
-				continue // a part of a word
+				continue // another part of the same word
 			}
 			all++
 			if raw := text[words[to].at:words[to].end]; words[to].lettersApart || !plain && isFancyWord(raw) {
@@ -58,14 +58,14 @@ func (in *Inspector) findDisguised(words []textWord, text string, where TextOrig
 	return found
 }
 
-// inspectDecoded returns the orders of a text that was decoded. Any order counts, as it does in a value of a
-// definition.
+// inspectDecoded inspects a decoded text and returns one finding at the place of the encoded part if the text has an
+// order, nil otherwise.
 func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, left *int) []Finding {
 	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left, nil) {
 		if f.Act > ActionNote {
 			act := ActionBlank
 			if where == FromDefinitions && f.Rule == "order" {
-				act = ActionFlag // the scale says so, and no rule
+				act = ActionFlag // found by weight only, not by a rule
 			}
 			return []Finding{{"encoded", "in " + c.How + ": " + f.Why, act, c.At, c.End}}
 		}
@@ -73,10 +73,11 @@ func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, 
 	return nil
 }
 
-// upsideDownLetters has each letter as it looks on its head, and after it the letter that it is.
+// upsideDownLetters lists pairs: a character that looks like an upside-down letter, then the letter.
 const upsideDownLetters = "ɐaqbɔcpdǝeɟfƃgɓgɥhᴉiıiɾjʞkɯmundpbqɹrʇtnuʌvʍwʎy˙."
 
-// undoUpsideDown returns a text that was turned by half a circle as it was before.
+// undoUpsideDown returns the plain form of a text that is written upside down: it reverses the text and replaces the
+// upside-down letters.
 func undoUpsideDown(text string) string {
 	stand := map[rune]rune{}
 	all := []rune(upsideDownLetters)
@@ -91,7 +92,8 @@ func undoUpsideDown(text string) string {
 	}, ReverseText(text))
 }
 
-// plainWords returns the words as they are read, with digits that stand for letters read as these.
+// plainWords returns the words in plain letters, separated by spaces. Digits and signs are replaced by the letters
+// they stand for in words that the lexicon does not know.
 func (in *Inspector) plainWords(words []textWord) string {
 	var b strings.Builder
 	for i := range words {
@@ -112,8 +114,8 @@ func (in *Inspector) plainWords(words []textWord) string {
 	return b.String()
 }
 
-// isFancyWord reports whether a word has a letter of an alphabet that is used for its looks: of mathematics, in
-// circles, as wide as an ideograph, turned round or small where it is a capital.
+// isFancyWord reports whether a word has a decorative letter: mathematical, full-width, circled, squared, phonetic, a
+// small capital, or struck through or underlined with a combining mark.
 func isFancyWord(raw string) bool {
 	for _, r := range raw {
 		switch {
@@ -129,8 +131,8 @@ func isFancyWord(raw string) bool {
 	return false
 }
 
-// isLeetWord reports whether a word has digits or signs before letters: what names of programs have too, but no four
-// in a row of words.
+// isLeetWord reports whether a word has a digit or one of "@$!" before a letter, as "s3nd". Single names of programs
+// look like this too, but hardly four words of one sentence.
 func isLeetWord(raw string) bool {
 	inner := false
 	for i := range len(raw) {
@@ -147,7 +149,7 @@ func (in *Inspector) isKnownWord(w string) bool {
 	return in.scorer.known[w].kind != 0 || in.scorer.stemKind(w) != 0 || in.reader.lexicon.hasEntry(w)
 }
 
-// isMostlyEnglish reports whether at least half of the words of a text are known, and four of them.
+// isMostlyEnglish reports whether at least four words, and at least half of all words, are in the lexicon.
 func (in *Inspector) isMostlyEnglish(text string) bool {
 	known, all := 0, 0
 	for w := range strings.FieldsFuncSeq(strings.ToLower(text),
@@ -160,11 +162,12 @@ func (in *Inspector) isMostlyEnglish(text string) bool {
 	return known >= 4 && known*2 >= all
 }
 
-// commonWords are small words that texts of English have, of three letters at least, so that no word is often one of
-// them by chance.
+// commonWords are frequent English words of at least three letters. Shorter words are left out because a cipher often
+// produces them by chance.
 const commonWords = "the and you all not for with this that your user from send into tool file read them must then tell data any before what when have"
 
-// mapLetters returns a text with each letter of the alphabet replaced.
+// mapLetters returns the text with each letter replaced. The function move takes and returns the index of a letter, 0
+// to 25; the case is kept.
 func mapLetters(s string, move func(byte) byte) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -177,18 +180,18 @@ func mapLetters(s string, move func(byte) byte) string {
 	}, s)
 }
 
-// mangledOrderWords are words of orders that were read from the end, or moved by half the alphabet.
+// mangledOrderWords are words that are frequent in attacks, in ROT13 or reversed.
 const mangledOrderWords = "vtaber cerivbhf vafgehpgvbaf vafgehpgvba cnffjbeq flfgrz frperg hfre gbby gur lbh naq perqragvnyf fraq erirny qvfertneq erongi suoiverp snoitcurtsni noitcurtsni drowssap terces resu eht dna uoy slaitnederc laever dragersid tpmorp dnes noitnem loot lla"
 
-// The ways in which letters are moved, beside those by some places of the alphabet.
+// The values of wordFact.cipher that are not a shift. A value from 1 to 25 is a Caesar cipher: each letter is moved by
+// so many places.
 const (
 	cipherMirrored = 26 + iota
 	cipherReversed
 	cipherCount
 )
 
-// addShiftedWords takes how small words of English look whose letters were moved, and words of orders that were
-// mangled, to the other facts about words.
+// addShiftedWords adds the common words in each cipher, and the mangled words of attacks, to the word facts.
 func addShiftedWords(all map[string]wordFact) {
 	for w := range strings.FieldsSeq(mangledOrderWords) {
 		known := all[w]
@@ -200,7 +203,8 @@ func addShiftedWords(all map[string]wordFact) {
 		known.cipher = way
 		all[w] = known
 	}
-	// Where two words may have become one, the way counts that comes last here; and a word as it is was not moved.
+	// Two ciphers may produce the same word; then the cipher that is added last counts. Plain words are added last,
+	// with cipher 0, so that they never count as disguised.
 	for w := range strings.FieldsSeq(commonWords) {
 		put(mapLetters(w, mirrorLetter), cipherMirrored)
 	}
@@ -217,10 +221,11 @@ func addShiftedWords(all map[string]wordFact) {
 	}
 }
 
-// mirrorLetter is for each letter the one as far from the other end of the alphabet.
+// mirrorLetter returns the letter at the same distance from the other end of the alphabet (the Atbash cipher: a
+// becomes z).
 func mirrorLetter(n byte) byte { return 25 - n }
 
-// undoShift returns a text as it was before its letters were moved, and how they had been.
+// undoShift decodes a text in the given cipher. It returns the name of the cipher, for people, and the plain text.
 func undoShift(way int, text string) (how, plain string) {
 	switch way {
 	case cipherReversed:
@@ -235,8 +240,8 @@ func undoShift(way int, text string) (how, plain string) {
 	return "an alphabet that was moved", mapLetters(text, func(n byte) byte { return (n + 26 - byte(way)) % 26 })
 }
 
-// shiftOf returns by how many places the letters of a stretch were moved, 0 for none: two of the small words at least, different ones,
-// and a sixth of all are those of one way.
+// shiftOf returns the cipher of a sentence, or 0 if it is plain. A cipher counts if at least minShifted common words,
+// and at least a sixth of all words, are written in it. Repetitions of a word in sequence count once.
 func shiftOf(words []textWord) int {
 	const share = 6
 	if len(words) < minDisguised {
@@ -257,10 +262,11 @@ func shiftOf(words []textWord) int {
 	return 0
 }
 
-// escapedRun is a row of escapes of any kind, each for a letter.
+// escapedRun matches a run of at least twelve escapes of any kind, each of which stands for a letter.
 var escapedRun = lazyregexp.New(`(?i)(?:(?:\\+u00|\\+x|%|=)[0-9a-f]{2}|&#(?:x[0-9a-f]{2}|[0-9]{2,3});){12,}`)
 
-// inspectEscapes returns the orders in rows of escapes: letters that need none were written so.
+// inspectEscapes decodes runs of escapes and returns the findings about orders in them. Plain letters need no escapes,
+// so a run of them hides something.
 func (in *Inspector) inspectEscapes(text string, where TextOrigin, depth int, left *int) (found []Finding) {
 	const fewest = 12
 	if max(strings.Count(text, `\`), strings.Count(text, "%"), strings.Count(text, "="),

@@ -1,6 +1,7 @@
-// Package injection reads one text as a model would, and finds the orders to a model in it.
+// Package injection finds prompt injection in a text: instructions that were put into a tool definition or a result to
+// control the model that reads it.
 //
-// It promises one canonical form of a text, in which nothing is hidden; and that words are found in any dress:
-// alphabets that look alike, codes, pieces, ninety languages. What is done about them, and where a text stands in a
-// definition, is for package shield to say.
+// CanonicalText returns a text without hidden characters. An Inspector then finds instructions in about ninety
+// languages, also in disguise: in lookalike letters, in encodings, or split into pieces. Package shield decides what
+// to do about a finding, and knows which part of a definition a text is.
 package injection

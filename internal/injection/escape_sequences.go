@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cleanEscape takes the escape sequence at i, and what it conceals. A result's colours, titles and links stay as they
-// are.
+// cleanEscape removes the escape sequence at offset i, together with the text that it conceals. In results, it keeps
+// sequences that only set colours, a title or a link. It returns the number of input bytes handled.
 func (c *textCleaner) cleanEscape(i int) int {
 	size, style := escapeSequence(c.in[i:])
 	if style && c.how == cleanResult {
@@ -29,11 +29,11 @@ func (c *textCleaner) cleanEscape(i int) int {
 	return size
 }
 
-// maxCommandBytes bounds how far the end of a command to the system is looked for.
+// maxCommandBytes is the largest length of an operating system command (a kind of escape sequence) that is recognized.
 const maxCommandBytes = 2048
 
-// escapeSequence measures the escape sequence that text begins with (ECMA-48), and reports whether it only styles:
-// colours, a title, a link.
+// escapeSequence returns the length of the escape sequence (ECMA-48) at the beginning of a text. The result style
+// reports whether the sequence only sets colours, a title or a link.
 func escapeSequence(text string) (size int, style bool) {
 	r, n := utf8.DecodeRuneInString(text)
 	kind := r
@@ -69,7 +69,7 @@ func escapeSequence(text string) (size int, style bool) {
 	return n, false
 }
 
-// setsTitleOrLink reports whether an operating system command sets a title or begins or ends a link.
+// setsTitleOrLink reports whether an operating system command sets the window title, or begins or ends a link.
 func setsTitleOrLink(command string) bool {
 	for _, kind := range []string{"0;", "1;", "2;", "8;"} {
 		if strings.HasPrefix(command, kind) {
@@ -79,7 +79,8 @@ func setsTitleOrLink(command string) bool {
 	return false
 }
 
-// hidesText reports whether a sequence hides what comes after it: concealed, or in black on black and its like.
+// hidesText reports whether a sequence makes the following text invisible: the style "concealed", or the same colour
+// for text and background.
 func hidesText(seq string) bool {
 	if !strings.HasSuffix(seq, "m") {
 		return false
@@ -98,7 +99,8 @@ func hidesText(seq string) bool {
 	return fore != "" && fore == back
 }
 
-// concealedLen measures what is concealed: up to the next sequence that styles.
+// concealedLen returns the length of the concealed text, which ends at the next escape character or at the end of the
+// text.
 func concealedLen(text string) int {
 	if n := strings.IndexByte(text, '\x1b'); n >= 0 {
 		return n
@@ -106,7 +108,7 @@ func concealedLen(text string) int {
 	return len(text)
 }
 
-// eraseLine takes the line that an erasing sequence would have taken from the screen.
+// eraseLine removes the output line that the erasing sequence at offset at would erase on a terminal, and records it.
 func (c *textCleaner) eraseLine(at int) {
 	start := bytes.LastIndexByte(c.out, '\n') + 1
 	if len(bytes.TrimSpace(c.out[start:])) == 0 && start > 0 {

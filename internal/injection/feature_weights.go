@@ -1,7 +1,7 @@
 package injection
 
 import (
-	_ "embed" // what features weigh
+	_ "embed" // the weights of features
 	"math"
 	"unicode"
 )
@@ -12,36 +12,38 @@ var definitionWeights string
 //go:embed answers.bin
 var answerWeights string
 
-// How many weights there are for answers, and for definitions. A feature's slot is its hash: that two share one
-// matters as seldom as it happens.
+// The sizes of the two weight tables. A feature's slot in a table is its hash; collisions are rare enough not to
+// matter.
 const (
 	AnswerSlots     = 1 << 20
 	DefinitionSlots = 1 << 16
 )
 
-// WeightStepsPerUnit is how many steps of a weight in a table are one.
+// WeightStepsPerUnit is the number of steps in a weight of 1. The tables store weights as whole steps.
 const WeightStepsPerUnit = 16
 
-// A FeatureSum is what a sentence has on the scale.
+// A FeatureSum adds up the weights of a sentence's features: properties such as "has the word send" or "a verb follows a
+// negation".
 type FeatureSum struct {
-	// AnswersOnly reports that only what counts in answers is weighed.
+	// AnswersOnly turns off the weighing as part of a definition.
 	AnswersOnly bool
-	// KeepSlots reports that slots are kept.
+	// KeepSlots records the slot of each feature, for Slots.
 	KeepSlots bool
 
-	// table has the weights of definitions.
+	// table holds the weights for definitions.
 	table                string
 	definitions, answers weightSum
-	// next has the slots of answers that were not looked up yet, n of them.
+	// next holds n slots of the answer table that were not looked up yet.
 	next [slotsPerLookup]uint32
 	n    int
 }
 
-// slotsPerLookup is how many slots of answers are looked up one right after the other. Their table is more than a
-// processor has at hand: what it is asked for at once, it waits for once.
+// slotsPerLookup is the number of slots that are looked up together. The answer table does not fit in the processor
+// cache, and successive lookups overlap their waits for memory.
 const slotsPerLookup = 128
 
-// A weightSum is how many steps of a table so many features come to, and their slots in it, where they are kept.
+// A weightSum is the sum of the weights of the features looked up in one table, in steps. The slots are recorded only
+// on request.
 type weightSum struct {
 	steps, features int
 	slots           []uint32
@@ -59,19 +61,21 @@ func (s *weightSum) add(table string, slots []uint32, keep bool) {
 	}
 }
 
-// weight grows with the root of the features only, or long sentences were the heavy ones.
+// weight returns the sum divided by the square root of the number of features. Without the root, long sentences would
+// always weigh most.
 func (s *weightSum) weight() float64 {
 	return float64(s.steps) / WeightStepsPerUnit / math.Sqrt(float64(s.features)+1)
 }
 
-// The sorts of features that Pieces adds, which only answers are weighed by. Those of others are below.
+// The sorts of features that AddWordPieces adds. They are weighed in answers only; sorts with lower numbers are
+// weighed in both tables.
 const (
 	featureWordStart = 16 + iota
 	featureTwoLetters
 	featureThreeLetters
 )
 
-// Add adds a feature of a sort, of one thing or two.
+// Add adds the feature of the given sort with the values a and b. A feature with one value passes 0 for b.
 func (l *FeatureSum) Add(sort, a, b uint32) {
 	h := sort*0x9E3779B1 ^ a*0x85EBCA6B ^ b*0xC2B2AE35
 	h ^= h >> 15
@@ -89,20 +93,21 @@ func (l *FeatureSum) Add(sort, a, b uint32) {
 	l.n++
 }
 
-// addPending looks up what was added.
+// addPending looks up the weights of the slots in next, adds them to the sum and empties next.
 func (l *FeatureSum) addPending() {
 	l.answers.add(answerWeights, l.next[:l.n], l.KeepSlots)
 	l.n = 0
 }
 
-// Slots returns the slots of the features in either table, if KeepSlots.
+// Slots returns the slots of the features in the two tables. They are nil unless KeepSlots is set.
 func (l *FeatureSum) Slots() (definitions, answers []uint32) {
 	l.addPending()
 	return l.definitions.slots, l.answers.slots
 }
 
-// AddWordPieces adds how a folded word begins that is of no kind: in most languages that is what its forms share. Of
-// one in a script without spaces, which is several words, each two and three letters are added.
+// AddWordPieces adds features for a folded word that the kind list does not contain. The feature is the word's first
+// five letters, which the forms of a word share in most languages. In a script without spaces, it adds each sequence
+// of two and three letters instead.
 func (l *FeatureSum) AddWordPieces(word string) {
 	const letters = 5
 	n := 0
@@ -121,9 +126,9 @@ func (l *FeatureSum) AddWordPieces(word string) {
 	}
 }
 
-// addLetterRuns adds each two and each three letters of a word that stand side by side.
+// addLetterRuns adds a feature for each sequence of two and three neighbouring letters of a word.
 func (l *FeatureSum) addLetterRuns(word string) {
-	var at [3]int // where the last letters begin
+	var at [3]int // start offsets of the last three letters
 	n := 0
 	edge := func(i int) {
 		if n >= 2 {
@@ -141,19 +146,20 @@ func (l *FeatureSum) addLetterRuns(word string) {
 	edge(len(word))
 }
 
-// AnswerWeight is the weight of the features in an answer: above zero, they are more like those of an order.
+// AnswerWeight returns the weight of the features as a sentence of an answer. A weight above zero means that the
+// sentence is more like an order than like honest text.
 func (l *FeatureSum) AnswerWeight() float64 {
 	l.addPending()
 	return l.answers.weight()
 }
 
-// DefinitionWeight is their weight in a definition. There both tables count: each was learned from what the other
-// has not seen, and together they are wrong less often than either.
+// DefinitionWeight returns the weight of the features as a sentence of a definition: the mean of both tables. The
+// tables were learned from different texts, and together they make fewer errors than either alone.
 func (l *FeatureSum) DefinitionWeight() float64 {
 	return (l.definitions.weight() + l.AnswerWeight()) / 2
 }
 
-// FeatureHash is a text as what a feature is of.
+// FeatureHash returns the hash of a text (32-bit FNV-1a), for use as a value of a feature.
 func FeatureHash(s string) uint32 {
 	h := uint32(2166136261)
 	for i := range len(s) {
@@ -162,7 +168,7 @@ func FeatureHash(s string) uint32 {
 	return h
 }
 
-// IsUnspacedScript reports whether a letter is of a script that has no spaces between words.
+// IsUnspacedScript reports whether a letter belongs to a script that is written without spaces between words.
 func IsUnspacedScript(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
 		unicode.Khmer, unicode.Myanmar, unicode.Tibetan)

@@ -5,14 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// foldWords finds how each word is to be matched: folded, with lookalikes and signs read as the letters they stand
-// for, and the pieces of words that were taken apart put together.
+// foldWords sets the folded form of each word, in which it is matched: lower case, lookalike letters and digits
+// replaced by plain letters. It also joins words that were split into letters or pieces, and splits words that were
+// written without spaces. It returns the resulting words.
 func (r *wordReader) foldWords(words []textWord, text string) []textWord {
 	singles, longest := 0, 0
 	for i := range words {
 		w := &words[i]
 		w.folded = text[w.at:w.end]
-		if w.signs != classLower && w.signs != classDigit { // as most words are: nothing in them can be read otherwise
+		if w.signs != classLower && w.signs != classDigit { // plain lower case or digits need no folding
 			w.folded = r.foldSpelling(w.folded, w)
 		}
 		if isSingleLetter(w, text) {
@@ -31,7 +32,7 @@ func (r *wordReader) foldWords(words []textWord, text string) []textWord {
 	for i < len(words) && r.countPieces(words[i:], text) == 1 {
 		i++
 	}
-	out := words[:i] // most texts have no words in pieces, and are not moved
+	out := words[:i] // most texts have no split words and are not copied
 	for i < len(words) {
 		n := r.countPieces(words[i:], text)
 		w := words[i]
@@ -81,7 +82,7 @@ func (r *wordReader) foldSpelling(raw string, w *textWord) string {
 	return folded
 }
 
-// isLetterSign reports whether a sign is one that is written for a letter.
+// isLetterSign reports whether a character is a digit or sign that may stand for a letter, as "3" for "e".
 func isLetterSign(c rune) bool {
 	switch c {
 	case '0', '1', '3', '4', '5', '7', '8', '@', '$', '!':
@@ -90,12 +91,12 @@ func isLetterSign(c rune) bool {
 	return false
 }
 
-// minLettersApart is how many letters a word has that is put together, and minGlued how long one is that is taken
-// apart.
+// minLettersApart is the smallest number of single letters that are joined to a word. minGlued is the smallest length
+// of a word that is split.
 const minLettersApart, minGlued = 5, 14
 
-// joinLetters puts words together that are written letter by letter. What stands between the first two stands between
-// all letters of a word; anything else ends it.
+// joinLetters joins words that are written letter by letter, such as "s e n d". The most frequent gap between the
+// letters counts as the gap inside a word; any other gap separates two words.
 func (r *wordReader) joinLetters(words []textWord, text string) []textWord {
 	out := words[:0]
 	for i := 0; i < len(words); {
@@ -126,7 +127,7 @@ func (r *wordReader) joinLetters(words []textWord, text string) []textWord {
 	return out
 }
 
-// usualGap returns what stands between most of the letters.
+// usualGap returns the most frequent gap between the letters.
 func usualGap(words []textWord, text string) string {
 	seen := map[string]int{}
 	best := ""
@@ -139,8 +140,8 @@ func usualGap(words []textWord, text string) string {
 	return best
 }
 
-// isSingleLetter reports whether a word is one letter, as it is written or as it is matched: a syllable of Hangul is
-// matched as several.
+// isSingleLetter reports whether a word is one letter, either as written or when folded. Folding decomposes a Hangul
+// syllable into several letters, so the written form counts too.
 func isSingleLetter(w *textWord, text string) bool {
 	if w.signs&classNonASCII == 0 {
 		return len(w.folded) == 1
@@ -149,10 +150,10 @@ func isSingleLetter(w *textWord, text string) bool {
 		utf8.RuneCountInString(text[w.at:w.end]) == 1
 }
 
-// splitGlued takes words apart that were written as one: three entries at least that make up nearly all of it, or four
-// that make up half.
+// splitGlued splits words that were written without spaces, such as "ignoreallinstructions". A word is split if at
+// least three lexicon entries cover 70 % of it, or at least four cover 50 %.
 func (r *wordReader) splitGlued(words []textWord) []textWord {
-	var out []textWord // nil as long as all words are as they were
+	var out []textWord // nil while no word was split
 	for i := range words {
 		w := &words[i]
 		var parts []string
@@ -181,8 +182,7 @@ func (r *wordReader) splitGlued(words []textWord) []textWord {
 	return out
 }
 
-// isMostlyLetters reports whether a word has as many letters as other signs: a number or a digest has not, and is made
-// of no entries.
+// isMostlyLetters reports whether at least half of a word's bytes are letters. Numbers and digests are not split.
 func isMostlyLetters(folded string) bool {
 	letters := 0
 	for i := range len(folded) {
@@ -193,7 +193,7 @@ func isMostlyLetters(folded string) bool {
 	return letters*2 >= len(folded)
 }
 
-// entryParts returns the entries that a word is made of, and how many bytes they are.
+// entryParts returns the lexicon entries found one after the other in a word, and their total length in bytes.
 func (r *wordReader) entryParts(folded string) (parts []string, covered int) {
 	text := []byte(folded)
 	for i := 0; i < len(folded); {
@@ -212,20 +212,21 @@ func (r *wordReader) entryParts(folded string) (parts []string, covered int) {
 	return parts, covered
 }
 
-// countPieces returns how many words, from the first on, are one that was taken apart: by signs, or in two by a space.
+// countPieces returns how many of the first words are pieces of one word, such as "ig-no-re" or "ign ore". It returns
+// 1 if the first word is whole.
 func (r *wordReader) countPieces(words []textWord, text string) int {
 	const most = 6
 	if len(words) < 2 || words[0].at == words[1].at {
 		return 1
 	}
-	if gap := words[1].at - words[0].end; gap == 1 && text[words[0].end] == ' ' { // as between most words
+	if gap := words[1].at - words[0].end; gap == 1 && text[words[0].end] == ' ' { // the common case
 		if len(words[0].folded)+len(words[1].folded) >= 5 && r.lexicon.isJoinedEntry(words[:2]) &&
 			r.arePieces(words[:2]) {
 			return 2
 		}
 		return 1
 	}
-	apart, signs := 1, 1 // so many words have what parts a word between them, and so many signs only
+	apart, signs := 1, 1 // number of words with any joining gap; number with signs only
 	for apart < min(most, len(words)) {
 		gap := gapBefore(words, apart, text)
 		if isSignGap(gap) {
@@ -249,7 +250,7 @@ func (r *wordReader) countPieces(words []textWord, text string) int {
 	return 1
 }
 
-// gapBefore returns what stands before a word and after the one before it.
+// gapBefore returns the text between word i and the word before it.
 func gapBefore(words []textWord, i int, text string) string {
 	return text[words[i-1].end:max(words[i-1].end, words[i].at)]
 }
@@ -258,7 +259,8 @@ func isSignGap(gap string) bool {
 	return gap != "" && len(gap) <= 4 && !strings.ContainsAny(gap, " \n\t_/")
 }
 
-// arePieces reports whether words are pieces rather than words: of two neither is an entry, of more not all.
+// arePieces reports whether the words are pieces of a word rather than words of their own. Of two words, neither may
+// be a lexicon entry; of more, not all may be entries.
 func (r *wordReader) arePieces(words []textWord) bool {
 	known := 0
 	for i := range words {
@@ -269,7 +271,7 @@ func (r *wordReader) arePieces(words []textWord) bool {
 	return known == 0 || len(words) > 2 && known < len(words)
 }
 
-// isJoinedEntry reports whether the words put together are an entry.
+// isJoinedEntry reports whether the concatenation of the words is a lexicon entry.
 func (l *conceptLexicon) isJoinedEntry(words []textWord) bool {
 	at := TreePosition{}
 	for w := range words {

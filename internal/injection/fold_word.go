@@ -8,8 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lookalikes has, for each letter, the letters of other alphabets that are drawn like it, and those of its own that
-// have no decomposition. It is for matching only: no text is ever given out with letters changed.
+// lookalikes lists, for each Latin letter, the characters that look like it: letters of other alphabets and Latin
+// letters that Unicode normalization does not decompose. The table is only used to match words. The text that
+// Drawbridge passes on keeps its letters.
 var lookalikes = []struct {
 	letter string
 	drawn  string
@@ -22,8 +23,9 @@ var lookalikes = []struct {
 	{"x", "хχХΧꓫⅹ×"}, {"y", "уγүʏУΥҮꓬƴყ"}, {"z", "ᴢΖᏃꓜʐƶʑꮓ"}, {"ae", "æǽ"}, {"oe", "œ"}, {"ss", "ß"}, {"th", "þ"},
 }
 
-// letterWithoutDecomposition are letters that have no decomposition, and are folded whatever stands beside them, since
-// people leave them out.
+// letterWithoutDecomposition returns the plain spelling of a letter that Unicode normalization does not decompose, for
+// example "o" for "ø". It returns "" for other letters. These letters are replaced in every word, because people often
+// type the plain letter instead.
 func letterWithoutDecomposition(r rune) string {
 	switch r {
 	case 'ø':
@@ -54,7 +56,8 @@ func letterWithoutDecomposition(r rune) string {
 	return ""
 }
 
-// A wordFolder folds words for matching.
+// A wordFolder translates disguised words to plain Latin letters: lookalike letters of other alphabets, and digits or
+// signs used as letters.
 type wordFolder struct {
 	drawn map[rune]string
 	leet  [256]byte // 0 for bytes that stand for no letter
@@ -73,7 +76,8 @@ func newWordFolder() *wordFolder {
 	return f
 }
 
-// foldWord returns a word in lower case, compatibility forms and accents undone.
+// foldWord returns the word in lower case, without accents, invisible characters and Unicode compatibility forms (for
+// example full-width letters).
 func foldWord(word string) string {
 	if isASCII(word) {
 		return strings.ToLower(word)
@@ -98,7 +102,8 @@ func foldWord(word string) string {
 	return b.String()
 }
 
-// unencloseLetter undoes the letters in circles and squares that have no compatibility form.
+// unencloseLetter returns the plain letter for a letter in a circle or square that has no Unicode compatibility form.
+// It returns every other rune unchanged.
 func unencloseLetter(r rune) rune {
 	switch {
 	case r >= 0x1F150 && r <= 0x1F169:
@@ -111,7 +116,8 @@ func unencloseLetter(r rune) rune {
 	return r
 }
 
-// readAsLatin reads a folded word as one of Latin letters, if each of its letters is drawn like one.
+// readAsLatin replaces the lookalike letters of a folded word by Latin letters. It reports false, and returns the word
+// unchanged, if the word is plain ASCII or has a letter that looks like no Latin letter.
 func (f *wordFolder) readAsLatin(word string) (string, bool) {
 	if isASCII(word) {
 		return word, false
@@ -131,7 +137,8 @@ func (f *wordFolder) readAsLatin(word string) (string, bool) {
 	return b.String(), true
 }
 
-// readLeet reads a word whose letters are in part digits and signs; ok reports whether there were both.
+// readLeet replaces the digits and signs of a word by the letters they stand for, for example "3" by "e"
+// ("leetspeak"). It reports whether the word had both letters and such signs.
 func (f *wordFolder) readLeet(word string) (string, bool) {
 	letters, signs := 0, 0
 	out := []byte(word)
@@ -157,8 +164,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// mixesAlphabets reports whether a word mixes Latin letters with letters of another alphabet that are drawn like Latin
-// ones, more than once back and forth or within: what no language does.
+// mixesAlphabets reports whether a word mixes Latin letters with lookalike letters of another alphabet in a way that
+// no language does: the alphabet changes twice, or one or two foreign letters stand in a Latin word.
 func (f *wordFolder) mixesAlphabets(word string) bool {
 	turns, latin, other, last := 0, 0, 0, 0
 	for _, r := range word {

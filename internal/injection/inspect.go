@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// An Inspector looks at texts. It is safe for concurrent use, and keeps nothing between them.
+// An Inspector finds injected instructions in texts. It is safe for concurrent use and keeps no state between texts.
 type Inspector struct {
 	reader  *wordReader
 	matcher *ruleMatcher
@@ -15,11 +15,11 @@ type Inspector struct {
 	phrases []notedPhrase
 }
 
-// NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
+// NewInspector returns an Inspector. It returns an error if an embedded word list is invalid.
 func NewInspector() (*Inspector, error) { return NewInspectorWithWeights(nil) }
 
-// NewInspectorWithWeights makes an Inspector that weighs definitions with other weights than the built-in ones, to
-// measure what was learned: a byte for each of DefinitionSlots. Nil stands for the built-in ones.
+// NewInspectorWithWeights returns an Inspector that uses the given weights for definitions, so that a newly learned
+// table can be measured. The table has DefinitionSlots bytes; nil selects the embedded one.
 func NewInspectorWithWeights(definitions []byte) (*Inspector, error) {
 	if definitions != nil && len(definitions) != DefinitionSlots {
 		return nil, fmt.Errorf("read the weights: %d bytes, want %d", len(definitions), DefinitionSlots)
@@ -41,27 +41,28 @@ func NewInspectorWithWeights(definitions []byte) (*Inspector, error) {
 		newRuleMatcher(injectionRules()), newMarkerSet(markerRules()), scale, phrases}, nil
 }
 
-// maxCodeDepth is how deep codes within codes are looked into.
+// maxCodeDepth is the largest number of nested encodings that are decoded, such as Base64 inside hexadecimal.
 const maxCodeDepth = 3
 
 const (
-	// MaxDefinitionText is how many bytes of a definition's text are looked at. What it has beyond them is to be cut
-	// off.
+	// MaxDefinitionText is the number of bytes of a definition's text that are inspected. The caller must cut off the
+	// rest.
 	MaxDefinitionText = 64 << 10
-	// maxResultText is that of a result, which is flagged where it has more: the rest is not read.
+	// maxResultText is the number of bytes of a result that are inspected. A longer result is flagged.
 	maxResultText = 1 << 20
 )
 
-// LookalikeRule is the rule of a word whose letters are drawn as others.
+// LookalikeRule is the name of the rule against words with lookalike letters.
 const LookalikeRule = "lookalikes"
 
-// Inspect returns the findings of a text in its canonical form, by its bytes. How heavy its sentences may be depends on
-// at. About returns the topic of the definition or answer around the text; it is nil for a text by itself.
+// Inspect returns the findings for a text in canonical form, sorted by offset. The place at decides how heavy a
+// sentence may be before it counts as an order. The function about returns the topic of the definition or answer
+// around the text; it is nil for a text without surroundings.
 func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic) []Finding {
 	return in.inspect(text, where, at, about, nil)
 }
 
-// inspect is Inspect, and adds what the words are about to has unless that is nil.
+// inspect works like Inspect. If has is not nil, it also adds the concepts of the text's words to has.
 func (in *Inspector) inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic,
 	has *concepts) []Finding {
 	most := maxResultText
@@ -70,16 +71,17 @@ func (in *Inspector) inspect(text string, where TextOrigin, at TextPlace, about 
 	}
 	unread := max(0, len(text)-most)
 	text = text[:len(text)-unread]
-	left := 4*len(text) + MaxDefinitionText // of decoded text that is looked at
+	left := 4*len(text) + MaxDefinitionText // remaining bytes to inspect, including decoded text
 	found := in.inspectNested(text, where, at, about, 0, &left, has)
 	if unread > 0 && where == FromResults {
-		found = append(found, Finding{"unread", "goes on beyond what is looked at", ActionFlag, len(text),
+		found = append(found, Finding{"unread", "is too long: the end was not inspected", ActionFlag, len(text),
 			len(text) + unread})
 	}
 	return withoutOverlaps(found)
 }
 
-// withoutOverlaps leaves one of the findings of one rule that overlap: the one that asks for most, then the longest.
+// withoutOverlaps keeps one of several overlapping findings of the same rule: the one with the strongest action,
+// extended over those it replaces.
 func withoutOverlaps(found []Finding) []Finding {
 	var out []Finding
 	for _, f := range found {
@@ -149,12 +151,13 @@ func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, 
 	return found
 }
 
-// hasActionable reports whether one of the findings is more than a note.
+// hasActionable reports whether a finding has a stronger action than ActionNote.
 func hasActionable(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.Act > ActionNote })
 }
 
-// hasOddWords reports, by one look at the words, whether enough are odd for findReversed and for findDisguised.
+// hasOddWords reports in one pass whether the words justify a search by findReversed (turned) and by findDisguised
+// (dressed).
 func hasOddWords(words []textWord) (turned, dressed bool) {
 	mangled, latin, moved, apart, leet := 0, 0, 0, 0, 0
 	for i := range words {
@@ -178,14 +181,14 @@ func hasOddWords(words []textWord) (turned, dressed bool) {
 	return mangled >= 2 || latin >= minPigLatin, moved >= minShifted || apart >= minDisguised || leet >= minDisguised
 }
 
-// wordIndexAt returns the first word that ends after a place in the text.
+// wordIndexAt returns the index of the first word that ends after byte offset at.
 func wordIndexAt(words []textWord, at int) int {
 	n, _ := slices.BinarySearchFunc(words, at+1, func(w textWord, at int) int { return w.end - at })
 	return n
 }
 
-// hiddenOrders returns the orders of a coded stretch that were not found in plain: an order that is hidden so is meant
-// to get past people.
+// hiddenOrders inspects a decoded text and returns at most one finding, at the place of the encoded part. Rules that the
+// plain text meets as well are left out. An order that is only in the encoded part is meant to pass people unseen.
 func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrigin, depth int, left *int) []Finding {
 	worst := ActionNote
 	why := ""
@@ -198,12 +201,13 @@ func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrig
 	case worst > ActionNote:
 		return []Finding{{"encoded", "in " + c.How + ": " + why, ActionBlank, c.At, c.End}}
 	case isProse(c.Text) && (where == FromResults || in.HasOrder(c.Text)) && c.How != "entities" && c.How != "escapes":
-		return []Finding{{"encoded", "has a sentence in " + c.How, ActionFlag, c.At, c.End}}
+		return []Finding{{"encoded", "contains a sentence in " + c.How, ActionFlag, c.At, c.End}}
 	}
 	return nil
 }
 
-// HasOrder reports whether a text has an order: a word of address or force, and one for a deed.
+// HasOrder reports whether a text may contain an order: a word that addresses or urges a reader ("you", "must") and a
+// word for an action ("send", "delete").
 func (in *Inspector) HasOrder(text string) bool {
 	has := concepts(0)
 	room := in.reader.readText(text)
@@ -215,7 +219,7 @@ func (in *Inspector) HasOrder(text string) bool {
 		has&(conceptRead|conceptSend|conceptIgnore|conceptChange|conceptRemoving|conceptTell|conceptYou|conceptCall|conceptWignore|conceptWsend) != 0
 }
 
-// isProse reports whether a decoded text is of words: four at least, with spaces between, in letters for the most part.
+// isProse reports whether a decoded text has at least four words, of which at least three quarters consist of letters.
 func isProse(text string) bool {
 	words := strings.Fields(text)
 	letters := 0
@@ -227,7 +231,7 @@ func isProse(text string) bool {
 	return len(words) >= 4 && letters*4 >= len(words)*3
 }
 
-// findReversed looks at a text that seems to be read from its end, or to have its letters moved.
+// findReversed decodes a text that seems to be reversed, in ROT13 or in Pig Latin, and returns the findings about it.
 func (in *Inspector) findReversed(words []textWord, text string, where TextOrigin, left *int) []Finding {
 	marks, first := 0, len(text)
 	for _, w := range words {
@@ -254,14 +258,14 @@ func (in *Inspector) findReversed(words []textWord, text string, where TextOrigi
 	return nil
 }
 
-// findLookalikes names words whose letters are of several alphabets that look the same, texts in letters of phonetics
-// that are drawn as others turned round, and lines that no language has.
+// findLookalikes finds words that mix alphabets with similar letters. In definitions, it also finds texts in phonetic
+// letters, texts without vowels and texts that are not in any language.
 func findLookalikes(words []textWord, text string, where TextOrigin) (found []Finding) {
 	const most = 8
-	phonetic, seen := 0, 0 // seen is up to where: several words may have been one
+	phonetic, seen := 0, 0 // seen: end of the last word, since one may appear in parts
 	for _, w := range words {
 		if w.mixedAlphabets {
-			return []Finding{{LookalikeRule, "writes a word with the letters of several alphabets",
+			return []Finding{{LookalikeRule, "mixes the letters of several alphabets in a word",
 				ActionFlag, w.at, w.end}}
 		}
 		if w.at < seen {
@@ -276,7 +280,7 @@ func findLookalikes(words []textWord, text string, where TextOrigin) (found []Fi
 			}
 		}
 		if phonetic > most {
-			return []Finding{{LookalikeRule, "writes with letters that are drawn as others", ActionFlag, w.at, w.end}}
+			return []Finding{{LookalikeRule, "uses letters that look like others", ActionFlag, w.at, w.end}}
 		}
 	}
 	if where != FromDefinitions {
@@ -288,14 +292,15 @@ func findLookalikes(words []textWord, text string, where TextOrigin) (found []Fi
 	return findGarbled(words, text)
 }
 
-// rarePairs has, for each letter, a bit for each letter that hardly ever follows it in a language written with Latin
-// letters: less than 60 times in a million pairs, counted in the descriptions of honest tools, their documents and the
-// lists of words.
+// rarePairs holds a bit set for each first letter a to z. Bit n is set if the letter with index n rarely follows it in
+// languages with Latin script: fewer than 60 times in a million pairs, counted in honest tool descriptions, documents
+// and the word lists.
 var rarePairs = [26]uint32{0x800000, 0x289942e, 0xe1306a, 0xa91420, 0x0, 0x2e1964e, 0x2a19024, 0x2e104e6, 0x0,
 	0x3c39eee, 0x2e0824a, 0x2830064, 0x2a10008, 0x830002, 0x10000, 0x2e13226, 0x3efb7ff, 0x810002, 0x800002, 0x21020a,
 	0x810000, 0x3e99eea, 0x2e1166a, 0x2f77e6e, 0x1a102c0, 0x2e30e66}
 
-// findGarbled names a text whose pairs of letters are of no language: letters that were moved or replaced.
+// findGarbled finds a text in which at least 20 % of the letter pairs are rare. Such letters were encrypted or
+// replaced.
 func findGarbled(words []textWord, text string) []Finding {
 	const fewest, percent = 40, 20
 	pairs, odd := 0, 0
@@ -315,6 +320,6 @@ func findGarbled(words []textWord, text string) []Finding {
 	if pairs < fewest || odd*100 < pairs*percent {
 		return nil
 	}
-	return []Finding{{"garbled", "is written in no language, as if letters had been replaced", ActionFlag, words[0].at,
+	return []Finding{{"garbled", "is not in any language: its letters may be encrypted", ActionFlag, words[0].at,
 		words[len(words)-1].end}}
 }

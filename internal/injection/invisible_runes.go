@@ -2,7 +2,7 @@ package injection
 
 import "unicode"
 
-// What a rune that shows nothing, or steers what is shown, may be kept for (../../docs/shield.md has the table).
+// Invisible runes that some texts need. The table in docs/shield.md lists where each may stay.
 const (
 	byteOrderMark = '\uFEFF'
 	softHyphen    = '\u00AD'
@@ -15,9 +15,9 @@ const (
 	keycap        = '\u20E3'
 )
 
-// isInvisible are the runes that show nothing of their own, or that change how others are shown. Which of them may
-// stay is for mayStay to decide; all others may. Private use and unassigned code points count: no reader knows what
-// they show.
+// isInvisible reports whether r has no visible form or changes how other characters are displayed. Private-use and
+// unassigned code points count, because their display is unknown. isInvisibleAllowed decides where such a rune may
+// stay.
 func isInvisible(r rune) bool {
 	switch {
 	case r < 0x20:
@@ -46,7 +46,8 @@ func isInvisible(r rune) bool {
 	return isUnassigned(r)
 }
 
-// isUnassigned reports whether no standard assigns r yet. New pictures and ideographs may be newer than our tables.
+// isUnassigned reports whether Unicode does not assign r. Ranges for pictographs and ideographs are exempt, because
+// new ones may be missing in the tables of package unicode.
 func isUnassigned(r rune) bool {
 	if r == 0x2028 || r == 0x2029 || r >= 0x3000 && r <= 0xD7FF || r >= 0x1F000 && r <= 0x3FFFF {
 		return false
@@ -54,7 +55,7 @@ func isUnassigned(r rune) bool {
 	return !unicode.IsGraphic(r)
 }
 
-// usesJoiners are the scripts whose words need the joiner and the non-joiner.
+// usesJoiners reports whether r belongs to a script that needs the zero-width joiner and non-joiner.
 func usesJoiners(r rune) bool {
 	return r >= 0x0600 && unicode.In(r, unicode.Arabic, unicode.Syriac, unicode.Devanagari, unicode.Bengali,
 		unicode.Gurmukhi,
@@ -63,7 +64,7 @@ func usesJoiners(r rune) bool {
 		unicode.Tibetan, unicode.Myanmar, unicode.Khmer, unicode.Mongolian, unicode.Nko)
 }
 
-// usesZeroWidthSpace are the scripts that mark where a line may break with a space of no width.
+// usesZeroWidthSpace reports whether r belongs to a script that marks possible line breaks with a zero-width space.
 func usesZeroWidthSpace(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
 		unicode.Javanese, unicode.Balinese)
@@ -74,7 +75,7 @@ func isRightToLeft(r rune) bool {
 		r <= 0x10FFF || r >= 0x1E800 && r <= 0x1EFFF)
 }
 
-// isPictograph reports whether r is drawn as a picture, roughly as Extended_Pictographic has it.
+// isPictograph reports whether r is a pictograph: approximately the Unicode property Extended_Pictographic.
 func isPictograph(r rune) bool {
 	return r >= 0x1F000 && r <= 0x1FAFF || r >= 0x2190 && r <= 0x21FF || r >= 0x2300 && r <= 0x27BF ||
 		r >= 0x2900 && r <= 0x2BFF ||
@@ -82,8 +83,8 @@ func isPictograph(r rune) bool {
 		r == 0x303D || r == 0x3297 || r == 0x3299
 }
 
-// takesVariation reports whether a variation selector may follow base: a picture, a sign of mathematics, or a character
-// of a script with registered variants.
+// takesVariation reports whether a variation selector is legitimate between base and next: after a pictograph, a
+// mathematical sign, or a character of a script with registered variants.
 func takesVariation(base, selector, next rune) bool {
 	switch {
 	case selector >= 0xE0100:
@@ -97,5 +98,5 @@ func takesVariation(base, selector, next rune) bool {
 		unicode.Common) && !isPictograph(base)
 }
 
-// flags are the sequences of tags that are recommended for interchange: England, Scotland, Wales.
+// isFlagTag reports whether name is one of the flag sequences that Unicode recommends: England, Scotland and Wales.
 func isFlagTag(name string) bool { return name == "gbeng" || name == "gbsct" || name == "gbwls" }

@@ -1,7 +1,7 @@
 package injection
 
 import (
-	_ "embed" // the two lists of words
+	_ "embed" // the two word lists
 	"fmt"
 	"slices"
 	"strings"
@@ -13,10 +13,12 @@ var englishLexicon string
 //go:embed world.txt
 var worldLexicon string
 
-// concepts is a set of the meanings of a word.
+// concepts is a set of meanings of a word. A concept groups words with a similar meaning, such as "ignore",
+// "disregard" and "forget".
 type concepts uint64
 
-// The concepts, as lexicon.txt and world.txt name them; the last ones are not words of a list (read.go).
+// The concepts, in the order of conceptNames. Those that begin with conceptW stand for words in other languages than
+// English. The last three are found by the characters around a word (shapeConcepts), not in a list.
 const (
 	conceptIgnore concepts = 1 << iota
 	conceptSetaside
@@ -79,15 +81,15 @@ const (
 	conceptWsend
 	conceptWsystem
 	conceptWdo
-	conceptAddress // a URL, or where mail goes
+	conceptAddress // a URL or an e-mail address
 	conceptPathname
-	conceptIdent // a name as programs have them
+	conceptIdent // an identifier, as in program code
 )
 
-// conceptsForeign are those of other languages than English.
+// conceptsForeign is the set of the concepts for words in other languages than English.
 const conceptsForeign = conceptWreader | conceptWignore | conceptWinstr | conceptWprior | conceptWnot | conceptWtell | conceptWuser | conceptWsecret | conceptWsend | conceptWsystem | conceptWmodel | conceptWdo
 
-// conceptNames are the concepts in the order of their bits.
+// conceptNames are the names of the concepts in lexicon.txt and world.txt, in the order of their bits.
 var conceptNames = [...]string{"ignore", "setaside", "prior", "instr", "strong", "safety", "system", "reveal",
 	"wreader", "unasked", "you", "not", "tell", "user",
 	"covert", "quiet", "must", "read", "send", "out", "secret", "place", "convo", "whole", "tool", "call", "auth",
@@ -96,19 +98,20 @@ var conceptNames = [...]string{"ignore", "setaside", "prior", "instr", "strong",
 	"other", "outside", "respond", "off", "scope", "payee", "deceit", "whenif", "wmodel",
 	"wignore", "winstr", "wprior", "wnot", "wtell", "wuser", "wsecret", "wsend", "wsystem", "wdo"}
 
-// A conceptLexicon finds the entries of the lists in a text.
+// A conceptLexicon finds the entries of the two word lists in a text.
 type conceptLexicon struct {
 	entries *PrefixTree
-	// concepts has the concepts of entries, by the values of the tree.
+	// concepts holds the distinct sets of concepts of entries. A value in the tree is an index of this slice.
 	concepts []entryConcepts
-	// firstPairs has a bit for each two bytes that an entry begins with.
+	// firstPairs is a bit set of the first two bytes of all entries.
 	firstPairs [1 << 16 / 64]uint64
 }
 
-// An entryConcepts has the concepts of an entry as a whole word, and as the beginning of a word.
+// An entryConcepts holds the concepts of an entry that matches a whole word, and those of an entry that matches the
+// beginning of a word ("delet*").
 type entryConcepts struct{ word, stem concepts }
 
-// A lexiconEntry is an entry of the lists, in folded form.
+// A lexiconEntry is one line item of a word list: the folded text and its concepts.
 type lexiconEntry struct {
 	text string
 	entryConcepts
@@ -144,7 +147,7 @@ func loadLexicon() (*conceptLexicon, error) {
 	return l, nil
 }
 
-// readWordLists returns the entries of both lists. One text may be listed under several concepts.
+// readWordLists returns the entries of both word lists. A text can occur several times, with different concepts.
 func readWordLists() ([]lexiconEntry, error) {
 	all := make([]lexiconEntry, 0, expectedEntries)
 	for _, list := range []string{englishLexicon, worldLexicon} {
@@ -189,8 +192,8 @@ func (l *conceptLexicon) mayBegin(a, b byte) bool {
 // maxEntryBytes exceeds the length of every entry.
 const maxEntryBytes = 96
 
-// conceptsAt returns the concepts of the entries that begin at i of a folded text with single spaces between words, and
-// the length of the longest one. If glued, an entry may end within a word.
+// conceptsAt returns the concepts of all entries that begin at text[i], and the length of the longest one. The text is
+// folded, with single spaces between words. If glued is set, an entry may end inside a word.
 func (l *conceptLexicon) conceptsAt(text []byte, i int, glued bool) (has concepts, size int) {
 	at := l.entries.Begin(text[i])
 	for j := i + 1; !at.IsNone(); j++ {
@@ -212,7 +215,7 @@ func (l *conceptLexicon) conceptsAt(text []byte, i int, glued bool) (has concept
 	return has, size
 }
 
-// hasEntry reports whether a word by itself is an entry, or begins with one that is a stem.
+// hasEntry reports whether a word is a lexicon entry or begins with an entry that matches beginnings of words.
 func (l *conceptLexicon) hasEntry(word string) bool {
 	if word == "" {
 		return false

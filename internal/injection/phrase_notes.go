@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// PhraseRule is the rule of a phrase that attacks often have and honest texts have too. It is noted and changes no
-// verdict.
+// PhraseRule is the name of the rule for phrases that are frequent in attacks but also occur in honest texts. A match
+// is recorded and does not change the verdict.
 const PhraseRule = "phrase"
 
-// A notedPhrase is a run of words that is noted where no rule is met.
+// A notedPhrase is a sequence of words that is recorded if no rule matches the text.
 type notedPhrase struct {
 	why   string
 	steps []phraseStep
-	// tag phrases name a tag: "<" or "</" stands before them.
+	// tag requires "<" or "</" before the phrase.
 	tag bool
 }
 
-// A phraseStep is the next word of a phrase.
+// A phraseStep describes the next word of a phrase.
 type phraseStep struct {
-	// words are the words that may stand here. One that ends in "*" stands for all words that begin so.
+	// words are the accepted words. A trailing "*" accepts every word with that beginning.
 	words []string
-	// repeated steps may be left out, and may stand there more than once.
+	// repeated accepts any number of such words, also none.
 	repeated bool
-	// gap is how many other words of the same line may stand before the word.
+	// gap is the largest number of other words of the same line before the accepted word.
 	gap int
 }
 
-// longGap is how many words may stand between two words of a phrase that need not be neighbours.
+// longGap is the gap for two words that need not be neighbours.
 const longGap = 60
 
-// notedPhrases returns the phrases that are noted. They are those of lists that search for words alone; what rules and
-// weights make of a text counts for more.
+// notedPhrases returns the phrases to record. Simple word lists of other scanners look for them. Here they are only
+// recorded, because rules and weights judge a text more reliably.
 func notedPhrases() []notedPhrase {
 	one := func(words string) phraseStep { return phraseStep{words: strings.Fields(words)} }
 	far := func(words string) phraseStep { return phraseStep{words: strings.Fields(words), gap: longGap} }
@@ -44,40 +44,40 @@ func notedPhrases() []notedPhrase {
 	filler := phraseStep{words: strings.Fields("all any previous prior the your these those"), repeated: true}
 	secrets := "secret* key keys token* password* credential*"
 	return []notedPhrase{
-		{why: "may set instructions aside", steps: []phraseStep{one("ignore"), filler, one("instruction*")}},
-		{why: "may set instructions aside", steps: run("disregard", "your all previous any the")},
-		{why: "may set instructions aside", steps: run("forget", "everything all")},
-		{why: "may set instructions aside", steps: run("override", "your all", "directive* instruction* rule*")},
-		{why: "may give another role", steps: run("you", "are", "now")},
-		{why: "may give another role", steps: run("youre", "now")},
-		{why: "may give another role", steps: run("act", "as", "if")},
-		{why: "may give another role", steps: run("pretend", "you", "are")},
-		{why: "may give another role", steps: run("pretend", "to", "be")},
-		{why: "may give another role", steps: run("jailbreak* dan")},
-		{why: "may give another role", steps: run("developer", "mode")},
-		{why: "may give another role or new orders",
+		{why: "may tell the model to ignore instructions", steps: []phraseStep{one("ignore"), filler, one("instruction*")}},
+		{why: "may tell the model to ignore instructions", steps: run("disregard", "your all previous any the")},
+		{why: "may tell the model to ignore instructions", steps: run("forget", "everything all")},
+		{why: "may tell the model to ignore instructions", steps: run("override", "your all", "directive* instruction* rule*")},
+		{why: "may assign another role", steps: run("you", "are", "now")},
+		{why: "may assign another role", steps: run("youre", "now")},
+		{why: "may assign another role", steps: run("act", "as", "if")},
+		{why: "may assign another role", steps: run("pretend", "you", "are")},
+		{why: "may assign another role", steps: run("pretend", "to", "be")},
+		{why: "may assign another role", steps: run("jailbreak* dan")},
+		{why: "may assign another role", steps: run("developer", "mode")},
+		{why: "may assign another role or new instructions",
 			steps: run("new", "instruction instructions directive* role roles persona*")},
-		{why: "may give new orders", steps: run("your", "new", "instruction*")},
-		{why: "speaks of a system prompt", steps: run("system", "prompt*")},
+		{why: "may contain new instructions", steps: run("your", "new", "instruction*")},
+		{why: "mentions a system prompt", steps: run("system", "prompt*")},
 		{why: "may ask for the instructions of a model",
 			steps: run("reveal* show display print", "your", "instruction* prompt* rule*")},
-		{why: "may have encoded text followed", steps: []phraseStep{one("decod* eval* execut*"), far("base64")}},
-		{why: "has the tag of a speaker", steps: run("system user assistant"), tag: true},
-		{why: "has the tag of a call", steps: run("tool", "result output"), tag: true},
-		{why: "has the tag of a call", steps: run("function", "call*"), tag: true},
-		{why: "has the tag of a fence", steps: run("external", "data"), tag: true},
-		{why: "has an image", steps: []phraseStep{one("img"), far("src")}, tag: true},
-		{why: "may send data away", steps: run("forward", "to")},
-		{why: "may send data away", steps: run("extract", "all")},
-		{why: "may send data away", steps: run("exfiltrat*")},
-		{why: "may send data away", steps: run("wget", "post*")},
-		{why: "may send data away", steps: []phraseStep{one("leak* send"), far(secrets)}},
-		{why: "may send data away", steps: []phraseStep{one("api"), one("key keys"), far("send post upload forward")}},
-		{why: "may send data away", steps: []phraseStep{one("apikey*"), far("send post upload forward")}},
+		{why: "may tell the model to follow encoded text", steps: []phraseStep{one("decod* eval* execut*"), far("base64")}},
+		{why: "contains the tag of a speaker", steps: run("system user assistant"), tag: true},
+		{why: "contains the tag of a tool call", steps: run("tool", "result output"), tag: true},
+		{why: "contains the tag of a tool call", steps: run("function", "call*"), tag: true},
+		{why: "contains the tag of a quoted result", steps: run("external", "data"), tag: true},
+		{why: "contains an image", steps: []phraseStep{one("img"), far("src")}, tag: true},
+		{why: "may send data elsewhere", steps: run("forward", "to")},
+		{why: "may send data elsewhere", steps: run("extract", "all")},
+		{why: "may send data elsewhere", steps: run("exfiltrat*")},
+		{why: "may send data elsewhere", steps: run("wget", "post*")},
+		{why: "may send data elsewhere", steps: []phraseStep{one("leak* send"), far(secrets)}},
+		{why: "may send data elsewhere", steps: []phraseStep{one("api"), one("key keys"), far("send post upload forward")}},
+		{why: "may send data elsewhere", steps: []phraseStep{one("apikey*"), far("send post upload forward")}},
 	}
 }
 
-// addPhraseStarts notes which words a phrase may begin with.
+// addPhraseStarts marks the words that can begin a phrase in the word facts.
 func addPhraseStarts(all map[string]wordFact, phrases []notedPhrase) {
 	for _, p := range phrases {
 		for _, word := range p.steps[0].words {
@@ -91,7 +91,7 @@ func addPhraseStarts(all map[string]wordFact, phrases []notedPhrase) {
 	}
 }
 
-// wordEndings returns how a word of a phrase may end.
+// wordEndings returns the forms of a word of a phrase that are looked up.
 func wordEndings(word string) []string {
 	if !strings.HasSuffix(word, "*") {
 		return []string{""}
@@ -99,7 +99,7 @@ func wordEndings(word string) []string {
 	return []string{"", "s", "e", "es", "ed", "ing", "ion", "er", "uate", "uating", "uates", "broken"}
 }
 
-// matches reports whether a word is one of the step's.
+// matches reports whether a word is accepted by the step.
 func (s *phraseStep) matches(word string) bool {
 	return slices.ContainsFunc(s.words, func(w string) bool {
 		stem, isStem := strings.CutSuffix(w, "*")
@@ -107,7 +107,7 @@ func (s *phraseStep) matches(word string) bool {
 	})
 }
 
-// notePhrases returns a note for the first phrase among the words, if one of them may begin one.
+// notePhrases returns a note for the first phrase in the text, or nil if there is none.
 func (in *Inspector) notePhrases(words []textWord, text string) []Finding {
 	for i := range words {
 		if !words[i].phraseStart {
@@ -126,7 +126,8 @@ func (in *Inspector) notePhrases(words []textWord, text string) []Finding {
 	return nil
 }
 
-// lastWord returns the last word of a phrase that begins at a word, -1 if another text follows.
+// lastWord returns the index of the last word of the phrase that begins at index at, or -1 if the phrase does not
+// match.
 func (p *notedPhrase) lastWord(words []textWord, text string, at int) int {
 	for n := 1; n < len(p.steps); n++ {
 		s := &p.steps[n]
@@ -149,7 +150,7 @@ func (p *notedPhrase) lastWord(words []textWord, text string, at int) int {
 	return at
 }
 
-// beginsTag reports whether a tag begins before a place of the text.
+// beginsTag reports whether "<" or "</" stands directly before byte offset at.
 func beginsTag(text string, at int) bool {
 	before := strings.TrimRight(text[max(0, at-8):at], " /")
 	return strings.HasSuffix(before, "<")

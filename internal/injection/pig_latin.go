@@ -2,11 +2,12 @@ package injection
 
 import "strings"
 
-// minPigLatin is how many words of pig latin a text has.
+// minPigLatin is the smallest number of Pig Latin words that a text needs before it is decoded.
 const minPigLatin = 5
 
-// undoPigLatin returns a text whose words have had their beginnings put behind them, with "ay"; "" where most are
-// plain.
+// undoPigLatin decodes a text in Pig Latin, a word game in which "send" becomes "endsay": the first consonants move to
+// the end and "ay" follows. It returns the decoded words, or "" if fewer than minPigLatin words, or fewer than half,
+// end in "ay". Words of at most two letters are not counted.
 func (in *Inspector) undoPigLatin(words []textWord) string {
 	moved, all := 0, 0
 	for i := range words {
@@ -29,7 +30,8 @@ func (in *Inspector) undoPigLatin(words []textWord) string {
 	return b.String()
 }
 
-// undoPigLatinWord returns what a word of pig latin was: of several, one that is known.
+// undoPigLatinWord returns the plain word for a word in Pig Latin. It moves one to three consonants from the end back
+// to the front and prefers a result that the lexicon knows. A word that does not end in "ay" is returned unchanged.
 func (in *Inspector) undoPigLatinWord(word string) string {
 	rest, ok := strings.CutSuffix(word, "ay")
 	if !ok || rest == "" {
@@ -48,8 +50,8 @@ func (in *Inspector) undoPigLatinWord(word string) string {
 	return guess
 }
 
-// isVowelless reports whether a text of many letters has next to no vowels: they were left out for a reader who puts
-// them back.
+// isVowelless reports whether the vowels were removed from a text ("snd th fl"), since a model can still read it: less
+// than 10 % of at least 40 letters are vowels. Only lower-case ASCII words of at most 16 letters are counted.
 func isVowelless(words []textWord, text string) bool {
 	const fewest, percent, longest = 40, 10, 16
 	letters, vowels := 0, 0

@@ -8,15 +8,17 @@ type TreeEntry struct {
 	Value uint16
 }
 
-// A PrefixTree has the entries of a list. It is not changed, and safe for concurrent use.
+// A PrefixTree finds texts of a fixed list by their bytes (a radix tree). It is immutable and safe for concurrent use.
 type PrefixTree struct {
 	nodes []treeNode
-	// leads has the first byte of each node, by which its parent finds it, labels the others of all nodes.
+	// leads holds the first byte of each node's label, by which the parent finds the node. labels holds the remaining
+	// bytes of all labels.
 	leads, labels []byte
 	first         [256]int32
 }
 
-// A treeNode has its place in labels, its kids among the nodes, and the value of the entry that ends behind it, or 0.
+// A treeNode refers to its label in labels and to its children in nodes. Its value is that of the entry that ends at
+// the node, or 0.
 type treeNode struct {
 	label, kids        int32
 	size, count, value uint16
@@ -24,19 +26,19 @@ type treeNode struct {
 
 // NewPrefixTree returns a tree of entries, which must be sorted by text without duplicates. There may be none.
 func NewPrefixTree(entries []TreeEntry) *PrefixTree {
-	most := 2*len(entries) + 1 // nodes: each but the root has an entry that ends behind it, or parts two
+	most := 2*len(entries) + 1 // each node but the root ends an entry or has two children
 	t := &PrefixTree{nodes: make([]treeNode, 1, most), leads: make([]byte, 1, most)}
 	if len(entries) == 0 {
 		return t
 	}
 	type branch struct {
 		of    []TreeEntry
-		depth int // how many bytes of each lead there
+		depth int // length of the common prefix in bytes
 	}
 	branches := append(make([]branch, 0, most), branch{entries, 0})
-	for n := 0; n < len(branches); n++ { // those that are nearer to the root stand first
+	for n := 0; n < len(branches); n++ { // breadth first
 		of, depth := branches[n].of, branches[n].depth
-		size := 0 // the root has no label, even where all entries begin alike
+		size := 0 // the root has no label, even if all entries share a prefix
 		if n > 0 {
 			size = commonPrefixLen(of[0].Text, of[len(of)-1].Text)
 		}
@@ -58,7 +60,7 @@ func NewPrefixTree(entries []TreeEntry) *PrefixTree {
 		}
 		t.nodes[n] = here
 	}
-	// The root's kids are behind it. What was made is kept in pieces no longer than they need be.
+	// The root's children follow it directly. The slices are copied to free unused capacity.
 	for n := int32(1); n <= int32(t.nodes[0].count); n++ {
 		t.first[t.leads[n]] = n
 	}
@@ -84,10 +86,10 @@ type TreePosition struct {
 // IsNone reports whether no entry begins with the bytes that led here.
 func (s TreePosition) IsNone() bool { return s.node == 0 }
 
-// Begin returns the position behind the first byte of an entry.
+// Begin returns the position after the first byte of an entry.
 func (t *PrefixTree) Begin(b byte) TreePosition { return TreePosition{node: t.first[b]} }
 
-// Next returns the position one byte behind at, which is a position in this tree.
+// Next returns the position one byte after at, which must be a position in this tree.
 func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
 	n := &t.nodes[at.node]
 	if at.size < n.size {
@@ -96,7 +98,7 @@ func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
 		}
 		return TreePosition{at.node, at.size + 1}
 	}
-	for i, lead := range t.leads[n.kids : n.kids+int32(n.count)] { // few: a search by the library takes longer
+	for i, lead := range t.leads[n.kids : n.kids+int32(n.count)] { // linear search is fastest for few children
 		if lead == b {
 			return TreePosition{node: n.kids + int32(i)}
 		}
@@ -104,7 +106,7 @@ func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
 	return TreePosition{}
 }
 
-// Value returns what the entry stands for that ends at a spot; 0 where none does.
+// Value returns the value of the entry that ends at a position, or 0 if none does.
 func (t *PrefixTree) Value(at TreePosition) uint16 {
 	if n := &t.nodes[at.node]; at.size == n.size {
 		return n.value

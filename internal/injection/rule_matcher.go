@@ -1,30 +1,32 @@
 package injection
 
-// A Finding is a rule that a text met, and where.
+// A Finding is a match of a rule in a text.
 type Finding struct {
-	// Rule is its name, Why says it to people.
+	// Rule is the name of the rule. Why is the reason for people, such as "asks for the system prompt".
 	Rule, Why string
 	Act       FindingAction
-	// At and End are bytes of the text.
+	// At and End are the byte offsets of the match in the text.
 	At, End int
 }
 
-// vicinity is how far before the anchor a word takes a rule's force, and mentions how far one makes it a mention.
-// Nothing that is farther away than farthest does either, whatever stands between.
+// Distances in words from a rule's anchor, its first needed word. An exempt word such as "not" within unlessDistance
+// before the anchor disables the rule. A word about attacks within mentionDistance makes the match a mention. No
+// search goes farther than maxAnchorDistance.
 const (
 	unlessDistance    = 3
 	mentionDistance   = 14
 	maxAnchorDistance = 64
 )
 
-// A ruleMatcher looks for rules among words.
+// A ruleMatcher matches rules against the words of a text.
 type ruleMatcher struct {
 	of [FromResults + 1]struct {
 		rules []injectionRule
-		// anchors has of each rule what it needs first: most rules are ruled out by that, and are not looked at.
+		// anchors holds the first needed concept of each rule. Most texts lack it, so most rules are skipped after one
+		// test.
 		anchors []concepts
 	}
-	// split has what the rules need that an order in several texts may meet.
+	// split holds the needs of the rules that may match an order spread over several texts.
 	split [][]concepts
 }
 
@@ -44,7 +46,8 @@ func newRuleMatcher(all []injectionRule) *ruleMatcher {
 	return m
 }
 
-// match returns what the words meet, the first place for each rule. Where an anchor is innocent, what was met is noted.
+// match returns at most one finding for each rule. Matches in harmless surroundings are returned with ActionNote. If
+// seen is not nil, the concepts of all words are added to it.
 func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmlessContext, seen *concepts) (
 	found []Finding) {
 	all := concepts(0)
@@ -54,7 +57,7 @@ func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmle
 	if seen != nil {
 		*seen |= all
 	}
-	var about []int // which words are about something, once a rule asks
+	var about []int // indexes of the words with concepts, computed on first use
 	l := &m.of[where]
 	for i, anchor := range l.anchors {
 		if all&anchor == 0 || !hasAllConcepts(all, l.rules[i].need) {
@@ -75,7 +78,7 @@ func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmle
 	return found
 }
 
-// mayMeetSplit reports whether words about so many things may meet one of the rules for orders in several texts.
+// mayMeetSplit reports whether the concepts suffice for a rule that may match an order spread over several texts.
 func (m *ruleMatcher) mayMeetSplit(all concepts) bool {
 	for _, need := range m.split {
 		if all&need[0] != 0 && hasAllConcepts(all, need) {
@@ -85,7 +88,7 @@ func (m *ruleMatcher) mayMeetSplit(all concepts) bool {
 	return false
 }
 
-// hasAllConcepts reports whether each of the needs is there at all.
+// hasAllConcepts reports whether all has at least one concept of each set in need.
 func hasAllConcepts(all concepts, need []concepts) bool {
 	for _, n := range need {
 		if all&n == 0 {
@@ -95,7 +98,8 @@ func hasAllConcepts(all concepts, need []concepts) bool {
 	return true
 }
 
-// bestMatch returns the place with the greatest action.
+// bestMatch returns the match of the rule with the strongest action. The slice about holds the indexes of the words
+// with concepts.
 func (r *injectionRule) bestMatch(words []textWord, about []int, innocent *harmlessContext) (best Finding, ok bool) {
 	for n, i := range about {
 		if words[i].concepts&r.need[0] == 0 {
@@ -119,7 +123,8 @@ func (r *injectionRule) bestMatch(words []textWord, about []int, innocent *harml
 	return best, ok
 }
 
-// findRemaining looks for the words that the anchor needs beside it, and returns the last of them.
+// findRemaining finds the words that the rule needs besides the anchor words[about[n]], and returns the index of the
+// last one.
 func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (last int, ok bool) {
 	anchor := about[n]
 	last = anchor
@@ -149,14 +154,14 @@ func (r *injectionRule) findRemaining(words []textWord, about []int, n int) (las
 	return last, true
 }
 
-// isSpeaker reports whether a word for the speaker stands for one: it is not quoted, as a name may be ("remove 'My
-// Calendar'"), or the anchor is quoted as well.
+// isSpeaker reports whether a word such as "my" refers to the speaker. A quoted word may be part of a name ("remove
+// 'My Calendar'") and counts only if the anchor is quoted as well.
 func isSpeaker(words []textWord, anchor, at int) bool {
 	return !words[at].quoted || words[anchor].quoted
 }
 
-// hasExemptWord reports whether a word of those that take the rule's force stands before the anchor, or before what the
-// anchor is joined to with "or".
+// hasExemptWord reports whether an exempt word of the rule, such as "not", stands shortly before the anchor. In a list
+// with "or" ("do not read or send") the search goes on before the first item.
 func (r *injectionRule) hasExemptWord(words []textWord, anchor int) bool {
 	for j, left := anchor-1, unlessDistance; j >= 0 && left > 0 && anchor-j <= maxAnchorDistance &&
 		words[j].sentence == words[anchor].sentence; j, left = j-1, left-1 {
@@ -170,8 +175,9 @@ func (r *injectionRule) hasExemptWord(words []textWord, anchor int) bool {
 	return false
 }
 
-// isMention reports whether the anchor's sentence talks about an attack, and makes none: a word that says so comes
-// before it and nothing that tells the reader to act between them, or it is quoted in a sentence with such a word.
+// isMention reports whether the sentence talks about an attack instead of making one. A word about attacks stands
+// before the anchor without an order such as "you must" next to it, or the anchor is quoted in a sentence with such a
+// word.
 func isMention(words []textWord, anchor int) bool {
 	number := words[anchor].sentence
 	for j := anchor - 1; j >= 0 && anchor-j <= mentionDistance && words[j].sentence == number; j-- {
@@ -179,7 +185,7 @@ func isMention(words []textWord, anchor int) bool {
 			return true
 		}
 		if words[j].concepts&conceptMust != 0 && anchor-j <= unlessDistance && !words[anchor].quoted {
-			return false // the reader is told to
+			return false // an order to the reader
 		}
 	}
 	if !words[anchor].quoted {

@@ -1,7 +1,7 @@
 package injection
 
 import (
-	_ "embed" // the kinds of words and what they weigh
+	_ "embed" // the lists of words by kind
 	"math"
 	binary "math/bits"
 	"strings"
@@ -10,29 +10,29 @@ import (
 //go:embed kinds.txt
 var kindList string
 
-// A TextPlace is where a text stands, by how much prose with orders belongs there.
+// A TextPlace is the place of a text in a definition or an answer. It decides how much prose with orders is normal.
 type TextPlace int
 
 const (
-	// PlaceNone has no text weighed: what is said to people.
+	// PlaceNone turns weighing off, for example for text that is shown to people only.
 	PlaceNone TextPlace = iota
-	// PlaceInstructions are for a model, and tell it what to do.
+	// PlaceInstructions is for the instructions of a server, which tell a model what to do.
 	PlaceInstructions
-	// PlaceDescription is that of a tool as a whole, which may say how to use it.
+	// PlaceDescription is for the description of a whole tool, which may explain how to use it.
 	PlaceDescription
-	// PlaceSchema is a description within a schema, which explains a value.
+	// PlaceSchema is for a description inside a schema, which explains a value.
 	PlaceSchema
-	// PlaceMember is a title, a default, an example, a member of _meta: seldom prose at all.
+	// PlaceMember is for titles, defaults, examples and members of _meta, which are rarely prose.
 	PlaceMember
-	// PlaceAnswer is what a call answered, which may be any document.
+	// PlaceAnswer is for the result of a call, which may be any document.
 	PlaceAnswer
-	// placeDecoded is what was written in letters that stand for others.
+	// placeDecoded is for text decoded from an encoding or disguise.
 	placeDecoded
 )
 
-// maxWeight returns what a sentence may weigh at a place before it counts as an order: what one or two in a thousand
-// honest tools, which the weights were not learned from, have something heavier than. It does not depend on how much
-// stands around the sentence, or an order could be hidden in a long text.
+// maxWeight returns the largest weight of a sentence at a place that does not count as an order. Only one or two in a
+// thousand honest tools outside the training data have a heavier sentence. The limit does not depend on the length of
+// the text, because an order could then be hidden in a long text.
 func maxWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
@@ -46,10 +46,10 @@ func maxWeight(at TextPlace) float64 {
 	case placeDecoded:
 		return -2
 	}
-	return 1.5 // Instructions
+	return 1.5 // PlaceInstructions
 }
 
-// maxStrangeWeight returns what a sentence may weigh that has no word of the texts around it (WordTopic).
+// maxStrangeWeight is the lower limit for a sentence that shares no word with the texts around it (see WordTopic).
 func maxStrangeWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
@@ -62,15 +62,16 @@ func maxStrangeWeight(at TextPlace) float64 {
 	return maxWeight(at)
 }
 
-// maxSplitWeight is what texts of a definition may weigh that go on with each other.
+// maxSplitWeight is the limit for a sentence that spans several texts of a definition.
 const maxSplitWeight = -1
 
-// minTopicWords is how many words of a topic an answer has that a sentence can be strange to.
+// minTopicWords is the smallest number of topic words of an answer for which the off-topic test is meaningful.
 const minTopicWords = 25
 
-// What a sentence of an answer may weigh: one that speaks to the model which reads it; one that names a model and a
-// deed; one about the duties of models with no word of the texts around it; and one in another language than English.
-// Honest answers have few of these.
+// Lower limits for suspicious sentences of an answer, which are rare in honest answers. addressingLimit is for a
+// sentence that speaks to the model that reads it, namingLimit for one with the name of a model and a verb.
+// obligingLimit is for an off-topic sentence about the duties of models, foreignLimit for one in another language than
+// English.
 const (
 	addressingLimit = -3
 	namingLimit     = -1.2
@@ -78,37 +79,36 @@ const (
 	foreignLimit    = -0.5
 )
 
-// certainWeight is what an order in an answer weighs that is one even where it has a word about attacks.
+// certainWeight is the weight above which a sentence of an answer counts as an order even if it mentions an attack.
 const certainWeight = 1.5
 
-// minSentenceWords is how many words a sentence has that is weighed.
+// minSentenceWords is the smallest number of words of a sentence that is weighed.
 const minSentenceWords = 5
 
-// minAnswerWords is that of answers, where headings and halves of sentences are many.
+// minAnswerWords is the same for answers, which have many headings and incomplete sentences.
 const minAnswerWords = 7
 
-// maxWeighedWords is how many words are weighed together. Of longer sentences each stretch is weighed alone, since
-// repetition would make them heavy.
+// maxWeighedWords is the largest number of words that are weighed together. A longer sentence is weighed in parts,
+// because repetition would make it heavy.
 const maxWeighedWords = 64
 
-// A SentenceScorer weighs sentences: how much one is like those that give a model orders, and how little like those
-// that describe a tool. It looks at kinds of words and at which stand near each other, so that an order in words of
-// its own is heavy as well. What each weighs was learned from orders and honest definitions (internal/shieldlearn).
+// A SentenceScorer computes the weight of a sentence: positive if it is like an order to a model, negative if it is
+// like a description of a tool. It uses the kinds of words and their neighbours, so it also recognizes orders in new
+// wording. The weights were learned from attacks and honest definitions by internal/tools/shieldlearn.
 type SentenceScorer struct {
 	known map[string]wordFact
-	// definitions has the weights of definitions.
+	// definitions holds the weights for definitions.
 	definitions string
-	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the
-	// others.
+	// Words that occur in all texts do not tell a topic. They are the kinds up to lastPlain, and those in everywhere.
 	lastPlain  uint8
 	everywhere [256]bool
-	// firstVerb and lastVerb are the first and the last of the kinds of deeds.
+	// firstVerb and lastVerb are the first and the last kind of verbs.
 	firstVerb, lastVerb uint8
-	// foreignKinds has the kinds of words of other languages, by the numbers of their concepts.
+	// foreignKinds holds the kind of each concept for words of other languages, by the bit number of the concept.
 	foreignKinds [64]uint8
 }
 
-// newSentenceScorer makes a scorer, and adds the kinds of words to the other facts about them.
+// newSentenceScorer returns a scorer, and adds the kinds of words to the given word facts.
 func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
 	s := &SentenceScorer{known: known, definitions: definitionWeights}
 	n := uint8(0)
@@ -143,14 +143,14 @@ func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
 	return s
 }
 
-// foreignKinds has the kind of a word of another language, by its concept.
+// foreignKinds maps each concept for words of other languages to the name of a kind.
 var foreignKinds = map[concepts]string{
 	conceptWignore: "ignore", conceptWinstr: "rules", conceptWprior: "previous", conceptWnot: "never",
 	conceptWtell: "tell", conceptWuser: "user", conceptWsecret: "secret", conceptWsend: "send",
 	conceptWsystem: "task", conceptWmodel: "model", conceptWreader: "model", conceptWdo: "delete",
 }
 
-// What stands for no word of the list, and what is added to the kind of a word in another form.
+// Kinds of words that are not in the list. The flag kindInflected is added to the kind of an inflected form ("sends").
 const (
 	kindAddress = 120 + iota
 	kindPath
@@ -160,10 +160,11 @@ const (
 	kindInflected = 128
 )
 
-// smallKinds are the first kinds of the list, of small words: no pairs are kept of them.
+// smallKinds is the number of kinds at the start of the list that hold function words, such as "the". No pairs with
+// these are used as features.
 const smallKinds = 18
 
-// wordKind returns a word's kind, 0 for none.
+// wordKind returns the kind of a word, or 0 if it has none.
 func (s *SentenceScorer) wordKind(w *textWord) uint8 {
 	switch {
 	case w.concepts&conceptAddress != 0:
@@ -191,10 +192,10 @@ func (s *SentenceScorer) wordKind(w *textWord) uint8 {
 	return 0
 }
 
-// stemKind returns the kind of the word that another is a form of.
+// stemKind returns the kind of the base form of an inflected English word, or 0 if none is known.
 func (s *SentenceScorer) stemKind(word string) uint8 {
 	if n := len(word); n < 4 || word[n-1] != 's' && word[n-1] != 'd' && word[n-1] != 'g' {
-		return 0 // as most words
+		return 0 // most words
 	}
 	for _, end := range [...]string{"s", "d", "es", "ed", "ing"} {
 		base, ok := strings.CutSuffix(word, end)
@@ -225,7 +226,7 @@ func (s *SentenceScorer) stemKind(word string) uint8 {
 	return 0
 }
 
-// addFeatures lays a sentence's words on the scale.
+// addFeatures adds the features of a sentence to the sum: its words, their kinds, their neighbours and its concepts.
 func (s *SentenceScorer) addFeatures(words []textWord, l *FeatureSum) {
 	const near = 6
 	var last [near]uint32
@@ -272,19 +273,19 @@ func (s *SentenceScorer) addFeatures(words []textWord, l *FeatureSum) {
 	}
 }
 
-// A LearnerSentence is what a learner sees of one.
+// A LearnerSentence is one sentence with its features, as input for learning weights.
 type LearnerSentence struct {
 	Text string
-	// DefinitionSlots and Answers are the slots of its features in either table (shield/scale).
+	// DefinitionSlots and AnswerSlots are the slots of its features in the two weight tables.
 	DefinitionSlots, AnswerSlots []uint32
-	// OffTopic reports that no word of it stands in what is around it.
+	// OffTopic reports that the sentence shares no topic word with the texts around it.
 	OffTopic bool
-	// Mention reports that it talks about an attack.
+	// Mention reports that the sentence talks about an attack.
 	Mention bool
 }
 
-// Sentences returns the sentences of a text that can be weighed. About is what the text stands in, of which it is a
-// part if own.
+// Sentences returns the sentences of a text that are long enough to be weighed. The topic about is that of the
+// surrounding texts; own reports that these include the text itself.
 func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []LearnerSentence) {
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)
@@ -299,7 +300,7 @@ func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []Le
 	return all
 }
 
-// eachSentence returns the sentences of a text that can be weighed.
+// eachSentence calls found with each sentence that is long enough to be weighed.
 func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) {
 	for from, to := 0, 0; from < len(words); from = to {
 		for to = from; to < len(words) && to-from < maxWeighedWords &&
@@ -311,8 +312,8 @@ func (s *SentenceScorer) eachSentence(words []textWord, found func([]textWord)) 
 	}
 }
 
-// withoutShortHead returns a sentence without another one of three words at most that was read as its beginning ("Finds
-// flights. Always ..."): what follows is weighed by itself.
+// withoutShortHead removes a leading sentence of at most three words, as in "Finds flights. Always ...". Such a short
+// sentence is not split off when the text is read, and the rest must be weighed by itself.
 func withoutShortHead(sentence []textWord, text string) []textWord {
 	const longest = 3
 	for i := 1; i <= longest && len(sentence)-i >= minSentenceWords; i++ {
@@ -324,19 +325,20 @@ func withoutShortHead(sentence []textWord, text string) []textWord {
 	return sentence
 }
 
-// hasEnoughWords reports whether a sentence has so many words, or as much in a script that parts none.
+// hasEnoughWords reports whether a sentence has at least fewest words, or the equivalent length in a script without
+// spaces.
 func hasEnoughWords(sentence []textWord, fewest int) bool {
-	const letters = 3 // bytes of one
+	const letters = 3 // bytes of a letter
 	return len(sentence) >= fewest || sentence[0].signs&classNonASCII != 0 &&
 		sentence[len(sentence)-1].end-sentence[0].at >= 2*fewest*letters &&
 		strings.ContainsFunc(sentence[0].folded, IsUnspacedScript)
 }
 
-// WeighedRule is the rule of a sentence that is heavy for where it stands.
+// WeighedRule is the name of the rule for a sentence that is too heavy for its place.
 const WeighedRule = "order"
 
-// findHeaviest names the heaviest sentence of a text, if it is heavier than honest ones are at its place. One that
-// talks about an attack is noted.
+// findHeaviest returns a finding for the heaviest sentence of a text if it exceeds the limit of its place, nil
+// otherwise. If the sentence talks about an attack, the finding is only a note.
 func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, about func() WordTopic) (
 	found []Finding) {
 	if at == PlaceNone {
@@ -362,7 +364,7 @@ func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, a
 	return found
 }
 
-// weightAt is what the load comes to at a place.
+// weightAt returns the weight of the features with the table for the place.
 func weightAt(l *FeatureSum, at TextPlace) float64 {
 	if at < PlaceAnswer {
 		return l.DefinitionWeight()
@@ -370,8 +372,8 @@ func weightAt(l *FeatureSum, at TextPlace) float64 {
 	return l.AnswerWeight()
 }
 
-// weighSentence returns what a sentence weighs, and reports whether that is more than most, and more than honest ones
-// weigh at its place. It is not weighed if it could not count.
+// weighSentence returns the weight of a sentence. It reports whether the weight exceeds both most and the limit of the
+// place. The weight is not computed if the sentence cannot count.
 func (in *Inspector) weighSentence(sentence []textWord, most float64, text string, at TextPlace,
 	about func() WordTopic) (w float64, ok bool) {
 	if at == PlaceAnswer {
@@ -390,7 +392,7 @@ func (in *Inspector) weighSentence(sentence []textWord, most float64, text strin
 		about(), at == PlaceDescription)
 }
 
-// weighInAnswer is counts for a sentence of an answer.
+// weighInAnswer does the same as weighSentence for a sentence of an answer.
 func (in *Inspector) weighInAnswer(sentence []textWord, most float64, text string, about func() WordTopic) (
 	w float64, ok bool) {
 	to := in.scorer.addresseeOf(sentence, text)
@@ -420,13 +422,13 @@ func (in *Inspector) weighInAnswer(sentence []textWord, most float64, text strin
 	return w, len(topic) >= minTopicWords && in.scorer.isOffTopic(sentence, topic, true)
 }
 
-// isForeign reports whether a sentence is in another language than English, as far as its words tell: one in four at
-// most is of a kind.
+// isForeign reports whether a sentence seems to be in another language than English: at most a quarter of its words
+// are known.
 func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 	known, all, end := 0, 0, -1
 	for i := range sentence {
 		w := &sentence[i]
-		if w.at < end { // found within the last
+		if w.at < end { // another part of the same word
 			continue
 		}
 		end = w.end
@@ -439,15 +441,16 @@ func (s *SentenceScorer) isForeign(sentence []textWord) bool {
 	return known*4 <= all
 }
 
-// isDescriptive reports whether a sentence that begins with the word describes a tool: "Sends", where an order has
-// "Send".
+// isDescriptive reports whether the first word of a sentence is a verb in the third person ("Sends"). Such a sentence
+// describes a tool, while an order begins with "Send".
 func (s *SentenceScorer) isDescriptive(first *textWord) bool {
 	k := s.wordKind(first)
 	return k&kindInflected != 0 && k&^kindInflected >= s.firstVerb && k&^kindInflected <= s.lastVerb &&
 		strings.HasSuffix(first.folded, "s")
 }
 
-// hasVerb reports whether a sentence has a word for a deed or a duty: the name of a thing has none.
+// hasVerb reports whether a sentence has a verb of the list, or a word such as "must", "not" or "you". The name of a
+// thing has none.
 func (s *SentenceScorer) hasVerb(sentence []textWord) bool {
 	for i := range sentence {
 		w := &sentence[i]
@@ -469,16 +472,17 @@ func talksAboutAttack(sentence []textWord) bool {
 	return false
 }
 
-// harmlessWeight is what the words around a rule's anchor weigh in an answer that is like honest ones.
+// harmlessWeight is the weight below which the words around an anchor are typical of honest answers.
 const harmlessWeight = -3
 
-// A harmlessContext says of a word of an answer whether it stands among words that are as in honest documents: there
-// a rule that is met counts for nothing. Words of other languages weigh nothing, and are never so.
+// A harmlessContext decides for an anchor in an answer whether the words around it are typical of honest documents. A
+// rule that matches there is only noted. Words of other languages have no weight, so their surroundings are never
+// harmless.
 type harmlessContext struct {
 	scale *SentenceScorer
 	words []textWord
 	where TextOrigin
-	// What was weighed last: block is counted from 1.
+	// The last weighed block and its result. The block number starts at 1.
 	block, sentence int
 	light           bool
 }
@@ -487,7 +491,7 @@ func (n *harmlessContext) isHarmless(anchor int) bool {
 	if n.where != FromResults {
 		return false
 	}
-	// what is quoted so near to a word about attacks, in the same sentence or another, is one
+	// A quotation within so many words of a word about attacks, also across sentences, is an example of an attack.
 	const block, cited = 16, 30
 	words, at, sentence := n.words, anchor/block, n.words[anchor].sentence
 	if at+1 != n.block || sentence != n.sentence {
@@ -504,7 +508,7 @@ func (n *harmlessContext) isHarmless(anchor int) bool {
 		talksAboutAttack(words[max(0, anchor-cited):min(len(words), anchor+cited)])
 }
 
-// isHarmless reports whether words are as in honest documents.
+// isHarmless reports whether the words are typical of honest documents.
 func (s *SentenceScorer) isHarmless(words []textWord) bool {
 	l := FeatureSum{AnswersOnly: true}
 	s.addFeatures(words, &l)

@@ -2,22 +2,22 @@ package injection
 
 import "strings"
 
-// A SplitText collects the texts of one definition, of which each has passed by itself: an order may begin in one and
-// end in another. The zero value has none.
+// A SplitText collects the texts of one definition that have no finding of their own, because an order may begin in
+// one text and end in another. The zero value is empty.
 type SplitText struct {
-	// has is what all parts are about, and last what the text that was inspected last is about.
+	// has holds the concepts of all parts, last those of the text inspected last.
 	has, last concepts
 	parts     []string
-	room      [24]string // for the parts of most definitions
+	room      [24]string // avoids an allocation for most definitions
 	size      int
-	// open reports that a part goes on with the one before.
+	// open reports that at least one part continues the sentence of the part before it.
 	open bool
 }
 
-// maxJoined is how many bytes of texts are read together.
+// maxJoined is the largest total length of the parts, in bytes. Further texts are left out.
 const maxJoined = 8 << 10
 
-// add appends a text, which has the last concepts.
+// add appends a text whose concepts are in last.
 func (t *SplitText) add(text string) {
 	if text == "" || t.size+len(text) > maxJoined {
 		return
@@ -33,15 +33,16 @@ func (t *SplitText) add(text string) {
 	t.parts = append(t.parts, text)
 }
 
-// A joinedText is the parts of a SplitText as they are read together.
+// A joinedText is the parts of a SplitText, joined to one text.
 type joinedText struct {
 	text   string
-	starts []int // where each part begins
-	// runs are where parts begin and end of which each goes on with the one before.
+	starts []int // offset of each part
+	// runs holds the start and end offsets of sequences of parts in which each part continues the one before.
 	runs [][2]int
 }
 
-// join reads the parts together. One that ends no sentence goes on in the next.
+// join joins the parts to one text. A blank line follows a part that ends with a complete sentence; a space follows
+// any other part, so that its sentence continues.
 func (t *SplitText) join() (j joinedText) {
 	var all strings.Builder
 	for i, part := range t.parts {
@@ -70,7 +71,7 @@ func (t *SplitText) join() (j joinedText) {
 	return j
 }
 
-// spans reports whether a part begins within a stretch.
+// spans reports whether a part begins between the offsets at and end, so that the range covers more than one part.
 func (j *joinedText) spans(at, end int) bool {
 	for _, start := range j.starts {
 		if at < start && start < end {
@@ -80,10 +81,10 @@ func (j *joinedText) spans(at, end int) bool {
 	return false
 }
 
-// openEnds are words at the end of a text that go on in the next.
+// openEnds are words that a complete sentence does not end with.
 const openEnds = " to and the a an of in from with then not or is are for into by all any that which this it as please never do must "
 
-// goesOn reports whether a text goes on with a sentence that the text before it left open.
+// goesOn reports whether a text continues an incomplete sentence at the end of the text before it.
 func goesOn(before, text string) bool {
 	last := before[len(before)-1]
 	switch {
@@ -91,7 +92,7 @@ func goesOn(before, text string) bool {
 		return true
 	case strings.IndexByte(".!?;)", last) >= 0 || text[0] >= 'A' && text[0] <= 'Z':
 		return false
-	case text[0] >= 'a' && text[0] <= 'z': // one word is a value
+	case text[0] >= 'a' && text[0] <= 'z': // a single word is a value, not prose
 		return strings.IndexByte(text, ' ') > 0
 	case text[0] == '~' || text[0] == '/':
 		return true
@@ -99,11 +100,11 @@ func goesOn(before, text string) bool {
 	return isInWordList(openEnds, before[strings.LastIndexByte(before, ' ')+1:])
 }
 
-// splitRules are the rules that an order in several texts may meet. Words of honest texts that stand side by side by
-// chance do not meet them.
+// splitRules names the rules that count across texts. Others would match unrelated words of neighbouring honest texts.
 const splitRules = " override secrecy take-secret take-file unguard encoded-order "
 
-// InspectPart inspects a text of a definition as Inspect does, and adds it to the parts of the whole.
+// InspectPart inspects a text of a definition as Inspect does. If nothing is found, it also adds the text to whole,
+// for InspectJoined.
 func (in *Inspector) InspectPart(text string, at TextPlace, about func() WordTopic, whole *SplitText) []Finding {
 	whole.last = 0
 	found := in.inspect(text, FromDefinitions, at, about, &whole.last)
@@ -113,8 +114,8 @@ func (in *Inspector) InspectPart(text string, at TextPlace, about func() WordTop
 	return found
 }
 
-// InspectJoined returns the orders that begin in one part of a definition and end in another, and the text that their
-// places are in.
+// InspectJoined finds orders that begin in one part of a definition and end in another. It returns the joined text and
+// the findings, whose offsets refer to the joined text.
 func (in *Inspector) InspectJoined(whole *SplitText) (text string, found []Finding) {
 	meets := in.matcher.mayMeetSplit(whole.has)
 	if len(whole.parts) < 2 || !meets && !whole.open {
@@ -135,7 +136,7 @@ func (in *Inspector) InspectJoined(whole *SplitText) (text string, found []Findi
 	return "", nil
 }
 
-// matchJoined returns what rules find over the ends of parts.
+// matchJoined returns the findings of rules that cover more than one part.
 func (in *Inspector) matchJoined(j *joinedText) (found []Finding) {
 	room := in.reader.readText(j.text)
 	defer in.reader.releaseBuffer(room)
@@ -149,8 +150,8 @@ func (in *Inspector) matchJoined(j *joinedText) (found []Finding) {
 	return found
 }
 
-// weighRun weighs parts that go on with each other as one sentence. An honest definition has few such parts, so that
-// less weighs too much than in a description.
+// weighRun weighs a sequence of parts as one sentence. Honest definitions rarely split a sentence, so the limit is
+// lower than for a description.
 func (in *Inspector) weighRun(text string) (f Finding, ok bool) {
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)

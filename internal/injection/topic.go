@@ -1,10 +1,11 @@
 package injection
 
-// A WordTopic is what a definition or an answer is about: how often each of its words stands in it. An honest sentence
-// has words of the texts around it; one that was put there as an order often has none, and counts at less weight.
+// A WordTopic maps the hash of each topic word of a definition or an answer to its number of occurrences. An honest
+// sentence shares topic words with the texts around it. An inserted order often shares none, so a lower weight
+// suffices to count it.
 type WordTopic map[uint32]int
 
-// TopicOf returns what the texts are about.
+// TopicOf returns the topic of the texts.
 func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	t := WordTopic{}
 	for _, text := range texts {
@@ -19,8 +20,8 @@ func (in *Inspector) TopicOf(texts ...string) WordTopic {
 	return t
 }
 
-// isOffTopic reports whether no word of a sentence stands in the texts around it. Own tells that the sentence is a part
-// of these.
+// isOffTopic reports whether a sentence shares no topic word with the texts around it. If own is set, these texts
+// include the sentence itself, and its own words are subtracted.
 func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) bool {
 	mine := map[uint32]int{}
 	for i := range sentence {
@@ -39,11 +40,11 @@ func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) 
 	return true
 }
 
-// minTopicLetters is how many bytes a word has that counts for the topic.
+// minTopicLetters is the smallest length of a topic word, in bytes.
 const minTopicLetters = 4
 
-// topicHash returns the hash of a word's beginning, without the ends of its forms, and whether it counts for the topic:
-// small words do not, nor do those that all definitions have.
+// topicHash returns the hash of a word's stem: the first bytes without an English ending. It reports false for
+// function words, numbers, and words that all definitions have.
 func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 	stem := w.folded
 	if len(stem) < minTopicLetters || w.concepts == 0 && stem[0] >= '0' && stem[0] <= '9' {
@@ -61,7 +62,7 @@ func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 	return FeatureHash(stem[:min(len(stem), 7)]), true
 }
 
-// IsOnTopic reports whether all words of a text that say what it is about stand in the topic.
+// IsOnTopic reports whether a text has topic words and all of them are in the topic.
 func (in *Inspector) IsOnTopic(text string, t WordTopic) bool {
 	room := in.reader.readText(text[:min(len(text), MaxDefinitionText)])
 	defer in.reader.releaseBuffer(room)

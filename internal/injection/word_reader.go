@@ -8,33 +8,33 @@ import (
 	"unicode/utf8"
 )
 
-// A textWord of a text, and what it is about.
+// A textWord is a word of a text with its concepts and properties.
 type textWord struct {
-	at, end        int    // in the text
-	folded         string // how it is matched
+	at, end        int    // byte offsets in the text
+	folded         string // the form in which the word is matched
 	concepts       concepts
 	sentence       int
 	quoted         bool
-	mixedAlphabets bool      // letters of several alphabets
-	lettersApart   bool      // written letter by letter
-	signs          charClass // what is in it as it is written, or may be
+	mixedAlphabets bool      // mixes similar letters of several alphabets
+	lettersApart   bool      // was written letter by letter
+	signs          charClass // classes of the characters as written
 	wordFact
 }
 
-// A charClass is what may stand in a word.
+// A charClass is a set of classes of characters of a word.
 type charClass uint8
 
 const (
-	classLower charClass = 1 << iota // a small letter of ASCII
-	classDigit                       // a digit of ASCII
-	classUpper                       // a capital of ASCII
-	// what else of ASCII there is: a sign that stands for a letter or joins two halves, or what is not seen
+	classLower charClass = 1 << iota // ASCII lower-case letter
+	classDigit                       // ASCII digit
+	classUpper                       // ASCII upper-case letter
+	// another ASCII character inside a word: an apostrophe, a sign that stands for a letter, or a control character
 	classOther
-	classNonASCII // what is beyond ASCII
+	classNonASCII // any character outside ASCII
 	classAny      = 1<<iota - 1
 )
 
-// byteClasses has what each byte of ASCII is that a word may have, 0 for none.
+// byteClasses maps each ASCII byte to its class, or to 0 if it cannot be inside a word.
 var byteClasses = func() (of [256]charClass) {
 	for b := range byte(utf8.RuneSelf) {
 		switch {
@@ -51,29 +51,29 @@ var byteClasses = func() (of [256]charClass) {
 	return of
 }()
 
-// A wordReader turns texts into words.
+// A wordReader splits texts into words and looks them up in the lexicon.
 type wordReader struct {
 	lexicon *conceptLexicon
 	fold    *wordFolder
 	known   map[string]wordFact
-	// buffers are for the words of short texts, each for one text at a time.
+	// buffers holds buffers for reuse. Each serves one text at a time.
 	buffers sync.Pool
 }
 
-// A wordBuffer is where the words of a text are, and all of it that is matched.
+// A wordBuffer holds the words of a text, and the folded text in which concepts are looked up.
 type wordBuffer struct {
-	all   []textWord // the words as they were read
-	words []textWord // where they were split, which may be too small for all
+	all   []textWord // the words of the text, complete
+	words []textWord // reusable memory for words, which all may outgrow
 	norm  []byte
 }
 
-// maxBufferWords is how many words a room may have that is used again, and maxBufferBytes how many bytes of them.
+// Buffers are reused only up to this capacity: maxBufferWords words and maxBufferBytes bytes.
 const (
 	maxBufferWords = 4096
 	maxBufferBytes = 64 << 10
 )
 
-// readText returns the words of a text in a room, which is the caller's until it is freed.
+// readText returns a buffer with the words of a text. The caller must pass it to releaseBuffer after use.
 func (r *wordReader) readText(text string) *wordBuffer {
 	in, _ := r.buffers.Get().(*wordBuffer)
 	if in == nil {
@@ -94,19 +94,19 @@ func (r *wordReader) releaseBuffer(in *wordBuffer) {
 	if cap(in.words) > maxBufferWords || cap(in.norm) > maxBufferBytes {
 		return
 	}
-	clear(in.words[:min(max(len(in.words), len(in.all)), cap(in.words))]) // nothing of a text is kept
+	clear(in.words[:min(max(len(in.words), len(in.all)), cap(in.words))]) // keep nothing of the text
 	clear(in.norm)
 	in.all = nil
 	r.buffers.Put(in)
 }
 
-// splitWords appends the words of a text as they are written.
+// splitWords appends the words of a text as written, not yet folded.
 func (r *wordReader) splitWords(words []textWord, text string) []textWord {
 	start, prev := -1, rune(0)
 	signs := charClass(0)
 	for i := 0; i < len(text); {
 		c, size, is := rune(text[i]), 1, byteClasses[text[i]]
-		if is&(classLower|classDigit) != 0 { // of one word, whatever stands before
+		if is&(classLower|classDigit) != 0 { // the common case: a sequence of such letters
 			if start < 0 {
 				start = i
 			}
@@ -134,7 +134,7 @@ func (r *wordReader) splitWords(words []textWord, text string) []textWord {
 		default:
 			ends = true
 			if c == '\\' && i+1 < len(text) && strings.IndexByte("nrt", text[i+1]) >= 0 {
-				size = 2 // a line end as JSON has it, and no letter of the word behind
+				size = 2 // skip "n" of a line end escaped as in JSON
 			}
 		}
 		if ends && start >= 0 {
@@ -164,15 +164,15 @@ func isWordRune(c rune) bool {
 		c >= 0x1F110 && c <= 0x1F189 || c >= 0x1F1E6 && c <= 0x1F1FF
 }
 
-// isCamelBoundary reports whether a capital at i begins a new word of a name as programs have them: two small letters
-// before it, and one after.
+// isCamelBoundary reports whether the capital at i begins a new word in a camel-case name: two lower-case letters
+// precede it and one follows.
 func isCamelBoundary(text string, start, i int) bool {
 	small := func(j int) bool { return j < len(text) && text[j] >= 'a' && text[j] <= 'z' }
 	return text[i] >= 'A' && text[i] <= 'Z' && i-start >= 2 && small(i-1) && small(i-2) && small(i+1) &&
 		(i+2 >= len(text) || !isWordRune(rune(text[i+2])) || small(i+2))
 }
 
-// isInnerSign reports whether a sign at i stands for a letter, or joins two halves of a word.
+// isInnerSign reports whether the sign c at i belongs to the word around it, as an apostrophe or in place of a letter.
 func isInnerSign(text string, c, prev rune, i int) bool {
 	if i+1 >= len(text) || !isWordRune(prev) {
 		return false
@@ -187,7 +187,7 @@ func isInnerSign(text string, c, prev rune, i int) bool {
 	return false
 }
 
-// untilSpace returns a text up to its first white space, 256 bytes of it at most.
+// untilSpace returns the text up to its first white space, at most 256 bytes.
 func untilSpace(text string) string {
 	text = text[:min(len(text), 256)]
 	if n := strings.IndexAny(text, " \n\t"); n >= 0 {
@@ -196,15 +196,15 @@ func untilSpace(text string) string {
 	return text
 }
 
-// numberSentences numbers the sentences, and notes what stands in quotation marks.
+// numberSentences sets the sentence number of each word, and marks the words in quotation marks.
 func (r *wordReader) numberSentences(words []textWord, text string) {
-	number, since := 0, 0 // the sentence, and how many words since the last place that might end one
+	number, since := 0, 0 // since: words after the last possible sentence end
 	var open rune
 	opened := -1
 	for i := range words {
 		before := previousEnd(words, i)
 		if n := words[i].at - before; n <= 0 || n == 1 && text[before] == ' ' {
-			since++ // as between most words
+			since++ // the common case
 			words[i].sentence = number
 			continue
 		}
@@ -226,9 +226,9 @@ func (r *wordReader) numberSentences(words []textWord, text string) {
 		since++
 		for j, c := range rest {
 			switch {
-			case open == 0 && c == '\'' && j != len(rest)-1: // the end of a genitive
+			case open == 0 && c == '\'' && j != len(rest)-1: // an apostrophe, as in "the users' files"
 			case open != 0 && c == open:
-				open = 0 // nothing stands between
+				open = 0 // empty quotation marks
 			case open == 0 && closingQuote(c) != 0:
 				open, opened = closingQuote(c), i
 			}
@@ -240,7 +240,8 @@ func (r *wordReader) numberSentences(words []textWord, text string) {
 	}
 }
 
-// markQuoted notes that the words stand in quotation marks, if they are not too many for that.
+// markQuoted marks the words from index from to index to as quoted. It ignores a sequence of 40 words or more, which
+// is not a quotation.
 func markQuoted(words []textWord, from, to int) {
 	const most = 40
 	for i := from; i < to && to-from < most; i++ {
@@ -255,7 +256,7 @@ func previousEnd(words []textWord, i int) int {
 	return words[i-1].end
 }
 
-// closingQuote returns the mark that ends a quotation which c begins.
+// closingQuote returns the quotation mark that closes one opened with c, or 0 if c opens none.
 func closingQuote(c rune) rune {
 	switch c {
 	case '"', '\'', '`':
@@ -272,8 +273,8 @@ func closingQuote(c rune) rune {
 	return 0
 }
 
-// isCellBoundary reports whether a value ends or begins in what stands between two words, as JSON and tables have
-// them: a quotation mark beside a sign that parts values, with nothing between. In prose a space follows the sign.
+// isCellBoundary reports whether the text between two words separates two values, as in JSON or CSV: a quotation mark
+// directly next to a separator. In prose, a space follows the separator.
 func isCellBoundary(gap string) bool {
 	if strings.IndexByte(gap, '"') >= 0 {
 		for _, edge := range [...]string{`,"`, `;"`, `:"`, `["`, `":`, `"]`, `"}`, `", "`} {
@@ -285,21 +286,21 @@ func isCellBoundary(gap string) bool {
 	return false
 }
 
-// beginsWithCapital reports whether a new line begins with a capital letter, with a figure that does not number it in a
-// list, or with the name of a thing and a colon.
+// beginsWithCapital reports whether a new line starts a sentence: with a capital letter, with a number that is not a
+// list number, or after a sign.
 func beginsWithCapital(gap, rest string) bool {
 	_, line, ok := strings.Cut(gap, "\n")
 	return ok && (strings.Trim(line, " \t") != "" || rest[0] >= 'A' && rest[0] <= 'Z' || rest[0] >= '0' &&
 		rest[0] <= '9' && !isNumberedItem(rest))
 }
 
-// isNumberedItem reports whether a line begins as an item of a list does: "1." or "12)".
+// isNumberedItem reports whether a line begins with a list number: "1." or "12)".
 func isNumberedItem(line string) bool {
 	after := strings.TrimLeft(line[:min(len(line), 3)], "0123456789")
 	return after != "" && (after[0] == '.' || after[0] == ')')
 }
 
-// endsSentence reports whether what stands between two words ends a sentence.
+// endsSentence reports whether the text between two words ends a sentence.
 func endsSentence(gap string) bool {
 	stop := false
 	for i, c := range gap {
@@ -319,7 +320,8 @@ func endsSentence(gap string) bool {
 	return false
 }
 
-// lookUpConcepts finds what the words are about, all of which it appends to norm.
+// lookUpConcepts sets the concepts of each word. It returns the words and the folded text appended to norm. In scripts
+// without spaces, each lexicon entry inside a word becomes a word of its own.
 func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) ([]textWord, []byte) {
 	for i := range words {
 		norm = append(append(norm, words[i].folded...), ' ')
@@ -332,7 +334,7 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 				if has, _ := r.lexicon.conceptsAt(norm, at+j, true); has != 0 {
 					part := *w
 					part.concepts = has
-					// of a text without spaces there may be as many as it has letters
+					// A text without spaces can have as many parts as letters, so the length of each is limited.
 					part.folded = w.folded[:min(len(w.folded), maxEntryBytes)]
 					words = append(words, part)
 				}
@@ -350,16 +352,16 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 				w.concepts &^= conceptOther
 			}
 			if w.concepts&conceptMention != 0 && isInAddress(text, w) {
-				w.concepts &^= conceptMention // it says where something goes, and nothing about attacks
+				w.concepts &^= conceptMention // a part of an address, not a mention of an attack
 			}
 			if w.concepts&conceptAddress != 0 && i > 0 && (words[i-1].concepts&conceptMention != 0 ||
 				isInWordList(" as g example like eg ", words[i-1].folded)) ||
 				strings.HasPrefix(text[w.end:], "@example.") {
-				w.concepts &^= conceptAddress // an example
+				w.concepts &^= conceptAddress // an example address
 			}
 			if i > 0 && strings.HasPrefix(w.folded, "address") && (words[i-1].folded == "email" ||
 				words[i-1].folded == "mail") {
-				words[i-1].concepts &^= conceptOut | conceptSend // a thing, not what to do
+				words[i-1].concepts &^= conceptOut | conceptSend // "email address" is a noun, not an action
 			}
 		}
 		at += len(w.folded) + 1
@@ -370,7 +372,7 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 	return words, norm
 }
 
-// isOfThisServer reports whether a text about other tools goes on to say that they are those of the same server.
+// isOfThisServer reports whether a text about other tools continues with words such as "of this server".
 func isOfThisServer(text string) bool {
 	const most = 48
 	text = text[:min(len(text), most)]
@@ -378,14 +380,14 @@ func isOfThisServer(text string) bool {
 		strings.Contains(text, " in this server") || strings.Contains(text, " of this package")
 }
 
-// isPartOfName reports whether a word is a part of a name or a path, as in "set-my-status" and "/me".
+// isPartOfName reports whether a word is part of a name or path, such as "set-my-status" or "/me".
 func isPartOfName(text string, w *textWord) bool {
 	before, after := w.at > 0 && strings.IndexByte("-_/", text[w.at-1]) >= 0, w.end < len(text) &&
 		strings.IndexByte("-_", text[w.end]) >= 0
 	return before || after
 }
 
-// isInAddress reports whether a word is a part of a URL, or of where mail goes.
+// isInAddress reports whether a word is part of a URL or an e-mail address.
 func isInAddress(text string, w *textWord) bool {
 	const most = 256
 	token := untilSpace(text[w.at:])
@@ -396,7 +398,8 @@ func isInAddress(text string, w *textWord) bool {
 	return strings.Contains(token, "@") || strings.Contains(before, "@") || strings.Contains(before, "://")
 }
 
-// isUnspacedWord reports whether words of the script are written without spaces, or with small words put before them.
+// isUnspacedWord reports whether a word belongs to a script that is written without spaces, or that joins particles to
+// words, as Arabic and Hebrew do.
 func isUnspacedWord(folded string) bool {
 	c, _ := utf8.DecodeRuneInString(folded)
 	return c >= 0x0590 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
@@ -404,13 +407,14 @@ func isUnspacedWord(folded string) bool {
 		unicode.Hangul, unicode.Arabic, unicode.Hebrew, unicode.Tibetan, unicode.Ethiopic)
 }
 
-// secretDotfiles are the files whose names begin with a dot and that keep what is secret, or what a shell starts with.
+// secretDotfiles are names of files, without the leading dot, that hold secrets or that a shell runs at its start.
 const secretDotfiles = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg pgpass pypirc gitconfig git-credentials docker htpasswd "
 
-// rootDirs are the directories that paths of a machine's own begin with.
+// rootDirs are the top-level directories of absolute paths.
 const rootDirs = " home users root etc var tmp usr opt mnt srv proc data workspace "
 
-// shapeConcepts returns the concepts of a word by the characters around it: an address, a path, a name of a program's.
+// shapeConcepts returns the concepts that follow from the characters around a word: an address, a path, a secret file
+// or an identifier.
 func shapeConcepts(text string, w *textWord) (has concepts) {
 	if w.end < len(text) {
 		switch rest := text[w.end:]; rest[0] {

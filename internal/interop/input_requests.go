@@ -50,8 +50,8 @@ func (r ElicitationRules) PrepareInputRequests(id drawbridge.ServerID, result js
 	return rawjson.Apply(result, rawjson.Put(named, "inputRequests"))
 }
 
-// UndeclaredRequest returns the method of a question, in a result that asks for input, that the caller did not declare
-// to answer; false if there is none. An ambiguous question counts as undeclared.
+// UndeclaredRequest returns the method of a question that the caller did not declare to answer, in a result that asks
+// for input. It returns false if there is none. An ambiguous question counts as undeclared.
 func UndeclaredRequest(client, server, result json.RawMessage) (method string, found bool) {
 	if isAmbiguous(result, "resultType", "status", "inputRequests") {
 		return "a question that can be read in two ways", true

@@ -14,7 +14,7 @@ var hopMetaKeys = []string{
 	mcp.MetaProtocolVersion, mcp.MetaClientInfo, mcp.MetaClientCapabilities, mcp.MetaServerInfo, mcp.MetaSubscriptionID,
 }
 
-// A RequestMeta is what a stateless request declares about us.
+// A RequestMeta holds the members with which a stateless request describes Drawbridge to a server.
 type RequestMeta struct {
 	// Version is the protocol version; ClientInfo is a JSON object, an Implementation.
 	Version, ClientInfo string

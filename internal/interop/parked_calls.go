@@ -72,7 +72,7 @@ func (p *ParkedCalls) park(t *statelessCall) (drawbridge.Result, bool) {
 	return t.inputRequiredResult(handle), true
 }
 
-// remove takes out the call of a handle; nil if there is none. It needs mu.
+// remove removes and returns the call of a handle, or nil if there is none. The caller holds mu.
 func (p *ParkedCalls) remove(handle string) *statelessCall {
 	s := p.byHandle[handle]
 	if s == nil {

@@ -32,7 +32,7 @@ var (
 	// measureWords name properties of a secret that are not secret themselves.
 	measureWords = strings.Fields(
 		"policy policies count counts limit limits budget budgets usage length size strength manager managers rule rules expiry expiration lifetime ttl name names type types kind kinds label labels")
-	// joiningWords stand between a word and what it is of.
+	// joiningWords may stand between a word and the thing it belongs to, as in "length of the token".
 	joiningWords = strings.Fields("of in a an the this")
 )
 

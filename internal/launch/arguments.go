@@ -19,8 +19,8 @@ type argument struct {
 type optionGrammar struct {
 	// shortWithValue has the short options that take a value, which may be joined to them: the rest of their word.
 	shortWithValue string
-	// shortFlags has the short options, as letters, and long the others that take no value: the word behind one is
-	// none.
+	// shortFlags and long are the options that take no value: short ones as letters, and long ones. The word after
+	// such an option is not its value.
 	shortFlags string
 	longFlags  []string
 }
@@ -30,7 +30,7 @@ type optionGrammar struct {
 // continues.
 func (g optionGrammar) parse(args []string) []argument {
 	var words []argument
-	open := false // the option before may want a value
+	open := false // whether the option before may take a value
 	for i, arg := range args {
 		switch {
 		case arg == "--":
@@ -87,7 +87,7 @@ func (g optionGrammar) takesNoValue(option string) bool {
 	return false
 }
 
-// nextArg is the word behind one, or nothing.
+// nextArg returns the argument after index i, or "" if there is none.
 func nextArg(args []string, i int) string {
 	if i+1 < len(args) {
 		return args[i+1]

@@ -11,20 +11,20 @@ import (
 
 // The levels of a Confinement.
 const (
-	// ConfineAuto confines the program as far as the system lets us.
+	// ConfineAuto confines the program as far as the system supports it.
 	ConfineAuto = "auto"
-	// ConfineRequired does not start the program with less than the row asks for.
+	// ConfineRequired refuses to start the program if the system cannot enforce all restrictions of the row.
 	ConfineRequired = "required"
 )
 
 // A Confinement restricts a stdio server's program. The zero value restricts nothing.
 type Confinement struct {
-	// Level is ConfineAuto or ConfineRequired; empty is none.
+	// Level is ConfineAuto or ConfineRequired; empty means no confinement.
 	Level string
-	// Read and Write are absolute paths of files and directories that the program may read, and write too, beside what
-	// every program needs, and its working directory.
+	// Read and Write are absolute paths of files and directories that the program may read, or read and write. They
+	// are in addition to its working directory and the paths that every program needs.
 	Read, Write []string
-	// Offline keeps it from the network.
+	// Offline denies the program access to the network.
 	Offline bool
 }
 
@@ -49,7 +49,7 @@ func ReadConfinement(v configfile.Node, home string, expand func(string) string)
 			if c.Offline = !open; !ok {
 				err = fmt.Errorf(`"confine.network" must be true or false`)
 			}
-		default: // it may have been meant to keep the program from something
+		default: // an unknown member may be a restriction, so it is not ignored
 			err = fmt.Errorf(`"confine" has no member %s%s`, safetext.Quote(m.Name), configfile.DidYouMean(m.Name,
 				[]string{"level", "read", "write", "network"}))
 		}
@@ -86,7 +86,7 @@ func readConfinePaths(m configfile.Member, home string, expand func(string) stri
 	return all, nil
 }
 
-// RelativeTo has relative paths start at the directory where the program does.
+// RelativeTo returns the confinement with relative paths resolved against dir, the working directory of the program.
 func (c Confinement) RelativeTo(dir string) Confinement {
 	for _, paths := range [][]string{c.Read, c.Write} {
 		for i, p := range paths {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// inspectContainer judges a container engine's arguments: what takes the container's walls down, and what of the
-// machine is put into it. Options are read wherever they stand before the image, and before the subcommand.
+// inspectContainer returns findings about the arguments of a container engine: options that weaken its isolation, and
+// parts of the machine that it exposes to the container. Options are read before the subcommand and before the image.
 func inspectContainer(name string, args []string) []Finding {
 	all := []Finding{{RunsPackage, name +
 		": it downloads an image and runs it (it is code execution, whatever the image is called)"}}

@@ -33,7 +33,7 @@ type Spec struct {
 // A EnvVariable is one of the environment.
 type EnvVariable struct{ Name, Value string }
 
-// A Finding is one thing that a person should know of a Launch before they let it run.
+// A Finding is a risk of a Launch that a person should know before they approve it.
 type Finding struct {
 	// Code is one of the constants below; they do not change.
 	Code string `json:"code"`
@@ -66,7 +66,7 @@ const (
 )
 
 // Refusal returns why no operating system can start this, or why it must not be started; "" if it may. It applies to
-// every row, whoever wrote it.
+// every row, independent of its author.
 func (l Spec) Refusal(dir string) string {
 	switch words := append([]string{l.Command, dir}, l.Args...); {
 	case slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "\x00") }):

@@ -56,7 +56,7 @@ func TestFindingsSayWhatAndWhere(t *testing.T) {
 		},
 		"npx -y git+https://me:s3cret@h/x": {
 			packageRunnerFinding("npx"),
-			{ForeignPackage, "npx: argument 2 is a git repository, and no package of the registry"},
+			{ForeignPackage, "npx: argument 2 is a git repository, not a package of the registry"},
 		},
 		"docker run -v /:/h img": {
 			{RunsPackage, "docker: it downloads an image and runs it (it is code execution, whatever the image is called)"},

@@ -55,13 +55,13 @@ func inspectPackageOption(name string, python bool, w argument) []Finding {
 	switch {
 	case w.option == "":
 		if kind := foreignSource(w.value, python); kind != "" {
-			return []Finding{{ForeignPackage, fmt.Sprintf("%s: argument %d is %s, and no package of the registry", name,
+			return []Finding{{ForeignPackage, fmt.Sprintf("%s: argument %d is %s, not a package of the registry", name,
 				w.index+1, kind)}}
 		}
 		return nil
 	case w.isOption("--package…", "--from", "--with", "--spec") || w.option == "-p" && !python:
 		if kind := foreignSource(w.value, python); kind != "" {
-			return []Finding{newFinding(ForeignPackage, name, w, "is "+kind+", and no package of the registry")}
+			return []Finding{newFinding(ForeignPackage, name, w, "is "+kind+", not a package of the registry")}
 		}
 		return nil
 	case python && w.isOption("-p", "--python"):

@@ -263,8 +263,8 @@ func dropQuote(c rune) rune {
 	return c
 }
 
-// inspectWrapper judges what a program starts. Where its own options end is not known, so that each word behind it may
-// be the program, if it is one that has something to tell.
+// inspectWrapper returns findings about the program that a wrapper such as env or sudo starts. It is unknown where the
+// wrapper's own options end, so each later word is tried as the program and counts if there are findings about it.
 func inspectWrapper(name string, args []string, depth int) []Finding {
 	all := []Finding{{Wrapper, name + ": it starts another program, which its arguments name"}}
 	if depth >= maxWrapperDepth {

@@ -62,7 +62,7 @@ func ShareUnknownExtension(one, other json.RawMessage) bool {
 	return false
 }
 
-// IsUnknownMethod reports whether a method is none of MCP's own, nor of the extensions that are known here.
+// IsUnknownMethod reports whether a method belongs neither to MCP nor to an extension that Drawbridge knows.
 func IsUnknownMethod(method string) bool {
 	room, _, _ := strings.Cut(method, "/")
 	switch room {

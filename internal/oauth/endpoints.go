@@ -35,7 +35,7 @@ func (c *Credential) AcceptEndpoints(ctx context.Context, e drawbridge.SignInEnd
 const maxAcceptedEndpoints = 8
 
 // checkEndpoints returns an error if the page that a person signs in at is on another origin than the token endpoint,
-// and nobody has accepted the two. Otherwise a hostile authorization server could name the page of an honest one: a
+// and the two were not accepted. Otherwise a hostile authorization server could name the page of an honest one: a
 // code, and its verifier, would be sent to the hostile one unless the honest one names itself in its response (RFC
 // 9700, section 4.4).
 func (c *Credential) checkEndpoints(r credentialRecord, s authServer, page string) error {

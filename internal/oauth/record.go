@@ -59,8 +59,8 @@ const (
 	maxPending     = 4
 )
 
-// dropExpiredPending drops the sign-ins that have expired, and the oldest ones above maxPending. They expire by now, and
-// by seen, the time by which expiry is judged, which does not go back with the clock.
+// dropExpiredPending removes expired sign-ins, and the oldest ones above maxPending. A sign-in has expired if it is older
+// than pendingTimeout by the clock (now), or by seen, a time that never goes back when the clock is set back.
 func (r *credentialRecord) dropExpiredPending(now, seen time.Time) {
 	r.Pending = slices.DeleteFunc(r.Pending, func(p pendingSignIn) bool {
 		if p.Seen.IsZero() {

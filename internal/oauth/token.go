@@ -142,7 +142,7 @@ func (c *Credential) secretRedactor(values url.Values, who clientIdentity) func(
 // A responseFields holds the members of a response of an authorization server, sent as JSON or as a form.
 type responseFields map[string]json.RawMessage
 
-// parseResponse reads a response; one of another type has no members.
+// parseResponse parses the body of a token response as JSON or as a form. It returns nil for any other content.
 func parseResponse(contentType string, body []byte) responseFields {
 	body = bytes.TrimSpace(body)
 	if bytes.HasPrefix(body, []byte("{")) {

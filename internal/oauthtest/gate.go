@@ -32,8 +32,9 @@ type Gate struct {
 // Open lets through what waits and what will come.
 func (g *Gate) Open() { g.opening.Do(func() { close(g.open) }) }
 
-// Hold puts a gate at an endpoint. Requests wait there until it is opened, their client leaves, or the provider ends. A
-// gate After is where a client dies when its request was granted and it does not know it yet.
+// Hold puts a gate at an endpoint. Requests wait there until it is opened, their client disconnects, or the provider
+// ends. With the moment After, the request has been granted but the client has no response yet; a test can end the
+// client there.
 func (p *Provider) Hold(e Endpoint, at GateMoment) *Gate {
 	arrived := make(chan struct{}, 1<<16)
 	g := &Gate{Arrived: arrived, arrived: arrived, open: make(chan struct{})}

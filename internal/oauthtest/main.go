@@ -121,7 +121,7 @@ func serve(ctx context.Context, args []string, stdout io.Writer) error {
 	return nil
 }
 
-// write makes a file that is never there in part.
+// write creates a file with its full content in one step, so that a reader never sees a part of it.
 func write(dir, name, text string) error {
 	part := filepath.Join(dir, "."+name+".part")
 	if err := os.WriteFile(part, []byte(text+"\n"), 0o600); err != nil {

@@ -52,7 +52,7 @@ func (p *Provider) Refreshes() int { return p.Counts().Refreshes }
 // Registrations is how many clients registered.
 func (p *Provider) Registrations() int { return p.Counts().Registrations }
 
-// Authorizations is how many requests to sign in were granted.
+// Authorizations returns the number of granted sign-ins.
 func (p *Provider) Authorizations() int { return p.Counts().Authorizations }
 
 // Requests returns the requests to some endpoints, in order of arrival; to all if none is named.

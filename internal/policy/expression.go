@@ -220,7 +220,7 @@ func memberAccess(e ast.Expr) (of ast.Expr, member string, tested bool) {
 func (e *celExpression) eval(vars map[string]any) (truth bool, err error) {
 	defer func() {
 		if recover() != nil { // exceeding the cost limit ends in a panic
-			truth, err = false, errors.New("when: the evaluation was ended, it costs too much")
+			truth, err = false, errors.New("when: evaluation stopped: the expression is too expensive")
 		}
 	}()
 	frame, err := interpreter.NewExecutionFrame(vars)

@@ -105,7 +105,7 @@ func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 			allow, []drawbridge.Rule{{Effect: deny, When: `args.l.all(a, args.l.all(b, args.l.all(c, a <= b + c)))`}},
 			call("git", "push", `{"l":[`+strings.Repeat("1,", 200)+`1]}`),
 			Decision{Rule: 1, At: "file:1",
-				Why: "rule 1 cannot be judged: when: the evaluation was ended, it costs too much"},
+				Why: "rule 1 cannot be judged: when: evaluation stopped: the expression is too expensive"},
 		},
 	} {
 		got := compiled(t, tt.fallback, tt.rules...).Decide(tt.q)
@@ -409,7 +409,7 @@ func TestMistakes(t *testing.T) {
 		rule drawbridge.Rule
 		want string
 	}{
-		{drawbridge.Rule{Tools: []string{}}, "f:1: tools is empty: a rule for everything does not name it"},
+		{drawbridge.Rule{Tools: []string{}}, "f:1: tools is empty: remove it for a rule that matches everything"},
 		{drawbridge.Rule{Tools: []string{" "}}, "f:1: tools has an empty text"},
 		{drawbridge.Rule{Trust: []string{"full"}}, "f:1: trust may have trusted, untrusted, sandboxed"},
 		{drawbridge.Rule{Kinds: []string{"robot"}}, "f:1: kinds may have author, agent, external, import, sandbox"},

@@ -85,7 +85,7 @@ func checkRuleLists(r drawbridge.Rule) (errs []error) {
 		{"kinds", r.Kinds, []string{"author", "agent", "external", "import", "sandbox"}},
 	} {
 		if l.list != nil && len(l.list) == 0 {
-			errs = append(errs, fmt.Errorf("%s is empty: a rule for everything does not name it", l.name))
+			errs = append(errs, fmt.Errorf("%s is empty: remove it for a rule that matches everything", l.name))
 		}
 		for _, word := range l.list {
 			if strings.TrimSpace(word) == "" {
@@ -99,7 +99,7 @@ func checkRuleLists(r drawbridge.Rule) (errs []error) {
 		}
 	}
 	if r.Scopes != nil && len(r.Scopes) == 0 {
-		errs = append(errs, errors.New("scopes is empty: a rule for everything does not name it"))
+		errs = append(errs, errors.New("scopes is empty: remove it for a rule that matches everything"))
 	}
 	if r.Effect > drawbridge.Allow {
 		errs = append(errs, errors.New("effect must be allow, ask or deny"))

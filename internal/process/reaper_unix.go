@@ -144,7 +144,7 @@ func readOrders(orders chan<- byte) {
 	}
 }
 
-// A reaper ends what is left of a tree.
+// A reaper ends the remaining processes of a process tree.
 type reaper struct {
 	leader int
 	grace  time.Duration

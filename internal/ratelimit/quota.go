@@ -54,8 +54,9 @@ func (q Quota) hasPassed(since time.Time, span time.Duration, now time.Time) boo
 	return span > 0 && now.Sub(since) >= span
 }
 
-// Rebase returns the counts with those that began a whole span after now, by a clock that was put back since, as if
-// they had begun now: what was used stays used, and no caller waits for that date. It reports whether there were any.
+// Rebase corrects counts whose start lies more than a span in the future, because the clock was set back since. They
+// are treated as if they had begun now: the usage stays, and no caller waits for the future date. It reports whether
+// there were any.
 func (p UsageByQuota) Rebase(quotas []Quota, now time.Time) (after UsageByQuota, moved bool) {
 	after = maps.Clone(p)
 	for _, q := range quotas {

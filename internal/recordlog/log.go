@@ -33,9 +33,9 @@ import (
 const FrameHeader = 8
 
 const (
-	// defaultMaxWaiting is how many bytes may wait for the store by default.
+	// defaultMaxWaiting is the default of Options.MaxWaiting.
 	defaultMaxWaiting = 256 << 20
-	// maxFileSize is how long a file becomes before the next one is begun.
+	// maxFileSize is the size above which the next file is begun.
 	maxFileSize = 4 << 20
 	// MaxFrame bounds the content of one frame; a greater length is damage.
 	MaxFrame = 16 << 20
@@ -280,8 +280,8 @@ func (s *Log) SetAside(f File) {
 	}
 }
 
-// EndFile ends the file that is written, so that it can be removed; the next Append begins another. With last set
-// there is none.
+// EndFile ends the current file, so that it can be removed. The next Append begins another, unless last is set: then
+// the log accepts no more records.
 func (s *Log) EndFile(last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

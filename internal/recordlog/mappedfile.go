@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// window is how much of a file is in memory at a time, and how much room is made in it ahead.
+	// window is the size of the part of a file that is mapped into memory, and the size by which the file is extended.
 	window = 256 << 10
-	// maxMappedFrame is how long a frame may be that is written in memory.
+	// maxMappedFrame is the largest frame that is written through mapped memory.
 	maxMappedFrame = 32 << 10
 )
 

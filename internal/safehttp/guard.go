@@ -380,9 +380,9 @@ func tunnelledIPv4(a netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// translatedIPv4s returns the IPv4 addresses that an IPv6 address may lead to where a network translates or tunnels it:
-// by RFC 6052 within the prefix for local translators (RFC 8215), for every prefix length; by RFC 7915; and by RFC 4380
-// those of the server and the client, which is inverted.
+// translatedIPv4s returns the IPv4 addresses that an IPv6 address may lead to if a network translates or tunnels it.
+// It covers local translators (RFC 6052 within the prefix of RFC 8215, for every prefix length), RFC 7915, and Teredo
+// (RFC 4380), whose addresses contain the server and the inverted client address.
 func translatedIPv4s(a netip.Addr) (all []netip.Addr) {
 	b := a.As16()
 	last := [4]byte(b[12:])

@@ -1,10 +1,9 @@
-// Package secrets finds the values that a configuration only refers to, and keeps those that have to outlive us: see
-// Vault.
+// Package secrets resolves references to secret values in a configuration, and stores secrets that must outlive the
+// process (see Vault).
 //
-// A value may be what a file holds, what a person keeps in a keychain, or what a command prints: the ways to keep it
-// out of the configuration. Each command runs once for as long as the process lives, however many servers want its
-// value; one that did not work is run again when it is next wanted. No value, and nothing that a command printed, is
-// in an error.
+// A reference names a file, an entry of a keychain, or a command that prints the value. A command runs once in the
+// life of the process, for any number of servers; after a failure it runs again on the next use. No error contains a
+// value or the output of a command.
 package secrets
 
 import (
@@ -17,20 +16,20 @@ import (
 	"time"
 )
 
-// CommandTimeout is how long a command may take.
+// CommandTimeout is the time limit of a command.
 const CommandTimeout = 10 * time.Second
 
-// maxValue is the most bytes that a command may print, or a file hold.
+// maxValue is the largest size of a command's output or of a file, in bytes.
 const maxValue = 1 << 20
 
-// CommandRunner runs commands and keeps what they printed. The zero value is ready; its methods may be called from
-// several goroutines.
+// A CommandRunner runs commands and caches their output. The zero value is ready to use; its methods may be called
+// from several goroutines.
 type CommandRunner struct {
 	mu   sync.Mutex
 	runs map[string]*commandRun
 }
 
-// A commandRun is one command, going on or done well.
+// A commandRun is a command that runs or has succeeded.
 type commandRun struct {
 	done  chan struct{}
 	value string
@@ -62,7 +61,7 @@ func (c *CommandRunner) Value(ctx context.Context, command string, environ []str
 	}
 }
 
-// runShared runs a command for all who wait for it. It goes on when the first of them does not wait any more.
+// runShared runs a command for all callers that wait for its result. It continues if the first caller stops waiting.
 func (c *CommandRunner) runShared(ctx context.Context, r *commandRun, command string, environ []string) {
 	defer close(r.done)
 	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
@@ -78,7 +77,7 @@ func (c *CommandRunner) runShared(ctx context.Context, r *commandRun, command st
 // runShell runs a shell command and returns its output.
 func runShell(ctx context.Context, command string, environ []string) (string, error) {
 	cmd := shell(ctx, command)
-	cmd.Env = append([]string{}, environ...) // nil would mean ours
+	cmd.Env = append([]string{}, environ...) // nil would mean the environment of this process
 	cmd.WaitDelay = time.Second
 	out := &limitedBuffer{}
 	cmd.Stdout = out

@@ -21,13 +21,13 @@ type Keychain interface {
 	Delete(name string) error
 }
 
-// keychainService is the service name of our entries in the operating system's keychain.
+// keychainService is the service name of Drawbridge's entries in the operating system's keychain.
 const keychainService = "drawbridge"
 
-// systemKeychain is the keychain of the operating system: Keychain, Credential Manager, or what answers for the Secret
-// Service.
+// systemKeychain is the keychain of the operating system: Keychain on macOS, Credential Manager on Windows, or the
+// Secret Service on Linux.
 type systemKeychain struct {
-	// reachable returns why no keychain can be asked, without asking it.
+	// reachable returns the reason why the keychain cannot be used, or nil, without contacting it.
 	reachable func() error
 }
 
@@ -62,8 +62,8 @@ func asOurError(err error) error {
 	return err
 }
 
-// checkSessionBus returns an error if there is no session bus for the Secret Service. The library would start one that
-// never ends.
+// checkSessionBus returns an error if there is no D-Bus session bus for the Secret Service. Without this check, the
+// library would start a bus that never ends.
 func checkSessionBus() error {
 	switch runtime.GOOS {
 	case "windows", "darwin":
@@ -83,21 +83,20 @@ func checkSessionBus() error {
 }
 
 const (
-	// keychainTimeout is how long a keychain may take: it may be asking the person for a password, or not be there at
-	// all.
+	// keychainTimeout is the time limit for a keychain. It may ask a person for a password, or not respond at all.
 	keychainTimeout = 10 * time.Second
-	// unavailablePause is how long one that did not answer is not asked again.
+	// unavailablePause is the time for which a keychain that did not respond is not contacted.
 	unavailablePause = time.Minute
 )
 
-// A guardedKeychain asks a keychain and waits at most keychainTimeout. One that does not answer is not asked for
-// unavailablePause, and while a question is open. Its errors are ErrNotFound, or ErrKeychainUnavailable with the
-// reason.
+// A guardedKeychain contacts a keychain with a time limit of keychainTimeout. It does not contact a keychain that did
+// not respond within the last unavailablePause, or while a request is still open. Its errors are ErrNotFound, or
+// ErrKeychainUnavailable with the reason.
 type guardedKeychain struct {
 	keychain Keychain
 
 	mu          sync.Mutex
-	unanswered  int // questions without a waiting caller
+	unanswered  int // open requests whose caller stopped waiting
 	pausedUntil time.Time
 	lastError   error
 }
@@ -106,7 +105,7 @@ func (g *guardedKeychain) get(name string) (string, error) {
 	return g.askWithTimeout(func() (string, error) { return g.keychain.Get(name) })
 }
 
-// set keeps a value. The reason in its error is ours: a keychain's could repeat the value.
+// set stores a value. The error has a reason written here, because the keychain's own error could repeat the value.
 func (g *guardedKeychain) set(name, value string) error {
 	_, err := g.askWithTimeout(func() (string, error) {
 		if g.keychain.Set(name, value) != nil {
@@ -125,13 +124,13 @@ func (g *guardedKeychain) checkAvailable() error {
 	return nil
 }
 
-// An keychainAnswer of a keychain.
+// A keychainAnswer is the result of a request to a keychain.
 type keychainAnswer struct {
 	value string
 	err   error
 }
 
-// askWithTimeout puts a question.
+// askWithTimeout sends a request to the keychain and waits at most keychainTimeout.
 func (g *guardedKeychain) askWithTimeout(question func() (string, error)) (string, error) {
 	g.mu.Lock()
 	open, until, why := g.unanswered, g.pausedUntil, g.lastError
@@ -143,7 +142,7 @@ func (g *guardedKeychain) askWithTimeout(question func() (string, error)) (strin
 		return "", fmt.Errorf("%w: %w", ErrKeychainUnavailable, why)
 	}
 	answers := make(chan keychainAnswer, 1)
-	var asking sync.WaitGroup // what a bus does not answer cannot be interrupted: it ends with the process
+	var asking sync.WaitGroup // a request on the bus cannot be interrupted; it ends with the process
 	asking.Go(func() { answers <- askRecovering(question) })
 	timer := time.NewTimer(keychainTimeout)
 	defer timer.Stop()
@@ -160,12 +159,13 @@ func (g *guardedKeychain) askWithTimeout(question func() (string, error)) (strin
 		g.mu.Lock()
 		g.unanswered--
 		g.mu.Unlock()
-		_ = g.noteAvailability(late.err) // one that answers late does answer
+		_ = g.noteAvailability(late.err) // a late response shows that the keychain works
 	})
 	return "", g.noteAvailability(fmt.Errorf("it took longer than %v", keychainTimeout))
 }
 
-// askRecovering asks a library that may panic on unexpected messages from the bus.
+// askRecovering sends a request through a library that may panic on unexpected messages, and returns a panic as an
+// error.
 func askRecovering(question func() (string, error)) (a keychainAnswer) {
 	defer func() {
 		if recover() != nil {
@@ -176,7 +176,7 @@ func askRecovering(question func() (string, error)) (a keychainAnswer) {
 	return keychainAnswer{value, err}
 }
 
-// noteAvailability records whether the keychain answered, and returns the error as ours.
+// noteAvailability records whether the keychain responded, and returns the error in the form of this package.
 func (g *guardedKeychain) noteAvailability(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

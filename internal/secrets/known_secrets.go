@@ -7,20 +7,21 @@ import (
 )
 
 const (
-	// A shorter value may be a word of everyday texts.
+	// minKnownLength is the length from which a value is redacted. A shorter one may be a common word.
 	minKnownLength = 6
-	// maxKnownSecrets is how many values are known at a time.
+	// maxKnownSecrets is the largest number of values.
 	maxKnownSecrets = 1000
 )
 
-// KnownSecrets are values known to be secret, for redaction of written texts. They are in memory only. The zero value
-// has none; its methods are safe for concurrent use.
+// KnownSecrets are values known to be secret, for redaction of written texts. They are kept in memory only. The zero
+// value is empty; its methods are safe for concurrent use.
 type KnownSecrets struct {
-	mu  sync.Mutex // held by who changes
+	mu  sync.Mutex // held while the values change
 	all atomic.Pointer[[]string]
 }
 
-// Note adds values. Those that are too short to be told from words are not; of too many the oldest are forgotten.
+// Note adds values. It ignores values shorter than minKnownLength. If there are more than maxKnownSecrets, it forgets
+// the oldest.
 func (k *KnownSecrets) Note(values ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,7 +47,7 @@ func (k *KnownSecrets) All() []string {
 	return nil
 }
 
-// A secretNoter is a Keeper that wants to know what other references stood for.
+// A secretNoter is a SecretGetter that also records the values of all other references.
 type secretNoter interface{ Note(values ...string) }
 
 // Known returns the values known to be secret to all users of this vault: resolved references, and values added with

@@ -15,20 +15,20 @@ type ReferenceKind string
 
 // The kinds of references.
 const (
-	// FileReference is a file by its path, Kept what a person keeps under a name, Command a command of the shell.
+	// FileReference is the path of a file, KeychainReference the name of a keychain entry, CommandReference a shell
+	// command.
 	FileReference     ReferenceKind = "file"
 	KeychainReference ReferenceKind = "keychain"
 	CommandReference  ReferenceKind = "command"
 )
 
-// A SecretGetter has what a person keeps under names: the keychain.
+// A SecretGetter returns the values that a person stored under names, such as a keychain.
 type SecretGetter interface {
 	// Get returns the value stored under a name. The error contains no secret.
 	Get(name string) ([]byte, error)
 }
 
-// A Resolver finds what references stand for. The zero value finds no Kept; its methods may be called from several
-// goroutines.
+// A Resolver resolves references. The zero value has no keychain; its methods may be called from several goroutines.
 type Resolver struct {
 	// Keychain resolves keychain references, on each use; nil has no values. The UserSecrets of a vault note the values
 	// of all references.
@@ -37,9 +37,9 @@ type Resolver struct {
 	commands CommandRunner
 }
 
-// Value returns the value of a reference. For a file that is its content, up to 1 MiB, without trailing line ends; for
-// a command see CommandRunner.Value, which uses environ. A value is never empty. The error has the file's path or the
-// name in it, and no value.
+// Value returns the value of a reference. For a file it is the content, up to 1 MiB, without trailing line ends. For a
+// command see CommandRunner.Value, which uses environ. A value is never empty. The error contains the path or the
+// name, and not the value.
 func (r *Resolver) Value(ctx context.Context, kind ReferenceKind, text string, environ []string) (string, error) {
 	value, err := r.resolve(ctx, kind, text, environ)
 	if n, ok := r.Keychain.(secretNoter); ok && err == nil {
@@ -74,7 +74,7 @@ func (r *Resolver) keychainValue(name string) (string, error) {
 	return string(value), nil
 }
 
-// readSecretFile is what a file holds.
+// readSecretFile returns the content of a file, without trailing line ends.
 func readSecretFile(path string) (string, error) {
 	f, err := openRegularFile(path)
 	if err != nil {
@@ -94,7 +94,7 @@ func readSecretFile(path string) (string, error) {
 	return text, nil
 }
 
-// CheckFile returns why a file cannot be read as a value, without reading it: the error names its path.
+// CheckFile returns an error if a file cannot be read as a value. It does not read the file. The error names the path.
 func CheckFile(path string) error {
 	f, err := openRegularFile(path)
 	if err != nil {
@@ -103,7 +103,7 @@ func CheckFile(path string) error {
 	return f.Close()
 }
 
-// openRegularFile opens a regular file and nothing else: a pipe or a device may block, and never end.
+// openRegularFile opens a regular file. It refuses pipes and devices, which may block or never end.
 func openRegularFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func openRegularFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// fileError names the file once.
+// fileError returns an error that contains the path of the file exactly once.
 func fileError(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the file %s is not there", path)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// shell is a command of the system's shell, which ends with everything it started when ctx does.
+// shell returns a shell command. When ctx ends, the command and all processes that it started are ended.
 func shell(ctx context.Context, command string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

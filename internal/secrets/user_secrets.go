@@ -9,7 +9,7 @@ import (
 // userSecretPrefix is the prefix of the names of UserSecrets in the vault.
 const userSecretPrefix = "value/"
 
-// UserSecrets are the secrets of a vault that a person keeps there by a name of their own, and refers to in the
+// UserSecrets are the secrets that a person stores in a vault under names of their choice, and refers to in the
 // configuration.
 type UserSecrets struct{ vault *Vault }
 
@@ -36,12 +36,12 @@ func (s UserSecrets) Get(name string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// Put keeps a value, as Vault.Put does.
+// Put stores a value, as Vault.Put does.
 func (s UserSecrets) Put(name string, value []byte) error {
 	return s.vault.Put(userSecretPrefix+name, value)
 }
 
-// Delete takes a value away, as Vault.Delete does. What a person put into the keychain themselves stays there.
+// Delete removes a value, as Vault.Delete does. A value that the person put into the keychain directly stays there.
 func (s UserSecrets) Delete(name string) error { return s.vault.Delete(userSecretPrefix + name) }
 
 // List returns the person's entries of the vault by the person's names, as Vault.List does.

@@ -17,7 +17,7 @@ import (
 	"filippo.io/age"
 )
 
-// maxSecret is the most bytes of a value that a vault keeps.
+// maxSecret is the largest size of a value in bytes.
 const maxSecret = 64 << 10
 
 // ErrNotFound means that no secret has that name.
@@ -46,8 +46,7 @@ type Vault struct {
 	keychain *guardedKeychain
 	known    KnownSecrets
 
-	// mu guards the keys of the keychain that were read, by their public halves, and the turns at locks, by their
-	// files.
+	// mu guards keys, which maps public halves to keys read from the keychain, and lockTurns, the queues for lock files.
 	mu        sync.Mutex
 	keys      map[string]*age.X25519Identity
 	lockTurns map[string]chan struct{}
@@ -55,26 +54,26 @@ type Vault struct {
 	warnedKeyInFile bool
 }
 
-// VaultOptions are what a vault can do without. The zero value is the one with the operating system's keychain.
+// VaultOptions are the optional settings of a vault. The zero value uses the operating system's keychain.
 type VaultOptions struct {
-	// Keychain keeps the vault's key; nil is the operating system's.
+	// Keychain stores the vault's key; nil selects the operating system's keychain.
 	Keychain Keychain
-	// NoKeychain has the key in a file whatever there is.
+	// NoKeychain stores the key in a file even if there is a keychain.
 	NoKeychain bool
-	// Logger is told where the key is, where that is not the keychain; nil is silence.
+	// Logger logs where the key is stored if that is not the keychain; nil disables logging.
 	Logger *slog.Logger
 }
 
 // A KeyLocation is where the key of a secret is stored.
 type KeyLocation string
 
-// The places.
+// The locations of a key.
 const (
 	InKeychain KeyLocation = "keychain"
 	InFile     KeyLocation = "file"
 )
 
-// An SecretInfo is a secret as it may be shown.
+// A SecretInfo describes a secret without its value.
 type SecretInfo struct {
 	Name        string      `json:"name"`
 	KeyLocation KeyLocation `json:"place"`
@@ -142,8 +141,8 @@ func (v *Vault) getSecret(name string) ([]byte, error) {
 	return value, nil
 }
 
-// Put keeps a value, of up to 64 KiB, in the place of an old one. A record of that name that is damaged is moved
-// aside: its file gets the end ".damaged".
+// Put stores a value of up to 64 KiB and replaces an old one. A damaged record of the same name is kept: its file is
+// renamed with the suffix ".damaged".
 func (v *Vault) Put(name string, value []byte) error {
 	if err := v.putSecret(name, value); err != nil {
 		return fmt.Errorf("keep secret %q: %w", name, err)
@@ -161,7 +160,7 @@ func (v *Vault) putSecret(name string, value []byte) error {
 	if err := v.prepareDir(); err != nil {
 		return err
 	}
-	key, place := v.currentKeychainKey(), InKeychain // not while others wait: a keychain may take its time
+	key, place := v.currentKeychainKey(), InKeychain // before the lock, because a keychain may be slow
 	unlock, err := v.lockForWriting()
 	if err != nil {
 		return err
@@ -185,7 +184,7 @@ func (v *Vault) putSecret(name string, value []byte) error {
 	return v.replaceFile(path, rec.encode())
 }
 
-// moveAsideDamaged keeps a damaged record from being written over.
+// moveAsideDamaged renames a damaged record, so that it is not overwritten.
 func (v *Vault) moveAsideDamaged(path, name string) error {
 	_, err := v.readRecord(path, name)
 	if _, broken := errors.AsType[damagedError](err); !broken {
@@ -277,7 +276,7 @@ func (v *Vault) List() ([]SecretInfo, error) {
 		}
 		rec, err := v.readRecord(filepath.Join(v.dir, f.Name()), "")
 		switch {
-		case errors.Is(err, ErrNotFound): // it went meanwhile
+		case errors.Is(err, ErrNotFound): // deleted in the meantime
 		case err != nil:
 			errs = append(errs, fmt.Errorf("list secrets: %w", err))
 		default:

@@ -17,13 +17,14 @@ import (
 )
 
 const (
-	// writeLockFile is the lock of those who write in the vault, and scratch the file they write first: one is enough.
+	// writeLockFile is the lock file for writers of the vault. tempFile is the file that they write before they rename
+	// it; one is enough because of the lock.
 	writeLockFile, tempFile = "vault.lock", "vault.tmp"
-	// writeWait is how long a writer waits for the others, lockRetry how often it asks.
+	// writeWait is how long a writer waits for the lock, lockRetry the pause between two attempts.
 	writeWait, lockRetry = time.Minute, 5 * time.Millisecond
 )
 
-// prepareDir makes the directory, and has it and its owner alone.
+// prepareDir creates the directory of the vault, readable for its owner only.
 func (v *Vault) prepareDir() error {
 	if v.unavailable != nil {
 		return v.unavailable
@@ -45,8 +46,8 @@ func (v *Vault) prepareDir() error {
 	return err
 }
 
-// replaceFile puts data in the place of a file of the vault, as one step, and on the disk. The caller holds the lock
-// writing. The file's time is later than that of the one before, whatever the clock does.
+// replaceFile replaces a file of the vault atomically and writes it to the disk. The caller holds the write lock. The
+// new modification time is later than the old one, even if the clock was set back.
 func (v *Vault) replaceFile(path string, data []byte) error {
 	temp := filepath.Join(v.dir, tempFile)
 	if err := writePrivateFile(temp, data); err != nil {
@@ -61,7 +62,7 @@ func (v *Vault) replaceFile(path string, data []byte) error {
 		err = os.Rename(temp, path)
 	}
 	if err != nil {
-		_ = os.Remove(temp) // what went wrong before says more
+		_ = os.Remove(temp) // the earlier error is more useful
 		return err
 	}
 	return syncDir(v.dir)
@@ -80,7 +81,7 @@ func writePrivateFile(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// syncDir has a change of names on the disk. Windows cannot, and need not: it writes through.
+// syncDir writes changes of file names to the disk. Windows does not support this, and writes them through anyway.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -118,7 +119,7 @@ func (v *Vault) lockFileUntil(done <-chan struct{}, cause func() error, file str
 		return nil, fmt.Errorf("lock %s: %w", lock.Path(), withoutPath(err))
 	}
 	return sync.OnceFunc(func() {
-		_ = lock.Unlock() // closing it is what frees it
+		_ = lock.Unlock() // closing the file releases the lock
 		<-turn
 	}), nil
 }

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// keyFile holds the key where no keychain does, publicKeyFile the public half of the one that the keychain has.
+	// keyFile holds the key if there is no keychain. publicKeyFile holds the public half of the key in the keychain.
 	keyFile, publicKeyFile = "vault.key", "vault.pub"
-	// maxKey is the most bytes of either.
+	// maxKey is the largest size of either file in bytes.
 	maxKey = 4 << 10
 )
 
@@ -63,7 +63,7 @@ func (v *Vault) keychainKeyFor(public string) (*age.X25519Identity, error) {
 	return key, nil
 }
 
-// keychainAccount is under which name the keychain has a key.
+// keychainAccount returns the name of a key in the keychain.
 func keychainAccount(public string) string { return "vault/" + public }
 
 // currentKeychainKey returns the keychain's key for the next Put, a new one if there is none; nil if no keychain
@@ -87,7 +87,8 @@ func (v *Vault) currentKeychainKey() *age.X25519Identity {
 	return nil
 }
 
-// loadOrCreateKeychainKey is currentKeychainKey for an expected public half. The error is why there is no key.
+// loadOrCreateKeychainKey returns the keychain's key with the given public half, or a new key if public is empty. The
+// error is the reason why there is no key.
 func (v *Vault) loadOrCreateKeychainKey(public string) (*age.X25519Identity, error) {
 	if public != "" {
 		if key, err := v.keychainKeyFor(public); !errors.Is(err, ErrNotFound) {
@@ -148,12 +149,13 @@ func (v *Vault) fileKey(make bool) (*age.X25519Identity, error) {
 	}
 	key, err := age.ParseX25519Identity(strings.TrimSpace(text))
 	if err != nil {
-		return nil, damaged(path, errors.New("it does not hold a key")) // the cause could repeat some of it
+		return nil, damaged(path, errors.New("it does not hold a key")) // the cause could repeat a part of the key
 	}
 	return key, nil
 }
 
-// readPrivateFile reads a file of ours that only its owner may read: one that others may is taken from them.
+// readPrivateFile reads a file of the vault that only its owner may read. If others may read it, that permission is
+// removed first.
 func readPrivateFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -20,11 +20,12 @@ import (
 )
 
 const (
-	// recordSuffix is the end of the name of a record's file.
+	// recordSuffix is the suffix of the names of record files.
 	recordSuffix = ".secret"
-	// maxName is the most bytes of a name, maxRecord of a record's file: a value in Base64, and what says about it.
+	// maxName is the largest length of a name, maxRecord that of a record file: a value in Base64 and the other
+	// members.
 	maxName, maxRecord = 512, 2*maxSecret + 4<<10
-	// recordVersion is the only one there is.
+	// recordVersion is the only version of the file format so far.
 	recordVersion = 1
 )
 
@@ -36,11 +37,12 @@ type secretRecord struct {
 	// Key is the public half of the key that opens it.
 	Key     string    `json:"key"`
 	Changed time.Time `json:"changed"`
-	// Sealed is the name, a zero byte and the value, sealed: a record cannot be passed off as that of another name.
+	// Sealed is the encrypted sequence of the name, a zero byte and the value. The name binds the value to it: a
+	// copied record does not open under another name.
 	Sealed []byte `json:"sealed"`
 }
 
-// A damagedError is about a file that is not what we wrote.
+// A damagedError is the error for a file that does not have the expected content.
 type damagedError struct {
 	path string
 	why  error
@@ -63,13 +65,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// recordPath is the file of a name. The name itself may have any letters, and some file systems know no capitals.
+// recordPath returns the path of the file for a name. The file name is derived from a hash, because a name may have
+// any characters and some file systems ignore case.
 func (v *Vault) recordPath(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(v.dir, hex.EncodeToString(sum[:16])+recordSuffix)
 }
 
-// readRecord reads a file. Where a name is given, the record must be its.
+// readRecord reads a record file. If name is not empty, the record must have that name.
 func (v *Vault) readRecord(path, name string) (secretRecord, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,11 +137,11 @@ func (r secretRecord) encode() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(r) // texts, bytes and a time of our own always encode
+	_ = enc.Encode(r) // cannot fail for these types
 	return b.Bytes()
 }
 
-// seal makes the record of a value.
+// seal encrypts a value and returns its record.
 func seal(name string, value []byte, place KeyLocation, to *age.X25519Recipient) (secretRecord, error) {
 	var b bytes.Buffer
 	w, err := age.Encrypt(&b, to)
@@ -154,7 +157,7 @@ func seal(name string, value []byte, place KeyLocation, to *age.X25519Recipient)
 	return secretRecord{Version: recordVersion, Name: name, Place: place, Key: to.String(), Sealed: b.Bytes()}, nil
 }
 
-// unseal returns the value of a record.
+// unseal decrypts a record and returns its value.
 func (r secretRecord) unseal(key *age.X25519Identity) ([]byte, error) {
 	reader, err := age.Decrypt(bytes.NewReader(r.Sealed), key)
 	if err != nil {

@@ -28,13 +28,13 @@ type Authenticator interface {
 // A Resource is an HTTP endpoint as OAuth clients know it (RFC 9728). The zero value accepts tokens of no issuer.
 type Resource = bearer.Resource
 
-// IssuerOptions say which OAuth issuers' tokens count, see NewIssuers.
+// IssuerOptions configure the OAuth issuers whose tokens are accepted, see NewIssuers.
 type IssuerOptions = bearer.Options
 
 // An Introspection is the endpoint at which an issuer verifies tokens.
 type Introspection = bearer.Introspection
 
-// Issuers prove callers by access tokens.
+// Issuers authenticates callers by access tokens of OAuth issuers.
 type Issuers = bearer.Verifier
 
 // NewIssuers returns a verifier of access tokens of OAuth issuers. It is half of an Authenticator, whose other half
@@ -93,7 +93,7 @@ func (d *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (*aut
 		verifiedAt: time.Now()}, true
 }
 
-// respondAuthFailure answers a request whose token does not prove who may come in.
+// respondAuthFailure responds to a request whose access token is missing or invalid.
 func (d *httpHandler) respondAuthFailure(w http.ResponseWriter, err error) {
 	switch f := drawbridge.AsFault(err); f.Code {
 	case drawbridge.AuthFailure:
@@ -105,7 +105,8 @@ func (d *httpHandler) respondAuthFailure(w http.ResponseWriter, err error) {
 	}
 }
 
-// authLogInterval is how often it is logged that callers cannot be checked: they come again and again.
+// authLogInterval is the shortest time between two log lines about callers that cannot be verified, because clients
+// retry often.
 const authLogInterval = int64(time.Minute)
 
 // respondAuthUnavailable refuses a request whose sender cannot be verified now.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// bodyTimeout is how long the body of a request may take to come where a deadline can be set.
+// bodyTimeout is the time limit for receiving the body of a request, where a deadline can be set.
 const bodyTimeout = time.Minute
 
 // withBodyDeadlines bounds two waits of net/http that have no limit of their own. Before it answers a refused request
@@ -15,7 +15,7 @@ const bodyTimeout = time.Minute
 // after it has read to the end; writes within h have their own.
 func withBodyDeadlines(h http.Handler, answer time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rc := http.NewResponseController(w) // net/http's own has deadlines
+		rc := http.NewResponseController(w) // net/http's own writer supports deadlines
 		_ = rc.SetWriteDeadline(time.Time{})
 		if r.ContentLength != 0 {
 			_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
@@ -37,7 +37,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool)
 		return tooLarge()
 	}
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer can; then its server knows better
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer supports it
 	body, err := readBounded(r.Body, r.ContentLength, most)
 	switch {
 	case errors.Is(err, errBodyTooLarge):

@@ -11,17 +11,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// otherClients is the name of a part that is for all who have no part of their own.
+// otherClients is the name under which the scopes of all unnamed clients are configured.
 const otherClients = "*"
 
-// clientScopes restrict the owner's rights by the client's name. The zero value restricts nothing.
+// A clientScopes limits the owner's rights by the name of the client. The zero value limits nothing.
 type clientScopes struct {
 	owner  string
 	byName map[string][]drawbridge.Scope
 }
 
-// newClientScopes makes the parts of clients of an owner, by the names that they call themselves, in which case does
-// not matter.
+// newClientScopes returns the scopes of an owner's clients, by the names that the clients declare. Case is ignored.
 func newClientScopes(owner string, byName map[string][]drawbridge.Scope) clientScopes {
 	p := clientScopes{owner: owner}
 	if len(byName) > 0 {
@@ -33,8 +32,8 @@ func newClientScopes(owner string, byName map[string][]drawbridge.Scope) clientS
 	return p
 }
 
-// restrict is the caller with the part of the rights that the client has. Who is not the owner proved a part of their
-// own, and keeps it.
+// restrict returns the caller with the scopes of its client. A caller other than the owner has authenticated with
+// scopes of its own and is returned unchanged.
 func (p clientScopes) restrict(c drawbridge.Caller) drawbridge.Caller {
 	if p.byName == nil || c.Principal != p.owner {
 		return c
@@ -58,8 +57,8 @@ func (p clientScopes) restrict(c drawbridge.Caller) drawbridge.Caller {
 
 func foldClientName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// sessionCaller is the caller as the params of initialize have it. The newest revision is spoken with who names none
-// that there is.
+// sessionCaller returns the caller as the params of initialize describe it. For an unknown protocol revision it
+// selects the newest one.
 func (p clientScopes) sessionCaller(c drawbridge.Caller, params json.RawMessage) drawbridge.Caller {
 	c.Era = drawbridge.Legacy
 	c.Protocol = rawjson.GetString(params, "protocolVersion")
@@ -71,7 +70,8 @@ func (p clientScopes) sessionCaller(c drawbridge.Caller, params json.RawMessage)
 	return p.restrict(c)
 }
 
-// requestCaller is the caller as the _meta of a stateless request has it. It points into meta.
+// requestCaller returns the caller as the _meta of a stateless request describes it. The result refers to the bytes of
+// meta.
 func (p clientScopes) requestCaller(c drawbridge.Caller, meta json.RawMessage) drawbridge.Caller {
 	c.Era = drawbridge.Modern
 	c.Protocol = rawjson.GetString(meta, mcp.MetaProtocolVersion)

@@ -10,13 +10,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// cursorSize is how many bytes a cursor has before it is written as text: the place of a page's first item and a hash
-// of the item before it.
+// cursorSize is the length of a decoded cursor in bytes: the index of the first item of a page, and a hash of the item
+// before it.
 const cursorSize = 12
 
 var errBadCursor = errors.New("it is not one of ours")
 
-// pageCursor returns the cursor of the page that begins at an item other than the first.
+// pageCursor returns the cursor of a page that does not begin at the first item.
 func pageCursor(items []json.RawMessage, start int) string {
 	var raw [cursorSize]byte
 	binary.BigEndian.PutUint32(raw[:4], uint32(start))
@@ -25,7 +25,8 @@ func pageCursor(items []json.RawMessage, start int) string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// resolveCursor returns the position of a cursor: its index, or the place behind the item that it names.
+// resolveCursor returns the position of a cursor. It is the index in the cursor, or the position after the item with
+// the cursor's hash if the list has changed.
 func resolveCursor(items []json.RawMessage, cursor json.RawMessage) (start int, err error) {
 	text, ok := rawjson.DecodeString(cursor)
 	if !ok || len(text) != base64.RawURLEncoding.EncodedLen(cursorSize) {

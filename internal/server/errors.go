@@ -83,8 +83,8 @@ func notFoundReply(era drawbridge.ProtocolEra, method string, params json.RawMes
 // "code" (a fault code), "server" (the server at fault, if any) and "ambiguous" (the call may have taken effect).
 const FaultMeta = "drawbridge/fault"
 
-// faultResult is a fault as the result of a tool: for the model a text with step, cause and next step, for programs a
-// member of "_meta".
+// faultResult returns a fault as the result of a tool: a text with step, cause and next step for the model, and a
+// member of "_meta" for programs.
 func (s *Server) faultResult(caller drawbridge.Caller, params json.RawMessage, f *drawbridge.Fault) json.RawMessage {
 	var server string
 	if spec, ok := s.deck.FindCard(caller, drawbridge.CardName(rawjson.GetString(params, "name"))); ok {
@@ -107,7 +107,8 @@ func methodNotFound(method string) reply {
 	return failureReply(mcp.CodeMethodNotFound, "Method not found: "+truncate(method), nil)
 }
 
-// httpStatus is the HTTP status of a modern answer: 404 and 400 for the errors that 2026-07-28 names, else 200.
+// httpStatus returns the HTTP status of a response to a stateless request: 404 or 400 for the errors that 2026-07-28
+// names, else 200.
 func httpStatus(r reply) int {
 	if r.fault == nil {
 		return http.StatusOK

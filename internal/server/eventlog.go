@@ -21,7 +21,8 @@ const (
 	// eventRetention is how long events are kept that were certainly written or are optional. A client that notices a
 	// dead connection comes back within seconds.
 	eventRetention = time.Minute
-	// reconnectDelay is when clients are to come back that lost their connection, or were told to come back later.
+	// reconnectDelay is the time after which a client should reconnect if it lost its connection or was asked to
+	// reconnect.
 	reconnectDelay = time.Second
 )
 
@@ -35,10 +36,10 @@ type eventLog struct {
 	primes  bool
 
 	mu sync.Mutex
-	// tag is in the ids of this session's events, and of no other's.
+	// tag is part of the ids of this session's events. It differs between sessions.
 	tag string
-	// streams has the streams that go on or of which something is kept, by number. Stream 0 is the session's own, which
-	// belongs to no request; count is the number of the last.
+	// streams holds the open streams, and ended ones with kept events, by number. Stream 0 is the session's own, which
+	// belongs to no request. count is the highest number.
 	streams     map[int]*eventStream
 	streamCount int
 	events      []keptEvent
@@ -57,7 +58,7 @@ func newEventLog(session string, total *atomic.Int64, primes bool) *eventLog {
 // canPrime reports whether the client accepts empty events, and so can be asked to reconnect.
 func (k *eventLog) canPrime() bool { return k.primes }
 
-// A keptEvent is an event as it goes over the wire.
+// A keptEvent is an event in the form in which it is sent.
 type keptEvent struct {
 	stream     *eventStream
 	event      int
@@ -81,7 +82,7 @@ type eventStream struct {
 	wholeWritten bool
 }
 
-// openStream begins the stream of a request on a connection.
+// openStream creates the stream of a request on a connection.
 func (k *eventLog) openStream(out *outbox) *eventStream {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,7 +95,7 @@ func (k *eventLog) openStream(out *outbox) *eventStream {
 	return t
 }
 
-// addStream makes a stream. The lock is held.
+// addStream creates a stream. The caller holds the lock.
 func (k *eventLog) addStream(number int) *eventStream {
 	if k.tag == "" {
 		k.tag = sessionTag(k.session)
@@ -111,7 +112,7 @@ func (t *eventStream) primeEvent() []byte {
 	return mcp.AppendSSEEvent(nil, mcp.SSEEvent{ID: t.eventID(t.lastEvent), Data: []byte{}, Retry: reconnectDelay})
 }
 
-// nextEvent makes the next event. The lock is held.
+// nextEvent creates the next event of the stream. The caller holds the lock.
 func (t *eventStream) nextEvent(message []byte) []byte {
 	t.lastEvent++
 	return t.encodeEvent(message, t.lastEvent)
@@ -126,8 +127,8 @@ func (t *eventStream) eventID(event int) string {
 	return eventPosition{t.number, event}.encodeID(t.log.tag)
 }
 
-// send has the client hear a message, now or when it comes back. The error is errCallerGone for a
-// stream that is over.
+// send sends a message to the client, or keeps it until the client reconnects. The error is errCallerGone for a stream
+// that has ended.
 func (t *eventStream) send(message []byte, must bool) error {
 	k := t.log
 	k.mu.Lock()
@@ -158,8 +159,8 @@ func (t *eventStream) end() {
 	k.forgetOverStream(t)
 }
 
-// disconnect ends the connection, not the stream: the client is to come back for the rest after that time. The
-// connection that but writes is kept; nil is none.
+// disconnect ends the connection but not the stream: it asks the client to reconnect after a delay. It does nothing to
+// the connection that writes to but, which may be nil.
 func (t *eventStream) disconnect(after time.Duration, but *outbox) {
 	k := t.log
 	k.mu.Lock()
@@ -262,7 +263,7 @@ func (k *eventLog) openSessionStream(at eventPosition, back bool) sessionStream 
 	case k.primes:
 		first = t.primeEvent()
 	default:
-		first = []byte(mcp.SSEComment) // shows the client that it is heard
+		first = []byte(mcp.SSEComment) // shows the client that the stream is open
 	}
 	return sessionStream{t, t.connections, first}
 }
@@ -322,7 +323,7 @@ func (k *eventLog) keepEvent(t *eventStream, message, frame []byte, must bool) {
 	}
 }
 
-// leastNeeded is the index of the event that is needed least. The lock is held.
+// leastNeeded returns the index of the event that should be dropped first. The caller holds the lock.
 func (k *eventLog) leastNeeded() int {
 	if i := slices.IndexFunc(k.events, func(e keptEvent) bool { return e.stream.wholeWritten }); i >= 0 {
 		return i
@@ -330,7 +331,7 @@ func (k *eventLog) leastNeeded() int {
 	return max(0, slices.IndexFunc(k.events, func(e keptEvent) bool { return !e.mustArrive }))
 }
 
-// dropEvent forgets an event. The lock is held.
+// dropEvent removes an event. The caller holds the lock.
 func (k *eventLog) dropEvent(i int) {
 	e := k.events[i]
 	k.events = slices.Delete(k.events, i, i+1)
@@ -354,7 +355,7 @@ func (k *eventLog) forgetEvents(f func(keptEvent) bool) {
 		return true
 	})
 	if len(k.events) == 0 {
-		k.events = nil // most sessions are silent for long
+		k.events = nil // free the memory: most sessions are silent for a long time
 	}
 }
 
@@ -383,7 +384,7 @@ func (k *eventLog) sweep(now time.Time) {
 	k.forgetOldEvents(now)
 }
 
-// close forgets everything.
+// close removes all streams and events.
 func (k *eventLog) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

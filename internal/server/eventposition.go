@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A eventPosition is a place in one stream of a session: an event, behind which a client goes on.
+// An eventPosition identifies an event in a stream of a session. A client that resumes gets the events after it.
 type eventPosition struct{ stream, event int }
 
 // isOwnStream reports whether the stream is the session's own, which belongs to no request.
 func (p eventPosition) isOwnStream() bool { return p.stream == 0 }
 
-// encodeID is the event's id. The tag keeps it from meaning anything in another session.
+// encodeID returns the event's id. The tag makes it invalid in other sessions.
 func (p eventPosition) encodeID(tag string) string {
 	id := make([]byte, 0, len(tag)+12)
 	id = strconv.AppendInt(append(append(id, tag...), '-'), int64(p.stream), 10)

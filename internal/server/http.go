@@ -21,26 +21,26 @@ import (
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
-	// writeTime is how long one write may be stuck in a client that does not read.
+	// writeTime is the time limit of one write to a client that does not read.
 	writeTime = 30 * time.Second
-	// drainTime is how long calls in progress have to end when Serve ends.
+	// drainTime is the time that calls in progress have to finish when Serve ends.
 	drainTime = 5 * time.Second
 )
 
-// A httpHandler is the HTTP endpoint. When ending is closed its streams end, and with life its calls.
+// An httpHandler is the HTTP endpoint. Its streams end when ending is closed, and its calls when life ends.
 type httpHandler struct {
 	s      *Server
 	ending <-chan struct{}
 	life   context.Context
 	gate   closeGate
-	// resource is the endpoint as OAuth clients know it, host the host of its URL. beyond reports that other machines
-	// reach it.
+	// resource describes the endpoint for OAuth clients, host is the host of its URL. beyond reports that other
+	// machines can reach it.
 	resource Resource
 	host     string
 	exposed  bool
 }
 
-// newHTTPHandler returns a handler for a listener; nil is a listener of another program.
+// newHTTPHandler returns a handler for a listener, or for the listener of another program if it is nil.
 func (s *Server) newHTTPHandler(ending <-chan struct{}, life context.Context, l net.Listener) *httpHandler {
 	d := &httpHandler{s: s, ending: ending, life: life, resource: s.o.Resource}
 	if l != nil {
@@ -135,7 +135,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		<-ctx.Done()
 		grace, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 		defer done()
-		_ = web.Shutdown(grace) // the rest is ended now
+		_ = web.Shutdown(grace) // the remaining connections are closed next
 		endCalls()
 		_ = web.Close()
 		d.gate.shut()
@@ -170,7 +170,7 @@ func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodOptions {
-		respondPreflight(w, r) // a browser's question before the request, which has no token
+		respondPreflight(w, r) // a browser's preflight request has no token
 		return
 	}
 	v, ok := d.authenticate(w, r)
@@ -183,7 +183,7 @@ func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		d.servePost(w, r, v)
 	case http.MethodGet:
-		if r.ContentLength != 0 { // the body means nothing and would block a stream
+		if r.ContentLength != 0 { // the body is ignored and would block a stream
 			if _, ok := readBody(w, r, d.s.o.MaxBody); !ok {
 				return
 			}
@@ -197,7 +197,7 @@ func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// servePost takes messages from a client: it finds out which generation they are of.
+// servePost handles messages from a client, by the protocol generation of each.
 func (d *httpHandler) servePost(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
 	if !hasJSONBody(r) {
 		http.Error(w, "Unsupported Media Type: want application/json", http.StatusUnsupportedMediaType)
@@ -259,7 +259,8 @@ func (d *httpHandler) limitInProgress(x *postExchange, letters ...incoming) (lea
 // modernPost answers a message of a stateless client.
 func (d *httpHandler) modernPost(x *postExchange, m mcp.Message) {
 	if !m.IsRequest() {
-		// No server waits for a notification, and no request of ours waits for a response.
+		// Notifications and responses have no effect: no server waits for a stateless client's notification, and we
+		// send it no requests.
 		x.respondAccepted()
 		return
 	}

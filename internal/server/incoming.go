@@ -8,8 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A incoming is a message as it came, with the refusal of one that is neither a response nor a notification nor a
-// request that can be answered.
+// An incoming is a received message, with the refusal for one that cannot be processed.
 type incoming struct {
 	mcp.Message
 	// refusal is the zero reply if there is nothing to refuse. It answers refusalID, which is nil if no id can be read.
@@ -17,7 +16,7 @@ type incoming struct {
 	refusalID json.RawMessage
 }
 
-// readIncoming reads a message. The error is for bytes that are none.
+// readIncoming parses a message. It returns an error if the bytes are not a message.
 func readIncoming(raw []byte) (incoming, error) {
 	m, err := mcp.ParseMessage(raw)
 	if err != nil {
@@ -26,7 +25,7 @@ func readIncoming(raw []byte) (incoming, error) {
 	l := incoming{Message: m}
 	switch {
 	case m.Ambiguous != "":
-		// An intermediary may have read another id, method or params than we would.
+		// Another parser, for example of a proxy, may read another id, method or params.
 		l.refusal = failureReply(mcp.CodeInvalidRequest, fmt.Sprintf(
 			"Invalid request: member %q is repeated or has a look-alike", m.Ambiguous), nil)
 	case m.IsResponse() || m.IsNotification():
@@ -44,8 +43,8 @@ func readIncoming(raw []byte) (incoming, error) {
 	return l, nil
 }
 
-// checkParams refuses params that JSON-RPC does not have, and those by position for methods that MCP has, which all
-// take an object. Null is seen from clients that write every member, and means none.
+// checkParams refuses params that JSON-RPC does not allow. For MCP methods it also refuses an array, since all of them
+// take an object. Null counts as absent, because some clients write every member.
 func checkParams(m mcp.Message) reply {
 	switch {
 	case m.Params == nil || m.Params[0] == '{' || string(m.Params) == "null":

@@ -10,15 +10,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A notifiableDeck is a deck that wants to know what its callers say on their own: that their roots have changed.
+// A notifiableDeck is a deck that handles notifications of its callers, such as changed roots.
 type notifiableDeck interface {
 	ForwardNotification(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage)
 }
 
 var _ notifiableDeck = (*deck.Deck)(nil)
 
-// handleLegacy answers a request of a stateful client, except initialize, which makes the session. who is the session's
-// caller as this request authenticated them.
+// handleLegacy responds to a request of a stateful client, except initialize, which creates the session. who is the
+// caller as authenticated for this request.
 func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Caller, m mcp.Message,
 	voice sender) reply {
 	switch m.Method {
@@ -38,13 +38,13 @@ func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Ca
 	case mcp.MethodInitialize:
 		return failureReply(mcp.CodeInvalidRequest, "Already initialized", nil)
 	case mcp.MethodDiscover, mcp.MethodListen:
-		return methodNotFound(m.Method) // not before the stateless generation
+		return methodNotFound(m.Method) // exists in the stateless generation only
 	}
 	// a method of an extension, or an unknown one
 	return s.callDeck(ctx, who, m, &requestPeer{sender: voice, session: c})
 }
 
-// runCancellable runs a request of a session so that the session may cancel it. The context is the request's own.
+// runCancellable runs a request of a session with a context that the session can cancel.
 func (c *session) runCancellable(ctx context.Context, m mcp.Message, run func(context.Context) reply) reply {
 	ctx, cancel, refusal := c.beginRequest(ctx, m.ID)
 	if !refusal.isNone() {
@@ -54,7 +54,8 @@ func (c *session) runCancellable(ctx context.Context, m mcp.Message, run func(co
 	return c.runUnlessEnded(ctx, run)
 }
 
-// beginRequest has the session be able to cancel a request until it lands. The reply is the refusal of one too many.
+// beginRequest registers a request, so that the session can cancel it. The reply is a refusal if there are too many
+// requests.
 func (c *session) beginRequest(ctx context.Context, id json.RawMessage) (context.Context,
 	context.CancelCauseFunc, reply) {
 	if c.inFlight.len() >= maxInFlight {
@@ -73,7 +74,7 @@ func (c *session) endRequest(id json.RawMessage, cancel context.CancelCauseFunc)
 	cancel(nil)
 }
 
-// runUnlessEnded runs a request that took off, unless the session is over.
+// runUnlessEnded runs a registered request, unless the session has ended.
 func (c *session) runUnlessEnded(ctx context.Context, run func(context.Context) reply) reply {
 	select {
 	case <-c.ended:
@@ -83,7 +84,7 @@ func (c *session) runUnlessEnded(ctx context.Context, run func(context.Context) 
 	}
 }
 
-// handleNotification takes a notification of a stateful client.
+// handleNotification handles a notification of a stateful client.
 func (s *Server) handleNotification(ctx context.Context, c *session, who drawbridge.Caller, m mcp.Message) {
 	switch m.Method {
 	case mcp.NoteCancelled:
@@ -107,7 +108,7 @@ func (s *Server) setLevel(ctx context.Context, c *session, who drawbridge.Caller
 
 func (s *Server) subscribe(ctx context.Context, c *session, who drawbridge.Caller, m mcp.Message) reply {
 	uri := rawjson.GetString(m.Params, "uri")
-	// The watcher goes first: an update may come before Subscribe returns.
+	// The watcher is added first, because an update may arrive before Subscribe returns.
 	if !c.watcher.watchResource(uri) {
 		return failureReply(mcp.CodeInvalidParams, "Too many subscriptions", nil)
 	}
@@ -127,5 +128,5 @@ func (s *Server) unsubscribe(ctx context.Context, c *session, who drawbridge.Cal
 	return emptyResult()
 }
 
-// emptyResult is the answer to a request that has nothing to answer.
+// emptyResult is the result of a request that returns no data.
 func emptyResult() reply { return resultReply([]byte(`{}`)) }

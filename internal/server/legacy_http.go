@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxBatch is how many messages a batch may have.
+// maxBatch is the largest number of messages in a batch.
 const maxBatch = 100
 
 // findSession returns the session of a request, in use until done is called. It reports false if it has answered the
@@ -22,7 +22,7 @@ func (d *httpHandler) findSession(w http.ResponseWriter, r *http.Request, v *aut
 	id := r.Header.Get(mcp.HeaderSession)
 	if id == "" {
 		text := "Bad Request: the " + mcp.HeaderSession + " header is missing: initialize first"
-		if r.Method == http.MethodGet { // so begins a client of the older transport
+		if r.Method == http.MethodGet { // a client of the older transport begins with GET
 			text += ", by a POST to this URL (Streamable HTTP; HTTP+SSE of 2024-11-05 is not served)"
 		}
 		http.Error(w, text, http.StatusBadRequest)
@@ -41,7 +41,7 @@ func (d *httpHandler) findSession(w http.ResponseWriter, r *http.Request, v *aut
 	return c, done, true
 }
 
-// legacyPost takes one message of a stateful client.
+// legacyPost handles one message of a client with a session.
 func (d *httpHandler) legacyPost(x *postExchange, m mcp.Message) {
 	if m.Method == mcp.MethodInitialize && m.IsRequest() {
 		d.openSession(x, m)
@@ -98,7 +98,7 @@ func (d *httpHandler) openSession(x *postExchange, m mcp.Message) {
 	x.respond(m.ID, http.StatusOK, d.s.initializeResult(c))
 }
 
-// legacyBatch takes several messages at once, where the session's revision has batches.
+// legacyBatch handles a batch of messages, if the protocol revision of the session allows batches.
 func (d *httpHandler) legacyBatch(x *postExchange, body []byte) {
 	messages, refusal := readBatch(body)
 	if !refusal.isNone() {

@@ -5,19 +5,19 @@ import "sync"
 // A closeGate admits work until it is shut. The zero value is open.
 type closeGate struct{ mu sync.RWMutex }
 
-// enter reports whether work may begin, which ends with leave.
+// enter reports whether work may begin. The caller then calls leave at its end.
 func (g *closeGate) enter() bool { return g.mu.TryRLock() }
 
-// leave ends work that was let in.
+// leave ends work that enter admitted.
 func (g *closeGate) leave() { g.mu.RUnlock() }
 
 // shut admits no further work, and waits for the work inside. It is called once.
 func (g *closeGate) shut() { g.mu.Lock() }
 
-// A principalLimiter bounds the requests in progress for each principal. most is set before the first request; then it
+// A principalLimiter bounds the requests in progress for each principal. max is set before the first request; then it
 // may be used from several goroutines.
 type principalLimiter struct {
-	// max is how many of one principal's may be inside.
+	// max is the largest number of requests of one principal in progress.
 	max int
 
 	mu         sync.Mutex

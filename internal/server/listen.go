@@ -14,12 +14,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A subscription is what a stateless client listens to: the part of its request that the deck supports.
+// A subscription is the part of a stateless client's subscriptions/listen request that the deck supports.
 type subscription struct {
 	watcher *watcher
 	// accepted is the "notifications" object of the acknowledgement.
 	accepted json.RawMessage
-	// isEmpty reports that nothing can be waited for; end cancels everything.
+	// isEmpty reports that no event can occur; end cancels everything.
 	isEmpty bool
 	end     func()
 }
@@ -162,7 +162,8 @@ func acceptedNotifications(lists listChanges, uris, tasks []string) json.RawMess
 	return out
 }
 
-// acknowledgement is the first message of the stream, farewell the answer to the request when we end it.
+// acknowledgement is the first message of the stream; farewell is the response to the request when the server ends the
+// stream.
 func (sub subscription) acknowledgement() []byte {
 	return sub.watcher.encodeNotification(mcp.NoteListenAck, rawjson.Apply(nil, rawjson.Put(sub.accepted,
 		"notifications")))
@@ -174,7 +175,7 @@ func (s *Server) listenResult(sub subscription) reply {
 	return resultReply(append(meta, '}', '}'))
 }
 
-// serveListen answers subscriptions/listen over HTTP: a stream that ends with its client, or with us.
+// serveListen responds to subscriptions/listen over HTTP with a stream, which ends with the client or with the server.
 func (d *httpHandler) serveListen(x *postExchange, caller drawbridge.Caller, m mcp.Message) {
 	if !x.stream {
 		x.respond(m.ID, http.StatusNotAcceptable, failureReply(mcp.CodeInvalidRequest,
@@ -192,6 +193,6 @@ func (d *httpHandler) serveListen(x *postExchange, caller drawbridge.Caller, m m
 		return
 	}
 	if sub.isEmpty || d.streamNotifications(x.r.Context(), nil, sub.watcher, out) {
-		_ = out(eventFrame(d.s.listenResult(sub).line(sub.watcher.listenID))) // gone is gone
+		_ = out(eventFrame(d.s.listenResult(sub).line(sub.watcher.listenID))) // an error means that the client is gone
 	}
 }

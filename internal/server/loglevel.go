@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// logLevels has the log levels of MCP, the least severe first.
+// logLevels lists the log levels of MCP, the least severe first.
 var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // levelAdmits reports whether a log line is severe enough for a client's level. An empty level admits all lines, and a

@@ -22,7 +22,7 @@ func isModernMessage(raw []byte, m mcp.Message) bool {
 // A clientInfo is what a stateless request declares about its caller.
 type clientInfo struct {
 	caller drawbridge.Caller
-	// level is the least severe log line to hear; empty hears none.
+	// level is the least severe log level that the client requests; empty requests no log lines.
 	level string
 }
 
@@ -60,7 +60,7 @@ func checkCapabilities(capabilities json.RawMessage) reply {
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// supportedVersions are all that we speak, newest first.
+// supportedVersions lists the protocol revisions that the server supports, newest first.
 func supportedVersions() []string { return append(mcp.ModernVersions(), mcp.LegacyVersions()...) }
 
 // unsupportedVersion refuses a revision: an UnsupportedProtocolVersionError of 2026-07-28.
@@ -152,12 +152,12 @@ func (s *Server) handleModern(ctx context.Context, caller drawbridge.Caller, m m
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead, mcp.MethodComplete:
 		return s.callDeck(ctx, caller, m, peer)
 	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
-		return methodNotFound(m.Method) // gone with the stateful generation
+		return methodNotFound(m.Method) // exists in the stateful generation only
 	}
 	return s.callDeck(ctx, caller, m, peer) // a method of an extension, or an unknown one
 }
 
-// callDeck hands a request to the deck.
+// callDeck passes a request to the deck.
 func (s *Server) callDeck(ctx context.Context, caller drawbridge.Caller, m mcp.Message, peer drawbridge.Peer) reply {
 	got, err := s.deck.Do(ctx, drawbridge.Call{Caller: caller, Method: m.Method, Params: m.Params, Peer: peer})
 	if err != nil {

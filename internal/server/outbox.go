@@ -13,15 +13,15 @@ import (
 // errCallerGone is the error for output to a caller that is gone.
 var errCallerGone = errors.New("the caller is gone")
 
-// maxOutboxBytes is how many bytes may wait for a slow reader before more of them wait in turn, or are dropped.
+// maxOutboxBytes is how many bytes may wait for a slow reader. Beyond it, further output waits or is dropped.
 const maxOutboxBytes = 1 << 20
 
 // An outbox buffers output that one goroutine writes and others add. Adding does not wait for the reader, unless the
 // output must arrive and the box is full.
 type outbox struct {
 	mu      sync.Mutex
-	room    sync.Cond     // the box was emptied, or has failed
-	wake    chan struct{} // holds one token: there is something to do
+	room    sync.Cond     // signals that the box was emptied or has failed
+	wake    chan struct{} // holds one token when there is work
 	waiting []byte
 	spare   []byte // the other buffer
 	// tryWrite writes as much as fits at once; nil if the writer cannot do that. writing reports that run has taken
@@ -34,7 +34,7 @@ type outbox struct {
 	err           error
 }
 
-// newOutbox makes an empty box.
+// newOutbox returns an empty outbox.
 func newOutbox() *outbox {
 	o := &outbox{wake: make(chan struct{}, 1)}
 	o.room.L = &o.mu
@@ -76,7 +76,7 @@ func (o *outbox) putNoWait(b []byte, must bool) bool {
 	return o.err != nil || o.closed || o.add(b, must)
 }
 
-// awaitRoom waits for room.
+// awaitRoom waits until the box has room.
 func (o *outbox) awaitRoom() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,7 +90,7 @@ func (o *outbox) waitForRoom() {
 	}
 }
 
-// add puts bytes in, into a full box only by force. The lock is held.
+// add adds bytes; to a full box only if forced. The caller holds the lock.
 func (o *outbox) add(b []byte, force bool) bool {
 	if len(o.waiting) >= maxOutboxBytes && !force {
 		o.dropped++
@@ -125,7 +125,7 @@ func (o *outbox) dropOverflow() {
 	o.room.Broadcast()
 }
 
-// fail ends the output.
+// fail records that nothing more can be written.
 func (o *outbox) fail() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,7 +149,7 @@ func (o *outbox) takeWaiting() (batch []byte, more bool) {
 	}
 	batch = o.waiting
 	if o.waiting = o.spare[:0]; cap(batch) > maxOutboxBytes {
-		o.spare = nil // a large answer's buffer is not kept
+		o.spare = nil // do not keep the buffer of a large response
 	} else {
 		o.spare = batch
 	}

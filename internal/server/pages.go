@@ -11,18 +11,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxPageBytes is how many bytes of encoded pages are kept.
+// maxPageBytes is the largest total size of cached pages.
 const maxPageBytes = 32 << 20
 
-// pageCache keeps the encoded pages of lists: the same list is the same bytes, and costs its copying only. It needs no
-// clearing when a deck changes, since a list's version then changes too.
+// A pageCache caches the encoded pages of lists, so that an unchanged list only has to be copied. It needs no clearing
+// when a deck changes, because the version of a list changes then too.
 type pageCache struct {
 	mu   sync.Mutex
 	kept map[pageKey]json.RawMessage
 	size int
 }
 
-// A pageKey is everything that the bytes of a page depend on. The version covers what the caller may see.
+// A pageKey holds everything that determines the bytes of a page. The version covers what the caller may see.
 type pageKey struct {
 	method  string
 	version uint64

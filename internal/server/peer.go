@@ -22,8 +22,8 @@ type sender interface {
 // A requestPeer is the caller's half of one request.
 type requestPeer struct {
 	sender sender
-	// session is nil for a stateless caller, who cannot be asked; level is the least severe log line such a caller
-	// wants, none where it is empty.
+	// session is nil for a stateless caller, which cannot be asked. level is the least severe log level that such a
+	// caller requests; empty requests no log lines.
 	session *session
 	level   string
 }
@@ -45,7 +45,7 @@ func (p *requestPeer) wantsLog(params json.RawMessage) bool {
 	return p.level != "" && levelAdmits(p.level, params)
 }
 
-// Request asks the caller, if they said that they can be asked.
+// Request sends a request to the caller, if the caller declared the capability for it.
 func (p *requestPeer) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if p.session == nil || !canAsk(p.session.caller.Capabilities, method, params) {
 		return nil, cannotAskFault(method)

@@ -12,8 +12,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// An postExchange is one POST and its answer. Whether that is one JSON object or a stream of events is open until the
-// first thing is said: the answer makes it an object, anything before it, or a long silence, makes it a stream.
+// A postExchange is one POST request and its response. The response becomes a JSON object if the answer is the first
+// message. It becomes an event stream if another message precedes the answer, or after a long silence.
 type postExchange struct {
 	handler *httpHandler
 	w       http.ResponseWriter
@@ -271,7 +271,8 @@ func (x *postExchange) writeJSON(status int, parts ...[]byte) {
 	}
 }
 
-// takeOverStream starts a stream that only the caller writes, and returns the function that writes and flushes it.
+// takeOverStream starts a response stream that only the caller writes to. It returns a function that writes data and
+// flushes it.
 func (x *postExchange) takeOverStream() func([]byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

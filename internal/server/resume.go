@@ -28,7 +28,8 @@ func (d *httpHandler) resumeStream(w http.ResponseWriter, r *http.Request, c *se
 	t.outboxWritten(out)
 }
 
-// closeConnection closes a response's connection within its handler, which net/http offers no other way for.
+// closeConnection closes the connection of a response from within its handler. net/http offers no direct way to do
+// this.
 func closeConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

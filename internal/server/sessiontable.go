@@ -21,7 +21,7 @@ type sessionTable struct {
 // maxClientBytes is how many bytes the clients of all sessions may have said of themselves: one may say megabytes.
 const maxClientBytes = 64 << 20
 
-// clientBytes is how many bytes its client said of itself, which are kept with the session.
+// clientBytes returns the size of what the client declared about itself, which is stored with the session.
 func (c *session) clientBytes() int { return len(c.caller.Client) + len(c.caller.Capabilities) }
 
 // full reports whether one more session would exceed the bounds on sessions or bytes. The caller holds the lock.

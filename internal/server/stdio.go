@@ -279,7 +279,7 @@ func (p *stdioConn) start(m mcp.Message, run func(context.Context) reply) {
 	})
 }
 
-// caller is who speaks on standard input, before they say more of themselves.
+// caller returns the client on standard input, before it has declared more about itself.
 func (p *stdioConn) caller() drawbridge.Caller {
 	caller := p.s.o.Caller
 	caller.Transport = drawbridge.StdioTransport

@@ -149,8 +149,8 @@ func classifyChange(path, name, before, after string) DefinitionChange {
 	return c
 }
 
-// isHarmlessTitleChange reports whether a change of a title tells nothing new: a title that repeats the name was added
-// or removed, or the title has one more noun.
+// isHarmlessTitleChange reports whether a change of a title adds no information: a title that repeats the name was
+// added or removed, or the title names one more thing.
 func isHarmlessTitleChange(name, before, after string) bool {
 	return (before == "" || after == "") && titleSaysName(before+after, name) || addsOneNoun(before, after)
 }

@@ -47,8 +47,8 @@ func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
 	return rep, nil
 }
 
-// splitFindings are the orders that begin in one text of a definition and end in another. They are flagged, since each
-// text by itself says nothing wrong.
+// splitFindings returns findings about orders that begin in one text of a definition and end in another. They are
+// flagged and not blanked, since each text alone is harmless.
 func (s *Shield) splitFindings(whole *injection.SplitText) (reasons []Finding) {
 	text, found := s.inspector.InspectJoined(whole)
 	for _, f := range found {
@@ -240,7 +240,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	}
 	at := w.textPlace(key)
 	if name && !isSentenceLong(text) {
-		at = injection.PlaceNone // a name is never an instruction
+		at = injection.PlaceNone // a name is not an instruction
 	}
 	whole := w.whole
 	if name || !strings.Contains(text, " ") && w.isInList() {
@@ -256,7 +256,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 		}
 	}
 	if name && out == text && !isSentenceLong(text) {
-		// a name is never an instruction
+		// a name is not an instruction
 		reasons = slices.DeleteFunc(reasons, func(r Finding) bool {
 			return r.Action == "flagged" &&
 				r.Rule != injection.LookalikeRule
@@ -269,7 +269,7 @@ func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	}
 	if !name && len(reasons) > 0 && w.currentMember() == "title" && len(w.stack) <= 2 &&
 		w.shield.inspector.IsOnTopic(text, w.definitionTopic()) {
-		// a title that says in other words what the name does is no order
+		// a title that only repeats the name in other words is not an order
 		reasons = slices.DeleteFunc(reasons, func(r Finding) bool {
 			return r.Action == "flagged" && (r.Rule == WeighedRule || r.Rule == "misplaced")
 		})

@@ -153,7 +153,8 @@ type ListedTool struct {
 	Definition json.RawMessage
 }
 
-// MaxPins bounds the tools of a server that are pinned, also those that it lists no more. Further tools are not shown.
+// MaxPins bounds the number of pinned tools of one server, including tools that the server no longer lists. Further
+// tools are not shown.
 const MaxPins = 10_000
 
 // A PinOutcome is the result of comparing a list of tools with pins.

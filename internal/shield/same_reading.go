@@ -22,7 +22,7 @@ func sameReading(before, after string) bool {
 			proseWords(listBullet().ReplaceAllString(after, "$1")), proseWord.readsSameAs)
 }
 
-// plainTypography replaces typographic characters by plain ones.
+// plainTypography replaces typographic quotes, dashes and spaces by their ASCII forms.
 var plainTypography = strings.NewReplacer(
 	"“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "‘", "'", "’", "'", "‚", "'", "‛", "'",
 	"‐", "-", "‑", "-", "‒", "-", "–", "-", "—", "-", "―", "-", "−", "-", "…", "...", "\r\n", "\n", "\r", "\n",
@@ -72,8 +72,8 @@ func withoutBackticks(text string) string {
 	return b.String() + text[at:]
 }
 
-// trimBetweenScripts removes blanks between an ideograph or kana and an ASCII letter or digit, which are there for
-// looks.
+// trimBetweenScripts removes spaces between an ideograph or kana and an ASCII letter or digit. They are a matter of
+// style.
 func trimBetweenScripts(text string) string {
 	latin := func(r rune) bool { return r < utf8.RuneSelf && isWordRune(r) }
 	ideograph := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }

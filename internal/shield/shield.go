@@ -31,8 +31,8 @@ func (v CheckVerdict) String() string { return [...]string{"held", "blanked", "f
 // MarshalText returns the word of String.
 func (v CheckVerdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// WeighedRule is the Rule of a sentence that no rule matched, and that was flagged by the weights of its words. This
-// errs now and then.
+// WeighedRule is the Rule of a finding for a sentence that matched no rule but whose words have too much weight. Such
+// a finding is sometimes wrong.
 const WeighedRule = injection.WeighedRule
 
 // A Finding is a match or a change, with its place.
@@ -63,10 +63,11 @@ type TextCaps struct{ Description, Instructions, Schema int }
 // Options configure a Shield. The zero value cuts texts at the default caps.
 type Options struct {
 	Caps TextCaps
-	// NoCaps leaves texts up to 64 KiB uncut: for servers of the user, and clients that are not ours.
+	// NoCaps leaves texts of up to 64 KiB uncut. It is for definitions that Drawbridge does not show to a model
+	// itself.
 	NoCaps bool
-	// DefinitionWeights stand in for the built-in weights of definitions, to measure what was learned. Nil is the
-	// built-in ones.
+	// DefinitionWeights replaces the built-in weights for definitions, so that newly learned weights can be measured.
+	// Nil selects the built-in ones.
 	DefinitionWeights []byte
 }
 

@@ -18,17 +18,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// AuditStream is the stream of the audit. It is not the ledger's.
+// AuditStream is the name of the stream of audit records. It is separate from the streams of the ledger.
 const AuditStream = "audit"
 
 const (
-	// auditBatchDelay is how long records are collected before one transaction imports them, auditBatchInterval the
-	// least time between two imports. A transaction costs as much as a thousand records in it, and takes the processors
-	// from calls.
+	// auditBatchDelay is the time for which records are collected before one transaction imports them.
+	// auditBatchInterval is the shortest time between two imports. A transaction costs as much as a thousand records
+	// in it, and competes with calls for the processors.
 	auditBatchDelay, auditBatchInterval = 100 * time.Millisecond, 500 * time.Millisecond
-	// recoverDelay lets the start of the program finish first; then the spool files of dead processes are imported.
+	// recoverDelay is the time after the start before spool files of dead processes are imported, so that the start is
+	// not slowed down.
 	recoverDelay, recoverInterval = time.Second, time.Minute
-	// auditRetryPause is how long a store that takes nothing is left alone.
+	// auditRetryPause is the pause after a failed write to the store.
 	auditRetryPause = time.Second
 )
 
@@ -36,16 +37,17 @@ const (
 type AuditOptions struct {
 	// Rules select the parts of a call that may be recorded.
 	Rules audit.RedactionRules
-	// Sync has each record wait until the disk has it: it outlives the machine then, and not our process only.
+	// Sync makes each record wait until it is on the disk. It then survives a crash of the machine, not only of the
+	// process.
 	Sync bool
-	// MaxWaiting is how many bytes may wait for the store in the directory, those of other processes included; 0 is
-	// 256 MiB. Beyond them no call is let through.
+	// MaxWaiting is the largest number of bytes in the directory that wait for the store, including those of other
+	// processes; 0 is 256 MiB. Above it, every call is refused.
 	MaxWaiting int64
 	// Key returns the key that signs checkpoints when one is due; nil signs none.
 	Key func(context.Context) (ed25519.PrivateKey, error)
-	// KeepFor is how long records are kept by the store's clock, KeepRecords how many; 0 is for ever, and all. While
-	// the store's clock and that of the process differ by more than 5 minutes, or the store's has jumped, none is
-	// removed by age.
+	// KeepFor is how long records are kept by the store's clock; 0 is for ever. KeepRecords is how many are kept; 0 is
+	// all. No record is removed by age while the clocks of store and process differ by more than 5 minutes, or after
+	// the store's clock has jumped.
 	KeepFor     time.Duration
 	KeepRecords uint64
 	// Adopted are other directories whose files of dead processes are imported.
@@ -56,8 +58,9 @@ type AuditOptions struct {
 	Logger *slog.Logger
 }
 
-// An AuditWriter takes the records of this process into the store. A record goes first to a spool, a file that
-// outlives the process, and from there in batches into the store's hash chain, each exactly once.
+// An AuditWriter writes the audit records of this process to the store. A record is first written to a spool, a file
+// that survives the process. From there, records are imported in batches into the store's hash chain, each exactly
+// once.
 type AuditWriter struct {
 	db  *DB
 	dir string
@@ -71,19 +74,20 @@ type AuditWriter struct {
 	mu     sync.Mutex
 	closed bool
 
-	// importing is held by who takes in. taken has how much of each file the store has; failing that it failed before.
+	// importing is held during an import. imported holds the number of imported bytes of each file; failing reports
+	// that the last import failed.
 	importing sync.Mutex
 	imported  map[string]int64
 	failing   bool
-	checkedAt time.Time // when a checkpoint was last due or not
-	// start names this process to others. judged reports whether it has held the store's clock against the last
-	// pruning, and warned is the last warning about clocks.
+	checkedAt time.Time // time of the last test for a due checkpoint
+	// start identifies this process to others. judged reports whether the store's clock was compared with the last
+	// pruning. warned is the last warning about clocks.
 	start  string
 	judged bool
 	warned string
 }
 
-// NewAuditWriter makes the audit of this process, whose spool is in that directory. Nothing is made before the first
+// NewAuditWriter returns the audit writer of this process, with its spool in dir. It creates no file before the first
 // record.
 func (db *DB) NewAuditWriter(dir string, o AuditOptions) *AuditWriter {
 	if o.Logger == nil {
@@ -118,7 +122,7 @@ func (a *AuditWriter) Record(r audit.Record) error {
 	return nil
 }
 
-// recordFault is the fault of a record that was not kept.
+// recordFault returns the fault for a record that was not stored.
 func (a *AuditWriter) recordFault(err error) error {
 	f := &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "record it in the audit at " + a.dir, Err: err,
@@ -150,11 +154,11 @@ func (a *AuditWriter) openSpool() (*recordlog.Log, error) {
 	return s, err
 }
 
-// Run takes records into the store until ctx ends: those of this process, and those of processes that died.
+// Run imports records into the store until ctx ends: those of this process, and those of processes that died.
 func (a *AuditWriter) Run(ctx context.Context) error {
 	timer := time.NewTimer(recoverDelay)
 	defer timer.Stop()
-	var last time.Time // when the store took something in
+	var last time.Time // time of the last import
 	for {
 		select {
 		case <-ctx.Done():
@@ -202,7 +206,7 @@ func sleepContext(ctx context.Context, d time.Duration) {
 	}
 }
 
-// logFailure logs once that the store takes nothing.
+// logFailure logs once that the store accepts no records.
 func (a *AuditWriter) logFailure(err error) {
 	if !a.failing {
 		a.o.Logger.Error("the store does not take the audit in; calls go on until too much waits", "err", err)
@@ -316,7 +320,7 @@ func (a *AuditWriter) recordNote(ctx context.Context, name, reason string, from,
 	return err
 }
 
-// importFile takes the frames of a file into the store that it does not have. Work is held.
+// importFile imports those records of a file that the store does not have yet. The caller holds importing.
 func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, report func(n int64)) error {
 	from, known := a.imported[f.Name]
 	for {
@@ -346,7 +350,7 @@ func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, report f
 			records = append(records, auditLedgerRecord(kind, id, line))
 		}
 		if err := a.db.importRecords(ctx, f.Name, from, next, records); err != nil {
-			delete(a.imported, f.Name) // whether the store has them is for the store to say
+			delete(a.imported, f.Name) // the store decides which records it has
 			return err
 		}
 		report(next - from)
@@ -357,7 +361,7 @@ func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, report f
 // forgetFile removes the import position of a deleted file.
 func (a *AuditWriter) forgetFile(ctx context.Context, f recordlog.File) {
 	delete(a.imported, f.Name)
-	// a row that stays is of no account
+	// A row that remains does no harm.
 	_ = a.db.execWrite(ctx, "forget a spool", "DELETE FROM spools WHERE name = $1", f.Name)
 }
 
@@ -379,7 +383,7 @@ func (a *AuditWriter) Close(ctx context.Context) error {
 	return errors.Join(err, s.Close())
 }
 
-// auditLedgerRecord is a record of the audit as the store keeps it.
+// auditLedgerRecord returns the stored form of an audit record.
 func auditLedgerRecord(kind audit.RecordKind, id string, body []byte) ledger.Record {
 	return ledger.Record{Stream: AuditStream, Kind: string(kind), Key: id, Body: body}
 }

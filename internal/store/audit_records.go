@@ -21,19 +21,19 @@ const (
 	signRecords      = 256
 	signAfter        = time.Minute
 	maintainInterval = 10 * time.Second
-	// pruneRows is how many old records one transaction takes out, or as many as there are up to the next checkpoint:
-	// who else writes waits for it. maxPruneBatches is how many of these there are at a time; the rest is taken out
+	// pruneRows is the number of old records that one transaction removes; it may be more, up to the next checkpoint.
+	// Other writers wait meanwhile. maxPruneBatches is the number of such transactions in sequence; the rest follows
 	// the next time.
 	pruneRows, maxPruneBatches = 5000, 20
 )
 
-// Why records were removed.
+// The reasons for which records were removed.
 const (
 	cutByAge    = "age"
 	cutByNumber = "number"
 )
 
-// errAlreadyImported reports that another process has imported a part of a file.
+// errAlreadyImported reports that another process has imported the same part of a file.
 var errAlreadyImported = errors.New("another process has imported it")
 
 // importedBytes returns how many bytes of a spool file the audit has imported.
@@ -48,8 +48,8 @@ func (db *DB) importedBytes(ctx context.Context, name string) (n int64, err erro
 	return n, nil
 }
 
-// importRecords appends the records that stand in a spool's file between two places, and remembers that: both or
-// neither.
+// importRecords appends the records between two offsets of a spool file, and stores the new offset, in one
+// transaction.
 func (db *DB) importRecords(ctx context.Context, name string, from, to int64, records []ledger.Record) error {
 	return db.inTransaction(ctx, "append to the audit", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx,
@@ -81,7 +81,7 @@ func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledge
 	}
 }
 
-// AuditRecordsAfter is AuditRecords for the records after r.
+// AuditRecordsAfter returns the records after r, in the same way as AuditRecords.
 func (db *DB) AuditRecordsAfter(ctx context.Context, r ledger.Record) iter.Seq2[ledger.Record, error] {
 	return db.recordsAfter(ctx, auditTable, AuditStream, r)
 }
@@ -111,8 +111,8 @@ func (db *DB) AuditRecordsOfCall(ctx context.Context, id string) ([]ledger.Recor
 	return all, nil
 }
 
-// LastAuditRecordBefore returns place and hash of the last record before a moment; the zero record if nothing older was
-// removed.
+// LastAuditRecordBefore returns the position and hash of the last record before a time, or the zero record if there is
+// none.
 func (db *DB) LastAuditRecordBefore(ctx context.Context, since time.Time) (ledger.Record, error) {
 	r := ledger.Record{Stream: AuditStream}
 	query, args := "SELECT seq, hash FROM cuts WHERE stream = $1", []any{AuditStream}
@@ -165,26 +165,26 @@ func (db *DB) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error) 
 
 // An AuditReport is the result of a successful check of the audit.
 type AuditReport struct {
-	// Records is how many there are, and First and Last the places of the first and the last; older ones were taken
-	// out.
+	// Records is the number of records. First and Last are the positions of the first and the last one; older records
+	// were removed.
 	Records, First, Last uint64
-	// RemovedAt is when records were last removed, and RemovedBy why: "age" or "number". Both are empty where that is not
-	// known: records of an earlier release, or ones that another program took out.
+	// RemovedAt is when records were last removed, and RemovedBy the reason: "age" or "number". Both are empty if
+	// unknown, for example if an earlier release or another program removed them.
 	RemovedAt time.Time
 	RemovedBy string
 	// Loose reports that older records were removed up to a place that no key has signed.
 	Loose bool
-	// Signed is the last place that a trusted key has signed, and SignedAt when; Keys are those that signed.
+	// Signed is the last position that a trusted key has signed, SignedAt its time. Keys are the keys that signed.
 	Signed   uint64
 	SignedAt time.Time
-	// Unsigned is when the first record came that is not signed; zero where all are.
+	// Unsigned is the time of the first unsigned record; zero if all are signed.
 	Unsigned time.Time
 	Keys     []ed25519.PublicKey
 }
 
-// VerifyAudit checks the whole audit: that no record is missing, torn, out of order or edited, and that each
-// checkpoint is of the chain as it stands and signed by one of the trusted keys; without any, by whichever key it
-// names. The error names the first place where that does not hold.
+// VerifyAudit checks the whole audit. No record may be missing, incomplete, out of order or edited. Each checkpoint
+// must match the chain and have the signature of a trusted key. Without trusted keys, it accepts the key that a
+// checkpoint names. The error names the first position that fails.
 func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (AuditReport, error) {
 	var report AuditReport
 	checkpoints, err := db.AuditCheckpoints(ctx)
@@ -241,20 +241,20 @@ func (db *DB) readRemoval(ctx context.Context, report *AuditReport) error {
 	return nil
 }
 
-// A checkpointVerifier holds checkpoints against the records that they are of.
+// A checkpointVerifier compares checkpoints with the records that they describe.
 type checkpointVerifier struct {
-	checkpoints []audit.Checkpoint // those that are still to come
+	checkpoints []audit.Checkpoint // not yet reached
 	trusted     []ed25519.PublicKey
 	report      *AuditReport
 }
 
-// checkRecord takes the next record.
+// checkRecord compares the next record with the checkpoints for it.
 func (w *checkpointVerifier) checkRecord(r ledger.Record) error {
 	for len(w.checkpoints) > 0 && w.checkpoints[0].Seq <= r.Seq {
 		c := w.checkpoints[0]
 		w.checkpoints = w.checkpoints[1:]
 		if c.Seq < r.Seq {
-			continue // of records that were taken out
+			continue // its records were removed
 		}
 		if err := c.Verify(); err != nil {
 			return err
@@ -291,7 +291,7 @@ func (a *AuditWriter) maintain(ctx context.Context) {
 	}
 }
 
-// sign makes a checkpoint, where one is due.
+// sign stores a signed checkpoint if one is due.
 func (a *AuditWriter) sign(ctx context.Context) error {
 	if a.o.Key == nil {
 		return nil
@@ -330,8 +330,8 @@ func (a *AuditWriter) sign(ctx context.Context) error {
 		c.Stream, int64(c.Seq), c.Hash[:], c.At.UnixMilli(), c.Signer, c.Signature)
 }
 
-// prune removes records that are older than Keep, or more than KeepRecords. If checkpoints are signed it removes
-// records up to one of them, so that the new beginning of the chain is signed.
+// prune removes records that are older than KeepFor, or that exceed KeepRecords. If checkpoints are signed, it removes
+// records up to a checkpoint, so that the new beginning of the chain is signed.
 func (a *AuditWriter) prune(ctx context.Context) error {
 	const step = "take old records out of the audit"
 	oldest, err := a.retentionStart(ctx)
@@ -375,7 +375,8 @@ func (a *AuditWriter) prune(ctx context.Context) error {
 	return nil
 }
 
-// deleteRecordsUpTo takes out the records up to one, with which the chain begins then, and keeps when and why.
+// deleteRecordsUpTo removes the records before the position last, which becomes the beginning of the chain, and stores
+// time and reason.
 func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last int64, reason string) error {
 	return a.db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, a.db.expandKeywords(`INSERT INTO cuts (stream, seq, hash, at, reason)
@@ -394,9 +395,9 @@ func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last i
 	})
 }
 
-// pruneRange returns the first record, and the last before the first that may stay, which is not older than oldest in
-// milliseconds since 1970. It looks at none that stays but that one: there may be millions. byNumber reports that more
-// records go than are too old.
+// pruneRange returns the range of records to remove: the first record, and the last one before the first that may
+// stay. A record may stay if it is not older than oldest, in milliseconds since 1970. It reads none of the others that
+// stay, because there may be millions. byNumber reports that more records are removed than age alone would remove.
 func (a *AuditWriter) pruneRange(ctx context.Context, oldest int64) (first, last int64, byNumber bool, err error) {
 	var head, stays int64
 	err = a.db.reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(seq) FROM audit WHERE stream = $1), 0),

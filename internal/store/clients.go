@@ -20,9 +20,9 @@ type Client struct {
 	Name string
 	// Scopes are its rights.
 	Scopes []drawbridge.Scope
-	// Created is when it got the token, Expires when that ends; zero is never.
+	// Created is when the token was issued, Expires when it expires; zero means never.
 	Created, Expires time.Time
-	// Used is the day, in UTC, on which it came last; zero is never.
+	// Used is the last day, in UTC, on which the token was used; zero means never.
 	Used time.Time
 	// Ended reports that the token has expired by the clock of the store, now or at any time before.
 	Ended bool
@@ -34,7 +34,7 @@ const (
 	day           = 24 * time.Hour
 )
 
-// AddClient keeps a client and the SHA-256 of its token. Code InvalidInput means a name that is wrong or taken.
+// AddClient stores a client and the SHA-256 of its token. Code InvalidInput means that the name is invalid or in use.
 func (db *DB) AddClient(ctx context.Context, c Client, token [sha256.Size]byte) error {
 	const step = "add a client"
 	if c.Name == "" || len(c.Name) > maxClientName || strings.Trim(c.Name, clientChars) != "" {
@@ -125,7 +125,7 @@ func (db *DB) HasClients(ctx context.Context) (bool, error) {
 	return n > 0, nil
 }
 
-// MarkClientUsed notes the day on which a client came. It writes once a day.
+// MarkClientUsed stores the day on which a client used its token. It writes once a day.
 func (db *DB) MarkClientUsed(ctx context.Context, name string, when time.Time) error {
 	return db.execWrite(ctx, "note a client's day", "UPDATE clients SET used = $1 WHERE name = $2 AND used < $1",
 		toMillis(when.Truncate(day)), name)

@@ -12,34 +12,34 @@ import (
 )
 
 const (
-	// clockCheckInterval is how often a store compares its clock with the highest time seen, at the most.
+	// clockCheckInterval is the shortest time between two comparisons of a store's clock with the highest time seen.
 	clockCheckInterval = time.Second
-	// clockResolution is how far the clock goes on before that is written down.
+	// clockResolution is how far the clock advances before the highest time is stored again.
 	clockResolution = 5 * time.Second
-	// usualGap is how long a store may be unused before a person is told.
+	// usualGap is how long a store may be unused before a person is informed.
 	usualGap = 9 * 24 * time.Hour
 )
 
 // errClocksDiffer refuses to confirm a clock that the machine contradicts.
 var errClocksDiffer = errors.New("the clocks of this machine and of the store differ")
 
-// A clockFloor is what this process knows of the highest time that the store's clock has shown.
+// A clockFloor caches the highest time that the store's clock has shown, for this process.
 type clockFloor struct {
 	mu        sync.Mutex
 	checkedAt time.Time
 	highest   time.Time
-	// unsaved is a later time that this process has seen, and that the store did not take.
+	// unsaved is a later time that this process has seen but could not store.
 	unsaved time.Time
 }
 
-// get returns the highest time seen, and reports whether it is to be read again.
+// get returns the highest time seen, and reports whether it must be read again.
 func (f *clockFloor) get() (highest time.Time, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.highest, f.checkedAt.IsZero() || time.Since(f.checkedAt) >= clockCheckInterval
 }
 
-// set takes the highest time that the store has, and one that it did not take, and returns the later one.
+// set sets the highest stored time and a time that could not be stored. It returns the later one.
 func (f *clockFloor) set(highest, unsaved time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *clockFloor) set(highest, unsaved time.Time) time.Time {
 	return highest
 }
 
-// unsavedAfter returns the time that the store did not take, where that is still later than the highest one it has.
+// unsavedAfter returns the time that could not be stored, if it is later than the highest stored time.
 func (f *clockFloor) unsavedAfter(highest time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,16 +62,16 @@ func (f *clockFloor) unsavedAfter(highest time.Time) time.Time {
 	return time.Time{}
 }
 
-// expirySteps end what is over at the store's time, for good: a clock that goes back later revives none of it.
+// expirySteps mark everything that has expired by the store's clock. The marks stay if the clock goes back later.
 var expirySteps = []string{
 	"DELETE FROM grants WHERE ends <> 0 AND ends <= CLOCK",
 	"UPDATE clients SET ended = 1 WHERE ended = 0 AND expires <> 0 AND expires <= CLOCK",
 	"UPDATE asks SET ends = 0 WHERE ends <> 0 AND ends <= CLOCK",
 }
 
-// highestTime returns the highest time that the store's clock has shown, in any process. Where the clock has gone on it
-// first writes the time down, and ends what is over by now. A store that takes no writes is no error: then this process
-// remembers the time.
+// highestTime returns the highest time that the store's clock has shown in any process. If the clock has advanced, it
+// first stores the new time and marks what has expired. If the store is read-only, this process remembers the time,
+// and there is no error.
 func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
 	highest, due := db.floor.get()
 	if !due {
@@ -95,14 +95,15 @@ func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
 	return db.floor.set(now, time.Time{}), nil
 }
 
-// readClock returns the store's time, and the highest that was written down.
+// readClock returns the store's current time, and the highest stored time.
 func (db *DB) readClock(ctx context.Context) (now, highest time.Time, err error) {
 	var n, h int64
 	err = db.reader.QueryRowContext(ctx, db.expandKeywords("SELECT CLOCK, highest FROM store_clock")).Scan(&n, &h)
 	return fromMillis(n), fromMillis(h), err
 }
 
-// advanceClock writes the store's time down, where no other process did so, and ends what is over.
+// advanceClock returns a transaction that stores the current time, unless another process did so, and marks what has
+// expired.
 func (db *DB) advanceClock(ctx context.Context) func(tx *sql.Tx) error {
 	return func(tx *sql.Tx) error {
 		for _, statement := range append([]string{"UPDATE store_clock SET highest = CLOCK WHERE highest < CLOCK"},
@@ -115,15 +116,15 @@ func (db *DB) advanceClock(ctx context.Context) func(tx *sql.Tx) error {
 	}
 }
 
-// CheckClock notes how far the store's clock is, for ExpiryTime, and ends what is over by it. It asks the store at most
-// once a second.
+// CheckClock reads the store's clock for ExpiryTime, and marks what has expired. It asks the store at most once a
+// second.
 func (db *DB) CheckClock(ctx context.Context) error {
 	_, err := db.highestTime(ctx)
 	return err
 }
 
-// ExpiryTime returns the time by which to judge whether something has ended that the store does not keep, such as an
-// access token: now, or the highest time that CheckClock has found where that is more than 5 minutes later.
+// ExpiryTime returns the time for judging the expiry of something outside the store, such as an access token. It is
+// now, or the highest time found by CheckClock if that is more than 5 minutes later.
 func (db *DB) ExpiryTime(now time.Time) time.Time {
 	if highest, _ := db.floor.get(); highest.Sub(now) > clockSlack {
 		return highest
@@ -131,11 +132,11 @@ func (db *DB) ExpiryTime(now time.Time) time.Time {
 	return now
 }
 
-// A ClockState is what the store knows of its clock.
+// A ClockState is the state of the store's clock.
 type ClockState struct {
-	// Now is the store's time, and Highest the highest that it has shown.
+	// Now is the store's current time, Highest the highest time that its clock has shown.
 	Now, Highest time.Time
-	// Pruned is the time up to which old records of calls are removed; zero where none were.
+	// Pruned is the time up to which old records of calls were removed; zero if none were.
 	Pruned time.Time
 	// Held reports that a jump of the clock was found, so that no record is removed by age until it is confirmed.
 	Held bool
@@ -144,7 +145,7 @@ type ClockState struct {
 // Behind returns how far the clock is behind the highest time that it has shown.
 func (s ClockState) Behind() time.Duration { return max(0, s.Highest.Sub(s.Now)) }
 
-// Jump describes a jump that a person should know of, a day back or nine days ahead; empty if there is none.
+// Jump describes a jump of the clock for people: at least a day back or nine days ahead. It is empty if there is none.
 func (s ClockState) Jump() string {
 	const format = time.RFC3339
 	switch ahead := s.Now.Sub(s.Pruned); {
@@ -182,9 +183,9 @@ func (db *DB) ClockState(ctx context.Context) (ClockState, error) {
 	return s, nil
 }
 
-// ConfirmClock accepts the store's clock as it is, for a person who knows that it is right: old records of calls are
-// removed by it from now on, and it is the highest time seen. It returns the state before. Code InvalidInput means that
-// it is more than 5 minutes from now, the machine's time.
+// ConfirmClock accepts the store's current time, on behalf of a person who knows that it is right. Old records of
+// calls are then removed by it, and it becomes the highest time seen. It returns the state before. Code InvalidInput
+// means that it differs from now, the machine's time, by more than 5 minutes.
 func (db *DB) ConfirmClock(ctx context.Context, now time.Time) (ClockState, error) {
 	const step = "confirm the clock"
 	before, err := db.ClockState(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A HeldResult is an answer of a server's that its caller was not given, for a person to read.
+// A HeldResult is a server's result that was withheld from its caller, for a person to read.
 type HeldResult struct {
 	// ID names it for people.
 	ID string
@@ -25,15 +25,15 @@ type HeldResult struct {
 }
 
 const (
-	// heldResultRetention is how long such answers are kept, maxHeldResults how many; maxHeldResultBytes bounds all of
-	// them together.
+	// heldResultRetention is how long held results are kept, maxHeldResults how many. maxHeldResultBytes bounds their
+	// total size.
 	heldResultRetention = 30 * 24 * time.Hour
 	maxHeldResults      = 1000
 	maxHeldResultBytes  = 256 << 20
 )
 
-// HoldResult keeps an answer, At is filled in. Those that are older than 30 days go, and so do the oldest where there
-// are more than 1,000, or more than 256 MiB of them.
+// HoldResult stores a held result and sets its time. It removes results older than 30 days, and the oldest ones above
+// 1,000 or 256 MiB.
 func (db *DB) HoldResult(ctx context.Context, r HeldResult) error {
 	const step = "keep a result that is held back"
 	rules, err := json.Marshal(r.Rules)
@@ -97,7 +97,7 @@ func (db *DB) HeldResult(ctx context.Context, id string) (r HeldResult, err erro
 	return r, nil
 }
 
-// scan reads a row of all but the result, which more may be for.
+// scan reads all columns except the result; more are destinations for further columns.
 func (r *HeldResult) scan(row interface{ Scan(dest ...any) error }, more ...any) error {
 	var at int64
 	var rules []byte

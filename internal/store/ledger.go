@@ -19,7 +19,7 @@ const (
 	readRows  = 256
 )
 
-// A recordTable has the records of streams. The two are alike.
+// A recordTable is the name of a table with records of streams. The tables have the same form.
 type recordTable string
 
 const (
@@ -89,8 +89,8 @@ func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, in recordTable, str
 	return err
 }
 
-// insertRecords is one statement for all records: on a server each statement is a journey. SQLite looks for each name
-// of a parameter among all that it has seen, and takes a question mark as it comes.
+// insertRecords returns a single statement for all records, because each statement is a round trip to a database
+// server. For SQLite it uses question marks, since looking up named parameters takes quadratic time.
 func (d dialect) insertRecords(in recordTable, stream string, at int64, records []ledger.Record) (
 	statement string, args []any) {
 	var b strings.Builder
@@ -210,7 +210,7 @@ func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after
 		r := ledger.Record{Stream: stream, Seq: after.Seq + 1, Prev: after.Hash}
 		var at int64
 		var hash []byte
-		// A column that holds something else than it should is the record's damage; the error would quote it.
+		// A column with an unexpected value is damage of the record. The error of Scan would quote the value.
 		if rows.Scan(&r.Seq, &at, &r.Kind, &r.Key, &r.Body, &hash) != nil || len(hash) != 32 {
 			return page, &ledger.ChainError{Stream: stream, Seq: r.Seq, Damage: ledger.DamageTorn}
 		}
@@ -221,7 +221,7 @@ func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after
 	return page, rows.Err()
 }
 
-// LedgerStreams names the streams of the ledger that anything was appended to, in order.
+// LedgerStreams returns the names of the ledger's streams, sorted.
 func (db *DB) LedgerStreams(ctx context.Context) ([]string, error) {
 	// A stream without its head is included, so that its damage is noticed.
 	rows, err := db.reader.QueryContext(ctx,
@@ -241,6 +241,6 @@ func (db *DB) LedgerStreams(ctx context.Context) ([]string, error) {
 	if err := rows.Err(); err != nil {
 		return nil, db.fault("list the streams", err)
 	}
-	slices.Sort(streams) // not by the database: each sorts in its own way
+	slices.Sort(streams) // sorted here because databases sort differently
 	return streams, nil
 }

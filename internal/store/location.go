@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// databases are the schemes of URLs that Open takes, places those that OpenVectorStore takes.
+// databases holds the schemes of URLs that Open accepts, places those that OpenVectorStore accepts.
 var (
 	databases = []string{"postgres", "postgresql"}
 	places    = []string{"postgres", "postgresql", "qdrant", "qdrants"}
@@ -22,7 +22,7 @@ var (
 var (
 	// scheme matches the scheme of a URL (RFC 3986, 3.1). A single letter is a drive of Windows.
 	scheme = lazyregexp.New(`^([A-Za-z][A-Za-z0-9+.-]+):`)
-	// keywords is the other form in which Postgres takes a connection, "host=db password=x".
+	// keywords matches the other form of a Postgres connection, such as "host=db password=x".
 	keywords = lazyregexp.New(`(?i)\bpassword\s*=`)
 )
 
@@ -74,7 +74,7 @@ func lowerScheme(location string, known []string) (string, error) {
 	return "", fmt.Errorf("unknown scheme %q; known are %s and %s", name, strings.Join(known[:last], ", "), known[last])
 }
 
-// colonIn reports whether the name of a directory, or of one that it is in, has a colon and would have to be made.
+// colonIn reports whether dir or a parent directory does not exist yet and has a colon in its name.
 func colonIn(dir string) bool {
 	for volume := filepath.VolumeName(dir); strings.Contains(dir[len(volume):], ":"); {
 		if strings.Contains(filepath.Base(dir), ":") {

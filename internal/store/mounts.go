@@ -15,10 +15,10 @@ import (
 // A MountRecord is the saved state of one row of the configuration. If Attempted is after Listed, the last mount has
 // ended without a listing, or has not ended.
 type MountRecord struct {
-	// Row is the hash of the row, Server the name that it had.
+	// Row is the hash of the row, Server the name of its server.
 	Row    string
 	Server drawbridge.ServerID
-	// Attempted is when a mount last began, Listed when the last listing was saved. Each is zero where it never
+	// Attempted is when a mount last began, Listed when the last listing was saved. Each is zero if that never
 	// happened.
 	Attempted, Listed time.Time
 	// Listing is the last listing, Status the last status; nil if none was saved or it is damaged.
@@ -30,8 +30,8 @@ type MountRecord struct {
 	Owner int
 }
 
-// RecordAttempt records that a mount of a row begins. It is called before anything is started, so that a mount which
-// takes this process down with it is not begun again as if nothing had happened.
+// RecordAttempt records that a mount of a row begins. It is called before anything is started, so that the next
+// process knows about a mount that crashed this one.
 func (db *DB) RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error {
 	// After a listing of the same millisecond, or of a clock that was ahead, it is still after.
 	return db.execWrite(ctx, "record an attempt", `INSERT INTO mounts (row, server, attempted) VALUES ($1, $2, CLOCK)
@@ -39,7 +39,7 @@ func (db *DB) RecordAttempt(ctx context.Context, row string, id drawbridge.Serve
 		CASE WHEN mounts.listed >= excluded.attempted THEN mounts.listed + 1 ELSE excluded.attempted END`, row, string(id))
 }
 
-// SaveListing keeps a listing as the last of its row. With that the row's last attempt has ended well.
+// SaveListing stores a listing as the last of its row. The row's last attempt thereby counts as successful.
 func (db *DB) SaveListing(ctx context.Context, l drawbridge.Listing) error {
 	const step = "save a listing"
 	text, err := encodeListing(l)
@@ -51,7 +51,7 @@ func (db *DB) SaveListing(ctx context.Context, l drawbridge.Listing) error {
 		CASE WHEN mounts.attempted > excluded.listed THEN mounts.attempted ELSE excluded.listed END`, l.ConfigHash, string(l.Server), text)
 }
 
-// SaveStatus keeps a status as the last of a row, and this process as its owner.
+// SaveStatus stores a status as the last of a row, with this process as its owner.
 func (db *DB) SaveStatus(ctx context.Context, row string, s drawbridge.ServerStatus) error {
 	const step = "save a status"
 	text, err := json.Marshal(s)
@@ -63,7 +63,7 @@ func (db *DB) SaveStatus(ctx context.Context, row string, s drawbridge.ServerSta
 		row, string(s.Server), text, os.Getpid())
 }
 
-// execWrite carries out one statement.
+// execWrite executes one statement.
 func (db *DB) execWrite(ctx context.Context, step, statement string, args ...any) error {
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, db.expandKeywords(statement), args...)

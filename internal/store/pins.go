@@ -20,7 +20,8 @@ type PinKey struct {
 	Part string
 }
 
-// column is the server and the part in one column: the name of a server has no space.
+// column returns the server and the part as the value of one column, separated by a space, which a server's name
+// cannot contain.
 func (p PinKey) column() string {
 	if p.Part == "" {
 		return string(p.Server)
@@ -28,7 +29,7 @@ func (p PinKey) column() string {
 	return string(p.Server) + " " + p.Part
 }
 
-// parsePinKey reads it.
+// parsePinKey parses the value that column returned.
 func parsePinKey(origin, column string) PinKey {
 	server, part, _ := strings.Cut(column, " ")
 	return PinKey{origin, drawbridge.ServerID(server), part}
@@ -158,8 +159,7 @@ func (db *DB) UpdatePins(ctx context.Context, place PinKey, work PinUpdate) erro
 	return err
 }
 
-// MovePins moves the pins of one part of a server to another place, where there are none. It only reads where there is
-// nothing to move.
+// MovePins moves the pins of one part of a server to a key without pins. If there are none to move, it only reads.
 func (db *DB) MovePins(ctx context.Context, from, to PinKey) error {
 	const step = "move the pins"
 	var n int
@@ -215,7 +215,7 @@ func savePins(ctx context.Context, tx *sql.Tx, place PinKey, pins []shield.Pin) 
 	return nil
 }
 
-// nonNilBytes is a definition as a column has it: never null.
+// nonNilBytes returns raw, or an empty slice instead of nil, because the column does not allow NULL.
 func nonNilBytes(raw []byte) []byte {
 	if raw == nil {
 		return []byte{}

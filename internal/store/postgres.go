@@ -6,7 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// connections is how many connections to a server a store has at most; spare is how many it keeps when idle.
+// connections is the largest number of connections to a server; spare is the number of idle ones that are kept.
 const (
 	storeConnections     = 8
 	storeIdleConnections = 2

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// postgresConnectTimeout is how long a connection may take where the URL does not say.
+// postgresConnectTimeout is the time limit of a connection attempt if the URL sets none.
 const postgresConnectTimeout = 10 * time.Second
 
 // OpenPostgresPool returns a pool of at most most connections to a server, of which idle ones stay open, and the name
@@ -38,8 +38,8 @@ func OpenPostgresPool(location string, most, idle int) (pool *sql.DB, name strin
 	return pool, fmt.Sprintf("postgres://%s/%s", host, config.Database), nil
 }
 
-// PostgresPlace returns the parts of a URL that decide which tables it leads to: not the password, nor other parameters.
-// Of a URL that is not valid it is the whole URL.
+// PostgresPlace returns the parts of a URL that determine its tables, without the password and other parameters. An
+// invalid URL is returned unchanged.
 func PostgresPlace(location string) string {
 	config, err := pgx.ParseConfig(location)
 	if err != nil {

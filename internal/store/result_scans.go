@@ -13,7 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A ResultScan is what is known of the results of one server that were examined after they were passed on.
+// A ResultScan counts the results of one server that were examined after they were passed on, and holds the flagged
+// ones.
 type ResultScan struct {
 	// Scanned counts the examined results, Flagged those of them that matched rules, and Skipped those that were not
 	// examined.

@@ -21,11 +21,12 @@ const (
 	// A jump is confirmed by a process that starts between confirmFrom and confirmUntil after it was found. After a
 	// short jump the end is earlier, see sinceJump.
 	confirmFrom, confirmUntil = time.Hour, 31 * 24 * time.Hour
-	// A jump of at most Keep / usualPart is not worth a warning: the store was not used. It must be confirmed, too.
+	// A jump of at most KeepFor / usualPart is not worth a warning, since the store may just have been unused. It must
+	// still be confirmed.
 	usualPart = 10
-	// rememberEvery is how far the clock goes on before it is written down again.
+	// rememberEvery is how far the clock advances before it is stored again.
 	rememberEvery = time.Minute
-	// clockNote is how the ID of a note on a jump begins.
+	// clockNote is the prefix of the ID of a note about a jump.
 	clockNote = "clock-"
 )
 
@@ -46,8 +47,8 @@ type pruning struct {
 // ahead returns how far the store's clock is ahead of the last pruning.
 func (p pruning) ahead() time.Duration { return time.Duration(p.now-p.at) * time.Millisecond }
 
-// sinceJump returns how long ago a jump was found. It is false without one, and where that is so long ago that the
-// clock must have jumped again.
+// sinceJump returns the time since a jump was found. It reports false if there was none, or if it is so long ago that
+// the clock must have jumped again.
 func (p pruning) sinceJump() (d time.Duration, ok bool) {
 	d = time.Duration(p.now-p.jumpAt) * time.Millisecond
 	jumped := time.Duration(min(max(p.jumpAt-p.at, p.at-p.jumpAt), confirmUntil.Milliseconds())) * time.Millisecond
@@ -61,7 +62,7 @@ func (p pruning) confirmed() bool {
 }
 
 // retentionStart returns the time before which records are too old, in milliseconds since 1970 by the store's clock.
-// It is 0 where no record may be removed by age: records are kept for ever, or the clock cannot be trusted.
+// It returns 0 if no record may be removed by age, because records are kept for ever or the clock cannot be trusted.
 func (a *AuditWriter) retentionStart(ctx context.Context) (int64, error) {
 	var p pruning
 	err := a.db.reader.QueryRowContext(ctx, a.db.expandKeywords(`SELECT CLOCK, COALESCE(MAX(at), 0), COALESCE(MAX(jump_at), 0),
@@ -116,8 +117,8 @@ func (a *AuditWriter) hasOlder(ctx context.Context, before int64) (older bool, e
 	return older, err
 }
 
-// accept remembers the time of a pruning. Where another process was faster, its time stands. A clock that is behind,
-// and was confirmed, is the highest time seen from now on.
+// accept stores the time of a pruning, unless another process was faster. If the clock went back and was confirmed,
+// its time becomes the highest time seen.
 func (a *AuditWriter) accept(ctx context.Context, p pruning) error {
 	back := p.ahead() < -clockJump
 	if p.jumpAt == 0 && !back && p.ahead() < rememberEvery {
@@ -138,7 +139,7 @@ func (a *AuditWriter) accept(ctx context.Context, p pruning) error {
 	})
 }
 
-// hold leaves the audit as it is, since the clock jumped, and remembers that where no process did so before.
+// hold removes no records because the clock jumped, and stores the jump unless another process did.
 func (a *AuditWriter) hold(ctx context.Context, p pruning) error {
 	usual := p.ahead() > 0 && p.ahead() <= a.o.KeepFor/usualPart
 	if _, known := p.sinceJump(); !known {
@@ -160,7 +161,7 @@ func (a *AuditWriter) hold(ctx context.Context, p pruning) error {
 	return nil
 }
 
-// noteJump remembers a jump, and puts it on record if onRecord is set. It reports false where another process was
+// noteJump stores a jump, and writes it to the audit if onRecord is set. It reports false if another process was
 // faster.
 func (a *AuditWriter) noteJump(ctx context.Context, p pruning, onRecord bool) (noted bool, err error) {
 	r := audit.Record{ID: clockNote + a.start, Kind: audit.Note, At: a.o.Now(), Reason: fmt.Sprintf(
@@ -184,7 +185,7 @@ func (a *AuditWriter) noteJump(ctx context.Context, p pruning, onRecord bool) (n
 	return noted, err
 }
 
-// warnOnce logs a warning, unless it was the last one.
+// warnOnce logs a warning, unless it equals the last one.
 func (a *AuditWriter) warnOnce(text string, args ...any) {
 	if a.warned != text {
 		a.o.Logger.Warn(text, args...)

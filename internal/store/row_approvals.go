@@ -10,14 +10,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A RowApproval is a person's decision about a row of a project directory, as the row was then.
+// A RowApproval is a person's decision about a row of a project directory with the content that it had then.
 type RowApproval struct {
-	// Path is the file that the row stands in, Server its name there.
+	// Path is the file with the row, Server the name of the row.
 	Path   string
 	Server drawbridge.ServerID
-	// By is who decided.
+	// By is the person who decided.
 	By Approver
-	// Hash is that of the row, see config.Server; Shown are the facts that the person was shown.
+	// Hash is the hash of the row, see config.Server. Shown are the facts that were shown to the person.
 	Hash  string
 	Shown []config.NameValue
 	// Approved is false for a row that was rejected.
@@ -25,8 +25,8 @@ type RowApproval struct {
 	At       time.Time
 }
 
-// An Approver is a person on a machine. The decisions of one count for no other, also where they share a database and
-// the paths of their projects are equal.
+// An Approver is a person on a machine. A decision is valid for this approver only, even if others share the database
+// and have equal project paths.
 type Approver struct {
 	// Principal is the user of the operating system, Machine names the machine.
 	Principal, Machine string
@@ -35,7 +35,7 @@ type Approver struct {
 // RowApprovals are the decisions of one Approver: at most one for a name in a file.
 type RowApprovals []RowApproval
 
-// Program is the file that was approved with the row; the zero one where none was found then.
+// Program returns the file that was approved with the row, or the zero value if none was found then.
 func (a RowApproval) Program() config.ProgramFile { return config.ProgramInFacts(a.Shown) }
 
 // Allows reports whether the row as it is now was approved, and its program is still the same file. It has the form of
@@ -49,7 +49,7 @@ func (a RowApprovals) Allows(row config.Server) bool {
 	return p == (config.ProgramFile{}) || p.CheckUnchanged() == nil
 }
 
-// Find returns the last decision about the row of that name in that file, whatever the row was then.
+// Find returns the last decision about the row with that name in that file, independent of the row's content.
 func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 	for _, one := range a {
 		if one.Path == row.Origin.Path && one.Server == row.ID {
@@ -59,8 +59,8 @@ func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 	return RowApproval{}, false
 }
 
-// RowApprovals returns the decisions that count for a person on a machine, ordered by file and name. Those of earlier
-// releases, which kept no name, count in a file, and not in a database that others may share.
+// RowApprovals returns the decisions of an approver, ordered by file and name. Decisions of earlier releases have no
+// approver. They are valid in a SQLite file, and not in a database that others may share.
 func (db *DB) RowApprovals(ctx context.Context, by Approver) (RowApprovals, error) {
 	unnamed := 0
 	if db.file != nil {
@@ -95,8 +95,8 @@ func (db *DB) RowApprovals(ctx context.Context, by Approver) (RowApprovals, erro
 	return all, nil
 }
 
-// SaveRowApproval records a decision, in the place of any earlier one of the same person about that name in that file.
-// Code InvalidInput means that By names no person.
+// SaveRowApproval stores a decision and replaces an earlier one of the same person about that name in that file. Code
+// InvalidInput means that By is incomplete.
 func (db *DB) SaveRowApproval(ctx context.Context, a RowApproval) error {
 	const step = "record an approval"
 	if a.By.Principal == "" {

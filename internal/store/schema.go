@@ -196,7 +196,7 @@ var schema = [...]string{
 	DROP TABLE approvals;`,
 }
 
-// migrate brings the tables up to date, in one transaction. Where they are, it only reads.
+// migrate updates the tables to the current version in one transaction. If they are current, it only reads.
 func (db *DB) migrate(ctx context.Context) error {
 	const step = "open"
 	version, err := db.schemaVersion(ctx, db.writer)
@@ -239,7 +239,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	})
 }
 
-// schemaVersion reads how far the tables are: 0 where the table of versions is empty.
+// schemaVersion returns the version of the tables, or 0 if the table of versions is empty.
 func (db *DB) schemaVersion(ctx context.Context, from rowQuerier) (version int, err error) {
 	err = from.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -7,12 +7,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 )
 
-// A SpoolRecorder records for a process that has no store open, and leaves the records in the spool. The next process
+// A SpoolRecorder records for a process that has no open store. The records stay in the spool until the next process
 // that reads or writes the audit imports them.
 type SpoolRecorder struct{ a *AuditWriter }
 
-// NewSpoolRecorder makes a jotter for the audit whose spool is in that directory. Nothing is made before the first
-// record. With always each record waits until the disk has it.
+// NewSpoolRecorder returns a recorder with its spool in dir. It creates no file before the first record. If always is
+// set, each record waits until it is on the disk.
 func NewSpoolRecorder(dir string, rules audit.RedactionRules, always bool) *SpoolRecorder {
 	return &SpoolRecorder{&AuditWriter{
 		dir: dir, o: AuditOptions{Rules: rules, Sync: always, Logger: slog.New(slog.DiscardHandler)},
@@ -21,7 +21,7 @@ func NewSpoolRecorder(dir string, rules audit.RedactionRules, always bool) *Spoo
 	}}
 }
 
-// Record keeps a record, as AuditWriter.Record does.
+// Record writes a record, as AuditWriter.Record does.
 func (j *SpoolRecorder) Record(r audit.Record) error { return j.a.Record(r) }
 
 // Close closes the recorder. Its records stay.

@@ -22,7 +22,7 @@ import (
 // memoryLocation is the location of a store without a file.
 const memoryLocation = ":memory:"
 
-// sqliteReaders is how many connections read a file at once.
+// sqliteReaders is the number of connections that can read a file at the same time.
 const sqliteReaders = 4
 
 func sqliteDialect() dialect {

@@ -60,7 +60,7 @@ var (
 	_ ledger.StreamFolder = (*DB)(nil)
 )
 
-// A dialect is all that the two engines' SQL differs in.
+// A dialect holds the differences between the SQL of the two engines.
 type dialect struct {
 	// keywords stand for CLOCK, the database's time in milliseconds since 1970, and for BLOB, the type of byte strings.
 	keywords *strings.Replacer

@@ -13,13 +13,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// MaxVectorDimension is the most numbers that a vector has.
-const MaxVectorDimension = 16000 // the most that a column of pgvector's holds
+// MaxVectorDimension is the largest dimension of a vector.
+const MaxVectorDimension = 16000 // the limit of a pgvector column
 
 // errTooManyVectors reports that one call has more vectors than can be saved at once.
 var errTooManyVectors = errors.New("too many vectors for one call")
 
-// A DimensionError reports vectors of one model with two dimensions: it is another model of the same name.
+// A DimensionError reports vectors of one model with different dimensions: the model was replaced under the same name.
 type DimensionError struct {
 	Model string
 	// Have is the dimension of the saved vectors, Want that of the new ones.
@@ -31,7 +31,8 @@ func (e *DimensionError) Error() string {
 	return fmt.Sprintf("the vectors kept of the model %q have %d numbers, and this one has %d", e.Model, e.Have, e.Want)
 }
 
-// maxCollection is the most bytes of a collection's name: the names of tables and collections are made by adding to it.
+// maxCollection is the largest length of a collection's name in bytes. Names of tables and collections are built from
+// it.
 const maxCollection = 48
 
 // CheckCollection returns an error for an invalid name of a collection.
@@ -63,7 +64,7 @@ func UnitVector(v []float32) ([]float32, error) {
 	return unit, nil
 }
 
-// PackVector writes a vector: 4 bytes for each number (IEEE 754), the least significant first.
+// PackVector encodes a vector as 4 bytes for each number (IEEE 754, little-endian).
 func PackVector(v []float32) []byte {
 	b := make([]byte, 0, 4*len(v))
 	for _, x := range v {
@@ -86,7 +87,7 @@ func UnpackVector(b []byte) ([]float32, error) {
 
 // DotPacked returns the dot product of a vector and a packed one of the same dimension.
 func DotPacked(v []float32, packed []byte) float32 {
-	var a, b, c, d float32 // four sums, which the processor adds to at once
+	var a, b, c, d float32 // independent sums, which the processor computes in parallel
 	i := 0
 	for ; i+4 <= len(v); i += 4 {
 		p := packed[4*i : 4*i+16]
@@ -101,7 +102,7 @@ func DotPacked(v []float32, packed []byte) float32 {
 	return a + b + c + d
 }
 
-// CompareNear puts the nearer first, and of equals the key that comes first.
+// CompareNear orders by decreasing nearness, then by key.
 func CompareNear(a, b index.Neighbor) int {
 	return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), bytes.Compare(a.Key[:], b.Key[:]))
 }

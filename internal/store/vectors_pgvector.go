@@ -142,7 +142,7 @@ func (k *pgvectorBackend) dimensionError(ctx context.Context, model string, want
 	return &DimensionError{Model: model, Have: have, Want: want}
 }
 
-// Keep keeps vectors in one transaction. The first makes the tables.
+// Keep stores vectors in one transaction. The first call creates the tables.
 func (k *pgvectorBackend) Keep(ctx context.Context, model string, dimension int, keys []index.TextKey,
 	vectors map[index.TextKey][]float32) error {
 	err := k.insertVectors(ctx, model, dimension, keys, vectors)

@@ -339,7 +339,7 @@ func plainQdrantError(err error) error {
 	return &qdrantError{err}
 }
 
-// rootCause is the innermost error.
+// rootCause returns the innermost error of a chain.
 func rootCause(err error) error {
 	for {
 		inner := errors.Unwrap(err)

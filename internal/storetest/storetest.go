@@ -82,7 +82,7 @@ type RecordReader interface {
 	LedgerStreams(ctx context.Context) ([]string, error)
 }
 
-// MountStore is the memory of servers.
+// A MountStore stores the listings and the states of servers.
 type MountStore interface {
 	RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error
 	SaveListing(ctx context.Context, l drawbridge.Listing) error

@@ -64,7 +64,7 @@ func parseCallArguments(arguments json.RawMessage) (name, inner json.RawMessage,
 		return name, nil, nil
 	}
 	if written, ok := rawjson.DecodeString(inner); ok {
-		var b bytes.Buffer // a server that reads lines is not to find two
+		var b bytes.Buffer // remove line ends: some servers read one message on each line
 		if rawjson.Valid([]byte(written)) != nil || json.Compact(&b, []byte(written)) != nil {
 			return nil, nil, errors.New("arguments must be a JSON object")
 		}

@@ -16,12 +16,12 @@ type classIndex struct {
 	index *index.Index
 	docs  *documentCache
 
-	filled atomic.Bool // it has known a view
+	filled atomic.Bool // a view has been indexed
 
 	// mu is held while the index changes, and guards the fields below.
 	mu      sync.Mutex
 	version uint64
-	indexed map[string]*byte // where which card's definition begins
+	indexed map[string]*byte // address of the indexed definition of each card
 }
 
 func newClassIndex(o index.Options, docs *documentCache) *classIndex {

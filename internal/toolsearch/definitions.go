@@ -10,17 +10,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The names of the two cards. No other card is listed by one of them where lists may be short.
+// The names of the two search tools. While lists may be shortened, no other card is listed under these names.
 const (
 	FindToolsName = "find_tools"
 	CallToolName  = "call_tool"
 )
 
 const (
-	// defaultLimit is how many tools are shown in full where the question does not say, maxLimit how many it may ask
-	// for.
+	// defaultLimit is the number of tools shown in full if the query sets no limit. maxLimit is the largest limit that
+	// a query may set.
 	defaultLimit, maxLimit = 5, 50
-	// maxServers is how many servers the description of find_tools names, and maxNamed that of call_tool.
+	// maxServers is the number of servers named in the description of find_tools, maxNamed that of call_tool.
 	maxServers, maxNamed = 40, 12
 )
 

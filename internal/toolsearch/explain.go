@@ -67,15 +67,15 @@ func (v *CardView) Explain(ctx context.Context, query string, hits []Hit) []Expl
 	return out
 }
 
-// Stats describes a view.
+// Stats describes the size of a view of tools, and how it is listed.
 type Stats struct {
-	// Cards are all cards, Servers how many servers they are of, those of Drawbridge's own among them.
+	// Cards is the number of cards, Servers the number of their servers. Drawbridge itself counts as a server.
 	Cards   int `json:"cards"`
 	Servers int `json:"servers"`
-	// Tokens is about how many tokens all definitions have, ShortTokens how many the short list has.
+	// Tokens is the approximate number of tokens of all definitions, ShortTokens that of the short list.
 	Tokens      int `json:"tokens"`
 	ShortTokens int `json:"short_tokens"`
-	// Mode is what the options say, Short whether the callers are shown the short list.
+	// Mode is the configured mode. Short reports whether the callers see the short list.
 	Mode  Mode `json:"mode"`
 	Short bool `json:"short"`
 }

@@ -21,7 +21,7 @@ var (
 	errCannotResume = errors.New("the stream ended before the answer, and the session with it")
 )
 
-// An httpExchange is one request and what comes back for it.
+// An httpExchange is one HTTP request and its response, which may be a stream of several messages.
 type httpExchange struct {
 	conn    *HTTPConn
 	request pendingRequest

@@ -122,7 +122,7 @@ func (s *StreamConn) deliverResponse(m mcp.Message) {
 		c = s.pending.removeOnlyWaiting()
 	}
 	if c == nil {
-		s.log.Debug("an answer to no request of ours is dropped")
+		s.log.Debug("dropped a response without a matching request")
 		return
 	}
 	c.complete(m, nil)

@@ -179,7 +179,7 @@ func (k *PinChecker) InvalidateStates() {
 	k.listings.states, k.remembered.states = nil, nil
 }
 
-// unchangedSettlement returns the outcome that shows a list as it is.
+// unchangedSettlement returns the outcome that shows every definition of the list as listed.
 func unchangedSettlement(list []shield.ListedTool) shield.PinOutcome {
 	out := shield.PinOutcome{Shown: make([]json.RawMessage, len(list)), LeftOut: map[string]string{}}
 	for i, l := range list {

@@ -46,11 +46,11 @@ func TestQuestions(t *testing.T) {
 			Rule: rule, Reason: reason}
 	}
 	want := []audit.Record{
-		kept(mcp.MethodElicitation, "blanked", "/message sets aside what the model was told (override)"),
+		kept(mcp.MethodElicitation, "blanked", "/message tells the model to ignore its instructions (override)"),
 		kept(mcp.MethodElicitation, "flagged",
 			"/url leads to a host with letters of several alphabets in a word (lookalikes)"),
 		kept(mcp.MethodElicitation, "blanked", "it could not be checked: not JSON"),
-		kept(mcp.MethodSampling, "flagged", "/messages/0/content/text sets aside what the model was told (override)"),
+		kept(mcp.MethodSampling, "flagged", "/messages/0/content/text tells the model to ignore its instructions (override)"),
 		kept(mcp.MethodSampling, "blanked", "it could not be checked: not JSON"),
 	}
 	if diff := cmp.Diff(want, records, cmpopts.IgnoreFields(audit.Record{}, "ID")); diff != "" {

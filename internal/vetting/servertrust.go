@@ -79,7 +79,7 @@ func (t *ServerTrust) LogQuarantine(account string) {
 	}
 }
 
-// holder returns a server; ok is false if it is unknown or trust is turned off.
+// holder returns the account of a server; ok is false if the server is unknown or trust is turned off.
 func (t *ServerTrust) holder(id drawbridge.ServerID) (h accountHolder, ok bool) {
 	if servers := t.servers.Load(); t.accounts != nil && servers != nil {
 		h, ok = (*servers)[id]

@@ -100,14 +100,14 @@ func TestEachKindIsSanitised(t *testing.T) {
 		notes = append(notes, fmt.Sprintf("%s %+q %s: %s", n.Kind, n.Name, n.Action, n.Why))
 	}
 	want(t, notes, []string{
-		`tool "sub" blanked: /description sets aside what the model was told (override), and 1 more`,
+		`tool "sub" blanked: /description tells the model to ignore its instructions (override), and 1 more`,
 		`tool "mul\u200b" stripped: /name had invisible characters (hidden-invisible), and 1 more`,
 		`prompt "p" stripped: /description had characters that change the direction of text (hidden-bidi)`,
 		`resource "x://\u200b1" stripped: /uri had invisible characters (hidden-invisible)`,
-		`resource "x://2" renamed: /name sets aside what the model was told (override), and 1 more`,
+		`resource "x://2" renamed: /name tells the model to ignore its instructions (override), and 1 more`,
 		`template "x://{a}" stripped: /title had invisible characters (hidden-invisible)`,
 		`server "info" stripped: /name had invisible characters (hidden-invisible)`,
-		`server "capabilities" blanked: /experimental/x/about sets aside what the model was told (override), and 1 more`,
+		`server "capabilities" blanked: /experimental/x/about tells the model to ignore its instructions (override), and 1 more`,
 		`server "instructions" blanked: it asks for the system prompt (system-prompt), and 1 more`,
 	})
 }

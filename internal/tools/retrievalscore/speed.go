@@ -193,7 +193,7 @@ func everyOther(all []string) (some []string) {
 	return some
 }
 
-// reportSpeed measures each arm with more and more tools.
+// reportSpeed measures the speed of each ranker for increasing numbers of tools.
 func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
 	var questions []string
 	for _, c := range corpora {

@@ -163,7 +163,7 @@ func counts(r row) float64 {
 	return 1
 }
 
-// definition takes in the texts of a tool.
+// definition adds the texts of a tool definition to the lesson.
 func (l *lesson) definition(r row, raw []byte, counts float64) error {
 	var tool struct {
 		Name, Title, Description string
