@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -147,8 +148,8 @@ type MountResult struct {
 
 func (c runner) mountServer(ctx context.Context, p ServerParams) (MountResult, error) {
 	listing, err := c.mount(ctx, p.Server)
-	if ctx.Err() != nil {
-		return MountResult{}, ctx.Err()
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return MountResult{}, err
 	}
 	found := MountResult{Listing: listing, Status: drawbridge.ServerStatus{Server: p.Server}, Fault: EncodeFault(err)}
 	for _, s := range c.g.Status() {

@@ -33,6 +33,8 @@ const (
 	wantCall = "call"
 	// wantApprove answers a call that waits for approval.
 	wantApprove = "approve"
+	// wantSubscribe sends changes of the state.
+	wantSubscribe = "subscribe"
 )
 
 // A hello is the request of the control protocol, the first line on a connection. It holds the protocol version, the
@@ -153,7 +155,7 @@ func parseHello(text []byte) (hello, error) {
 			"end the hub first (drawbridge ps shows it)", protocolRevision, h.Revision))
 	}
 	switch h.Want {
-	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect, wantCall, wantApprove:
+	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect, wantCall, wantApprove, wantSubscribe:
 		return h, nil
 	}
 	return hello{}, invalidInputFault(
