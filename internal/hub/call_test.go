@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/command"
@@ -44,7 +45,8 @@ func TestCallsOfTheCommandLine(t *testing.T) {
 
 	got, err := h.callTool(t.Context(), `{"name":"everything-legacy__echo","arguments":{"text":"a <b> & c"}}`,
 		ignoreEvents)
-	if err != nil || !strings.Contains(got, `"a <b> & c"`) {
+	// the server's own bytes, as its encoder wrote them
+	if err != nil || !strings.Contains(got, `"a \u003cb\u003e \u0026 c"`) {
 		t.Errorf("echo: %s, %v", got, err)
 	}
 	var steps []command.Progress
@@ -196,16 +198,27 @@ func TestAHubServesClientsOfTheLastRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if _, err := conn.Write([]byte(test.lines)); err != nil {
+			if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			var seen strings.Builder
-			for lines := json.NewDecoder(conn); !strings.Contains(seen.String(), test.want); {
+			answers := json.NewDecoder(conn)
+			hello, more, _ := strings.Cut(test.lines, "\n")
+			if _, err := conn.Write([]byte(hello + "\n")); err != nil {
+				t.Fatal(err)
+			}
+			for welcomed := false; !welcomed || !strings.Contains(seen.String(), test.want); {
 				var line json.RawMessage
-				if err := lines.Decode(&line); err != nil {
+				if err := answers.Decode(&line); err != nil {
 					t.Fatalf("%v after %s", err, seen.String())
 				}
 				seen.Write(line)
+				if !welcomed && more != "" { // the rest follows the welcome
+					if _, err := conn.Write([]byte(more)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				welcomed = true
 			}
 			if !strings.HasPrefix(seen.String(), `{"drawbridge":2,`) {
 				t.Errorf("the welcome is %s", seen.String())
