@@ -140,11 +140,12 @@ func (d *waitDisplay) ask(p command.Approval) {
 	for {
 		said, err := person.Ask(question)
 		switch {
-		case d.ctx.Err() != nil:
-			person.Say("") // answered elsewhere, or over
-			return
-		case errors.Is(err, io.EOF):
-			d.cancel(errInterruptedAtQuestion)
+		case d.ctx.Err() != nil, errors.Is(err, io.EOF):
+			person.Close()
+			fmt.Fprintln(a.Err) // the question stays on its line
+			if d.ctx.Err() == nil {
+				d.cancel(errInterruptedAtQuestion)
+			}
 			return
 		case err != nil:
 			person.Say(err.Error())
