@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/server"
 	"github.com/spf13/cobra"
 )
 
@@ -21,9 +23,10 @@ func (a *app) psCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "Show what runs: the hub, its clients and its servers",
-		Long: `Show what runs: the hub, which is the process that owns your servers; its clients; and the
-servers, with their processes, their memory, and about how many tokens their definitions cost
-a model that receives all of them.`,
+		Long: `Show what runs: the hub, which is the process that owns your servers; its clients; who made
+calls, with the sessions, calls and errors of each; and the servers, with their processes,
+their memory, and about how many tokens their definitions cost a model that receives all of
+them. An error is a call that ended without a result of its tool.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			state, err := hub.ReadState(a.hubOptions())
@@ -66,6 +69,9 @@ func (a *app) printHubState(s hub.State) error {
 			return err
 		}
 	}
+	if err := printCallers(w, s.Callers); err != nil {
+		return err
+	}
 	if s.Models != (gateway.ModelStatus{}) {
 		fmt.Fprintln(w)
 		printModelStatus(w, s.Models)
@@ -80,6 +86,21 @@ func (a *app) printHubState(s hub.State) error {
 		pids := strings.Trim(fmt.Sprint(one.PIDs), "[]")
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Server, one.Phase, dashIfEmpty(pids),
 			formatBytes(one.Memory), one.Tokens, one.Clients, a.abbreviateHome(one.Source))
+	}
+	return tw.Flush()
+}
+
+// printCallers prints who made calls, with the name that each client declared.
+func printCallers(w io.Writer, callers []server.ClientActivity) error {
+	if len(callers) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "CALLER\tNAME\tVIA\tSESSIONS\tCALLS\tERRORS\tLAST CALL")
+	for _, c := range callers {
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", truncateEscaped(c.Principal, 40),
+			dashIfEmpty(truncateEscaped(c.Client, 30)), c.Via, c.Sessions, c.Calls, c.Errors, formatAgo(c.Last))
 	}
 	return tw.Flush()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/server"
 )
 
 // A State describes a running hub: its process, clients and servers.
@@ -23,6 +24,8 @@ type State struct {
 	Memory  int64    `json:"memory"`
 	Clients []Client `json:"clients"`
 	Servers []Server `json:"servers"`
+	// Callers are what the clients did, by principal and declared name: those of the HTTP endpoints too.
+	Callers []server.ClientActivity `json:"callers"`
 	// Models are the models used to find tools, beside words.
 	Models gateway.ModelStatus `json:"models,omitzero"`
 }
@@ -171,7 +174,7 @@ func (h *hub) state() State {
 	h.mu.Unlock()
 	tree := readProcessTree()
 	s := State{PID: os.Getpid(), Since: h.since, Memory: tree.residentBytes(os.Getpid()), Clients: []Client{},
-		Servers: []Server{}, Models: h.shared.ModelStatus()}
+		Servers: []Server{}, Callers: []server.ClientActivity{}, Models: h.shared.ModelStatus()}
 	count := map[*sharedGateway]int{}
 	for _, g := range clients {
 		count[g.shared]++
@@ -185,6 +188,7 @@ func (h *hub) state() State {
 		})
 	}
 	for _, t := range gateways {
+		s.Callers = server.MergeActivity(s.Callers, t.gateway.ClientActivity())
 		tokens := tokensOf(t.gateway)
 		for _, status := range t.gateway.Status() {
 			one := Server{ServerStatus: status, Tokens: tokens[status.Server], Clients: count[t]}
