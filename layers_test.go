@@ -77,6 +77,7 @@ var layers = map[string]int{
 	"internal/link":   6,
 
 	"gateway":             7,
+	"internal/command":    7,
 	"internal/hub":        7,
 	"internal/admin":      7,
 	"internal/doctor":     7,

@@ -9,6 +9,9 @@ import (
 // store.PendingApproval and store.Grant.
 type ApprovalDetails = guards.ApprovalDetails
 
+// An ApprovalObserver is a [drawbridge.Peer] that learns which of the owner's calls waits for approval.
+type ApprovalObserver = guards.ApprovalObserver
+
 // approvalQueue returns the queue of calls that wait for approval.
 func (g *Gateway) approvalQueue() *guards.ApprovalQueue {
 	return &guards.ApprovalQueue{DB: g.shared.db, Logger: g.log, Timeout: g.set.Settings.AskTimeout}

@@ -80,6 +80,8 @@ type Config struct {
 	Guards []deck.Guard
 	// OnDemand starts a server only when a call or a method such as Mount needs it.
 	OnDemand bool
+	// LeaveStatus leaves the stored status of servers as it is: another process, such as the hub, runs the same servers.
+	LeaveStatus bool
 	// Rules allow or deny calls. For nil the rules in the settings count; without any, scopes alone decide.
 	Rules *drawbridge.Rules
 	// Environ is the environment, as "name=value", from which servers get theirs; nil means that of the process.

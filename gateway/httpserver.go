@@ -45,7 +45,7 @@ func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 		Logger: g.log, Version: g.config.Version, Caller: g.owner, Token: []byte(token), Origins: origins,
 		Authenticator: check, Resource: resource,
 		ClientScopes: parseScopes(s.Clients), SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody,
-		PageSize: s.PageSize,
+		PageSize: s.PageSize, Pacer: &g.shared.callPacer,
 	})
 	if err != nil {
 		return nil, err
@@ -54,6 +54,18 @@ func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 	defer g.mu.Unlock()
 	g.extraServers = append(g.extraServers, srv)
 	return srv, nil
+}
+
+// ClientActivity returns what each client of the gateway's servers did, ordered by transport, principal and client.
+func (g *Gateway) ClientActivity() []server.ClientActivity {
+	g.mu.Lock()
+	servers := slices.Clone(g.extraServers)
+	g.mu.Unlock()
+	var all []server.ClientActivity
+	for _, srv := range servers {
+		all = server.MergeActivity(all, srv.Activity())
+	}
+	return all
 }
 
 // CloseServer closes a server that NewServer made, before the gateway ends.

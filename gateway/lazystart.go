@@ -126,21 +126,23 @@ func (s *lazyStarter) awaitFirstAttempts(ctx context.Context, ids []drawbridge.S
 	}
 }
 
-// waitForUnknownName makes a call of an unknown name wait for the first attempt of a server that was never listed. With
-// qualified names that is the server whose id the name begins with. With bare names or a URI it is any such server,
-// since each could have it. Any other name waits as a list does. Where servers start on demand there is nothing to wait
-// for.
+// waitForUnknownName makes a call of an unknown name wait for the first attempt of a server that could have it. With
+// qualified names that is the server whose id the name begins with: its last listing may be old, so the first listing of
+// this process is waited for. With bare names or a URI it is any server that was never listed, since each could have it.
+// Any other name waits as a list does. Where servers start on demand there is nothing to wait for.
 func (s *lazyStarter) waitForUnknownName(ctx context.Context, caller drawbridge.Caller, name string) {
 	if s.onDemand {
 		return
 	}
-	ids := slices.DeleteFunc(s.neverListed(), func(id drawbridge.ServerID) bool {
+	hidden := func(id drawbridge.ServerID) bool {
 		return !caller.HasScopes([]drawbridge.Scope{drawbridge.ServerScope(id)}) ||
 			s.hides != nil && s.hides(caller, "", drawbridge.Spec{Server: id})
-	})
+	}
+	ids := slices.DeleteFunc(s.neverListed(), hidden)
 	most := anyServerWait
-	if id, ok := serverByPrefix(name, ids); ok {
+	if id, ok := serverByPrefix(name, slices.DeleteFunc(s.servers(), hidden)); ok {
 		ids, most = []drawbridge.ServerID{id}, unknownNameWait
+		s.fleet.Release(id)
 	} else if name != "" && s.naming != deck.BareNames {
 		s.waitBeforeList(ctx)
 		return
@@ -196,6 +198,17 @@ func (s *lazyStarter) noteAddedServer(id drawbridge.ServerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlisted = append(s.unlisted, id)
+}
+
+// servers returns all servers, in a new slice.
+func (s *lazyStarter) servers() []drawbridge.ServerID {
+	all := s.neverListed()
+	for _, row := range s.rows {
+		if !slices.Contains(all, row.ID) {
+			all = append(all, row.ID)
+		}
+	}
+	return all
 }
 
 // neverListed returns the servers that had no listing when they were configured, in a new slice.

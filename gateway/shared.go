@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+	"github.com/drawbridge-mcp/drawbridge/internal/server"
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
@@ -27,6 +28,8 @@ type Shared struct {
 	vault       *secrets.Vault
 	pool        upstreamPool
 	callLimiter *guards.CallLimiter
+	// callPacer keeps many calls of one client from delaying those of others.
+	callPacer server.CallPacer
 	// trustAccounts is nil if the settings turn trust accounts off.
 	trustAccounts *vetting.TrustAccounts
 	vetted        *vettedCache

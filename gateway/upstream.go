@@ -28,6 +28,9 @@ func newUpstreamPool(ctx context.Context, log *slog.Logger, c Config, s config.S
 	var expiryTime func(time.Time) time.Time
 	if db != nil {
 		memory, expiryTime = db, db.ExpiryTime
+		if c.LeaveStatus {
+			memory = listingStore{db}
+		}
 	}
 	p, err := upstream.NewPool(ctx, upstream.Options{
 		Logger: log, Version: c.Version, MountStore: memory, Roots: rootsOf(s), Principal: processOwner().Principal,
@@ -42,6 +45,17 @@ func newUpstreamPool(ctx context.Context, log *slog.Logger, c Config, s config.S
 	})
 	return mcpPool{p}, err
 }
+
+// A listingStore stores listings only: another process stores the status of the servers.
+type listingStore struct{ db *store.DB }
+
+func (s listingStore) RecordAttempt(context.Context, string, drawbridge.ServerID) error { return nil }
+
+func (s listingStore) SaveListing(ctx context.Context, l drawbridge.Listing) error {
+	return s.db.SaveListing(ctx, l)
+}
+
+func (s listingStore) SaveStatus(context.Context, string, drawbridge.ServerStatus) error { return nil }
 
 // rootsOf converts the roots of the settings to those of package upstream.
 func rootsOf(s config.Settings) (roots []upstream.Root) {

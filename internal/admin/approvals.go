@@ -86,14 +86,14 @@ func shortID(id string) string {
 
 // A GrantScope is what a person allows beyond one call. The zero value allows nothing more.
 type GrantScope struct {
-	// Duration is how long the grant lasts; negative is invalid.
-	Duration time.Duration
+	// Duration is how long the grant lasts, in JSON in nanoseconds; negative is invalid.
+	Duration time.Duration `json:"duration,omitempty"`
 	// Session ends the grant with the caller's session, after 24 hours at the latest.
-	Session bool
+	Session bool `json:"session,omitempty"`
 	// AnyArguments grants the tool with any arguments. It needs Duration or Session.
-	AnyArguments bool
+	AnyArguments bool `json:"any_arguments,omitempty"`
 	// Always grants the same call until it is revoked. It excludes the other fields.
-	Always bool
+	Always bool `json:"always,omitempty"`
 }
 
 // maxSessionGrant is how long a grant for a session lasts at most.
@@ -218,4 +218,21 @@ func (a *Approvals) Revoke(ctx context.Context, id string) error {
 		}
 		return err
 	})
+}
+
+// AnswerApproval lets the call that waits under an ID continue, with a further scope, or refuses it.
+func (r *Service) AnswerApproval(ctx context.Context, id string, allow bool, s GrantScope) error {
+	queue, err := r.OpenApprovals(ctx, false)
+	if err != nil {
+		return err
+	}
+	p, err := queue.Find(ctx, id)
+	switch {
+	case err != nil:
+	case allow:
+		err = queue.Allow(ctx, p, s)
+	default:
+		err = queue.Deny(ctx, p)
+	}
+	return errors.Join(err, queue.Close())
 }

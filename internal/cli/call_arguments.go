@@ -14,22 +14,38 @@ import (
 // maxArgumentBytes bounds what is read from standard input as arguments.
 const maxArgumentBytes = 16 << 20
 
-// parseCallArguments returns the arguments object of a call from the words after the tool's name. For a single "-" it
-// reads the object from in. The error is an admin.UserError if the words are invalid.
-func parseCallArguments(in io.Reader, spec drawbridge.Spec, words []string) (json.RawMessage, error) {
-	if len(words) == 1 && words[0] == "-" {
+// callArguments are the arguments of a call as a person wrote them: one object, or KEY=VALUE words.
+type callArguments struct {
+	object json.RawMessage
+	words  []string
+}
+
+// readCallArguments reads the arguments from the words after the tool's name. For a single "-" it reads the object from
+// in. The error is an admin.UserError if the object is invalid.
+func readCallArguments(in io.Reader, words []string) (callArguments, error) {
+	switch {
+	case len(words) == 0:
+		return callArguments{object: json.RawMessage("{}")}, nil
+	case len(words) == 1 && words[0] == "-":
 		b, err := io.ReadAll(io.LimitReader(in, maxArgumentBytes))
 		if err != nil {
-			return nil, fmt.Errorf("read the arguments: %w", err)
+			return callArguments{}, fmt.Errorf("read the arguments: %w", err)
 		}
-		return checkArgumentsObject(b)
+		object, err := checkArgumentsObject(b)
+		return callArguments{object: object}, err
+	case len(words) == 1 && strings.HasPrefix(strings.TrimSpace(words[0]), "{"):
+		object, err := checkArgumentsObject([]byte(words[0]))
+		return callArguments{object: object}, err
 	}
-	if len(words) == 1 && strings.HasPrefix(strings.TrimSpace(words[0]), "{") {
-		return checkArgumentsObject([]byte(words[0]))
-	}
+	return callArguments{words: words}, nil
+}
+
+// convert returns the arguments object of KEY=VALUE words, by the types in the tool's schema. The error is an
+// admin.UserError if the words are invalid.
+func (c callArguments) convert(spec drawbridge.Spec) (json.RawMessage, error) {
 	args := json.RawMessage("{}")
 	schema := rawjson.Get(spec.Definition, "inputSchema")
-	for _, word := range words {
+	for _, word := range c.words {
 		key, text, ok := strings.Cut(word, "=")
 		if !ok || key == "" {
 			return nil, admin.UserError(
@@ -43,6 +59,15 @@ func parseCallArguments(in io.Reader, spec drawbridge.Spec, words []string) (jso
 		args = rawjson.Apply(args, rawjson.Put(value, key))
 	}
 	return args, nil
+}
+
+// parseCallArguments returns the arguments object of a call of a known tool from the words after its name.
+func parseCallArguments(in io.Reader, spec drawbridge.Spec, words []string) (json.RawMessage, error) {
+	given, err := readCallArguments(in, words)
+	if err != nil || given.object != nil {
+		return given.object, err
+	}
+	return given.convert(spec)
 }
 
 // checkArgumentsObject checks that b is one JSON object.

@@ -22,6 +22,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
@@ -216,12 +217,20 @@ func (a *app) gatewayConfig() gateway.Config {
 	}
 }
 
-// openOnDemandGateway opens a gateway that starts servers only on demand. The command itself reports their state.
+// openOnDemandGateway opens a gateway that starts servers only on demand. The command itself reports their state. While
+// a hub runs, the status of its servers in the store stays as the hub wrote it.
 func (a *app) openOnDemandGateway(ctx context.Context) (*gateway.Gateway, error) {
 	return a.openGateway(ctx, func(c *gateway.Config) {
 		c.OnDemand = true
+		c.LeaveStatus = a.hubRuns()
 		c.Logger = a.newLogger(slog.LevelError)
 	})
+}
+
+// hubRuns reports whether a hub runs on the store of this process.
+func (a *app) hubRuns() bool {
+	lock, err := hub.ReadLockState(a.hubOptions())
+	return err == nil && lock.Held
 }
 
 // readConfig reads the configuration and the person's approvals. It starts no server.

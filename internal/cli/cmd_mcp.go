@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/command"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -155,16 +157,19 @@ func printConfined(w io.Writer, from string) {
 }
 
 func (a *app) mcpTestCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, own bool
 	cmd := &cobra.Command{
-		Use:     "test NAME",
-		Short:   "Start one server, list its tools and print the result",
+		Use:   "test NAME",
+		Short: "Start one server, list its tools and print the result",
+		Long: `Start one server, list its tools and print the result. Where a hub runs, it starts the server
+unless the server runs already; with --own a second copy is started and ended.`,
 		Example: "  drawbridge mcp test github",
 		Args:    exactArgs(1, "the name of one server"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.testServer(cmd.Context(), drawbridge.ServerID(args[0]), asJSON)
+			return a.testServer(cmd.Context(), drawbridge.ServerID(args[0]), own, asJSON)
 		},
 	}
+	addOwnFlag(cmd, &own)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -172,7 +177,7 @@ func (a *app) mcpTestCommand() *cobra.Command {
 // errNeedsSignIn is errAlreadyPrinted for a server that requires a sign-in.
 var errNeedsSignIn = fmt.Errorf("%w", errAlreadyPrinted)
 
-func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
+func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, own, asJSON bool) error {
 	r := a.adminService()
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -181,31 +186,23 @@ func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, asJSON boo
 	if err := r.CheckStartable(roll, id); err != nil {
 		return err
 	}
-	g, err := a.openOnDemandGateway(ctx)
-	if err != nil {
+	var found command.MountResult
+	err = a.withRequests(ctx, own, func(ctx context.Context, r requester) error {
+		found, err = answerRequest[command.MountResult](ctx, r, command.MethodMount, command.ServerParams{Server: id})
 		return err
-	}
-	defer g.Close()
-	var listing drawbridge.Listing
-	var fault error
-	err = a.withRunningGateway(ctx, g, func(ctx context.Context) error {
-		a.withProgress(ctx, g, func() { listing, fault = g.Mount(ctx, id) })
-		return nil
 	})
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil { // the hub goes on starting it
+		found, err = command.MountResult{Status: drawbridge.ServerStatus{Server: id}, Fault: command.EncodeFault(err)}, nil
+	}
 	if err != nil {
 		return err
 	}
-	status := drawbridge.ServerStatus{Server: id}
-	for _, s := range g.Status() {
-		if s.Server == id {
-			status = s
-		}
-	}
+	listing, status, fault := found.Listing, found.Status, found.Fault.Decode()
 	if fault != nil {
 		status.Fault = fault.Error()
 	}
-	if c, err := readCredential(g, id); err == nil && c.URL != "" && admin.IsAuthFailure(fault) {
-		status.Phase, status.SignIn = drawbridge.NeedsSignIn, c.URL // whatever became of it at the end of everything
+	if found.SignIn != "" && admin.IsAuthFailure(fault) {
+		status.Phase, status.SignIn = drawbridge.NeedsSignIn, found.SignIn // whatever its phase became at the end
 	}
 	if asJSON {
 		err = PrintJSON(a.Out, status)

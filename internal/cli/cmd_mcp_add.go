@@ -148,7 +148,7 @@ const newServerProbeTimeout = 5 * time.Second
 func (a *app) probeNewServer(ctx context.Context, id drawbridge.ServerID) error {
 	limit, cancel := context.WithTimeout(ctx, newServerProbeTimeout)
 	defer cancel()
-	err := a.testServer(limit, id, false)
+	err := a.testServer(limit, id, false, false)
 	switch {
 	case errors.Is(err, errNeedsSignIn):
 		return a.startSignIn(ctx, id)
@@ -160,7 +160,7 @@ func (a *app) probeNewServer(ctx context.Context, id drawbridge.ServerID) error 
 
 // testNewServer tests a server that was just added, and offers a sign-in if the server requires one.
 func (a *app) testNewServer(ctx context.Context, id drawbridge.ServerID) error {
-	err := a.testServer(ctx, id, false)
+	err := a.testServer(ctx, id, false, false)
 	if errors.Is(err, errNeedsSignIn) && a.isInteractive() {
 		return a.offerSignIn(context.WithoutCancel(ctx), id)
 	}

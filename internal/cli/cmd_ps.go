@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/server"
 	"github.com/spf13/cobra"
 )
 
@@ -21,9 +23,10 @@ func (a *app) psCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "Show what runs: the hub, its clients and its servers",
-		Long: `Show what runs: the hub, which is the process that owns your servers; its clients; and the
-servers, with their processes, their memory, and about how many tokens their definitions cost
-a model that receives all of them.`,
+		Long: `Show what runs: the hub, which is the process that owns your servers; its clients; who made
+calls, with the sessions, calls and errors of each; and the servers, with their processes,
+their memory, and about how many tokens their definitions cost a model that receives all of
+them. An error is a call that ended without a result of its tool.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			state, err := hub.ReadState(a.hubOptions())
@@ -56,7 +59,7 @@ func (a *app) printHubState(s hub.State) error {
 		formatBytes(s.Memory))
 	if len(s.Clients) > 0 {
 		fmt.Fprintln(w)
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		tw := term.NewTable(w)
 		fmt.Fprintln(tw, "CLIENT\tPID\tVIA\tSINCE\tMEMORY\tDIRECTORY")
 		for _, c := range s.Clients {
 			safetext.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", dashIfEmpty(c.Host), c.PID, c.Door, formatUptime(c.Since),
@@ -66,6 +69,9 @@ func (a *app) printHubState(s hub.State) error {
 			return err
 		}
 	}
+	if err := printCallers(w, s.Callers); err != nil {
+		return err
+	}
 	if s.Models != (gateway.ModelStatus{}) {
 		fmt.Fprintln(w)
 		printModelStatus(w, s.Models)
@@ -74,12 +80,27 @@ func (a *app) printHubState(s hub.State) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := term.NewTable(w)
 	fmt.Fprintln(tw, "SERVER\tSTATE\tPIDS\tMEMORY\tTOKENS\tCLIENTS\tSOURCE")
 	for _, one := range s.Servers {
 		pids := strings.Trim(fmt.Sprint(one.PIDs), "[]")
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Server, one.Phase, dashIfEmpty(pids),
 			formatBytes(one.Memory), one.Tokens, one.Clients, a.abbreviateHome(one.Source))
+	}
+	return tw.Flush()
+}
+
+// printCallers prints who made calls, with the name that each client declared.
+func printCallers(w io.Writer, callers []server.ClientActivity) error {
+	if len(callers) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	tw := term.NewTable(w)
+	fmt.Fprintln(tw, "CALLER\tNAME\tVIA\tSESSIONS\tCALLS\tERRORS\tLAST CALL")
+	for _, c := range callers {
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", truncateEscaped(c.Principal, 40),
+			dashIfEmpty(truncateEscaped(c.Client, 30)), c.Via, c.Sessions, c.Calls, c.Errors, formatAgo(c.Last))
 	}
 	return tw.Flush()
 }

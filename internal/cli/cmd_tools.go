@@ -3,14 +3,14 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/command"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -30,87 +30,113 @@ func (a *app) toolsCommand() *cobra.Command {
 }
 
 // commandLineCaller returns the caller of the command line: the user at the terminal.
-func commandLineCaller(g *gateway.Gateway) drawbridge.Caller {
-	c := g.Owner()
-	c.Kind = drawbridge.Author
-	c.Era, c.Protocol = drawbridge.Modern, mcp.Version20260728
-	return c
-}
+func commandLineCaller(g *gateway.Gateway) drawbridge.Caller { return command.Caller(g) }
 
 func (a *app) toolsListCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, own bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the available tools",
 		Long: `List the available tools, from the last listing of each server.
-A server that was never listed is started once.`,
+A server that was never listed is started once: by the hub, where one runs. The exit code is 1
+when a server that was never listed did not answer, because its tools are missing then. At a
+terminal the command waits for such servers until they answer or have a fault, elsewhere for
+10 seconds.`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
-				a.awaitNewServers(ctx, g)
-				list, err := g.Deck().List(ctx, commandLineCaller(g), mcp.MethodToolsList)
+			return a.withRequests(cmd.Context(), own, func(ctx context.Context, r requester) error {
+				list, err := answerRequest[command.ToolList](ctx, r, command.MethodTools, a.toolsParams())
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return printRawJSONList(a.Out, list.Items)
+					err = a.printToolDefinitions(list)
+				} else {
+					err = a.printTools(list)
 				}
-				return a.printCards(g, list)
+				return errors.Join(err, a.printMissingServers(list, r.g == nil))
 			})
 		},
 	}
+	addOwnFlag(cmd, &own)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the tools as MCP has them, as JSON")
 	return cmd
 }
 
-func (a *app) printCards(g *gateway.Gateway, list deck.List) error {
-	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	for _, item := range list.Items {
-		name := rawjson.GetString(item, "name")
-		spec, ok := g.Deck().FindCard(commandLineCaller(g), drawbridge.CardName(name))
-		if !ok {
-			continue
+// toolsParams returns how long a request waits for servers that were never listed: at a terminal as long as it takes,
+// since a person sees the wait and can end it.
+func (a *app) toolsParams() command.ToolsParams {
+	if term.IsTerminal(a.Err) {
+		return command.ToolsParams{WaitMillis: -1}
+	}
+	return command.ToolsParams{WaitMillis: newServersTimeout.Milliseconds()}
+}
+
+func (a *app) printToolDefinitions(list command.ToolList) error {
+	items := make([]json.RawMessage, 0, len(list.Tools))
+	for _, one := range list.Tools {
+		items = append(items, json.RawMessage(one.Definition))
+	}
+	return printRawJSONList(a.Out, items)
+}
+
+func (a *app) printTools(list command.ToolList) error {
+	tw := term.NewTable(a.Out)
+	for _, one := range list.Tools {
+		if one.Name != "" {
+			safetext.Fprintf(tw, "%s\t%s\n", one.Name, truncateLine(one.Summary, 80))
 		}
-		safetext.Fprintf(tw, "%s\t%s\n", name, truncateLine(spec.Summary, 80))
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	for _, s := range g.Status() {
+	return tw.Flush()
+}
+
+// printMissingServers prints the notes on servers, and which servers are missing. The error ends the command with exit
+// code 1 if a server that was never listed is missing.
+func (a *app) printMissingServers(list command.ToolList, atHub bool) error {
+	for _, s := range list.Servers {
 		for _, note := range s.Notes {
 			safetext.Fprintf(a.Err, "server %q: %s\n", s.Server, note)
 		}
 		switch {
 		case s.Phase == drawbridge.Faulted:
 			safetext.Fprintf(a.Err, "server %q is not there: %s\n", s.Server, s.Fault)
+		case s.Phase == drawbridge.Connecting && s.Listed.IsZero() && atHub:
+			safetext.Fprintf(a.Err, "server %q does not answer yet; the hub goes on starting it (drawbridge mcp list)\n",
+				s.Server)
 		case s.Phase == drawbridge.Connecting:
 			safetext.Fprintf(a.Err, "server %q does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
+		case s.Phase == drawbridge.NeedsSignIn && s.Listed.IsZero():
+			safetext.Fprintf(a.Err, "server %q needs a sign-in (drawbridge mcp auth %s)\n", s.Server, s.Server)
 		}
+	}
+	if len(list.Missing()) > 0 {
+		return errAlreadyPrinted
 	}
 	return nil
 }
 
 func (a *app) toolsShowCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, own bool
 	cmd := &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show one tool: its description and its arguments",
 		Example: "  drawbridge tools show fs__read_text_file",
 		Args:    exactArgs(1, "the name of one tool"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
-				spec, err := a.findCard(ctx, g, args[0])
+			return a.withRequests(cmd.Context(), own, func(ctx context.Context, r requester) error {
+				tool, err := answerRequest[command.Tool](ctx, r, command.MethodTool, command.ToolParams{Name: args[0]})
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					_, err := safetext.Fprintf(a.Out, "%s\n", safetext.Shown(safetext.JSON(spec.Definition)))
+					_, err := safetext.Fprintf(a.Out, "%s\n", safetext.Shown(safetext.JSON(tool.Spec().Definition)))
 					return err
 				}
-				return printCard(a.Out, spec, g.CardNotes(spec))
+				return printCard(a.Out, tool.Spec(), tool.Notes)
 			})
 		},
 	}
+	addOwnFlag(cmd, &own)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the tool as MCP has it, as JSON")
 	return cmd
 }
@@ -124,47 +150,8 @@ func (a *app) awaitNewServers(ctx context.Context, g *gateway.Gateway) {
 	a.withProgress(ctx, g, func() { g.MountNew(ctx) })
 }
 
-// findCard returns the card with a name. For an unknown name it mounts the server that the name begins with. If no such
-// server is configured, it waits for the servers that were never listed.
-func (a *app) findCard(ctx context.Context, g *gateway.Gateway, name string) (drawbridge.Spec, error) {
-	find := func() (drawbridge.Spec, bool) {
-		return g.Deck().FindCard(commandLineCaller(g), drawbridge.CardName(name))
-	}
-	spec, ok := find()
-	if ok {
-		return spec, nil
-	}
-	if id, ok := serverOfCardName(g, name); ok {
-		var err error
-		a.withProgress(ctx, g, func() { _, err = g.Mount(ctx, id) })
-		if err != nil {
-			return spec, err
-		}
-	} else {
-		a.awaitNewServers(ctx, g)
-	}
-	if spec, ok = find(); !ok {
-		return spec, &drawbridge.Fault{
-			Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown tool " + name,
-			Next: "drawbridge tools list",
-		}
-	}
-	return spec, nil
-}
-
-// serverOfCardName returns the configured server that a qualified name begins with.
-func serverOfCardName(g *gateway.Gateway, name string) (drawbridge.ServerID, bool) {
-	set := g.Config()
-	for _, s := range set.Mountable() {
-		if strings.HasPrefix(name, string(s.ID)+drawbridge.NameSeparator) {
-			return s.ID, true
-		}
-	}
-	return "", false
-}
-
 func (a *app) toolsCallCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, own bool
 	cmd := &cobra.Command{
 		Use:   "call NAME [JSON | KEY=VALUE...]",
 		Short: "Call one tool and print its result",
@@ -181,41 +168,43 @@ schema. The exit code is 1 when the tool reports an error.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
-				spec, err := a.findCard(ctx, g, args[0])
-				if err != nil {
-					return err
-				}
-				given, err := parseCallArguments(a.In, spec, args[1:])
-				if err != nil {
-					return err
-				}
-				return a.callCard(ctx, g, spec, given, asJSON)
+			given, err := readCallArguments(a.In, args[1:])
+			if err != nil {
+				return err
+			}
+			return a.withRequests(cmd.Context(), own, func(ctx context.Context, r requester) error {
+				return a.callTool(ctx, r, args[0], given, asJSON)
 			})
 		},
 	}
+	addOwnFlag(cmd, &own)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole result as JSON")
 	return cmd
 }
 
-func (a *app) callCard(ctx context.Context, g *gateway.Gateway, spec drawbridge.Spec, given json.RawMessage,
-	asJSON bool) error {
-	params := rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(spec.Name)), "name"), rawjson.Put(given, "arguments"))
-	var result drawbridge.Result
-	var err error
-	a.withProgress(ctx, g, func() {
-		result, err = g.Deck().Call(ctx, drawbridge.Call{Caller: commandLineCaller(g), Method: mcp.MethodToolsCall,
-			Params: params})
-	})
+// callTool calls a tool and prints its result. The tool's schema is needed for KEY=VALUE words only.
+func (a *app) callTool(ctx context.Context, r requester, name string, given callArguments, asJSON bool) error {
+	arguments := given.object
+	if arguments == nil {
+		tool, err := answerRequest[command.Tool](ctx, r, command.MethodTool, command.ToolParams{Name: name})
+		if err != nil {
+			return err
+		}
+		if arguments, err = given.convert(tool.Spec()); err != nil {
+			return err
+		}
+	}
+	params := rawjson.Apply(nil, rawjson.Put(rawjson.Quote(name), "name"), rawjson.Put(arguments, "arguments"))
+	result, err := r.do(ctx, mcp.MethodToolsCall, params)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		safetext.Fprintf(a.Out, "%s\n", safetext.Shown(safetext.JSON(result.Raw)))
+		safetext.Fprintf(a.Out, "%s\n", safetext.Shown(safetext.JSON(result)))
 	} else {
-		printToolResult(a.Out, result.Raw)
+		printToolResult(a.Out, result)
 	}
-	if result.IsError() {
+	if (drawbridge.Result{Raw: result}).IsError() {
 		return errAlreadyPrinted
 	}
 	return nil

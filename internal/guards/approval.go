@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -81,9 +82,30 @@ func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a s
 		return answer, d.storeFault(ctx, r, err)
 	}
 	defer d.dropRequest(ctx, a.ID)
+	d.notifyObserver(r, a)
 	answer.ID = a.ID
 	answer.By, err = d.awaitAnswer(ctx, r, a.ID)
 	return answer, err
+}
+
+// An ApprovalObserver is the Peer of a caller whose user may answer approvals: the command line of the owner. It learns
+// at once which request waits. Other callers learn only that a person is asked.
+type ApprovalObserver interface {
+	ApprovalPending(id string, until time.Time, call ApprovalDetails)
+}
+
+// notifyObserver reports the request to the caller's peer, if that is an ApprovalObserver.
+func (d *ApprovalQueue) notifyObserver(r deck.ApprovalRequest, a store.PendingApproval) {
+	o, ok := r.Call.Peer.(ApprovalObserver)
+	if !ok || r.Call.Caller.Kind != drawbridge.Author {
+		return
+	}
+	var shown ApprovalDetails
+	if err := json.Unmarshal(a.Shown, &shown); err != nil {
+		d.Logger.Warn("report an approval request to its caller", "err", err)
+		return
+	}
+	o.ApprovalPending(a.ID, time.Now().Add(d.timeout()), shown)
 }
 
 var (
@@ -199,6 +221,9 @@ func (t *progressSender) send(ctx context.Context) {
 	token := rawjson.Get(t.r.Call.Params, "_meta", mcp.MetaProgressToken)
 	if token == nil || t.r.Call.Peer == nil {
 		return
+	}
+	if _, ok := t.r.Call.Peer.(ApprovalObserver); ok {
+		return // it was told of the request itself
 	}
 	t.sent++
 	progress := fmt.Appendf(nil, "0.%06d", t.sent)

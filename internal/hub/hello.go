@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/command"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
@@ -28,6 +29,12 @@ const (
 	wantLogs   = "logs"   // return the lines of a server's standard error
 	// wantReconnect closes the connections of a server and opens them again.
 	wantReconnect = "reconnect"
+	// wantCall carries out a request of the command line.
+	wantCall = "call"
+	// wantApprove answers a call that waits for approval.
+	wantApprove = "approve"
+	// wantSubscribe sends changes of the state.
+	wantSubscribe = "subscribe"
 )
 
 // A hello is the request of the control protocol, the first line on a connection. It holds the protocol version, the
@@ -54,6 +61,10 @@ type hello struct {
 	// Relist asks reload to list servers first: those in Servers, or all if Servers is empty.
 	Relist  bool                  `json:"relist,omitempty"`
 	Servers []drawbridge.ServerID `json:"servers,omitempty"`
+	// Request belongs to call.
+	Request *command.Request `json:"request,omitempty"`
+	// Approval belongs to approve.
+	Approval *ApprovalAnswer `json:"approval,omitempty"`
 }
 
 // gatewayConfig returns base with the places of the sender's configuration, and without its token and origins.
@@ -144,13 +155,15 @@ func parseHello(text []byte) (hello, error) {
 			"end the hub first (drawbridge ps shows it)", protocolRevision, h.Revision))
 	}
 	switch h.Want {
-	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect:
+	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect, wantCall, wantApprove, wantSubscribe:
 		return h, nil
 	}
 	return hello{}, invalidInputFault(
-		fmt.Sprintf("the hub does not know the request %.40q: use the version of drawbridge "+
-			"that runs the hub", h.Want))
+		fmt.Sprintf(unknownVerbText+" %.40q: use the version of drawbridge that runs the hub", h.Want))
 }
+
+// unknownVerbText is how the refusal of an unknown verb begins, in every release.
+const unknownVerbText = "the hub does not know the request"
 
 func invalidInputFault(step string) error {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -27,8 +28,8 @@ func TestRefusedHellos(t *testing.T) {
 				"(drawbridge ps shows it)"}},
 		{"no version", `{"want":"state"}`, welcome{Revision: 2, Code: drawbridge.InvalidInput,
 			Error: "the hub speaks control protocol 2 and this program 0: end the hub first (drawbridge ps shows it)"}},
-		{"unknown verb", `{"drawbridge":2,"want":"subscribe"}`, welcome{Revision: 2, Code: drawbridge.InvalidInput,
-			Error: `the hub does not know the request "subscribe": use the version of drawbridge that runs the hub`}},
+		{"unknown verb", `{"drawbridge":2,"want":"teleport"}`, welcome{Revision: 2, Code: drawbridge.InvalidInput,
+			Error: `the hub does not know the request "teleport": use the version of drawbridge that runs the hub`}},
 		{"not JSON", `GET / HTTP/1.1`, welcome{Revision: 2, Code: drawbridge.InvalidInput,
 			Error: "read the request to the hub: not a hello of the control protocol"}},
 	} {
@@ -96,5 +97,18 @@ func TestReadWelcome(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.refusal)
 			}
 		})
+	}
+}
+
+// TestHelloOfTheLastRelease: a hello without new members is the line of the release before, which an old hub reads.
+func TestHelloOfTheLastRelease(t *testing.T) {
+	o := Options{Host: "test", Config: gateway.Config{Dir: "/work", Paths: []string{"a.json"}, Environ: []string{"A=b"}}}
+	said := o.newHello(wantAttach)
+	said.Revision, said.PID, said.PassesFiles, said.HubNumber = protocolRevision, 7, true, 1
+	text, err := json.Marshal(said)
+	const want = `{"drawbridge":2,"want":"attach","pid":7,"host":"test","paths":["a.json"],"dir":"/work",` +
+		`"environ":["A=b"],"lends":true,"turn":1}`
+	if err != nil || string(text) != want {
+		t.Errorf("got %s, %v\nwant %s", text, err, want)
 	}
 }

@@ -44,8 +44,8 @@ type sharedGateway struct {
 	gateway     *gateway.Gateway
 	ran         chan struct{} // closed when the gateway's Run has returned
 	ended       atomic.Bool   // by us, perhaps before it ran
-	clientCount int
-	// lingerTimer closes the gateway some time after its last client left.
+	useCount    int           // clients, and requests of the command line
+	// lingerTimer closes the gateway some time after its last use.
 	lingerTimer *time.Timer
 }
 
@@ -226,6 +226,12 @@ func (h *hub) handleConn(ctx context.Context, conn *net.UnixConn) {
 		err = h.sendLogs(ctx, said, l)
 	case wantReconnect:
 		err = h.sendReconnect(ctx, said, l)
+	case wantCall:
+		err = h.sendCall(ctx, said, l)
+	case wantApprove:
+		err = h.sendApprove(ctx, said, l)
+	case wantSubscribe:
+		err = h.sendChanges(ctx, l)
 	}
 	if err != nil && ctx.Err() == nil {
 		h.log.Debug("a connection to the hub ended with an error", "want", said.Want, "pid", said.PID, "err", err)
@@ -329,28 +335,51 @@ func (g *attachedClient) serveHTTP(ctx context.Context, listener net.Listener, r
 
 // attachClient returns a new client at the gateway for its configuration, which it opens if there is none.
 func (h *hub) attachClient(ctx context.Context, said hello, v *shimConn) (*attachedClient, error) {
-	h.attachMu.Lock()
-	defer h.attachMu.Unlock()
 	g := &attachedClient{hello: said, config: said.gatewayConfig(h.o.Config), shim: v, since: time.Now()}
-	var err error
-	if g.loaded, err = h.shared.LoadConfig(ctx, g.config); err != nil {
-		return nil, err
-	}
-	key, err := g.loaded.Fingerprint()
+	err := h.useGateway(ctx, g.config, func(loaded gateway.LoadedConfig, t *sharedGateway) {
+		g.loaded = loaded
+		h.addClient(g, t)
+	})
 	if err != nil {
 		return nil, err
+	}
+	return g, nil
+}
+
+// borrowGateway returns the gateway for the configuration of a hello, which it opens if there is none. The sender does
+// not become a client. returnGateway ends the use.
+func (h *hub) borrowGateway(ctx context.Context, said hello) (shared *sharedGateway, err error) {
+	err = h.useGateway(ctx, said.gatewayConfig(h.o.Config), func(_ gateway.LoadedConfig, t *sharedGateway) {
+		t.retain()
+		shared = t
+	})
+	return shared, err
+}
+
+// useGateway calls use, with mu held, with the gateway for a configuration, which it opens if there is none.
+func (h *hub) useGateway(ctx context.Context, c gateway.Config, use func(gateway.LoadedConfig,
+	*sharedGateway)) error {
+	h.attachMu.Lock()
+	defer h.attachMu.Unlock()
+	loaded, err := h.shared.LoadConfig(ctx, c)
+	if err != nil {
+		return err
+	}
+	key, err := loaded.Fingerprint()
+	if err != nil {
+		return err
 	}
 	h.mu.Lock()
 	i := slices.IndexFunc(h.gateways, func(t *sharedGateway) bool { return t.fingerprint == key })
 	if i >= 0 {
-		h.addClient(g, h.gateways[i])
-		h.mu.Unlock()
-		return g, nil
+		defer h.mu.Unlock()
+		use(loaded, h.gateways[i])
+		return nil
 	}
 	h.mu.Unlock()
-	made, err := g.loaded.Open(ctx)
+	made, err := loaded.Open(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t := &sharedGateway{fingerprint: key, gateway: made, ran: make(chan struct{})}
 	h.gatewayRuns.Go(func() {
@@ -362,18 +391,23 @@ func (h *hub) attachClient(ctx context.Context, said hello, v *shimConn) (*attac
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.gateways = append(h.gateways, t)
-	h.addClient(g, t)
-	return g, nil
+	use(loaded, t)
+	return nil
+}
+
+// retain adds a use of the gateway. The caller holds the hub's mu.
+func (t *sharedGateway) retain() {
+	t.useCount++
+	if t.lingerTimer != nil {
+		t.lingerTimer.Stop()
+		t.lingerTimer = nil
+	}
 }
 
 // addClient attaches a client to a gateway. The caller holds mu.
 func (h *hub) addClient(g *attachedClient, t *sharedGateway) {
 	g.shared = t
-	t.clientCount++
-	if t.lingerTimer != nil {
-		t.lingerTimer.Stop()
-		t.lingerTimer = nil
-	}
+	t.retain()
 	h.clients = append(h.clients, g)
 	select {
 	case h.newClients <- struct{}{}:
@@ -387,8 +421,19 @@ func (h *hub) removeClient(g *attachedClient) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clients = slices.DeleteFunc(h.clients, func(other *attachedClient) bool { return other == g })
-	t := g.shared
-	if t.clientCount--; t.clientCount == 0 && !h.closing {
+	h.releaseGateway(g.shared)
+}
+
+// returnGateway ends a use that borrowGateway began.
+func (h *hub) returnGateway(t *sharedGateway) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.releaseGateway(t)
+}
+
+// releaseGateway removes a use of a gateway. The caller holds mu.
+func (h *hub) releaseGateway(t *sharedGateway) {
+	if t.useCount--; t.useCount == 0 && !h.closing {
 		t.lingerTimer = time.AfterFunc(h.o.linger(), func() { h.closeIdleGateway(t) })
 	}
 }
@@ -399,7 +444,7 @@ func (h *hub) closeIdleGateway(t *sharedGateway) {
 	defer h.attachMu.Unlock()
 	h.mu.Lock()
 	i := slices.Index(h.gateways, t)
-	if t.clientCount > 0 || h.closing || i < 0 {
+	if t.useCount > 0 || h.closing || i < 0 {
 		h.mu.Unlock()
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/server"
 )
 
 // A State describes a running hub: its process, clients and servers.
@@ -23,6 +24,8 @@ type State struct {
 	Memory  int64    `json:"memory"`
 	Clients []Client `json:"clients"`
 	Servers []Server `json:"servers"`
+	// Callers are what the clients did, by principal and declared name: those of the HTTP endpoints too.
+	Callers []server.ClientActivity `json:"callers"`
 	// Models are the models used to find tools, beside words.
 	Models gateway.ModelStatus `json:"models,omitzero"`
 }
@@ -67,7 +70,7 @@ type ReloadReport struct {
 // ReadState asks the hub of the store in o for its state. The error is ErrNoHub if no hub runs.
 func ReadState(o Options) (State, error) {
 	var s State
-	err := requestLine(o, o.newHello(wantState), connectTimeout,
+	err := requestLine(background(), o, o.newHello(wantState), connectTimeout,
 		func(text []byte) error { return json.Unmarshal(text, &s) })
 	return s, err
 }
@@ -86,7 +89,7 @@ func Relist(o Options, servers ...drawbridge.ServerID) (ReloadReport, error) {
 }
 
 func requestReload(o Options, said hello, limit time.Duration) (r ReloadReport, err error) {
-	err = requestLine(o, said, limit, func(text []byte) error { return json.Unmarshal(text, &r) })
+	err = requestLine(background(), o, said, limit, func(text []byte) error { return json.Unmarshal(text, &r) })
 	return r, err
 }
 
@@ -107,14 +110,17 @@ func Logs(ctx context.Context, o Options, id drawbridge.ServerID, follow bool, e
 // ErrNoHub reports that no hub runs on the store.
 var ErrNoHub = errNoHub
 
+// background is the context of a command that asks once and waits: a limit ends the request, an interrupt ends the
+// process.
+func background() context.Context { return context.Background() }
+
 // errAnswered stops requestLines after one line.
 var errAnswered = errors.New("the answer is complete")
 
 // requestLine sends a hello and calls take with the one line of the answer. A hub that ends before that counts as no
 // hub.
-func requestLine(o Options, said hello, limit time.Duration, take func([]byte) error) error {
-	// A command asks once and waits: limit ends the request, an interrupt ends the process.
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func requestLine(ctx context.Context, o Options, said hello, limit time.Duration, take func([]byte) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := requestLines(ctx, o, said, func(text []byte) error { return cmp.Or(take(text), errAnswered) })
 	switch {
@@ -168,7 +174,7 @@ func (h *hub) state() State {
 	h.mu.Unlock()
 	tree := readProcessTree()
 	s := State{PID: os.Getpid(), Since: h.since, Memory: tree.residentBytes(os.Getpid()), Clients: []Client{},
-		Servers: []Server{}, Models: h.shared.ModelStatus()}
+		Servers: []Server{}, Callers: []server.ClientActivity{}, Models: h.shared.ModelStatus()}
 	count := map[*sharedGateway]int{}
 	for _, g := range clients {
 		count[g.shared]++
@@ -182,6 +188,7 @@ func (h *hub) state() State {
 		})
 	}
 	for _, t := range gateways {
+		s.Callers = server.MergeActivity(s.Callers, t.gateway.ClientActivity())
 		tokens := tokensOf(t.gateway)
 		for _, status := range t.gateway.Status() {
 			one := Server{ServerStatus: status, Tokens: tokens[status.Server], Clients: count[t]}

@@ -159,8 +159,15 @@ func (s *Server) handleModern(ctx context.Context, caller drawbridge.Caller, m m
 
 // callDeck passes a request to the deck.
 func (s *Server) callDeck(ctx context.Context, caller drawbridge.Caller, m mcp.Message, peer drawbridge.Peer) reply {
+	s.activity.callBegan(caller)
+	leave, err := s.pacer.enter(ctx, clientKeyOf(caller))
+	if err != nil {
+		return reply{} // the caller is gone
+	}
+	defer leave()
 	got, err := s.deck.Do(ctx, drawbridge.Call{Caller: caller, Method: m.Method, Params: m.Params, Peer: peer})
 	if err != nil {
+		s.activity.callFailed(caller)
 		return s.errorReply(ctx, caller, m.Method, m.Params, err)
 	}
 	return s.finishResult(caller, m.Method, got.Raw)

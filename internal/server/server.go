@@ -114,6 +114,8 @@ type Options struct {
 	PageSize int
 	// KeepAlive is after how long a silent HTTP answer becomes a stream, and shows that it is alive; 0 is 10 seconds.
 	KeepAlive time.Duration
+	// Pacer paces the calls of clients; servers that share their backends share one. Nil means one of its own.
+	Pacer *CallPacer
 }
 
 // The values of Options that are zero.
@@ -141,6 +143,8 @@ type Server struct {
 	watchers    watcherSet
 	ongoing     ongoingRequests
 	postLimiter principalLimiter
+	activity    activityTable
+	pacer       *CallPacer
 	// keptEventBytes counts the bytes of events kept by all sessions. authLoggedAt is when a failure to verify callers
 	// was last logged.
 	keptEventBytes, authLoggedAt atomic.Int64
@@ -175,6 +179,9 @@ func New(ctx context.Context, d Deck, o Options) (*Server, error) {
 		clientScopes: newClientScopes(o.Caller.Principal, o.ClientScopes)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.pacer = o.Pacer; s.pacer == nil {
+		s.pacer = &CallPacer{}
 	}
 	s.postLimiter.max = orDefault(o.MaxInProgress, defaultMaxInProgress)
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))

@@ -68,6 +68,7 @@ func (s *Server) endSession(c *session) {
 	close(c.ended)
 	c.events.close()
 	c.inFlight.cancelAll(drawbridge.NewCancellation("the session ended"))
+	s.activity.sessionEnded(c.caller)
 	s.deck.EndSession(c.caller)
 }
 

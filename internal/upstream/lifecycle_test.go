@@ -31,6 +31,32 @@ func TestAMountIsRemembered(t *testing.T) {
 	})
 }
 
+// TestASlowStartIsRemembered: a start that takes long goes on and is a fault meanwhile, also for the next process.
+func TestASlowStartIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake, answers := newFake(), make(chan struct{})
+		fake.on(mcp.MethodInitialize, func(*fakeConn, mcp.Message) string { <-answers; return "" })
+		fake.on(mcp.MethodDiscover, func(*fakeConn, mcp.Message) string { <-answers; return "" })
+		defer close(answers)
+		r := newRig(t, fake, Options{})
+		r.later(7 * time.Second)
+		if s := r.Status()[0]; s.Phase != drawbridge.Connecting || s.Fault != "" {
+			t.Errorf("after 7 s: %+v", s)
+		}
+		r.later(2 * time.Second)
+		s := r.Status()[0]
+		if want := "mount fake: start: it did not answer within 8s; the start goes on"; s.Phase != drawbridge.Connecting ||
+			s.Fault != want {
+			t.Errorf("after 9 s: %+v", s)
+		}
+		r.end()
+		want := []string{"connecting", "attempt", "connecting", "faulted"}
+		if diff := cmp.Diff(want, r.mem.all()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestIdleServersStopAndStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{IdleStop: 10 * time.Minute})

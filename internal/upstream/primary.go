@@ -3,7 +3,9 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -126,10 +128,41 @@ func (e *managedServer) finishPrimary() {
 	}
 	p.primaryRunning = false
 	p.mu.Unlock()
-	if !e.health.isFaulted() { // a fault stays visible
+	switch waited := e.health.connectingFor(); {
+	case waited >= slowStart: // the next process reports it, which may have no more patience
+		e.setPhase(drawbridge.Faulted, e.mountFault("start", fmt.Errorf(
+			"it was stopped after %s, before it answered", waited.Round(time.Second))))
+	case !e.health.isFaulted(): // a fault stays visible
 		e.setPhase(drawbridge.Closed, nil)
 	}
 	e.health.markAttempted()
+}
+
+// slowStart is after what time the start of a server is remembered as slow, while it goes on.
+const slowStart = 8 * time.Second
+
+// watchSlowStart remembers a start that takes long as a fault, unless stop is called before. The start goes on: it is
+// for people who ask meanwhile.
+func (e *managedServer) watchSlowStart() (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	if !e.workers.start(func() {
+		defer close(ended)
+		timer := time.NewTimer(slowStart)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-e.ctx.Done():
+		case <-timer.C:
+			e.setPhase(drawbridge.Connecting, e.mountFault("start",
+				fmt.Errorf("it did not answer within %s; the start goes on", slowStart)))
+		}
+	}) {
+		close(ended)
+	}
+	return func() {
+		close(done)
+		<-ended // the status of the start is not saved after that of its end
+	}
 }
 
 // tryMount mounts the server: it connects, does the handshake, starts watching, and lists.
@@ -140,6 +173,8 @@ func (e *managedServer) tryMount() (*watcher, error) {
 	e.sessions.mu.Unlock()
 	defer e.health.markAttempted()
 	e.setPhase(drawbridge.Connecting, nil)
+	stopWatch := sync.OnceFunc(e.watchSlowStart())
+	defer stopWatch()
 	if m := e.pool.o.MountStore; m != nil {
 		if err := m.RecordAttempt(e.ctx, e.config.Hash, e.config.ID); err != nil && e.ctx.Err() == nil {
 			e.log.Warn("a mount attempt was not recorded", "error", err)
@@ -147,6 +182,7 @@ func (e *managedServer) tryMount() (*watcher, error) {
 	}
 	s, era, err := e.openPrimary(o.ctx)
 	if err != nil {
+		stopWatch()
 		e.finishPrimaryOpening(o, err)
 		return nil, err
 	}
@@ -154,6 +190,7 @@ func (e *managedServer) tryMount() (*watcher, error) {
 	e.sessions.era, s.opening = era, o
 	e.publishSession(o, s)
 	e.sessions.mu.Unlock()
+	stopWatch()
 	w := e.newWatcher(e.ctx, s)
 	w.startWatch()
 	if err := e.listAndPublish(s, began, false); err != nil {

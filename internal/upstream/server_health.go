@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/oauth"
@@ -19,7 +20,9 @@ type serverHealth struct {
 
 	mu            sync.Mutex
 	phase         drawbridge.ServerPhase
+	connecting    time.Time // since when the phase is Connecting; zero in every other phase
 	lastFault     string
+	slow          bool     // the last fault is that of a start that takes long
 	loggedFault   string   // the fault that was logged, until the server is well: each attempt again brings the same
 	signInURL     string   // where a person signs in, while that is the fault
 	declineReason string   // why the server was declined to ask people; empty where it was not
@@ -48,6 +51,12 @@ func (h *serverHealth) enter(phase drawbridge.ServerPhase, fault error) (now dra
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	switch {
+	case phase != drawbridge.Connecting:
+		h.connecting = time.Time{}
+	case h.phase != phase:
+		h.connecting = time.Now()
+	}
 	h.phase = phase
 	switch {
 	case needed.HasURL():
@@ -57,11 +66,14 @@ func (h *serverHealth) enter(phase drawbridge.ServerPhase, fault error) (now dra
 	}
 	switch {
 	case fault != nil:
-		h.lastFault = transport.TruncatedError(fault)
+		h.lastFault, h.slow = transport.TruncatedError(fault), phase == drawbridge.Connecting
 		news = h.loggedFault != h.lastFault
 		h.loggedFault = h.lastFault
 	case phase == drawbridge.Ready:
 		h.loggedFault = ""
+		if h.slow {
+			h.lastFault, h.slow = "", false // it did answer
+		}
 	}
 	return phase, news
 }
@@ -71,6 +83,16 @@ func (h *serverHealth) isFaulted() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.phase == drawbridge.Faulted
+}
+
+// connectingFor returns how long the server has been connecting; 0 in every other state.
+func (h *serverHealth) connectingFor() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.connecting.IsZero() {
+		return 0
+	}
+	return time.Since(h.connecting)
 }
 
 // noteDecline stores, for people, why the server's elicitation was declined and what would allow it.

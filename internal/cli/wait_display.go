@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/command"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// errInterruptedAtQuestion ends a request whose user pressed Ctrl-C at the question of an approval.
+var errInterruptedAtQuestion = fmt.Errorf("interrupted while the call waited for approval%w", ExitError(130))
+
+// A waitDisplay shows what a request waits for: the start of servers and the progress of a tool in the status line of a
+// terminal, and calls that wait for approval on standard error. At a terminal it takes the answer there.
+type waitDisplay struct {
+	r      requester
+	ctx    context.Context // of the request
+	cancel context.CancelCauseFunc
+	asking sync.WaitGroup
+
+	mu       sync.Mutex
+	question bool // a question is on the terminal: no status line
+}
+
+// newWaitDisplay returns a display and the context of the request, which ends when the user interrupts a question.
+func (r requester) newWaitDisplay(ctx context.Context) (context.Context, *waitDisplay) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return ctx, &waitDisplay{r: r, ctx: ctx, cancel: cancel}
+}
+
+// close removes the status line and ends an open question.
+func (d *waitDisplay) close() {
+	d.cancel(nil)
+	d.asking.Wait()
+	if term.IsTerminal(d.r.a.Err) {
+		d.r.a.statusLine.SetStatus("")
+	}
+}
+
+// event shows an event.
+func (d *waitDisplay) event(e command.Event) {
+	switch {
+	case e.Kind == command.StartingEvent:
+		d.setStatus(formatStarting(e))
+	case e.Kind == command.ProgressEvent && e.Progress != nil:
+		d.setStatus(formatProgress(*e.Progress))
+	case e.Kind == command.ApprovalEvent && e.Approval != nil:
+		d.showApproval(*e.Approval)
+	}
+}
+
+func (d *waitDisplay) setStatus(line string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.question && term.IsTerminal(d.r.a.Err) {
+		d.r.a.statusLine.SetStatus(line)
+	}
+}
+
+// formatStarting returns the status line of a server that starts.
+func formatStarting(e command.Event) string {
+	why := ""
+	switch e.Program {
+	case "npx", "npx.cmd", "bunx", "pnpx":
+		why = "npm downloads it on the first start, "
+	case "uvx", "pipx", "uv":
+		why = "Python packages are downloaded on the first start, "
+	case "docker", "podman":
+		why = "the image is downloaded on the first start, "
+	}
+	if !e.First {
+		why = ""
+	}
+	return safetext.Sprintf("starts %s: %s%d s, Ctrl-C stops", e.Server, why, e.Seconds)
+}
+
+// formatProgress returns the status line of a tool's progress.
+func formatProgress(p command.Progress) string {
+	line := fmt.Sprintf("%.4g", p.Progress)
+	if p.Total > 0 {
+		line = fmt.Sprintf("%.4g of %.4g", p.Progress, p.Total)
+	}
+	if p.Message != "" {
+		line += "  " + truncateEscaped(p.Message, 60)
+	}
+	return line
+}
+
+// formatWait returns the time left for an answer, such as "5m" or "90s".
+func formatWait(until time.Time) string {
+	left := time.Until(until).Round(time.Second)
+	text := left.String()
+	if left >= time.Minute && left%time.Minute == 0 {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return text
+}
+
+// showApproval shows a call that waits for approval. At a terminal it asks for the answer meanwhile.
+func (d *waitDisplay) showApproval(p command.Approval) {
+	a := d.r.a
+	if !term.IsInteractive(a.In, a.Err) {
+		safetext.Fprintf(a.Err, "waits for approval (%s): drawbridge ask show %s\n", formatWait(p.Until), p.ID)
+		return
+	}
+	d.setStatus("")
+	d.mu.Lock()
+	d.question = true
+	d.mu.Unlock()
+	d.asking.Go(func() {
+		d.ask(p)
+		d.mu.Lock()
+		d.question = false
+		d.mu.Unlock()
+	})
+}
+
+// ask shows the call and asks for an answer until the request has ended.
+func (d *waitDisplay) ask(p command.Approval) {
+	a := d.r.a
+	fmt.Fprintf(a.Err, "%s\n", formatPendingCall(admin.PendingCall{ID: p.ID, Until: p.Until, Call: p.Call}))
+	person, ok := term.StartDialogue(d.ctx, a.In, a.Err)
+	if !ok {
+		return
+	}
+	defer person.Close()
+	if err := person.DiscardInput(); err != nil {
+		person.Say("keys typed before this cannot be dropped: answer with drawbridge ask")
+		return
+	}
+	question := fmt.Sprintf("waits for approval (%s): allow once? [y/N]  (or: drawbridge ask) ", formatWait(p.Until))
+	for {
+		said, err := person.Ask(question)
+		switch {
+		case d.ctx.Err() != nil, errors.Is(err, io.EOF):
+			person.Close()
+			fmt.Fprintln(a.Err) // the question stays on its line
+			if d.ctx.Err() == nil {
+				d.cancel(errInterruptedAtQuestion)
+			}
+			return
+		case err != nil:
+			person.Say(err.Error())
+			return
+		}
+		switch strings.ToLower(strings.TrimSpace(said)) {
+		case "y", "yes":
+			d.answer(person, p.ID, true)
+			return
+		case "", "n", "no":
+			d.answer(person, p.ID, false)
+			return
+		}
+	}
+}
+
+func (d *waitDisplay) answer(person *term.Dialogue, id string, allow bool) {
+	if err := d.r.answerApproval(d.ctx, id, allow); err != nil && d.ctx.Err() == nil {
+		person.Say(err.Error())
+	}
+}

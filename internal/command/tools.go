@@ -1,0 +1,237 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// defaultWait is how long a request waits for servers that were never listed, where it names no time.
+const defaultWait = 10 * time.Second
+
+// ToolsParams are the params of MethodTools.
+type ToolsParams struct {
+	// WaitMillis is how long to wait for servers that were never listed, in milliseconds. 0 is 10 seconds; a negative
+	// number waits until each has answered or has a fault.
+	WaitMillis int64 `json:"wait_ms,omitempty"`
+}
+
+func (p ToolsParams) wait() time.Duration {
+	if p.WaitMillis == 0 {
+		return defaultWait
+	}
+	return time.Duration(p.WaitMillis) * time.Millisecond
+}
+
+// ToolParams are the params of MethodTool.
+type ToolParams struct {
+	Name string `json:"name"`
+}
+
+// ServerParams are the params of MethodMount and MethodItems. Lists are the list methods that MethodItems joins.
+type ServerParams struct {
+	Server drawbridge.ServerID `json:"server"`
+	Lists  []string            `json:"lists,omitempty"`
+}
+
+// A Tool is a tool or another listed item.
+type Tool struct {
+	// Name is the listed name; empty for an item of a list that cannot be called.
+	Name   drawbridge.CardName `json:"name"`
+	Server drawbridge.ServerID `json:"server,omitempty"`
+	// Tool is the server's own name for it.
+	Tool       string  `json:"tool,omitempty"`
+	Summary    string  `json:"summary,omitempty"`
+	Definition RawText `json:"definition"`
+	// Notes are the shield's notes on the definition.
+	Notes []string `json:"notes,omitempty"`
+}
+
+func newTool(s drawbridge.Spec) Tool {
+	return Tool{Name: s.Name, Server: s.Server, Tool: s.Tool, Summary: s.Summary, Definition: RawText(s.Definition)}
+}
+
+// Spec returns the tool as a card's spec, with the members that a command prints.
+func (t Tool) Spec() drawbridge.Spec {
+	return drawbridge.Spec{Name: t.Name, Server: t.Server, Tool: t.Tool, Summary: t.Summary,
+		Definition: json.RawMessage(t.Definition)}
+}
+
+// A RawText is JSON of a server, whose bytes stay as they are: it is a string in other JSON.
+type RawText json.RawMessage
+
+// MarshalText returns the bytes.
+func (r RawText) MarshalText() ([]byte, error) { return r, nil }
+
+// UnmarshalText copies the bytes.
+func (r *RawText) UnmarshalText(text []byte) error {
+	*r = append(RawText(nil), text...)
+	return nil
+}
+
+// A ToolList is the result of MethodTools.
+type ToolList struct {
+	Tools []Tool `json:"tools"`
+	// Servers is the status of each configured server after the wait.
+	Servers []drawbridge.ServerStatus `json:"servers"`
+}
+
+// Missing returns the servers that were never listed and have not answered: the list lacks their tools.
+func (l ToolList) Missing() (ids []drawbridge.ServerID) {
+	for _, s := range l.Servers {
+		switch s.Phase {
+		case drawbridge.Faulted, drawbridge.Connecting, drawbridge.NeedsSignIn:
+			if s.Listed.IsZero() {
+				ids = append(ids, s.Server)
+			}
+		}
+	}
+	return ids
+}
+
+func (c runner) listTools(ctx context.Context, p ToolsParams) (ToolList, error) {
+	c.mountNew(ctx, p.wait())
+	if err := ctx.Err(); err != nil {
+		return ToolList{}, err
+	}
+	list, err := c.g.Deck().List(ctx, c.caller, mcp.MethodToolsList)
+	if err != nil {
+		return ToolList{}, err
+	}
+	found := ToolList{Tools: []Tool{}, Servers: c.g.Status()}
+	for _, item := range list.Items {
+		one := Tool{}
+		if spec, ok := c.g.Deck().FindCard(c.caller, drawbridge.CardName(rawjson.GetString(item, "name"))); ok {
+			one = newTool(spec)
+			one.Name = drawbridge.CardName(rawjson.GetString(item, "name"))
+		}
+		one.Definition = RawText(item)
+		found.Tools = append(found.Tools, one)
+	}
+	return found, nil
+}
+
+// mountNew mounts the servers that were never listed, and waits for them up to limit; without end for a negative one.
+func (c runner) mountNew(ctx context.Context, limit time.Duration) {
+	if limit >= 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	defer c.wait.watchStarts("")()
+	c.g.MountNew(ctx)
+}
+
+func (c runner) showTool(ctx context.Context, p ToolParams) (Tool, error) {
+	spec, err := c.findTool(ctx, p.Name)
+	if err != nil {
+		return Tool{}, err
+	}
+	shown := newTool(spec)
+	shown.Notes = c.g.CardNotes(spec)
+	return shown, nil
+}
+
+// A MountResult is the result of MethodMount: the listing, or the fault, and the status of the server afterwards.
+type MountResult struct {
+	Listing drawbridge.Listing      `json:"listing"`
+	Status  drawbridge.ServerStatus `json:"status"`
+	Fault   *Fault                  `json:"fault,omitempty"`
+	// SignIn is the address where a person signs in, where the server requires that.
+	SignIn string `json:"sign_in,omitempty"`
+}
+
+func (c runner) mountServer(ctx context.Context, p ServerParams) (MountResult, error) {
+	listing, err := c.mount(ctx, p.Server)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return MountResult{}, err
+	}
+	found := MountResult{Listing: listing, Status: drawbridge.ServerStatus{Server: p.Server}, Fault: EncodeFault(err)}
+	for _, s := range c.g.Status() {
+		if s.Server == p.Server {
+			found.Status = s
+		}
+	}
+	if signIn, err := c.g.ServerSignIn(p.Server); err == nil {
+		if credential, err := signIn.Status(); err == nil {
+			found.SignIn = credential.URL
+		}
+	}
+	return found, nil
+}
+
+func (c runner) listItems(ctx context.Context, p ServerParams) ([]Tool, error) {
+	if _, err := c.mount(ctx, p.Server); err != nil {
+		return nil, err
+	}
+	items := []Tool{}
+	for _, method := range p.Lists {
+		for _, spec := range c.g.Deck().Items(c.caller, method) {
+			if spec.Server == p.Server {
+				items = append(items, newTool(spec))
+			}
+		}
+	}
+	return items, nil
+}
+
+// SearchParams are the params of MethodSearch.
+type SearchParams struct {
+	ToolsParams
+	Query string `json:"query"`
+	// Top is the most tools to return. Explain asks for the scores of each method.
+	Top     int  `json:"top"`
+	Explain bool `json:"explain,omitempty"`
+}
+
+// A SearchResult is the result of MethodSearch, best first.
+type SearchResult struct {
+	Hits []SearchHit `json:"hits"`
+	// Matched reports whether a tool has a word of the query.
+	Matched bool `json:"matched"`
+}
+
+// A SearchHit is a tool that a search found.
+type SearchHit struct {
+	Tool
+	Score  float64 `json:"score"`
+	Reason string  `json:"reason,omitempty"`
+	// Scores are relative to the best tool, by method and by field; nil unless they were asked for.
+	Scores *SearchScores `json:"scores,omitempty"`
+}
+
+// SearchScores are scores relative to the best tool: by arm, and by words in each field alone.
+type SearchScores struct {
+	Words       float64 `json:"words"`
+	Meaning     float64 `json:"meaning"`
+	Far         float64 `json:"far"`
+	Name        float64 `json:"name"`
+	Server      float64 `json:"server"`
+	Description float64 `json:"description"`
+	Parameters  float64 `json:"parameters"`
+}
+
+func (c runner) search(ctx context.Context, p SearchParams) (SearchResult, error) {
+	c.mountNew(ctx, p.wait())
+	if err := ctx.Err(); err != nil {
+		return SearchResult{}, err
+	}
+	v := c.g.Deck().SearchView(c.caller)
+	hits, matched := v.Find(ctx, p.Query, p.Top)
+	found := SearchResult{Hits: []SearchHit{}, Matched: matched}
+	for _, h := range hits {
+		found.Hits = append(found.Hits, SearchHit{Tool: newTool(h.Spec), Score: h.Score, Reason: h.Reason})
+	}
+	if p.Explain {
+		for i, e := range v.Explain(ctx, p.Query, hits) {
+			scores := SearchScores(e)
+			found.Hits[i].Scores = &scores
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,127 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/command"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// A callLine is one line of the answer to the verb call: an event, or the result or fault, which is the last line.
+type callLine struct {
+	*command.Event
+	Result json.RawMessage `json:"result,omitempty"`
+	Fault  *command.Fault  `json:"fault,omitempty"`
+}
+
+// isLast reports whether the line ends the answer.
+func (c callLine) isLast() bool { return c.Result != nil || c.Fault != nil }
+
+// Call has the hub carry out a request of the command line, with the configuration in o. It calls event with what the
+// request waits for. The error is ErrNoHub if no hub runs or the hub is too old to know the verb, or the request's fault.
+// A request that ctx ends is cancelled at the hub. A hub that ends during a tool's call leaves its outcome unknown: that
+// is a fault with Ambiguous set.
+func Call(ctx context.Context, o Options, r command.Request, event func(command.Event)) (json.RawMessage, error) {
+	said := o.newHello(wantCall)
+	said.Request = &r
+	var last callLine
+	err := requestLines(ctx, o, said, func(text []byte) error {
+		var line callLine
+		if err := json.Unmarshal(text, &line); err != nil {
+			return err
+		}
+		if line.isLast() {
+			last = line
+			return errAnswered
+		}
+		if line.Event != nil {
+			event(*line.Event)
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errAnswered):
+		return last.Result, last.Fault.Decode()
+	case isUnknownVerb(err):
+		return nil, errNoHub
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, unansweredFault(r, context.Cause(ctx), "")
+	}
+	return nil, unansweredFault(r, errors.New("the hub ended before it answered"), "drawbridge ps")
+}
+
+// unansweredFault returns the fault of a request that got no answer. A call may have taken effect.
+func unansweredFault(r command.Request, why error, next string) error {
+	step := r.Method
+	if name := r.Name(); name != "" {
+		step += " " + name
+	}
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.Transient, Step: step, Err: why, Next: next,
+		Ambiguous: r.Method == mcp.MethodToolsCall}
+}
+
+// isUnknownVerb reports whether err is the refusal of a hub of an older release, which does not know a verb.
+func isUnknownVerb(err error) bool {
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	return ok && f.Code == drawbridge.InvalidInput && strings.HasPrefix(f.Step, unknownVerbText)
+}
+
+// sendCall serves the verb call.
+func (h *hub) sendCall(ctx context.Context, said hello, l *lineConn) error {
+	if said.Request == nil {
+		return l.sendWelcome(0, invalidInputFault("read the request to the hub: call needs a request"))
+	}
+	t, err := h.borrowGateway(ctx, said)
+	if err != nil {
+		return h.refuseShim(ctx, l, err)
+	}
+	defer h.returnGateway(t)
+	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h.cancelAtClose(l, cancel)
+	result, err := command.Run(ctx, t.gateway, *said.Request, func(e command.Event) {
+		if l.writeJSON(callLine{Event: &e}) != nil {
+			cancel() // the peer is gone
+		}
+	})
+	if err != nil {
+		err = l.writeJSON(callLine{Fault: command.EncodeFault(err)})
+	} else {
+		err = l.writeLine(resultLine(result))
+	}
+	_ = l.conn.Close()
+	return err
+}
+
+// resultLine returns the last line of an answer. The bytes of the result stay as they are, except for line feeds, which
+// are white space in JSON and would end the line.
+func resultLine(result json.RawMessage) []byte {
+	if len(result) == 0 {
+		result = json.RawMessage("null")
+	}
+	line := append([]byte(`{"result":`), result...)
+	for i, b := range line {
+		if b == '\n' || b == '\r' {
+			line[i] = ' '
+		}
+	}
+	return append(line, '}')
+}
+
+// cancelAtClose calls cancel when the peer, which sends nothing more, closes the connection.
+func (h *hub) cancelAtClose(l *lineConn, cancel context.CancelFunc) {
+	h.serving.Go(func() {
+		defer cancel()
+		_, _ = l.in.Next()
+	})
+}

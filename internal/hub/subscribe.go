@@ -1,0 +1,100 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+)
+
+// A Change is a line of the answer to subscribe: what changed, whole. The first lines have the present state.
+type Change struct {
+	// Kind is "approvals", "servers" or "clients". Only the member of that name is set; an empty list is sent as such.
+	Kind      string              `json:"change"`
+	Approvals []admin.PendingCall `json:"approvals,omitempty"`
+	Servers   []Server            `json:"servers,omitempty"`
+	Clients   []Client            `json:"clients,omitempty"`
+}
+
+// subscribeInterval is how often the hub compares its state with what a subscriber has.
+const subscribeInterval = 300 * time.Millisecond
+
+// Subscribe calls each with every change of the pending approvals, the servers and the clients of the hub, until ctx
+// ends or each returns an error. The error is ErrNoHub if no hub runs, it is too old, or it ended.
+func Subscribe(ctx context.Context, o Options, each func(Change) error) error {
+	err := requestLines(ctx, o, o.newHello(wantSubscribe), func(text []byte) error {
+		var c Change
+		if err := json.Unmarshal(text, &c); err != nil {
+			return err
+		}
+		return each(c)
+	})
+	switch {
+	case isUnknownVerb(err):
+		return errNoHub
+	case err == nil && ctx.Err() == nil:
+		return errNoHub
+	case err == nil:
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// sendChanges serves the verb subscribe until the peer closes the connection.
+func (h *hub) sendChanges(ctx context.Context, l *lineConn) error {
+	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h.cancelAtClose(l, cancel)
+	queue, err := h.adminService().OpenApprovals(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer queue.Close()
+	sent := map[string][]byte{}
+	tick := time.NewTicker(subscribeInterval)
+	defer tick.Stop()
+	for {
+		pending, err := queue.Pending(ctx)
+		if err != nil {
+			return err
+		}
+		s := h.state()
+		for _, c := range []Change{{Kind: "approvals", Approvals: pending}, {Kind: "servers", Servers: s.Servers},
+			{Kind: "clients", Clients: s.Clients}} {
+			if err := l.sendIfChanged(c, sent); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// sendIfChanged sends a change unless the peer has the same already. Memory is not compared, since it changes always.
+func (l *lineConn) sendIfChanged(c Change, sent map[string][]byte) error {
+	compared := c
+	compared.Servers, compared.Clients = nil, nil
+	for _, one := range c.Servers {
+		one.Memory = 0
+		compared.Servers = append(compared.Servers, one)
+	}
+	for _, one := range c.Clients {
+		one.Memory = 0
+		compared.Clients = append(compared.Clients, one)
+	}
+	text, err := json.Marshal(compared)
+	if err != nil || bytes.Equal(text, sent[c.Kind]) {
+		return err
+	}
+	sent[c.Kind] = text
+	return l.writeJSON(c)
+}
