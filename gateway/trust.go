@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -58,8 +59,27 @@ func ReadTrustRecords(ctx context.Context, db *store.DB, s config.Settings) (*Tr
 
 // Lookup returns the trust of a server and its reasons, the newest first.
 func (t *TrustRecords) Lookup(row config.Server) (drawbridge.Trust, []trust.Event) {
-	s := t.accounts.Status(vetting.TrustAccountName(row))
-	return s.Trust(trust.Level(row.Trust)), s.Reasons
+	return t.LookupAccount(vetting.TrustAccountName(row), trust.Level(row.Trust))
+}
+
+// LookupAccount is Lookup for the name of an account and the level that the server is given by its row, if it has one.
+func (t *TrustRecords) LookupAccount(name string, level trust.Level) (drawbridge.Trust, []trust.Event) {
+	s := t.accounts.Status(name)
+	return s.Trust(level), s.Reasons
+}
+
+// UnconfiguredAccounts returns the names of the stored accounts that were last written for a server of this name, and
+// that none of the rows has. The server was removed, or is in another configuration.
+func (t *TrustRecords) UnconfiguredAccounts(id drawbridge.ServerID, rows []config.Server) []string {
+	names := t.accounts.NamesFor(string(id))
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(rows, func(row config.Server) bool { return vetting.TrustAccountName(row) == name })
+	})
+}
+
+// ResetAccount is Reset for the name of an account, see UnconfiguredAccounts.
+func (t *TrustRecords) ResetAccount(ctx context.Context, name string, id drawbridge.ServerID) error {
+	return t.accounts.Reset(ctx, name, string(id))
 }
 
 // Reset clears the account of a server. A running gateway reads that when it reloads. The error is the store's.

@@ -17,10 +17,11 @@ type ServerTrust struct {
 	Reasons []trust.Event
 }
 
-// ServerTrust returns the trust in each server that may be mounted; nil where trust is not recorded. The server named
-// by reset, if any, gets its full score back first, and the running servers reload. The error is a *NoStoreError
-// where no store exists.
-func (r *Service) ServerTrust(ctx context.Context, reset drawbridge.ServerID) ([]ServerTrust, error) {
+// ServerTrust returns the trust in each server that may be mounted; nil where trust is not recorded. If server is not
+// empty, it returns only that server's, from each stored account of that name if it is not configured. With reset the
+// server gets its full score back first, and the running servers reload. The error is a *NoStoreError where no store
+// exists.
+func (r *Service) ServerTrust(ctx context.Context, server drawbridge.ServerID, reset bool) ([]ServerTrust, error) {
 	set, db, err := r.openRecords(ctx)
 	if err != nil {
 		return nil, err
@@ -30,21 +31,45 @@ func (r *Service) ServerTrust(ctx context.Context, reset drawbridge.ServerID) ([
 	if book == nil || err != nil {
 		return nil, err
 	}
-	var all []ServerTrust
-	for _, row := range set.Mountable() {
-		if row.ID == reset {
-			act := gateway.AdminAction{Command: "shield trust --reset", Server: row.ID}
-			if err := r.recordAction(act, func() error { return book.Reset(ctx, row) }); err != nil {
+	all := []ServerTrust{}
+	rows := set.Mountable()
+	for _, row := range rows {
+		if server != "" && row.ID != server {
+			continue
+		}
+		if reset {
+			if err := r.resetTrust(ctx, row.ID, func() error { return book.Reset(ctx, row) }); err != nil {
 				return nil, err
-			}
-			if _, err := r.ReloadServers(ctx); err != nil {
-				return nil, fmt.Errorf("tell the hub: %w", err)
 			}
 		}
 		t, reasons := book.Lookup(row)
 		all = append(all, ServerTrust{Server: row.ID, Trust: t, Reasons: reasons})
 	}
+	if server == "" || len(all) > 0 {
+		return all, nil
+	}
+	for _, account := range book.UnconfiguredAccounts(server, rows) {
+		if reset {
+			err := r.resetTrust(ctx, server, func() error { return book.ResetAccount(ctx, account, server) })
+			if err != nil {
+				return nil, err
+			}
+		}
+		t, reasons := book.LookupAccount(account, "")
+		all = append(all, ServerTrust{Server: server, Trust: t, Reasons: reasons})
+	}
 	return all, nil
+}
+
+// resetTrust runs reset, which restores the score of a server, as a recorded action, and reloads the running servers.
+func (r *Service) resetTrust(ctx context.Context, id drawbridge.ServerID, reset func() error) error {
+	if err := r.recordAction(gateway.AdminAction{Command: "shield trust --reset", Server: id}, reset); err != nil {
+		return err
+	}
+	if _, err := r.ReloadServers(ctx); err != nil {
+		return fmt.Errorf("tell the hub: %w", err)
+	}
+	return nil
 }
 
 // trustOfServer returns the trust in the server of a row; nil where trust is not recorded.

@@ -21,13 +21,13 @@ func (d shieldCommands) trustCommand() *cobra.Command {
 		Long: `Show how far each server is trusted for how it behaved, from 0 to 1; with SERVER also the last
 events that changed its score. A server under the threshold is quarantined: its tools are
 unavailable until its score has recovered with time. --reset restores the full score, for a
-server that you examined and trust.`,
+server that you examined and trust. SERVER may also be one that is not configured any more.`,
 		Example: `  drawbridge shield trust
   drawbridge shield trust github
   drawbridge shield trust github --reset`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var server, forgive drawbridge.ServerID
+			var server drawbridge.ServerID
 			switch {
 			case len(args) > 1:
 				return admin.UserError("trust takes one server at most")
@@ -36,10 +36,7 @@ server that you examined and trust.`,
 			case reset:
 				return admin.UserError("--reset needs the name of a server")
 			}
-			if reset {
-				forgive = server
-			}
-			all, err := d.Admin().ServerTrust(cmd.Context(), forgive)
+			all, err := d.Admin().ServerTrust(cmd.Context(), server, reset)
 			if err != nil {
 				return err
 			}
@@ -52,27 +49,18 @@ server that you examined and trust.`,
 }
 
 func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.ServerID, asJSON bool) error {
-	if all == nil {
+	if all == nil || len(all) == 0 && server == "" {
 		return &drawbridge.Fault{
 			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "no server is judged",
 			Next: "drawbridge mcp list shows what is configured; [mcp.shield] enabled = true keeps accounts",
 		}
 	}
-	if server != "" {
-		var one []admin.ServerTrust
-		for _, t := range all {
-			if t.Server == server {
-				one = append(one, t)
-			}
+	if len(all) == 0 && server != "" {
+		return &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
+			Step: fmt.Sprintf("server %q is not configured, or may not be mounted", string(server)),
+			Next: "drawbridge mcp list",
 		}
-		if one == nil {
-			return &drawbridge.Fault{
-				Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
-				Step: fmt.Sprintf("server %q is not configured, or may not be mounted", string(server)),
-				Next: "drawbridge mcp list",
-			}
-		}
-		all = one
 	}
 	if asJSON {
 		return PrintJSON(d.Out, newServerTrustJSON(all))
@@ -90,8 +78,10 @@ func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.Se
 	if err := tw.Flush(); err != nil || server == "" {
 		return err
 	}
-	for _, e := range all[0].Reasons {
-		safetext.Fprintf(d.Out, "%s  %s\n", formatLocalTime(e.At), safetext.Line(e.String()))
+	for _, t := range all {
+		for _, e := range t.Reasons {
+			safetext.Fprintf(d.Out, "%s  %s\n", formatLocalTime(e.At), safetext.Line(e.String()))
+		}
 	}
 	return nil
 }

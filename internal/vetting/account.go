@@ -256,6 +256,20 @@ func (b *TrustAccounts) Quarantined(name string) bool {
 	return b.rules.IsQuarantined(a.state, now)
 }
 
+// NamesFor returns the names of the accounts that were last written for a server of this name, sorted. A server that was
+// changed has several.
+func (b *TrustAccounts) NamesFor(server string) (names []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, a := range b.accounts {
+		if a.Server == server {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Reset clears the account of a server, and writes that to the store. The error is the store's.
 func (b *TrustAccounts) Reset(ctx context.Context, name, server string) error {
 	b.AddEvents(name, server, trust.Event{Kind: trust.TrustReset})
