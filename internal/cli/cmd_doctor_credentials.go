@@ -31,7 +31,7 @@ func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set confi
 		if row, _ := set.Lookup(one.Server); row.Phase == drawbridge.Idle && one.SignInReason != "" {
 			c.AddProblem(doctor.Finding{
 				About: fmt.Sprintf("server %q", row.ID), Source: row.Origin.String(),
-				Text: "it needs a sign-in: " + one.SignInReason, Fix: "drawbridge mcp auth " + string(row.ID),
+				Text: "it needs a sign-in: " + one.SignInReason, Fix: signInAdvice(set.Servers, row),
 			})
 		}
 	}
@@ -43,6 +43,26 @@ func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set confi
 		c.AddNote(doctor.Finding{About: "the vault", Text: "it has sign-ins at servers that are not configured here: " +
 			joinFirst(strays, 4)})
 	}
+}
+
+// signInAdvice returns the next step for a server that needs a sign-in: the command for it, or for the server whose
+// credential it uses. It is empty if no server can sign in for that credential.
+func signInAdvice(rows []config.Server, row config.Server) string {
+	auth := row.Auth
+	if auth == nil || row.URL != "" || auth.Issuer != "" || auth.TokenURL != "" || auth.CredentialID == "" {
+		return "drawbridge mcp auth " + string(row.ID)
+	}
+	for _, other := range rows {
+		a := other.Auth
+		if other.Phase != drawbridge.Idle || a == nil || a.Type == "apikey" || a.Type == "none" {
+			continue
+		}
+		signsIn := other.URL != "" || a.Issuer != "" || a.TokenURL != ""
+		if signsIn && a.CredentialID == auth.CredentialID {
+			return "drawbridge mcp auth " + string(other.ID)
+		}
+	}
+	return ""
 }
 
 func (a *app) printCredentials(c *doctorReport) {
