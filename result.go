@@ -25,12 +25,13 @@ type contentBlock struct {
 
 // Text returns the result as one text, for a person or a model: texts as they are, "[Image: image/png]" for an image,
 // "[Audio: …]", "[Resource: uri]" with the resource's text on the next line, and "[Resource: uri]" for a link. A blank
-// line separates the parts. A result without content is its structured content, indented. The text is as the server sent
-// it and may hold control characters.
+// line separates the parts. Structured content, indented, follows if no part is a text, because servers repeat it as one.
+// The text is as the server sent it and may hold control characters.
 func (r Result) Text() string {
 	var content []json.RawMessage
 	_ = json.Unmarshal(r.member("content"), &content) // content of another shape has no parts
 	var parts []string
+	hasText := false
 	for _, raw := range content {
 		var block contentBlock
 		if json.Unmarshal(raw, &block) != nil {
@@ -38,12 +39,13 @@ func (r Result) Text() string {
 		}
 		if text := block.text(); text != "" {
 			parts = append(parts, text)
+			hasText = hasText || block.Type == "text"
 		}
 	}
-	if structured := r.StructuredContent(); len(content) == 0 && structured != nil {
+	if structured := r.StructuredContent(); !hasText && structured != nil {
 		var indented bytes.Buffer
 		if json.Indent(&indented, structured, "", "  ") == nil {
-			return indented.String()
+			parts = append(parts, indented.String())
 		}
 	}
 	return strings.Join(parts, "\n\n")

@@ -24,6 +24,8 @@ func TestResultText(t *testing.T) {
 		{"empty text", `{"content":[{"type":"text","text":""}]}`, ""},
 		{"structured only", `{"structuredContent":{"b":1,"a":[2]}}`, "{\n  \"b\": 1,\n  \"a\": [\n    2\n  ]\n}"},
 		{"structured beside text", `{"content":[{"type":"text","text":"a"}],"structuredContent":{"b":1}}`, "a"},
+		{"structured beside image", `{"content":[{"type":"image","mimeType":"image/png"}],"structuredContent":[1]}`,
+			"[Image: image/png]\n\n[\n  1\n]"},
 		{"structured null", `{"content":[],"structuredContent":null}`, ""},
 		{"null", `null`, ""},
 		{"nothing", ``, ""},
