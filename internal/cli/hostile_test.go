@@ -82,6 +82,8 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 		"audit log":           {seen("audit", "log"), seen("audit", "log", "--json")},
 		"audit show":          {seen("audit", "show", db.call), line("audit", "show", hostile())},
 		"audit verify":        {line("audit", "verify"), line("audit", "verify", "--json")},
+		"backup":              {line("backup", hostile()), line("backup", "--without-store", "x.backup")},
+		"restore":             {line("restore", hostile()), line("restore", db.rows)},
 		"client add": {line("client", "add", hostile(), "--scope", "mcp:*"), line("client", "add", "c",
 			"--scope", hostile())},
 		"client list":   {line("client", "list"), line("client", "list", "--json")},
