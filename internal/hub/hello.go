@@ -54,6 +54,9 @@ type hello struct {
 	// Relist asks reload to list servers first: those in Servers, or all if Servers is empty.
 	Relist  bool                  `json:"relist,omitempty"`
 	Servers []drawbridge.ServerID `json:"servers,omitempty"`
+	// Profile and Millis belong to profile: its kind, and how long a CPU profile takes.
+	Profile ProfileKind `json:"profile,omitempty"`
+	Millis  int64       `json:"millis,omitempty"`
 }
 
 // gatewayConfig returns base with the places of the sender's configuration, and without its token and origins.
@@ -144,7 +147,7 @@ func parseHello(text []byte) (hello, error) {
 			"end the hub first (drawbridge ps shows it)", protocolRevision, h.Revision))
 	}
 	switch h.Want {
-	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect:
+	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect, wantProfile:
 		return h, nil
 	}
 	return hello{}, invalidInputFault(

@@ -226,6 +226,8 @@ func (h *hub) handleConn(ctx context.Context, conn *net.UnixConn) {
 		err = h.sendLogs(ctx, said, l)
 	case wantReconnect:
 		err = h.sendReconnect(ctx, said, l)
+	case wantProfile:
+		err = h.sendProfile(ctx, said, l)
 	}
 	if err != nil && ctx.Err() == nil {
 		h.log.Debug("a connection to the hub ended with an error", "want", said.Want, "pid", said.PID, "err", err)
