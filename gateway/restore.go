@@ -122,6 +122,8 @@ func (t restoreTarget) check(m backup.Manifest, o RestoreOptions) error {
 	case hasStore && !isFileStore(t.place.location):
 		return backupFault(step, errors.New("the backup has a store that is a file, and the settings name a database"),
 			"name a file with --store PATH")
+	case !hasStore && !m.Has(vaultPart) && !m.Has(configPart):
+		return backupFault(step, errors.New("the file has neither a store nor a vault"), "name a file of drawbridge backup")
 	case m.Schema > store.SchemaVersion:
 		return backupFault(step, fmt.Errorf("a newer Drawbridge (%.40s) wrote it: its schema is %d, and this one knows %d",
 			m.Program, m.Schema, store.SchemaVersion), "update Drawbridge, then restore")

@@ -142,7 +142,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.ledgerCommand(), a.versionCommand())
 	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(),
 		a.logsCommand(), a.clientCommand(), a.secretCommand(), a.shieldCommand(), a.lockCommand(), a.auditCommand(),
-		a.policyCommand(), a.askCommand(), a.indexCommand(), a.backupCommand(), a.restoreCommand())
+		a.policyCommand(), a.askCommand(), a.indexCommand(), a.backupCommand(), a.restoreCommand(), a.reportCommand())
 	return root
 }
 

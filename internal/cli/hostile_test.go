@@ -83,6 +83,7 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 		"audit show":          {seen("audit", "show", db.call), line("audit", "show", hostile())},
 		"audit verify":        {line("audit", "verify"), line("audit", "verify", "--json")},
 		"backup":              {line("backup", hostile()), line("backup", "--without-store", "x.backup")},
+		"report":              {line("report", hostile()), line("report", "r.tar.gz"), line("report", "--profile", hostile())},
 		"restore":             {line("restore", hostile()), line("restore", db.rows)},
 		"client add": {line("client", "add", hostile(), "--scope", "mcp:*"), line("client", "add", "c",
 			"--scope", hostile())},
