@@ -91,7 +91,7 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 		"client remove": {line("client", "remove", hostile())},
 		"connect":       {line("connect"), line("connect", hostile())},
 		"disconnect":    {line("disconnect", hostile())},
-		"doctor":        {seen("doctor"), seen("doctor", "--json")},
+		"doctor":        {seen("doctor"), seen("doctor", "--json"), line("doctor", "--support")},
 		"import":        {seen("import"), seen("import", "--json"), line("import", "--from", hostile())},
 		"index eval":    {line("index", "eval", "--tools", db.rows, "--queries", db.rows)},
 		"index rebuild": {line("index", "rebuild")},
