@@ -196,7 +196,7 @@ func (p storePlace) lostFault(what string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "open the store " + p.nameForPeople(),
 		Err:  fmt.Errorf("%s, so all approvals, pins and held definitions are unknown", what),
-		Next: "restore a copy, or accept the present store: drawbridge audit confirm-store",
+		Next: "restore a backup (drawbridge restore --force FILE), or accept the present store: drawbridge audit confirm-store",
 	}
 }
 

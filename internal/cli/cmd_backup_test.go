@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/backup"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
@@ -89,6 +90,17 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	d.run(0, "--store", path, "restore", "--force", filepath.Join(d.home, "b"))
 
+	newer := filepath.Join(d.home, "newer")
+	if _, err := backup.Write(newer, writeStorePart(t), backup.Manifest{Program: "v9", Schema: 70},
+		backup.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, said := d.run(2, "--store", path, "restore", "--force", newer); !strings.Contains(said,
+		"a newer Drawbridge (v9) wrote it: its schema is 70, and this one knows ") ||
+		!strings.Contains(said, "(update Drawbridge, then restore)") {
+		t.Error(said)
+	}
+
 	raw, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -99,13 +111,29 @@ func TestRestoreRefuses(t *testing.T) {
 	if err := raw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	const newer = "a newer Drawbridge wrote it: its schema is 70, and this one knows "
+	const refusal = "a newer Drawbridge wrote it: its schema is 70, and this one knows "
 	for _, args := range [][]string{{"backup", filepath.Join(d.home, "c")}, {"tools", "list"}} {
-		if _, said := d.run(2, append([]string{"--store", path}, args...)...); !strings.Contains(said, newer) ||
+		if _, said := d.run(2, append([]string{"--store", path}, args...)...); !strings.Contains(said, refusal) ||
 			!strings.Contains(said, "update Drawbridge") {
 			t.Errorf("%v: %s", args, said)
 		}
 	}
+	// the way back
+	out, _ := d.run(0, "--store", path, "restore", "--force", filepath.Join(d.home, "b"))
+	if !strings.Contains(out, "are valid again") {
+		t.Error(out)
+	}
+	d.run(0, "--store", path, "audit", "verify")
+}
+
+// writeStorePart returns a directory with a file in the place of the store.
+func writeStorePart(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "store.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // TestSIGKILLDuringARestore kills restores at random moments: afterwards the store is the old one or the restored one,
