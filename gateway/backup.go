@@ -52,9 +52,9 @@ func BackUp(ctx context.Context, c Config, path string, o BackupOptions) (r Back
 	if _, err := os.Lstat(path); err == nil && !o.Overwrite { // before the work of a copy
 		return r, backupFault("write "+path, backup.ErrExists, "name another file, or replace it with --force")
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".drawbridge-backup-*")
+	dir, err := stagingDir(c, s)
 	if err != nil {
-		return r, backupFault("write "+path, err, "")
+		return r, backupFault("copy the store", err, "")
 	}
 	defer os.RemoveAll(dir)
 	parts, work := filepath.Join(dir, "parts"), filepath.Join(dir, "work")
@@ -81,11 +81,31 @@ func BackUp(ctx context.Context, c Config, path string, o BackupOptions) (r Back
 	return r, nil
 }
 
+// stagingDir makes a directory for the parts beside the store, and not beside the archive: they are not sealed.
+func stagingDir(c Config, s config.Settings) (string, error) {
+	place, err := placeOfStore(c.Store, s, c.LookupEnv)
+	if err != nil {
+		return "", err
+	}
+	if place.stateDir != "" {
+		if err := os.MkdirAll(place.stateDir, 0o700); err != nil {
+			return "", err
+		}
+	}
+	return os.MkdirTemp(place.stateDir, ".backup-*")
+}
+
+// backupFault returns an error with its step and the next one. A system's error is not a mistake of the person.
 func backupFault(step string, err error, next string) error {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f
 	}
-	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: err, Next: next}
+	code := drawbridge.InvalidInput
+	_, isPath := errors.AsType[*fs.PathError](err)
+	if _, isLink := errors.AsType[*os.LinkError](err); isPath || isLink {
+		code = drawbridge.ServerError
+	}
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: step, Err: err, Next: next}
 }
 
 // addStore adds a copy of the store.

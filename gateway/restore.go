@@ -130,6 +130,15 @@ func (t restoreTarget) check(m backup.Manifest, o RestoreOptions) error {
 	case o.Config && !m.Has(configPart):
 		return backupFault(step, errors.New("the backup has no configuration"), "leave out --config")
 	}
+	for _, p := range m.Parts {
+		dir, name, _ := strings.Cut(p.Name, "/")
+		known := p.Name == storePart || dir == vaultPart && name != "" ||
+			dir == configPart && (name == serversPart || name == settingsPart)
+		if !known {
+			return backupFault(step, fmt.Errorf("the backup has a part %q, which this program does not know", p.Name),
+				"update Drawbridge, then restore")
+		}
+	}
 	for _, path := range t.replaced(m) {
 		if _, err := os.Lstat(path); err == nil && !o.Replace {
 			return backupFault(step, fmt.Errorf("%s exists already", path),

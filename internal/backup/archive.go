@@ -103,12 +103,25 @@ func Write(path, dir string, m Manifest, o WriteOptions) (Manifest, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return m, err
 	}
-	if o.Overwrite {
-		err = os.Rename(f.Name(), path)
-	} else if err = os.Link(f.Name(), path); errors.Is(err, fs.ErrExist) {
-		err = ErrExists
+	if err := putInPlace(f.Name(), path, o.Overwrite); err != nil {
+		return m, err
 	}
-	return m, errors.Join(err, syncDir(filepath.Dir(path)))
+	return m, syncDir(filepath.Dir(path))
+}
+
+// putInPlace renames a file. Without overwrite an existing one is an error; a file system without links, such as that
+// of a memory stick, has a moment in which another process could make one.
+func putInPlace(from, to string, overwrite bool) error {
+	if !overwrite {
+		err := os.Link(from, to)
+		if err == nil {
+			return nil
+		}
+		if _, there := os.Lstat(to); errors.Is(err, fs.ErrExist) || there == nil {
+			return ErrExists
+		}
+	}
+	return os.Rename(from, to)
 }
 
 func writeSealed(w io.Writer, dir string, m Manifest, passphrase string) error {
