@@ -63,6 +63,7 @@ build: ## bin/drawbridge
 
 cross: ## compile for the other systems, and without MCP servers
 	$(GO) build -tags nomcp -o /dev/null ./cmd/drawbridge
+	GOOS=linux GOARCH=arm64 $(GO) build -o /dev/null ./cmd/drawbridge
 	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/drawbridge
 	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/drawbridge
 

@@ -54,6 +54,7 @@ var layers = map[string]int{
 	"internal/oauth":        4,
 	"internal/bearer":       4,
 	"internal/recordlog":    4,
+	"internal/backup":       4,
 	"internal/store":        4,
 	"internal/telemetry":    4,
 	"internal/addons":       4,

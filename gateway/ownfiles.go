@@ -55,6 +55,7 @@ func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 	}
 	if vault, err := vaultDir(c.Store, s, c.LookupEnv); err == nil {
 		add(&o.Paths, vault)
+		add(&o.Prefixes, vault+asideSuffix)
 	}
 	return o
 }

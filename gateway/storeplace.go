@@ -126,8 +126,12 @@ func (p storePlace) remember(id string) error {
 	return os.Rename(f.Name(), p.idFile)
 }
 
-// checkFile reports a store's file that was there before, and is missing or empty now.
+// checkFile reports a store's file that was there before, and is missing or empty now. It first ends an interrupted
+// restore.
 func (p storePlace) checkFile() error {
+	if err := p.recoverRestore(); err != nil {
+		return err
+	}
 	known, err := p.knownID()
 	if err != nil || p.idFile == "" || !isFileStore(p.location) {
 		return err
@@ -192,7 +196,7 @@ func (p storePlace) lostFault(what string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "open the store " + p.nameForPeople(),
 		Err:  fmt.Errorf("%s, so all approvals, pins and held definitions are unknown", what),
-		Next: "restore a copy, or accept the present store: drawbridge audit confirm-store",
+		Next: "restore a backup (drawbridge restore --force FILE), or accept the present store: drawbridge audit confirm-store",
 	}
 }
 
@@ -228,6 +232,9 @@ func ConfirmStore(ctx context.Context, c Config) (name string, err error) {
 		return "", err
 	}
 	p, err := placeOfStore(c.Store, s, c.LookupEnv)
+	if err == nil {
+		err = p.recoverRestore()
+	}
 	if err != nil {
 		return "", err
 	}

@@ -73,6 +73,13 @@ func openVault(c Config, s config.Settings) (*secrets.Vault, error) {
 			Err: errors.New(`want "on" or "off"`),
 		}
 	}
+	place, err := placeOfStore(c.Store, s, c.LookupEnv)
+	if err == nil {
+		err = place.recoverRestore()
+	}
+	if err != nil {
+		return nil, err
+	}
 	v, err := secrets.OpenVault(dir, o)
 	if err != nil {
 		return nil, storeFault("open the vault", err)

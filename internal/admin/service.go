@@ -39,6 +39,8 @@ type Options struct {
 	// Gateway is the configuration that a gateway would be opened with. Only the functions of the audit need it: for
 	// the files that processes left behind, and for the key of this machine.
 	Gateway gateway.Config
+	// Hub asks the hub of the store. Only Restore and Report need it.
+	Hub HubClient
 	// AdminRecorder records the decisions of a person in the audit. Nil records nothing.
 	AdminRecorder gateway.AdminRecorder
 }

@@ -141,9 +141,10 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	flags.StringVar(&a.naming, "naming", "", "how tools are named: `qualified` (server__tool), mcp or bare")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.ledgerCommand(), a.versionCommand())
-	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(),
-		a.logsCommand(), a.clientCommand(), a.secretCommand(), a.shieldCommand(), a.lockCommand(), a.auditCommand(),
-		a.policyCommand(), a.askCommand(), a.indexCommand())
+	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(),
+		a.withSupportTable(a.doctorCommand()), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand(),
+		a.shieldCommand(), a.lockCommand(), a.auditCommand(), a.policyCommand(), a.askCommand(), a.indexCommand())
+	root.AddCommand(a.backupCommand(), a.restoreCommand(), a.reportCommand())
 	a.addCompletions(root)
 	return root
 }

@@ -18,7 +18,8 @@ import (
 func (a *app) adminService() *admin.Service {
 	return admin.New(admin.Options{ConfigOptions: a.configOptions(), Store: a.storeLocation,
 		CommandPrefix: "drawbridge mcp", Environ: a.Environ, Secrets: a.vaultSecrets(), OpenVault: a.openVault,
-		ReloadServers: a.reloadHubIfRunning, AdminRecorder: a.recordAction, Gateway: a.gatewayConfig()})
+		ReloadServers: a.reloadHubIfRunning, AdminRecorder: a.recordAction, Gateway: a.gatewayConfig(),
+		Hub: hubClient{a}})
 }
 
 // reloadHubIfRunning makes the running hub apply a change and returns the result in a few words.

@@ -65,6 +65,9 @@ type hello struct {
 	Request *command.Request `json:"request,omitempty"`
 	// Approval belongs to approve.
 	Approval *ApprovalAnswer `json:"approval,omitempty"`
+	// Profile and Millis belong to profile: its kind, and how long a CPU profile takes.
+	Profile ProfileKind `json:"profile,omitempty"`
+	Millis  int64       `json:"millis,omitempty"`
 }
 
 // gatewayConfig returns base with the places of the sender's configuration, and without its token and origins.
@@ -155,7 +158,8 @@ func parseHello(text []byte) (hello, error) {
 			"end the hub first (drawbridge ps shows it)", protocolRevision, h.Revision))
 	}
 	switch h.Want {
-	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect, wantCall, wantApprove, wantSubscribe:
+	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect, wantCall, wantApprove, wantSubscribe,
+		wantProfile:
 		return h, nil
 	}
 	return hello{}, invalidInputFault(

@@ -232,6 +232,8 @@ func (h *hub) handleConn(ctx context.Context, conn *net.UnixConn) {
 		err = h.sendApprove(ctx, said, l)
 	case wantSubscribe:
 		err = h.sendChanges(ctx, l)
+	case wantProfile:
+		err = h.sendProfile(ctx, said, l)
 	}
 	if err != nil && ctx.Err() == nil {
 		h.log.Debug("a connection to the hub ended with an error", "want", said.Want, "pid", said.PID, "err", err)

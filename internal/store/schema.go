@@ -256,6 +256,6 @@ type rowQuerier interface {
 func (db *DB) tooNewFault(version int) error {
 	f := db.newFault("open", drawbridge.InvalidInput,
 		fmt.Errorf("a newer Drawbridge wrote it: its schema is %d, and this one knows %d", version, len(schema)))
-	f.Next = "update Drawbridge, or name another store"
+	f.Next = "update Drawbridge, restore a backup of the earlier version, or name another store"
 	return f
 }

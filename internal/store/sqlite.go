@@ -188,7 +188,7 @@ func sqliteFault(err error) (code drawbridge.FaultCode, next string) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return drawbridge.Transient, "another process is writing to it; try again"
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return drawbridge.ServerError, "restore a copy, or move the file away to start with a new one"
+		return drawbridge.ServerError, "restore a backup (drawbridge restore --force FILE), or move the file away to start with a new one"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return drawbridge.ServerError, "make the file and its directory writable"
 	case sqlite3.SQLITE_FULL:

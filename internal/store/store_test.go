@@ -294,7 +294,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"", "open the store: no location (name a file, or write postgres://user:password@host:5432/database)"},
 		{dir, "store " + dir + ": open: it is a directory"},
 		{text, "store " + text +
-			": open: file is not a database (26) (restore a copy, or move the file away to start with a new one)"},
+			": open: file is not a database (26) (restore a backup (drawbridge restore --force FILE), or move the file away to start with a new one)"},
 		{filepath.Join(text, "below.db"), "store " + filepath.Join(text, "below.db") + ": open: stat " +
 			filepath.Join(text, "below.db") + ": not a directory"},
 		{"postgres://me:hunter2@[::1/db",

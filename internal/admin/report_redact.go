@@ -1,0 +1,218 @@
+package admin
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+)
+
+// minReportWord is the shortest word of a row or a secret that is taken out of texts.
+const minReportWord = 4
+
+// A reportRedactor takes out of texts all that a row, the environment and the vault hold as values, and the home.
+type reportRedactor struct {
+	// words are the longest first: one may be a part of another.
+	words []string
+	home  string
+	// numbers are the numbers of servers by their names in findings.
+	numbers map[string]string
+}
+
+// newReportRedactor collects the words of all rows, of the environment's secrets and of the vault.
+func newReportRedactor(set config.Configuration, environ []string, vault *secrets.Vault, home string) *reportRedactor {
+	r := &reportRedactor{home: home, numbers: map[string]string{}}
+	for _, row := range slices.Concat(set.Servers, set.Shadowed) {
+		r.addJSON(row.Raw)
+		for _, p := range slices.Concat(row.Env, row.Headers) {
+			r.addText(p.Value)
+		}
+		r.addText(row.URL)
+	}
+	r.addStrings(reflect.ValueOf(set.Settings))
+	for _, variable := range environ {
+		if name, value, _ := strings.Cut(variable, "="); audit.IsSecretName(name) {
+			r.addText(value)
+		}
+	}
+	if vault != nil {
+		all, _ := vault.List() // values that cannot be read are in no text either
+		for _, s := range all {
+			if value, err := vault.Get(s.Name); err == nil {
+				r.addText(string(value))
+			}
+		}
+	}
+	slices.SortFunc(r.words, func(a, b string) int { return len(b) - len(a) })
+	r.words = slices.Compact(r.words)
+	return r
+}
+
+// addJSON adds all strings in a JSON value.
+func (r *reportRedactor) addJSON(raw json.RawMessage) {
+	var v any
+	if json.Unmarshal(raw, &v) == nil {
+		r.addValue(v)
+	}
+}
+
+func (r *reportRedactor) addValue(v any) {
+	switch v := v.(type) {
+	case string:
+		r.addText(v)
+	case []any:
+		for _, one := range v {
+			r.addValue(one)
+		}
+	case map[string]any:
+		for _, one := range v {
+			r.addValue(one)
+		}
+	}
+}
+
+// addStrings adds all strings in the settings.
+func (r *reportRedactor) addStrings(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		r.addText(v.String())
+	case reflect.Pointer:
+		if !v.IsNil() {
+			r.addStrings(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			r.addStrings(v.Index(i))
+		}
+	case reflect.Map:
+		for entry := v.MapRange(); entry.Next(); {
+			r.addStrings(entry.Value())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			r.addStrings(v.Field(i))
+		}
+	}
+}
+
+// addText adds a text and its words.
+func (r *reportRedactor) addText(text string) {
+	separates := func(c rune) bool { return strings.ContainsRune(" \t\r\n=,;:?&@/|\"'`(){}[]<>", c) }
+	for _, word := range append(strings.FieldsFunc(text, separates), text) {
+		if len(word) >= minReportWord {
+			r.words = append(r.words, word)
+		}
+	}
+}
+
+// redact returns a text of ours without values, quoted texts and the home.
+func (r *reportRedactor) redact(text string) string {
+	for _, word := range r.words {
+		text = strings.ReplaceAll(text, word, redactedText)
+	}
+	return safetext.Line(r.shortenHome(redactQuoted(text)))
+}
+
+// redactQuoted replaces what stands between double quotes: it is a name or a value of others.
+func redactQuoted(text string) string {
+	parts := strings.Split(text, `"`)
+	for i := 1; i < len(parts); i += 2 {
+		parts[i] = "…"
+	}
+	return strings.Join(parts, `"`)
+}
+
+func (r *reportRedactor) shortenHome(text string) string {
+	if len(r.home) > 1 {
+		text = strings.ReplaceAll(text, r.home, "~")
+	}
+	return text
+}
+
+// faultCauses are texts in faults that are ours, the system's or the protocol's; what a server says is not among them.
+var faultCauses = []string{
+	"timeout", "deadline exceeded", "connection refused", "connection reset", "no such host", "no such file",
+	"not found", "permission denied", "unauthorized", "forbidden", "certificate", "exit code", "exit status", "exited", "ended",
+	"killed by", "signal:", "broken pipe", "EOF", "invalid JSON", "not JSON", "protocol version", "too many", "too large",
+	"needs a sign-in", "sign in", "cannot be started", "list tools", "list prompts", "list resources", "initialize",
+	"mount", "spawn", "confine", "quarantine", "left out", "disk is full", "locked",
+}
+
+// describeFault returns the causes in a fault that are known; the text of the fault may be that of a server.
+func describeFault(fault string) string {
+	if fault == "" {
+		return ""
+	}
+	var known []string
+	for _, cause := range faultCauses {
+		if strings.Contains(strings.ToLower(fault), strings.ToLower(cause)) {
+			known = append(known, cause)
+		}
+	}
+	if known == nil {
+		return "a fault; its text is left out"
+	}
+	return strings.Join(known, ", ") + "; its text is left out"
+}
+
+// describeSettings returns the settings as names and values. Of a text it shows only that it is set.
+func describeSettings(s config.Settings) map[string]any {
+	shown, _ := describeValue(reflect.ValueOf(s)).(map[string]any)
+	return shown
+}
+
+// describeValue returns a value of the settings for a report; nil for one that is not set.
+func describeValue(v reflect.Value) any {
+	if v.IsZero() {
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		return v.Bool()
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		if d, ok := v.Interface().(time.Duration); ok {
+			return d.String()
+		}
+		return v.Int()
+	case reflect.Uint, reflect.Uint64, reflect.Uint32:
+		return v.Uint()
+	case reflect.Float64:
+		return v.Float()
+	case reflect.Slice, reflect.Map:
+		return map[string]any{"entries": v.Len()}
+	case reflect.Pointer:
+		return describeValue(v.Elem())
+	case reflect.Struct:
+		members := map[string]any{}
+		for i := range v.NumField() {
+			if field := v.Type().Field(i); field.IsExported() {
+				if shown := describeValue(v.Field(i)); shown != nil {
+					members[field.Name] = shown
+				}
+			}
+		}
+		return members
+	}
+	return "set"
+}
+
+// ownFindings begin the subjects of findings whose texts are ours: those about models and other services may have the
+// texts of these.
+var ownFindings = []string{"server ", "the file", "the store", "the hub", "clients", "private files"}
+
+// isForeignText reports whether the text of a finding may be that of a server or a service. foreign are the faults and
+// notes of servers.
+func isForeignText(f doctor.Finding, foreign []string) bool {
+	return strings.Contains(f.Text, "did not work") ||
+		!slices.ContainsFunc(ownFindings, func(begin string) bool { return strings.HasPrefix(f.About, begin) }) ||
+		slices.ContainsFunc(foreign, func(s string) bool {
+			return s != "" && (strings.Contains(f.Text, s) || strings.Contains(s, f.Text))
+		})
+}

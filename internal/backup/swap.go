@@ -1,0 +1,245 @@
+package backup
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
+	"github.com/gofrs/flock"
+)
+
+const (
+	lockFile = "lock"
+	// planFile holds the moves of a swap that is decided: who finds it carries them out.
+	planFile = "plan.json"
+	// unpackDir is where the parts of the archive wait.
+	unpackDir = "parts"
+	// recoverWait is how long Recover waits for another process, lockRetry how often it asks.
+	recoverWait, lockRetry = 30 * time.Second, 5 * time.Millisecond
+)
+
+// A Move puts the file or directory From in the place of To. What is at To goes to Aside first.
+type Move struct {
+	// From is empty where To is only moved aside.
+	From  string `json:"from,omitempty"`
+	To    string `json:"to"`
+	Aside string `json:"aside"`
+	// MovesAside reports whether there was something at To when the move was planned.
+	MovesAside bool `json:"moves_aside"`
+}
+
+// A Swap replaces several files and directories. It is a directory with the new files and a lock. Before Commit nothing
+// is replaced; after it, everything is, by this process or by the next one that calls Recover.
+type Swap struct {
+	dir  string
+	lock *flock.Flock
+	// step is called before each change of the file system after Commit began; tests end the process there.
+	step func(what string) error
+}
+
+// ErrBusy reports that another process replaces the files.
+var ErrBusy = errors.New("another process restores a backup here")
+
+// Begin begins a swap in a directory that does not exist, on the same file system as the files. What an interrupted
+// one left there is cleared first.
+func Begin(dir string) (*Swap, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if _, err := privatefile.Protect(dir, true); err != nil {
+		return nil, err
+	}
+	s := &Swap{dir: dir, lock: newLock(dir), step: func(string) error { return nil }}
+	locked, err := s.lock.TryLock()
+	if err == nil && !locked {
+		err = ErrBusy
+	}
+	if err == nil {
+		err = s.finish()
+	}
+	if err == nil {
+		err = errors.Join(os.RemoveAll(s.PartsDir()), os.Mkdir(s.PartsDir(), 0o700))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.lock.Close())
+	}
+	return s, nil
+}
+
+func newLock(dir string) *flock.Flock {
+	return flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600),
+		flock.SetFlag(os.O_CREATE|os.O_RDWR|privatefile.NoFollow))
+}
+
+// PartsDir returns the directory for the new files.
+func (s *Swap) PartsDir() string { return filepath.Join(s.dir, unpackDir) }
+
+// Commit carries out the moves. From, where it is relative, is in PartsDir. Commit chooses the names that the old files
+// get, which end with suffix, and returns the moves with them.
+func (s *Swap) Commit(moves []Move, suffix string) ([]Move, error) {
+	planned := make([]Move, len(moves))
+	for i, m := range moves {
+		if m.From != "" && !filepath.IsAbs(m.From) {
+			m.From = filepath.Join(s.PartsDir(), m.From)
+		}
+		if _, err := os.Lstat(m.To); err == nil {
+			m.MovesAside, m.Aside = true, freeName(m.To+suffix)
+		}
+		planned[i] = m
+	}
+	text, err := json.Marshal(planned)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.step("plan"); err != nil {
+		return nil, err
+	}
+	temp := filepath.Join(s.dir, planFile+".tmp")
+	if err := writeSynced(temp, text); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(temp, filepath.Join(s.dir, planFile)); err != nil {
+		return nil, err
+	}
+	if err := syncDir(s.dir); err != nil {
+		return nil, err
+	}
+	return planned, s.finish()
+}
+
+// freeName returns the name, or the name with a number where that is taken.
+func freeName(name string) string {
+	free := name
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(free); errors.Is(err, fs.ErrNotExist) {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
+// finish carries out the plan, if there is one. A move that is done is not repeated.
+func (s *Swap) finish() error {
+	text, err := os.ReadFile(filepath.Join(s.dir, planFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var moves []Move
+	if err == nil {
+		err = json.Unmarshal(text, &moves)
+	}
+	if err != nil {
+		return fmt.Errorf("read the plan of an interrupted restore: %w", err)
+	}
+	for _, m := range moves {
+		if err := s.carryOut(m); err != nil {
+			return fmt.Errorf("put %s in place: %w", m.To, err)
+		}
+	}
+	if err := s.step("end"); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(s.dir, planFile)); err != nil {
+		return err
+	}
+	return syncDir(s.dir)
+}
+
+func (s *Swap) carryOut(m Move) error {
+	if _, err := os.Lstat(m.Aside); m.MovesAside && errors.Is(err, fs.ErrNotExist) {
+		if err := s.step("aside " + m.To); err != nil {
+			return err
+		}
+		if err := os.Rename(m.To, m.Aside); err != nil {
+			return err
+		}
+	}
+	if m.From == "" {
+		return syncDir(filepath.Dir(m.To))
+	}
+	if _, err := os.Lstat(m.From); err == nil {
+		if err := s.step("put " + m.To); err != nil {
+			return err
+		}
+		if err := os.Rename(m.From, m.To); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(m.To))
+}
+
+// Close ends a swap and removes its directory. Without Commit nothing was replaced.
+func (s *Swap) Close() error {
+	if _, err := os.Lstat(filepath.Join(s.dir, planFile)); err == nil {
+		return s.lock.Close() // Commit failed: Recover goes on
+	}
+	// the lock goes last: a process that waits for it finds nothing to do
+	return errors.Join(os.RemoveAll(s.PartsDir()), os.RemoveAll(s.dir), s.lock.Close())
+}
+
+// Recover waits for a swap in progress, and ends an interrupted one: it finishes one that was committed and clears
+// away any other. It is cheap where the directory does not exist.
+func Recover(dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := privatefile.Check(dir, true); err != nil {
+		return err
+	}
+	s := &Swap{dir: dir, lock: newLock(dir), step: func(string) error { return nil }}
+	if err := s.waitForLock(); errors.Is(err, fs.ErrNotExist) { // it ended meanwhile
+		return s.lock.Close()
+	} else if err != nil {
+		return errors.Join(fmt.Errorf("wait for the end of a restore: %w", err), s.lock.Close())
+	}
+	if err := s.finish(); err != nil {
+		return errors.Join(err, s.lock.Close())
+	}
+	return s.Close()
+}
+
+// waitForLock takes the lock of a swap. The error is ErrBusy after recoverWait.
+func (s *Swap) waitForLock() error {
+	limit := time.NewTimer(recoverWait)
+	defer limit.Stop()
+	for {
+		if locked, err := s.lock.TryLock(); locked || err != nil {
+			return err
+		}
+		select {
+		case <-limit.C:
+			return ErrBusy
+		case <-time.After(lockRetry):
+		}
+	}
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|privatefile.NoFollow, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncDir has a change of names on the disk. Windows cannot, and does not need it.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

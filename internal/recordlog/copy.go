@@ -1,0 +1,60 @@
+package recordlog
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Files returns the files of a directory, of living and dead processes, grouped by process and in order. Size is how
+// far their frames are whole.
+func Files(dir string) (all []File, err error) {
+	names, err := spoolFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		f := File{Name: name, Path: filepath.Join(dir, name)}
+		if _, err := f.measureWhole(); errors.Is(err, fs.ErrNotExist) {
+			continue // the store has it
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// CopyFiles copies the whole frames of all files of a directory, also of those that are still written, into a new
+// directory. A frame that is being written is left out.
+func CopyFiles(dir, to string) error {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	files, err := Files(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := f.copyTo(filepath.Join(to, f.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f File) copyTo(path string) error {
+	from, err := os.Open(f.Path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	w, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, io.LimitReader(from, f.Size))
+	return errors.Join(err, w.Close())
+}

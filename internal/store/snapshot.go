@@ -1,0 +1,232 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/recordlog"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// SchemaVersion is the version of the tables that this program writes, and the newest that it opens.
+const SchemaVersion = len(schema)
+
+// ErrInUse reports that a store is open, in this process or in another one.
+var ErrInUse = errors.New("the store is in use")
+
+// Snapshot copies the store to a new file as it is at one moment. Other processes may read and write it meanwhile. The
+// copy also gets the records of calls that wait in spools, which are directories, and that the store does not have yet;
+// work is a directory for copies of them. Code InvalidInput means a store that is not a file.
+func (db *DB) Snapshot(ctx context.Context, path string, spools []string, work string) error {
+	const step = "copy"
+	if db.file == nil {
+		return db.newFault(step, drawbridge.InvalidInput, errors.New("it is not a file"))
+	}
+	// The spools come first: a record that moves into the store meanwhile is in the copy of the store too.
+	for i, dir := range spools {
+		to := filepath.Join(work, fmt.Sprint("spool-", i))
+		if err := recordlog.CopyFiles(dir, to); err != nil {
+			return db.fault(step, err)
+		}
+	}
+	if f := db.checkFile(step); f != nil {
+		return f
+	}
+	if _, err := db.writer.ExecContext(ctx, "VACUUM INTO $1", path); err != nil {
+		return db.fault(step, err)
+	}
+	snapshot, err := Open(ctx, path, Options{})
+	if err != nil {
+		return err
+	}
+	for i := range spools {
+		if err == nil {
+			err = snapshot.importCopies(ctx, filepath.Join(work, fmt.Sprint("spool-", i)))
+		}
+	}
+	return errors.Join(err, snapshot.Close())
+}
+
+// importCopies imports copies of spool files. A file that the store has forgotten was imported as a whole.
+func (db *DB) importCopies(ctx context.Context, dir string) error {
+	files, err := recordlog.Files(dir)
+	if err != nil {
+		return db.fault("take in the audit of "+dir, err)
+	}
+	for _, f := range files {
+		known, err := db.hasFirstRecord(ctx, f)
+		if err != nil {
+			return err
+		}
+		if known {
+			err = os.Remove(f.Path)
+		}
+		if err != nil {
+			return db.fault("take in the audit of "+dir, err)
+		}
+	}
+	return db.NewAuditWriter(dir, AuditOptions{}).RecoverOrphans(ctx)
+}
+
+// hasFirstRecord reports whether the audit has the first record of a file, and the store does not know how much of the
+// file it has: that is forgotten when the file is removed.
+func (db *DB) hasFirstRecord(ctx context.Context, f recordlog.File) (bool, error) {
+	taken, err := db.importedBytes(ctx, f.Name)
+	if err != nil || taken > 0 {
+		return false, err
+	}
+	frames, _, err := f.Frames(0)
+	if err != nil || len(frames) == 0 {
+		return false, err
+	}
+	_, id, err := audit.DecodeRecordHead(frames[0])
+	if err != nil {
+		return false, nil // the import reports it
+	}
+	records, err := db.AuditRecordsOfCall(ctx, id)
+	for _, r := range records {
+		if bytes.Equal(r.Body, frames[0]) {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// Contents counts what a store holds, for people.
+type Contents struct {
+	Audit      int64 `json:"audit_records"`
+	Ledger     int64 `json:"ledger_records"`
+	Pins       int64 `json:"pins"`
+	Clients    int64 `json:"client_tokens"`
+	Grants     int64 `json:"grants"`
+	Asks       int64 `json:"pending_approvals"`
+	HeldResult int64 `json:"held_results"`
+	Vectors    int64 `json:"vectors"`
+}
+
+// Contents counts the records of the store.
+func (db *DB) Contents(ctx context.Context) (c Contents, err error) {
+	err = db.reader.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM audit), (SELECT COUNT(*) FROM ledger),
+		(SELECT COUNT(*) FROM pins), (SELECT COUNT(*) FROM clients), (SELECT COUNT(*) FROM grants),
+		(SELECT COUNT(*) FROM asks), (SELECT COUNT(*) FROM held_results), (SELECT COUNT(*) FROM vectors)`).
+		Scan(&c.Audit, &c.Ledger, &c.Pins, &c.Clients, &c.Grants, &c.Asks, &c.HeldResult, &c.Vectors)
+	if err != nil {
+		return c, db.fault("count the records", err)
+	}
+	return c, nil
+}
+
+// EndPassing ends what may have ended since a copy of the store was made: questions that wait for an answer, and
+// grants with an end. It returns how many of each it removed.
+func (db *DB) EndPassing(ctx context.Context) (asks, grants int64, err error) {
+	err = db.inTransaction(ctx, "end what may be over", func(tx *sql.Tx) error {
+		for statement, n := range map[string]*int64{
+			"DELETE FROM asks WHERE ends <> 0": &asks, "DELETE FROM grants WHERE ends <> 0": &grants,
+		} {
+			did, err := tx.ExecContext(ctx, statement)
+			if err != nil {
+				return err
+			}
+			if *n, err = did.RowsAffected(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return asks, grants, err
+}
+
+// ReadSchemaVersion returns the version of the tables in a SQLite file, and changes nothing. The error is for a file
+// that is not a store.
+func ReadSchemaVersion(ctx context.Context, path string) (version int, err error) {
+	pool, err := openSQLitePool(dataSource(path, Options{BusyTimeout: defaultBusyTimeout}, "_query_only", "1"), 1)
+	if err != nil {
+		return 0, err
+	}
+	db := &DB{name: path, dialect: sqliteDialect()}
+	version, err = db.schemaVersion(ctx, pool)
+	if err = errors.Join(err, pool.Close()); err != nil {
+		return 0, db.fault("read its version", err)
+	}
+	return version, nil
+}
+
+// Settle brings a SQLite store into a single file, so that it can be moved. The error is ErrInUse if it is open
+// anywhere. A missing file, and one that is damaged, stays as it is.
+func Settle(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	pool, err := openSQLitePool(dataSource(path, Options{}), 1)
+	if err != nil {
+		return err
+	}
+	// This mode needs the file for one connection alone: it is how SQLite finds others.
+	_, err = pool.ExecContext(ctx, "PRAGMA journal_mode = DELETE")
+	code := sqliteCode(err)
+	if closed := pool.Close(); err == nil {
+		return closed
+	}
+	switch code {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return ErrInUse
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return nil
+	}
+	return (&DB{name: path, dialect: sqliteDialect()}).fault("end its log", err)
+}
+
+// CarryEnds ends in this store what an older or newer copy of it, in a SQLite file that no process has open, has ended:
+// client tokens and grants that are not there, and counts of calls and trust, which it takes over. It reports false for
+// the file of another store, of another schema, or one that cannot be read.
+func (db *DB) CarryEnds(ctx context.Context, from string) (bool, error) {
+	if version, err := ReadSchemaVersion(ctx, from); err != nil || version != len(schema) {
+		return false, nil
+	}
+	conn, err := db.writer.Conn(ctx)
+	if err != nil {
+		return false, db.fault("read what the store before had ended", err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "ATTACH DATABASE $1 AS earlier", from); err != nil {
+		return false, ctx.Err() // a damaged store is often the reason for a restore
+	}
+	same, err := carryEnds(ctx, conn)
+	if _, detached := conn.ExecContext(ctx, "DETACH DATABASE earlier"); detached != nil {
+		return false, db.fault("close the store before", detached)
+	}
+	return same && err == nil, ctx.Err()
+}
+
+// carryEnds is CarryEnds on a connection that has the other store attached.
+func carryEnds(ctx context.Context, conn *sql.Conn) (same bool, err error) {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	const compare = `SELECT EXISTS (SELECT 1 FROM main.blobs AS a JOIN earlier.blobs AS b ON a.value = b.value
+		WHERE a.name = 'store-identity' AND b.name = 'store-identity')`
+	if err := tx.QueryRowContext(ctx, compare).Scan(&same); err != nil || !same {
+		return false, err
+	}
+	for _, statement := range []string{
+		"DELETE FROM main.grants WHERE id NOT IN (SELECT id FROM earlier.grants)",
+		"DELETE FROM main.clients WHERE token NOT IN (SELECT token FROM earlier.clients WHERE ended = 0)",
+		"INSERT OR REPLACE INTO main.accounts (kind, name, body) SELECT kind, name, body FROM earlier.accounts",
+		"UPDATE main.store_clock SET highest = MAX(highest, (SELECT MAX(highest) FROM earlier.store_clock))",
+	} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return false, err
+		}
+	}
+	return true, tx.Commit()
+}
