@@ -51,7 +51,7 @@ type doctorReport struct {
 	Vectors string        `json:"vector_store,omitempty"`
 	Models  []string      `json:"models,omitempty"`
 	Hub     int           `json:"hub_pid,omitempty"`
-	Clients []clientState `json:"clients"`
+	Clients []admin.ClientState `json:"clients"`
 	// Credentials are the states of credentials for servers, and Vault is where they are stored.
 	Credentials []credentialReport `json:"credentials,omitempty"`
 	Vault       string             `json:"vault,omitempty"`
@@ -274,7 +274,7 @@ func (a *app) checkHub(c *doctorReport) {
 
 // checkClients checks the programs that the clients' entries start.
 func (a *app) checkClients(c *doctorReport) {
-	c.Clients = a.clientStates()
+	c.Clients = a.adminService().ClientStates()
 	var others []string
 	for _, s := range c.Clients {
 		f := doctor.Finding{About: s.Title, Source: s.File, Fix: "drawbridge connect " + s.Client}
@@ -295,7 +295,7 @@ func (a *app) checkClients(c *doctorReport) {
 	}
 }
 
-func (a *app) checkClientEntry(c *doctorReport, s clientState, f doctor.Finding) {
+func (a *app) checkClientEntry(c *doctorReport, s admin.ClientState, f doctor.Finding) {
 	program, err := exec.LookPath(s.Command)
 	switch {
 	case err != nil:

@@ -19,6 +19,7 @@ import (
 // importFlags are the flags of "import".
 type importFlags struct {
 	from                []string
+	servers, renames    []string // [PROGRAM:]NAME, and [PROGRAM:]NAME=NEW
 	secrets             string // what to do about those in plain text: "move", "keep", or "" to ask
 	yes, dryRun, asJSON bool
 }
@@ -36,6 +37,7 @@ writes the new servers to your own mcp.json. It changes nothing in the other pro
   same       your own configuration or an earlier program has the same server
   shadowed   an earlier program has another server of that name, which wins
   conflict   your own configuration has another server of that name
+  left out   --server did not name it
   refused    it could not be mounted
 
 Servers of project directories are not copied: they stay there and wait for approval.
@@ -43,6 +45,7 @@ Servers of project directories are not copied: they stay there and wait for appr
 Values of "env" and "headers" that look like secrets can be moved to the keychain; the copied
 row then refers to them. At a terminal the command asks; elsewhere --secrets move does it.`,
 		Example: `  drawbridge import                          show, ask, and copy
+  drawbridge import --as cursor:github=gh2   and a shadowed one under another name
   drawbridge import --from cursor --yes      without asking
   drawbridge import --yes --secrets move     and with secrets in the keychain
   drawbridge import --dry-run --json`,
@@ -59,6 +62,10 @@ row then refers to them. At a terminal the command asks; elsewhere --secrets mov
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.from, "from", nil, "only the servers of `PROGRAM`, such as cursor or claude-code; may be repeated")
+	flags.StringSliceVar(&o.servers, "server", nil,
+		"only the server `[PROGRAM:]NAME`, such as cursor:github; may be repeated")
+	flags.StringSliceVar(&o.renames, "as", nil,
+		"copy a server under another name: `[PROGRAM:]NAME=NEW`; may be repeated")
 	flags.StringVar(&o.secrets, "secrets", "",
 		"`move` stores values that look like secrets in the keychain, keep leaves them in the file")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "copy without asking")
@@ -89,8 +96,6 @@ type importableServer struct {
 	Notes     []string            `json:"notes,omitempty"`
 	// Secrets names the values that look like secrets in plain text.
 	Secrets []string `json:"plain_secrets,omitempty"`
-	// movable reports that some of them can be moved.
-	movable bool
 }
 
 func (a *app) runImport(ctx context.Context, o importFlags) error {
@@ -102,7 +107,14 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	if err != nil {
 		return err
 	}
-	found := newImportReport(file, scanned, a.Env)
+	picks, err := admin.ParseImportPicks(scanned, o.servers, o.renames)
+	if err != nil {
+		return err
+	}
+	if scanned.Candidates, err = admin.PickImports(scanned, picks); err != nil {
+		return err
+	}
+	found := newImportReport(file, scanned)
 	fresh := 0
 	for _, f := range found.Servers {
 		if f.Status == config.ImportNew {
@@ -128,17 +140,10 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	if o.asJSON {
 		err = PrintJSON(a.Out, found)
 	} else {
-		a.printImportResult(found, fresh, o)
+		a.printImportResult(found, scanned.Candidates, fresh, o)
 	}
 	if take && err == nil {
-		live, err := a.reloadHub()
-		switch {
-		case errors.Is(err, hub.ErrNoHub): // no process has to reload
-		case err != nil:
-			safetext.Fprintf(a.Err, "reload the running hub: %v\n", err)
-		default:
-			safetext.Fprintln(a.Err, live)
-		}
+		err = a.reloadHubAfterImport()
 	}
 	if asked && !take && err == nil {
 		return errAlreadyPrinted
@@ -146,15 +151,27 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	return err
 }
 
+// reloadHubAfterImport has a running hub read the copied servers. A hub that cannot is reported, and is not an error.
+func (a *app) reloadHubAfterImport() error {
+	live, err := a.reloadHub()
+	switch {
+	case errors.Is(err, hub.ErrNoHub): // no process has to reload
+	case err != nil:
+		safetext.Fprintf(a.Err, "reload the running hub: %v\n", err)
+	default:
+		safetext.Fprintln(a.Err, live)
+	}
+	return nil
+}
+
 // newImportReport returns the parts of a scan that may be shown.
-func newImportReport(file string, s config.ImportScan, lookup func(string) (string, bool)) importReport {
+func newImportReport(file string, s config.ImportScan) importReport {
 	all := importReport{File: file, Taken: []drawbridge.ServerID{}, Servers: []importableServer{}}
 	for _, f := range s.Candidates {
-		movable := admin.CountMovableSecrets(f.Raw, lookup) > 0
 		all.Servers = append(all.Servers, importableServer{
 			Name: f.Name, Provider: f.Provider, From: f.ProviderTitle, Source: f.Origin.String(),
 			Transport: f.Transport, Status: f.Status,
-			Reason: f.Reason, Notes: f.Notes, Secrets: config.PlaintextSecrets(f.Raw), movable: movable,
+			Reason: f.Reason, Notes: f.Notes, Secrets: config.PlaintextSecrets(f.Raw),
 		})
 	}
 	for _, w := range s.Warnings {
@@ -205,7 +222,7 @@ func plainSecretsNote(names []string) string {
 }
 
 // printImportResult prints what was copied, and the next step.
-func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
+func (a *app) printImportResult(found importReport, rows []config.ImportCandidate, fresh int, o importFlags) {
 	fmt.Fprintln(a.Out)
 	switch {
 	case len(found.Servers) == 0:
@@ -215,7 +232,7 @@ func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
 	case len(found.Taken) > 0:
 		safetext.Fprintf(a.Out, "✓ %s copied into %s\n", formatCount(len(found.Taken), "server"),
 			a.abbreviateHome(found.File))
-		a.printMovedSecrets(found)
+		a.printMovedSecrets(found, rows)
 		fmt.Fprintln(a.Out, "next: drawbridge connect CLIENT")
 	case o.dryRun || !a.isInteractive():
 		safetext.Fprintf(a.Out, "%s would be copied; nothing was changed (drawbridge import --yes does it)\n",

@@ -68,26 +68,41 @@ func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, rows []conf
 	case o.yes || o.asJSON || !a.isInteractive():
 		return false, nil
 	}
-	to := "the keychain"
-	if v, err := a.openVault(); err == nil && v.KeyLocation() != secrets.InKeychain {
-		to = "sealed files (no keychain keeps their key)"
-	}
-	return a.confirm(ctx, fmt.Sprintf("Move %s to %s? [Y/n] ", formatCount(n, "secret"), to), true)
+	return a.confirm(ctx, a.moveSecretsQuestion(n), true)
 }
 
-// printMovedSecrets prints where the secrets of the copied rows are.
-func (a *app) printMovedSecrets(found importReport) {
+// moveSecretsQuestion asks to store n secrets, and names the place.
+func (a *app) moveSecretsQuestion(n int) string {
+	if v, err := a.openVault(); err == nil && v.KeyLocation() != secrets.InKeychain {
+		return fmt.Sprintf("No system keychain found. Encrypt %s in files here? (The key is stored next to them, so this "+
+			"only protects against accidental display.) [Y/n] ", formatCount(n, "secret"))
+	}
+	return fmt.Sprintf("Store %s in the system keychain instead of in plain text? [Y/n] ", formatCount(n, "secret"))
+}
+
+// printMovedSecrets prints where the secrets of the copied rows are, and where they remain in plain text.
+func (a *app) printMovedSecrets(found importReport, rows []config.ImportCandidate) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(c config.ImportCandidate) bool {
+		return c.Status != config.ImportNew || !slices.Contains(found.Taken, c.Name)
+	})
+	files := admin.PlaintextFiles(rows)
+	for i, path := range files {
+		files[i] = a.abbreviateHome(path)
+	}
 	if len(found.Kept) > 0 {
-		safetext.Fprintf(a.Out, "✓ %s moved out of it: %s\n", formatCount(len(found.Kept), "secret"),
+		safetext.Fprintf(a.Out, "✓ Stored %s encrypted on this machine: %s\n", formatCount(len(found.Kept), "secret"),
 			strings.Join(found.Kept, ", "))
+		if len(files) > 0 {
+			safetext.Fprintf(a.Out, "The originals remain in plain text in %s: change them there, or run drawbridge connect "+
+				"CLIENT --replace.\n", strings.Join(files, " and "))
+		}
 		a.printSecretLocation()
 		return
 	}
-	for _, f := range found.Servers {
-		if slices.Contains(found.Taken, f.Name) && f.Status == config.ImportNew && f.movable {
+	for _, c := range rows {
+		if admin.CountMovableSecrets(c.Raw, a.Env) > 0 {
 			safetext.Fprintf(a.Out,
-				"secrets of %s stay in plain text: drawbridge secret move %s has them in the keychain\n", f.Name,
-				f.Name)
+				"secrets of %s stay in plain text: drawbridge secret move %s stores them encrypted\n", c.Name, c.Name)
 		}
 	}
 }
