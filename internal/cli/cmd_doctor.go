@@ -46,11 +46,11 @@ The exit code is 1 when there is a problem, and 0 when there are at most notes.`
 type doctorReport struct {
 	OK bool `json:"ok"`
 	*doctor.Report
-	Sources []string      `json:"sources"`
-	Store   string        `json:"store,omitempty"`
-	Vectors string        `json:"vector_store,omitempty"`
-	Models  []string      `json:"models,omitempty"`
-	Hub     int           `json:"hub_pid,omitempty"`
+	Sources []string            `json:"sources"`
+	Store   string              `json:"store,omitempty"`
+	Vectors string              `json:"vector_store,omitempty"`
+	Models  []string            `json:"models,omitempty"`
+	Hub     int                 `json:"hub_pid,omitempty"`
 	Clients []admin.ClientState `json:"clients"`
 	// Credentials are the states of credentials for servers, and Vault is where they are stored.
 	Credentials []credentialReport `json:"credentials,omitempty"`

@@ -20,7 +20,7 @@ import (
 type importFlags struct {
 	from                []string
 	servers, renames    []string // [PROGRAM:]NAME, and [PROGRAM:]NAME=NEW
-	secrets             string // what to do about those in plain text: "move", "keep", or "" to ask
+	secrets             string   // what to do about those in plain text: "move", "keep", or "" to ask
 	yes, dryRun, asJSON bool
 }
 

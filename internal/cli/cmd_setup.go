@@ -91,7 +91,9 @@ func (a *app) runSetup(ctx context.Context, o setupFlags) error {
 	return s.finish(ctx)
 }
 
-func (s *setupRun) heading(n int, text string) { safetext.Fprintf(s.Out, "\nStep %d of 3: %s\n\n", n, text) }
+func (s *setupRun) heading(n int, text string) {
+	safetext.Fprintf(s.Out, "\nStep %d of 3: %s\n\n", n, text)
+}
 
 // copyServers copies the servers of other programs, those that the person chooses.
 func (s *setupRun) copyServers(ctx context.Context) error {
