@@ -70,10 +70,13 @@ func (r *Service) DirectCopies(id string, set config.Configuration) ([]string, e
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept, name) }), nil
 }
 
-// PlaintextFiles returns the files of other programs that hold secrets in plain text, of these definitions, sorted.
+// PlaintextFiles returns the files of other programs that hold secrets of copied definitions in plain text, sorted. A
+// definition is copied if it is New, or if it equals one that is or that the person has.
 func PlaintextFiles(rows []config.ImportCandidate) (paths []string) {
 	for _, c := range rows {
-		if len(config.PlaintextSecrets(c.Raw)) > 0 && !slices.Contains(paths, c.Origin.Path) {
+		copied := c.Status == config.ImportNew || c.OwnName != "" ||
+			c.SameAs != nil && rows[*c.SameAs].Status == config.ImportNew
+		if copied && len(config.PlaintextSecrets(c.Raw)) > 0 && !slices.Contains(paths, c.Origin.Path) {
 			paths = append(paths, c.Origin.Path)
 		}
 	}

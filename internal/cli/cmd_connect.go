@@ -264,6 +264,8 @@ func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o c
 		if err := PrintJSON(a.Out, shown); err != nil {
 			return done, err
 		}
+	case plan.IsEmpty() && verb == "disconnect":
+		safetext.Fprintf(a.Out, "nothing to do: %s is not connected\n", plan.Client.Title)
 	case plan.IsEmpty():
 		safetext.Fprintf(a.Out, "nothing to do: %s is %sed already\n", plan.Client.Title, verb)
 	case done:

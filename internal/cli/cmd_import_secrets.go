@@ -82,9 +82,6 @@ func (a *app) moveSecretsQuestion(n int) string {
 
 // printMovedSecrets prints where the secrets of the copied rows are, and where they remain in plain text.
 func (a *app) printMovedSecrets(found importReport, rows []config.ImportCandidate) {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(c config.ImportCandidate) bool {
-		return c.Status != config.ImportNew || !slices.Contains(found.Taken, c.Name)
-	})
 	files := admin.PlaintextFiles(rows)
 	for i, path := range files {
 		files[i] = a.abbreviateHome(path)
@@ -100,7 +97,7 @@ func (a *app) printMovedSecrets(found importReport, rows []config.ImportCandidat
 		return
 	}
 	for _, c := range rows {
-		if admin.CountMovableSecrets(c.Raw, a.Env) > 0 {
+		if c.Status == config.ImportNew && admin.CountMovableSecrets(c.Raw, a.Env) > 0 {
 			safetext.Fprintf(a.Out,
 				"secrets of %s stay in plain text: drawbridge secret move %s stores them encrypted\n", c.Name, c.Name)
 		}
