@@ -19,8 +19,6 @@ type ClientState struct {
 	// Command is the command that the client starts.
 	Command string `json:"command,omitempty"`
 	Problem string `json:"problem,omitempty"`
-	// Direct are the servers that Drawbridge serves and that the client also starts itself, past the rules.
-	Direct []string `json:"direct,omitempty"`
 }
 
 // ClientStates returns the state of each known client. It changes nothing.
@@ -82,12 +80,4 @@ func PlaintextFiles(rows []config.ImportCandidate) (paths []string) {
 	}
 	slices.Sort(paths)
 	return paths
-}
-
-// ConfigurableServers returns the new definitions of other programs, for a person without servers.
-func (r *Service) ConfigurableServers() ([]config.ImportCandidate, error) {
-	scanned, err := config.ScanImports(r.o.ConfigOptions, nil)
-	return slices.DeleteFunc(scanned.Candidates, func(c config.ImportCandidate) bool {
-		return c.Status != config.ImportNew
-	}), err
 }
