@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,6 +30,8 @@ const (
 	ImportConflict ImportStatus = "conflict"
 	// ImportShadowed marks a definition whose name belongs to a different earlier definition of this scan.
 	ImportShadowed ImportStatus = "shadowed"
+	// ImportLeftOut marks a definition that the person did not choose; ScanImports returns none.
+	ImportLeftOut ImportStatus = "left out"
 	// ImportRefused marks a definition that could not be mounted, or that starts Drawbridge itself.
 	ImportRefused ImportStatus = "refused"
 )
@@ -42,6 +45,10 @@ type ImportCandidate struct {
 	// Transport is the result of Server.Transport.
 	Transport string
 	Status    ImportStatus
+	// OwnName is the name that the person's own configuration has the definition under; empty unless Status is Same.
+	OwnName drawbridge.ServerID `json:"-"`
+	// SameAs is the index of the earlier definition that this one equals; nil without one.
+	SameAs *int `json:"-"`
 	// Reason is for people: why the status is not New; empty if it is.
 	Reason string
 	// Raw is the definition in the native format, as it would be written under its name: variables are not expanded,
@@ -60,6 +67,8 @@ type ImportScan struct {
 	Warnings []Warning
 	// Sources are the files that were read, in order.
 	Sources []string
+	// OwnNames are the names of the person's own servers, sorted.
+	OwnNames []drawbridge.ServerID
 }
 
 // ScanImports finds the definitions of the named providers, or of all, in the person's own files. Project directories
@@ -80,7 +89,7 @@ func ScanImports(o Options, from []string) (ImportScan, error) {
 	if err != nil {
 		return ImportScan{}, err
 	}
-	s := &importScanner{loader: l, keychainValue: o.KeychainValue, seen: map[drawbridge.ServerID]seenDefinition{},
+	s := &importScanner{loader: l, keychainValue: o.KeychainValue, seen: map[drawbridge.ServerID][]seenDefinition{},
 		dirIsHome: configfile.SameFile(l.Project, l.Home)}
 	if err := s.readUserServers(); err != nil {
 		return ImportScan{}, err
@@ -97,7 +106,7 @@ func ScanImports(o Options, from []string) (ImportScan, error) {
 				dir: l.Project})
 		}
 	}
-	s.found.Warnings = l.set.Warnings
+	s.found.Warnings, s.found.OwnNames = l.set.Warnings, slices.Sorted(maps.Keys(s.userServers))
 	return s.found, nil
 }
 
@@ -109,16 +118,24 @@ type importScanner struct {
 	dirIsHome bool
 	// userServers holds the definitions in the person's own files by name.
 	userServers map[drawbridge.ServerID][]string
-	// seen has the first definition of each name in this scan.
-	seen  map[drawbridge.ServerID]seenDefinition
+	// copies has the names of the person's own servers that were imported, maybe under another name.
+	copies map[importedDefinition]drawbridge.ServerID
+	// seen has the definitions of each name in this scan.
+	seen  map[drawbridge.ServerID][]seenDefinition
 	found ImportScan
 }
 
-type seenDefinition struct{ content, from string }
+type importedDefinition struct{ program, content string }
+
+type seenDefinition struct {
+	content, from string
+	index         int
+}
 
 // readUserServers reads the person's own native files.
 func (s *importScanner) readUserServers() error {
 	s.userServers = map[drawbridge.ServerID][]string{}
+	s.copies = map[importedDefinition]drawbridge.ServerID{}
 	for _, src := range uniqueSources(s.conventionalSources(s.Project, OriginProject)) {
 		if src.provider != "native" || src.kind != OriginUser {
 			continue
@@ -133,8 +150,11 @@ func (s *importScanner) readUserServers() error {
 		}
 		rows, _ := src.dialect.Rows(src.root, src.dir)
 		for _, row := range rows[:min(len(rows), MaxRows)] {
-			s.userServers[printableID(row.Name)] = append(s.userServers[printableID(row.Name)],
-				comparableContent(s.withKeychainValues(row.Value)))
+			id, content := printableID(row.Name), comparableContent(s.withKeychainValues(row.Value))
+			s.userServers[id] = append(s.userServers[id], content)
+			if from, ok := row.Value.Find("imported_from"); ok && from.Value.Kind == configfile.Text {
+				s.copies[importedDefinition{from.Value.Text, content}] = id
+			}
 		}
 	}
 	s.disabledBy = nil // a name stays disabled; that is not part of a definition
@@ -206,27 +226,47 @@ func (s *importScanner) classify(p clientconfig.Provider, src sourceFile, row cl
 			value = addMissingMember(value, "cwd", src.dir)
 		}
 	}
+	if words := launch.SplitCommandLine(server.Command); words != nil {
+		value = splitCommand(value, words)
+		found.Notes = append(found.Notes, fmt.Sprintf(`"command" holds blanks: the words after %q go into "args"`, words[0]))
+	}
 	content := comparableContent(value)
 	found.Raw = nativeRow(clientconfig.ServerRow{Value: addMissingMember(value, "imported_from", p.Name)}).AppendJSON(
 		nil, false)
-	first, again := s.seen[server.ID]
-	native, has := s.userServers[server.ID]
+	s.compare(&found, content)
+	s.seen[server.ID] = append(s.seen[server.ID], seenDefinition{content, p.Title, len(s.found.Candidates)})
+	return found
+}
+
+// compare sets the status of a definition by those that the person has and by the earlier ones of its name.
+func (s *importScanner) compare(found *ImportCandidate, content string) {
+	earlier := s.seen[found.Name]
+	equal := slices.IndexFunc(earlier, func(d seenDefinition) bool { return d.content == content })
+	if equal >= 0 {
+		found.SameAs = &earlier[equal].index
+	}
+	native, has := s.userServers[found.Name]
+	copied := s.copies[importedDefinition{found.Provider, content}]
 	switch {
 	case slices.Contains(native, content):
-		found.Status, found.Reason = ImportSame, "your own configuration has it"
-	case again && first.content == content:
-		found.Status, found.Reason = ImportSame, "it is the one of "+first.from
-	case again:
-		found.Status, found.Reason = ImportShadowed, "the one of "+first.from+" counts before it"
+		found.Status, found.Reason, found.OwnName = ImportSame, "your own configuration has it", found.Name
+	case copied != "":
+		found.Status, found.OwnName = ImportSame, copied
+		found.Reason = fmt.Sprintf("your own configuration has it as %q", copied)
+	case equal >= 0 && s.found.Candidates[*found.SameAs].Status == ImportSame:
+		same := s.found.Candidates[*found.SameAs]
+		found.Status, found.Reason, found.OwnName = ImportSame, same.Reason, same.OwnName
+	case equal == 0:
+		found.Status, found.Reason = ImportSame, "it is the one of "+earlier[0].from
+	case len(earlier) > 0:
+		found.Status = ImportShadowed
+		found.Reason = fmt.Sprintf("skipped: %s has another server of this name, and %s comes first", earlier[0].from,
+			earlier[0].from)
 	case has:
 		found.Status, found.Reason = ImportConflict, "your own configuration has another server of that name"
 	default:
 		found.Status = ImportNew
 	}
-	if !again {
-		s.seen[server.ID] = seenDefinition{content, p.Title}
-	}
-	return found
 }
 
 // refusalReason returns why a row must not be imported, even a disabled one; "" if it may be.
@@ -248,6 +288,28 @@ func refusalReason(s Server) string {
 // textWithoutName returns a warning's text without the server name, which is shown beside it.
 func (w Warning) textWithoutName() string {
 	return strings.TrimPrefix(w.Text, fmt.Sprintf("Server %q: ", w.Server))
+}
+
+// splitCommand returns a row whose command is the first word; the others precede its arguments.
+func splitCommand(row configfile.Node, words []string) configfile.Node {
+	text := func(s string) configfile.Node { return configfile.Node{Kind: configfile.Text, Text: s} }
+	args := configfile.Node{Kind: configfile.List}
+	for _, word := range words[1:] {
+		args.Items = append(args.Items, text(word))
+	}
+	members := []configfile.Member{}
+	for _, m := range row.Members {
+		switch m.Name {
+		case "command":
+			m.Value = text(words[0])
+		case "args":
+			args.Items = append(args.Items, m.Value.Items...)
+			continue
+		}
+		members = append(members, m)
+	}
+	row.Members = append(members, configfile.Member{Name: "args", Value: args})
+	return row
 }
 
 // addMissingMember adds a member to a row that does not have it.

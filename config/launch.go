@@ -66,6 +66,18 @@ func (s Server) LaunchFindings(settings Settings) []LaunchFinding {
 	return append(l.Findings(settings.AllowedCommands), l.Unpinned()...)
 }
 
+// A Download is a package that a stdio server's command fetches before it starts it.
+type Download = launch.Download
+
+// Download returns the package that the server's command fetches on its first start; false if it fetches none.
+func (s Server) Download() (Download, bool) { return s.launchSpec().Download() }
+
+// CommandLineProblem returns what is wrong with a command that is a whole command line; "" for a program's name.
+func (s Server) CommandLineProblem() string { return launch.CommandLineProblem(s.Command) }
+
+// SplitCommandLine returns the words of a whole command line that was written as a command; nil for a single word.
+func SplitCommandLine(command string) []string { return launch.SplitCommandLine(command) }
+
 // readAllowedCommands reads names and paths of programs, which may be globs. A path in the home begins with "~/".
 func (r *settingsReader) readAllowedCommands(v configfile.Node) error {
 	words, ok := v.TextValues()

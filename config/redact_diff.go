@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,12 @@ const maxDiffLine = 160
 
 // redactedDiff returns a unified diff of a file without possible secrets; nil stands for a missing file. It shows the
 // file's structure: names, punctuation, booleans, small numbers, and the words in shown. It is empty without a change.
+//
+// A JSON file with a line that is too long to show is compared as if each value had a line of its own.
 func redactedDiff(path string, before, after []byte, shown []string) string {
+	if configfile.FormatOf(path) == configfile.JSON && (hasLongLine(before) || hasLongLine(after)) {
+		before, after = breakLines(before), breakLines(after)
+	}
 	edits := udiff.Lines(string(before), string(after))
 	diff, err := udiff.ToUnifiedDiff(diffLabel(path, before), diffLabel(path, after), string(before), edits,
 		udiff.DefaultContextLines)
@@ -43,6 +49,58 @@ func redactedDiff(path string, before, after []byte, shown []string) string {
 	}
 	return b.String()
 }
+
+func hasLongLine(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if len(line) > maxDiffLine {
+			return true
+		}
+	}
+	return false
+}
+
+// breakLines returns JSON with a line for each member and item, indented by depth; nil stays nil. Texts and comments
+// stay whole.
+func breakLines(data []byte) []byte {
+	if data == nil {
+		return nil
+	}
+	out, depth := []byte{}, 0
+	newline := func() {
+		out = append(bytes.TrimRight(out, " \t\n\r"), '\n')
+		out = append(out, strings.Repeat("  ", min(max(depth, 0), 20))...)
+	}
+	for _, token := range breakToken().FindAll(data, -1) {
+		switch {
+		case len(bytes.TrimSpace(token)) == 0:
+			if bytes.ContainsRune(token, '\n') {
+				newline()
+			} else if n := len(out); n > 0 && out[n-1] != ' ' {
+				out = append(out, ' ')
+			}
+		case bytes.HasPrefix(token, []byte("//")):
+			out = append(out, token...)
+			newline()
+		case token[0] == '{' || token[0] == '[':
+			depth++
+			out = append(out, token...)
+			newline()
+		case token[0] == '}' || token[0] == ']':
+			depth--
+			newline()
+			out = append(out, token...)
+		case token[0] == ',':
+			out = append(out, token...)
+			newline()
+		default:
+			out = append(out, token...)
+		}
+	}
+	return append(bytes.TrimRight(out, " \t\n\r"), '\n')
+}
+
+// breakToken matches what breakLines keeps together.
+var breakToken = lazyregexp.New(`"(?:[^"\\]|\\.)*"?|//[^\n]*|/\*(?s:.*?)\*/|[{}\[\],]|\s+|[^"{}\[\],\s/]+|/`)
 
 func diffLabel(path string, v []byte) string {
 	if v == nil {

@@ -41,6 +41,17 @@ type AddRequest struct {
 // Complete reports whether the request has a command or a URL. RunAddWizard completes the others.
 func (q AddRequest) Complete() bool { return q.Command != "" || q.URL != "" }
 
+// Split returns the request with a command that is a whole command line split into command and arguments; false if the
+// command is a single word.
+func (q AddRequest) Split() (AddRequest, bool) {
+	words := config.SplitCommandLine(q.Command)
+	if words == nil {
+		return q, false
+	}
+	q.Command, q.Args = words[0], append(words[1:], q.Args...)
+	return q, true
+}
+
 // Row returns the configuration row of the request.
 func (q AddRequest) Row() json.RawMessage {
 	var edits []rawjson.Edit

@@ -17,12 +17,15 @@ type ImportReport struct {
 	// Kept names the values that were moved to the keychain.
 	Kept  []string `json:"kept,omitempty"`
 	Notes []string `json:"warnings,omitempty"`
-	// New counts the servers that can be copied, and MovableSecrets their secrets that can be moved.
+	// New counts the servers that are copied, and MovableSecrets their secrets that can be moved.
 	New            int `json:"-"`
 	MovableSecrets int `json:"-"`
 
 	candidates []config.ImportCandidate
 }
+
+// PlaintextFiles returns the files of other programs that still hold secrets of copied servers in plain text, sorted.
+func (i ImportReport) PlaintextFiles() []string { return PlaintextFiles(i.candidates) }
 
 // An ImportableServer is a definition that was found.
 type ImportableServer struct {
@@ -42,13 +45,17 @@ type ImportableServer struct {
 
 // ScanImports reads the servers that are configured in other programs, all or those named. The error is that of
 // config.ScanImports.
-func (r *Service) ScanImports(from []string) (ImportReport, error) {
+func (r *Service) ScanImports(from []string) (config.ImportScan, error) {
+	return config.ScanImports(r.o.ConfigOptions, from)
+}
+
+// NewImportReport returns the report of a scan of which only the picked servers are copied; without picks, all new ones.
+func (r *Service) NewImportReport(s config.ImportScan, picks []ImportPick) (ImportReport, error) {
 	file, err := config.UserFile(r.o.ConfigOptions)
 	if err != nil {
 		return ImportReport{}, err
 	}
-	s, err := config.ScanImports(r.o.ConfigOptions, from)
-	if err != nil {
+	if s.Candidates, err = PickImports(s, picks); err != nil {
 		return ImportReport{}, err
 	}
 	all := ImportReport{File: file, Taken: []drawbridge.ServerID{}, Servers: []ImportableServer{},

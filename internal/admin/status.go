@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -39,6 +41,9 @@ func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.Se
 			m = stored.mounts[e.Server.Hash]
 		}
 		row := serverStatus(e.Server, m)
+		if problem := r.startProblem(e.Server, list.Settings); problem != "" && row.Phase == drawbridge.Idle {
+			row.Phase, row.Fault = drawbridge.Faulted, problem
+		}
 		if e.Shadowed {
 			row.Phase, row.Reason = e.Phase, e.Reason
 		} else if e.Server.Phase == drawbridge.Idle {
@@ -50,6 +55,22 @@ func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.Se
 		rows = append(rows, row)
 	}
 	return rows, list, nil
+}
+
+// startProblem returns why a server's program cannot be started, without a start; "" if it can or if that is known
+// only when it starts.
+func (r *Service) startProblem(row config.Server, settings config.Settings) string {
+	if row.Command == "" || row.Phase != drawbridge.Idle || row.DeferredParts("env PATH") != nil {
+		return ""
+	}
+	_, _, err := gateway.ResolveProcess(row, settings, r.o.Environ)
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return ""
+	case row.CommandLineProblem() != "":
+		return row.CommandLineProblem()
+	}
+	return strings.TrimSuffix(err.Error(), ": "+fs.ErrNotExist.Error()) + " (install it, or configure its full path)"
 }
 
 // A storedState has what the store knows of servers. The zero value is that of a store that does not exist.

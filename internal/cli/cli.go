@@ -13,7 +13,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -114,7 +113,8 @@ MCP server. It speaks MCP 2024-11-05 to 2025-11-25 (sessions) and 2026-07-28 (st
 
 Configuration is read from .drawbridge/mcp.json in the working directory, then from
 ~/.config/drawbridge/mcp.json; --mcp names files instead.`,
-		Example: `  drawbridge import                         copy the servers you already have
+		Example: `  drawbridge setup                          copy the servers you have, try them, connect a client
+  drawbridge import                         copy the servers you already have
   drawbridge connect cursor                 put Drawbridge into a client
   drawbridge serve                          serve on standard input and output
   drawbridge serve --http 127.0.0.1:0       serve over HTTP, on a free port
@@ -122,9 +122,16 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
   drawbridge tools call fs__read_text_file path=README.md`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       buildVersion(),
 		Args:          rejectUnknownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.isFirstRun() {
+				return a.runSetup(cmd.Context(), setupFlags{})
+			}
+			return cmd.Help()
+		},
 	}
+	root.SetVersionTemplate("drawbridge {{.Version}}\n")
 	root.SetIn(p.In)
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
@@ -141,7 +148,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	flags.StringVar(&a.naming, "naming", "", "how tools are named: `qualified` (server__tool), mcp or bare")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.ledgerCommand(), a.versionCommand())
-	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(),
+	root.AddCommand(a.setupCommand(), a.importCommand(), a.connectCommand(), a.disconnectCommand(),
 		a.withSupportTable(a.doctorCommand()), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand(),
 		a.shieldCommand(), a.lockCommand(), a.auditCommand(), a.policyCommand(), a.askCommand(), a.indexCommand())
 	root.AddCommand(a.backupCommand(), a.restoreCommand(), a.reportCommand())
@@ -193,14 +200,6 @@ func shortenLogTime(groups []string, attr slog.Attr) slog.Attr {
 		return slog.String(attr.Key, attr.Value.Time().Format(time.TimeOnly))
 	}
 	return attr
-}
-
-// buildVersion returns the version of the build, or "dev".
-func buildVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "dev"
 }
 
 // openGateway opens the gateway; change may adjust its configuration for the command.
@@ -257,16 +256,4 @@ func configNotes(set config.Configuration) (all []string) {
 		}
 	}
 	return all
-}
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  exactArgs(0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
-			_, err := safetext.Fprintln(a.Out, "drawbridge", buildVersion())
-			return err
-		},
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -20,7 +19,9 @@ import (
 
 // clientConfigFlags are the flags of "connect" and "disconnect".
 type clientConfigFlags struct {
-	yes, replace, noList, asJSON bool
+	yes, replace, noList, asJSON, force bool
+	// defaultYes makes an empty answer a yes: the person chose the client just before.
+	defaultYes bool
 }
 
 func (a *app) connectCommand() *cobra.Command {
@@ -52,6 +53,7 @@ has their tools.`,
 	flags.BoolVar(&o.replace, "replace", false,
 		"remove the servers from the client that your own configuration has too")
 	flags.BoolVar(&o.noList, "no-list", false, "do not start and list servers")
+	flags.BoolVar(&o.force, "force", false, "connect also a program that \"go run\" built and deletes")
 	return cmd
 }
 
@@ -95,37 +97,8 @@ func clientIDs() (ids []string) {
 	return ids
 }
 
-// clientState is the state of a client, as --json prints it.
-type clientState struct {
-	Client string `json:"client"`
-	Title  string `json:"title"`
-	File   string `json:"file"`
-	// Present reports that the client's file exists.
-	Present   bool `json:"present"`
-	Connected bool `json:"connected"`
-	// Command is the command that the client starts.
-	Command string `json:"command,omitempty"`
-	Problem string `json:"problem,omitempty"`
-}
-
-func (a *app) clientStates() []clientState {
-	states := []clientState{}
-	for _, c := range config.Clients() {
-		s := clientState{Client: c.ID, Title: c.Title, File: c.Path(a.configOptions())}
-		_, err := os.Stat(s.File)
-		s.Present = err == nil
-		entry, has, err := c.Entry(a.configOptions())
-		s.Connected, s.Command = has, entry.Command
-		if err != nil {
-			s.Problem = err.Error()
-		}
-		states = append(states, s)
-	}
-	return states
-}
-
 func (a *app) listClients(asJSON bool) error {
-	states := a.clientStates()
+	states := a.adminService().ClientStates()
 	if asJSON {
 		return PrintJSON(a.Out, states)
 	}
@@ -175,33 +148,67 @@ func (a *app) connectClient(ctx context.Context, id string, o clientConfigFlags)
 	if err != nil {
 		return err
 	}
-	var replace []string
-	if o.replace {
-		if len(a.configPaths) > 0 {
-			return usageError{errors.New(
-				"--replace takes out what your own configuration has: it does not go with --mcp")}
-		}
-		if replace, err = a.replaceableServers(id, set); err != nil {
-			return err
-		}
+	if isTemporaryBinary(entry.Command) && !o.force {
+		return fmt.Errorf("connect %s: %s was made by \"go run\" and is deleted (go install ./cmd/drawbridge, and connect "+
+			"with that; --force connects it all the same)", id, entry.Command)
+	}
+	replace, err := a.directCopiesToRemove(ctx, id, set, o)
+	if err != nil {
+		return err
 	}
 	plan, err := config.PlanConnect(where, id, entry, replace)
 	if err != nil {
 		return err
 	}
-	if isTemporaryBinary(entry.Command) {
-		safetext.Fprintf(a.Err,
-			"%s will not stay: it was made by \"go run\" (build and install Drawbridge, and connect with that)\n",
-			entry.Command)
-	}
 	if len(set.Servers) == 0 {
-		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge import copies those that you have")
+		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge setup, or drawbridge import, copies those that you have")
 	}
 	done, err := a.applyClientPlan(ctx, plan, o, "connect")
 	if err == nil && done && !o.noList {
 		a.listNewServers(ctx, plan.Client.Title)
 	}
 	return err
+}
+
+// directCopiesToRemove returns the servers to remove from a client because Drawbridge serves them: with --replace all
+// of them, else those that the person agrees to at a terminal.
+func (a *app) directCopiesToRemove(ctx context.Context, id string, set config.Configuration, o clientConfigFlags) (
+	[]string, error) {
+	if len(a.configPaths) > 0 {
+		if o.replace {
+			return nil, usageError{errors.New(
+				"--replace takes out what your own configuration has: it does not go with --mcp")}
+		}
+		return nil, nil
+	}
+	client, known := config.LookupClient(id)
+	copies, err := a.adminService().DirectCopies(id, set)
+	switch {
+	case err != nil && o.replace:
+		return nil, err
+	case err != nil || !known || len(copies) == 0:
+		return nil, nil // the plan reports what is wrong
+	case o.replace:
+		return copies, nil
+	case o.yes || o.asJSON || !a.isInteractive():
+		safetext.Fprintf(a.Err, "%s: drawbridge connect %s --replace takes them out\n",
+			directCopiesText(client.Title, copies), id)
+		return nil, nil
+	}
+	take, err := a.confirm(ctx, directCopiesText(client.Title, copies)+". Take them out? [Y/n] ", true)
+	if err != nil {
+		return nil, errAlreadyPrinted
+	}
+	if !take {
+		copies = nil
+	}
+	return copies, nil
+}
+
+// directCopiesText returns which servers a client starts itself although Drawbridge serves them.
+func directCopiesText(title string, copies []string) string {
+	return safetext.Sprintf("%s also starts %d of these itself (%s), past your rules", title, len(copies),
+		joinFirst(copies, 5))
 }
 
 func (a *app) disconnectClient(ctx context.Context, id string, o clientConfigFlags) error {
@@ -240,7 +247,11 @@ func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o c
 	done = o.yes || plan.IsEmpty()
 	asked := !done && !o.asJSON && a.isInteractive()
 	if asked {
-		done = a.confirmDefaultNo(ctx, "Change "+a.abbreviateHome(plan.Path)+"?")
+		if question := "Change " + a.abbreviateHome(plan.Path) + "?"; o.defaultYes {
+			done = a.confirmDefaultYes(ctx, question+" [Y/n] ")
+		} else {
+			done = a.confirmDefaultNo(ctx, question)
+		}
 	}
 	if done {
 		if err := plan.Apply(); err != nil {
@@ -253,6 +264,8 @@ func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o c
 		if err := PrintJSON(a.Out, shown); err != nil {
 			return done, err
 		}
+	case plan.IsEmpty() && verb == "disconnect":
+		safetext.Fprintf(a.Out, "nothing to do: %s is not connected\n", plan.Client.Title)
 	case plan.IsEmpty():
 		safetext.Fprintf(a.Out, "nothing to do: %s is %sed already\n", plan.Client.Title, verb)
 	case done:
@@ -305,34 +318,6 @@ func (a *app) directoryVariables() (env []config.NameValue) {
 		}
 	}
 	return env
-}
-
-// replaceableServers returns the servers of a client that Drawbridge also serves: those that import copied, and those
-// that equal a server of the person's own configuration. A server that is disabled in Drawbridge stays.
-func (a *app) replaceableServers(id string, set config.Configuration) ([]string, error) {
-	c, ok := config.LookupClient(id)
-	if !ok {
-		return nil, nil // the plan reports it
-	}
-	scanned, err := config.ScanImports(a.configOptions(), []string{id})
-	if err != nil {
-		return nil, err
-	}
-	path := c.Path(a.configOptions())
-	var names, kept []string
-	for _, f := range scanned.Candidates {
-		if f.Origin.Path != path {
-			continue
-		}
-		own, has := set.Lookup(f.Name)
-		if has && f.Status == config.ImportSame && own.Phase == drawbridge.Idle && own.Provider == "native" &&
-			own.Origin.Kind == config.OriginUser {
-			names = append(names, string(f.Name))
-			continue
-		}
-		kept = append(kept, string(f.Name))
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept, name) }), nil
 }
 
 // firstListingTimeout limits the first listing of servers: npm may have to download them.

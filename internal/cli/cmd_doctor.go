@@ -46,15 +46,17 @@ The exit code is 1 when there is a problem, and 0 when there are at most notes.`
 type doctorReport struct {
 	OK bool `json:"ok"`
 	*doctor.Report
-	Sources []string      `json:"sources"`
-	Store   string        `json:"store,omitempty"`
-	Vectors string        `json:"vector_store,omitempty"`
-	Models  []string      `json:"models,omitempty"`
-	Hub     int           `json:"hub_pid,omitempty"`
-	Clients []clientState `json:"clients"`
+	Sources []string            `json:"sources"`
+	Store   string              `json:"store,omitempty"`
+	Vectors string              `json:"vector_store,omitempty"`
+	Models  []string            `json:"models,omitempty"`
+	Hub     int                 `json:"hub_pid,omitempty"`
+	Clients []admin.ClientState `json:"clients"`
 	// Credentials are the states of credentials for servers, and Vault is where they are stored.
 	Credentials []admin.CredentialReport `json:"credentials,omitempty"`
 	Vault       string                   `json:"vault,omitempty"`
+	// Untried names the servers that were never started.
+	Untried []string `json:"untried,omitempty"`
 }
 
 func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
@@ -64,15 +66,20 @@ func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
 		set, err = config.Load(a.configOptions())
 	}
 	if err != nil {
-		c.AddProblem(errorFinding("the configuration", err))
+		f := errorFinding("the configuration", err)
+		if f.Fix == "" {
+			f.Fix = "correct it there, then run drawbridge doctor again"
+		}
+		c.AddProblem(f)
 	} else {
 		c.Sources = append(c.Sources, set.Sources...)
 		if err := a.examineConfig(ctx, c, set, probe); err != nil {
 			return err
 		}
 		a.checkHub(c)
+		a.examineOtherPrograms(c, set)
 	}
-	a.checkClients(c)
+	a.checkClients(c, set)
 	c.OK = len(c.Problems) == 0
 	if !asJSON {
 		a.printDoctorReport(c)
@@ -112,8 +119,7 @@ func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Con
 	}
 	switch {
 	case isNone:
-		c.AddNote(doctor.Finding{About: "the store", Text: "there is none yet; the first start makes it",
-			Source: none.Location})
+		c.CheckStoreCreatable(none.Location)
 	case err != nil:
 		c.AddProblem(errorFinding("the store", err))
 	}
@@ -121,6 +127,10 @@ func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Con
 		p.Statuses = nil // what is remembered of faults is out of date
 	}
 	c.CheckConfig(p)
+	if !probe {
+		c.Untried = untriedServers(set, p.Statuses)
+	}
+	a.examineHeld(ctx, c)
 	a.examineCredentials(ctx, c, set, p.Statuses)
 	a.examineVectors(ctx, c, set.Settings, probe)
 	for _, m := range gateway.CheckModels(ctx, gateway.Config{Environ: a.Environ}, set.Settings,
@@ -273,8 +283,8 @@ func (a *app) checkHub(c *doctorReport) {
 }
 
 // checkClients checks the programs that the clients' entries start.
-func (a *app) checkClients(c *doctorReport) {
-	c.Clients = a.clientStates()
+func (a *app) checkClients(c *doctorReport, set config.Configuration) {
+	c.Clients = a.adminService().ClientStates()
 	var others []string
 	for _, s := range c.Clients {
 		f := doctor.Finding{About: s.Title, Source: s.File, Fix: "drawbridge connect " + s.Client}
@@ -287,15 +297,16 @@ func (a *app) checkClients(c *doctorReport) {
 			others = append(others, s.Client)
 		default:
 			a.checkClientEntry(c, s, f)
+			a.checkDirectCopies(c, s, set)
 		}
 	}
 	if len(others) > 0 {
 		c.AddNote(doctor.Finding{About: "clients", Text: "not connected: " + strings.Join(others, ", "),
-			Fix: "drawbridge connect CLIENT"})
+			Fix: "drawbridge connect " + others[0]})
 	}
 }
 
-func (a *app) checkClientEntry(c *doctorReport, s clientState, f doctor.Finding) {
+func (a *app) checkClientEntry(c *doctorReport, s admin.ClientState, f doctor.Finding) {
 	program, err := exec.LookPath(s.Command)
 	switch {
 	case err != nil:
@@ -308,16 +319,7 @@ func (a *app) checkClientEntry(c *doctorReport, s clientState, f doctor.Finding)
 }
 
 func (a *app) printDoctorReport(c *doctorReport) {
-	for _, s := range c.Servers {
-		safetext.Fprintf(a.Out, "server %q runs %s\n", s.Name, s.Target)
-		if s.Program != "" {
-			safetext.Fprintf(a.Out, "  program %s, in %s, with the variables %s\n", a.abbreviateHome(s.Program),
-				a.abbreviateHome(s.Dir), strings.Join(s.Env, " "))
-		}
-		for _, f := range s.Findings {
-			safetext.Fprintf(a.Out, "  %s\n", f.Text)
-		}
-	}
+	c.printServers(a)
 	a.printCredentials(c)
 	if c.Store != "" {
 		safetext.Fprintf(a.Out, "the store is %s\n", a.abbreviateHome(c.Store))
@@ -342,6 +344,7 @@ func (a *app) printDoctorReport(c *doctorReport) {
 	for _, f := range c.Problems {
 		a.printFinding("✗", f)
 	}
+	a.printProbeHint(c)
 	if c.OK {
 		safetext.Fprintf(a.Out, "✓ no problems, %s\n", formatCount(len(c.Notes), "note"))
 		return

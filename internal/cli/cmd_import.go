@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -18,7 +18,8 @@ import (
 // importFlags are the flags of "import".
 type importFlags struct {
 	from                []string
-	secrets             string // what to do about those in plain text: "move", "keep", or "" to ask
+	servers, renames    []string // [PROGRAM:]NAME, and [PROGRAM:]NAME=NEW
+	secrets             string   // what to do about those in plain text: "move", "keep", or "" to ask
 	yes, dryRun, asJSON bool
 }
 
@@ -35,6 +36,7 @@ writes the new servers to your own mcp.json. It changes nothing in the other pro
   same       your own configuration or an earlier program has the same server
   shadowed   an earlier program has another server of that name, which wins
   conflict   your own configuration has another server of that name
+  left out   --server did not name it
   refused    it could not be mounted
 
 Servers of project directories are not copied: they stay there and wait for approval.
@@ -42,6 +44,7 @@ Servers of project directories are not copied: they stay there and wait for appr
 Values of "env" and "headers" that look like secrets can be moved to the keychain; the copied
 row then refers to them. At a terminal the command asks; elsewhere --secrets move does it.`,
 		Example: `  drawbridge import                          show, ask, and copy
+  drawbridge import --as cursor:github=gh2   and a shadowed one under another name
   drawbridge import --from cursor --yes      without asking
   drawbridge import --yes --secrets move     and with secrets in the keychain
   drawbridge import --dry-run --json`,
@@ -58,6 +61,10 @@ row then refers to them. At a terminal the command asks; elsewhere --secrets mov
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.from, "from", nil, "only the servers of `PROGRAM`, such as cursor or claude-code; may be repeated")
+	flags.StringSliceVar(&o.servers, "server", nil,
+		"only the server `[PROGRAM:]NAME`, such as cursor:github; may be repeated")
+	flags.StringSliceVar(&o.renames, "as", nil,
+		"copy a server under another name: `[PROGRAM:]NAME=NEW`; may be repeated")
 	flags.StringVar(&o.secrets, "secrets", "",
 		"`move` stores values that look like secrets in the keychain, keep leaves them in the file")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "copy without asking")
@@ -67,7 +74,15 @@ row then refers to them. At a terminal the command asks; elsewhere --secrets mov
 }
 
 func (a *app) runImport(ctx context.Context, o importFlags) error {
-	found, err := a.adminService().ScanImports(o.from)
+	scan, err := a.adminService().ScanImports(o.from)
+	if err != nil {
+		return err
+	}
+	picks, err := admin.ParseImportPicks(scan, o.servers, o.renames)
+	if err != nil {
+		return err
+	}
+	found, err := a.adminService().NewImportReport(scan, picks)
 	if err != nil {
 		return err
 	}
@@ -94,19 +109,25 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 		a.printImportResult(found, fresh, o)
 	}
 	if take && err == nil {
-		live, err := a.reloadHub()
-		switch {
-		case errors.Is(err, hub.ErrNoHub): // no process has to reload
-		case err != nil:
-			safetext.Fprintf(a.Err, "reload the running hub: %v\n", err)
-		default:
-			safetext.Fprintln(a.Err, live)
-		}
+		err = a.reloadHubAfterImport()
 	}
 	if asked && !take && err == nil {
 		return errAlreadyPrinted
 	}
 	return err
+}
+
+// reloadHubAfterImport has a running hub read the copied servers. A hub that cannot is reported, and is not an error.
+func (a *app) reloadHubAfterImport() error {
+	live, err := a.reloadHub()
+	switch {
+	case errors.Is(err, hub.ErrNoHub): // no process has to reload
+	case err != nil:
+		safetext.Fprintf(a.Err, "reload the running hub: %v\n", err)
+	default:
+		safetext.Fprintln(a.Err, live)
+	}
+	return nil
 }
 
 // printImportableServers prints the table, and below it the details of single rows.
@@ -117,7 +138,7 @@ func (a *app) printImportableServers(found admin.ImportReport) error {
 	if len(found.Servers) == 0 {
 		return nil
 	}
-	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	tw := term.NewTable(a.Out)
 	fmt.Fprintln(tw, "NAME\tFROM\tTRANSPORT\tSTATUS")
 	for _, f := range found.Servers {
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.From, f.Transport, f.Status)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -13,8 +12,7 @@ import (
 
 // importServers writes the new rows, with their plain-text secrets or with references. It returns false if the person
 // did not answer the question about the secrets.
-func (a *app) importServers(ctx context.Context, o importFlags, found *admin.ImportReport) (done bool,
-	err error) {
+func (a *app) importServers(ctx context.Context, o importFlags, found *admin.ImportReport) (done bool, err error) {
 	move, err := a.confirmSecretsMove(ctx, o, found.MovableSecrets)
 	if err != nil {
 		return false, nil
@@ -34,26 +32,38 @@ func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, n int) (boo
 	case o.yes || o.asJSON || !a.isInteractive():
 		return false, nil
 	}
-	to := "the keychain"
-	if p, err := a.adminService().SecretProtection(); err == nil && !p.InKeychain {
-		to = "sealed files (no keychain keeps their key)"
-	}
-	return a.confirm(ctx, fmt.Sprintf("Move %s to %s? [Y/n] ", formatCount(n, "secret"), to), true)
+	return a.confirm(ctx, a.moveSecretsQuestion(n), true)
 }
 
-// printMovedSecrets prints where the secrets of the copied rows are.
+// moveSecretsQuestion asks to store n secrets, and names the place.
+func (a *app) moveSecretsQuestion(n int) string {
+	if p, err := a.adminService().SecretProtection(); err == nil && !p.InKeychain {
+		return fmt.Sprintf("No system keychain found. Encrypt %s in files here? (The key is stored next to them, so this "+
+			"only protects against accidental display.) [Y/n] ", formatCount(n, "secret"))
+	}
+	return fmt.Sprintf("Store %s in the system keychain instead of in plain text? [Y/n] ", formatCount(n, "secret"))
+}
+
+// printMovedSecrets prints where the secrets of the copied rows are, and where they remain in plain text.
 func (a *app) printMovedSecrets(found admin.ImportReport) {
+	files := found.PlaintextFiles()
+	for i, path := range files {
+		files[i] = a.abbreviateHome(path)
+	}
 	if len(found.Kept) > 0 {
-		safetext.Fprintf(a.Out, "✓ %s moved out of it: %s\n", formatCount(len(found.Kept), "secret"),
+		safetext.Fprintf(a.Out, "✓ Stored %s encrypted on this machine: %s\n", formatCount(len(found.Kept), "secret"),
 			strings.Join(found.Kept, ", "))
+		if len(files) > 0 {
+			safetext.Fprintf(a.Out, "The originals remain in plain text in %s: change them there, or run drawbridge connect "+
+				"CLIENT --replace.\n", strings.Join(files, " and "))
+		}
 		a.printSecretLocation()
 		return
 	}
-	for _, f := range found.Servers {
-		if slices.Contains(found.Taken, f.Name) && f.Status == config.ImportNew && f.Movable {
+	for _, c := range found.Servers {
+		if c.Status == config.ImportNew && c.Movable {
 			safetext.Fprintf(a.Out,
-				"secrets of %s stay in plain text: drawbridge secret move %s has them in the keychain\n", f.Name,
-				f.Name)
+				"secrets of %s stay in plain text: drawbridge secret move %s stores them encrypted\n", c.Name, c.Name)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/command"
+	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -237,6 +238,7 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 		if tip := admin.FaultTip(fault); tip != "" {
 			safetext.Fprintln(a.Out, tip)
 		}
+		a.printSearchedPath(row)
 		return nil
 	}
 	var info struct{ Name, Version string }
@@ -261,6 +263,14 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 		safetext.Fprintf(a.Out, "  %s\n", note)
 	}
 	return nil
+}
+
+// printSearchedPath prints, with --verbose, the directories where a server's command was not found.
+func (a *app) printSearchedPath(row config.Server) {
+	_, _, err := gateway.ResolveProcess(row, config.Settings{}, a.Environ)
+	if missing, ok := errors.AsType[*process.CommandNotFoundError](err); ok && a.verbose {
+		safetext.Fprintf(a.Out, "its PATH is %s\n", missing.Path)
+	}
 }
 
 // withRunningGateway runs the gateway during work and then stops it.

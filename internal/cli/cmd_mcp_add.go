@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -122,6 +123,9 @@ func (a *app) addServer(ctx context.Context, words []string, asJSON, probe bool)
 			return err
 		}
 	}
+	if q, err = a.splitCommandLine(ctx, q, asJSON); err != nil {
+		return err
+	}
 	c, err := r.AddServer(ctx, q)
 	if err != nil {
 		return err
@@ -138,6 +142,28 @@ func (a *app) addServer(ctx context.Context, words []string, asJSON, probe bool)
 		return a.probeNewServer(ctx, q.Name)
 	}
 	return nil // the server is added, whatever the test found
+}
+
+// splitCommandLine splits a command that is a whole command line, after a yes. Without a terminal it only names the
+// problem: the person may have meant it.
+func (a *app) splitCommandLine(ctx context.Context, q admin.AddRequest, asJSON bool) (admin.AddRequest, error) {
+	split, ok := q.Split()
+	if !ok {
+		return q, nil
+	}
+	if asJSON || !a.isInteractive() {
+		safetext.Fprintf(a.Err, "%s: \"command\" holds blanks: put the words after %q into \"args\"\n", q.Name, split.Command)
+		return q, nil
+	}
+	yes, err := a.confirm(ctx, fmt.Sprintf("The command holds blanks. Start %q with the arguments %s? [Y/n] ", split.Command,
+		strings.Join(split.Args, " ")), true)
+	switch {
+	case err != nil:
+		return q, errAlreadyPrinted
+	case !yes:
+		return q, nil
+	}
+	return split, nil
 }
 
 // newServerProbeTimeout limits the test of a new server by the quick form.

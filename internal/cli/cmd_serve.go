@@ -127,7 +127,8 @@ func (a *app) hubOptions() hub.Options {
 }
 
 // noServersText explains how to add the first server.
-const noServersText = `no servers are configured yet: add one with drawbridge mcp add, or write one to ~/.config/drawbridge/mcp.json, for example
+const noServersText = `no servers are configured yet: drawbridge setup copies those of your other programs and connects them;
+drawbridge import only copies them; drawbridge mcp add adds one; or write one to ~/.config/drawbridge/mcp.json:
   {"servers": {"everything": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}}}
 or name a file with --mcp PATH`
 

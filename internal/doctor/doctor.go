@@ -221,8 +221,11 @@ func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool 
 		return false
 	case err != nil && s.DeferredParts("env PATH") == nil: // otherwise it is known only when it runs
 		why := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "start "), ": "+fs.ErrNotExist.Error())
-		r.AddProblem(serverFinding(s, "its program cannot be started: "+why,
-			"install it, write its absolute path, or give the row a PATH in \"env\""))
+		fix := "install it, write its absolute path, or give the row a PATH in \"env\""
+		if problem := s.CommandLineProblem(); problem != "" {
+			why, fix, _ = strings.Cut(problem, ": ")
+		}
+		r.AddProblem(serverFinding(s, "its program cannot be started: "+why, fix))
 		return false
 	}
 	return true

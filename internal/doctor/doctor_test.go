@@ -86,7 +86,7 @@ func TestWhatRunsAndHowItWent(t *testing.T) {
 			{About: `server "all"`, Source: file + ":2", Text: "it did not work when it was last started: it broke",
 				Fix: "mend it"},
 			{About: `server "few"`, Source: file + ":3",
-				Text: `its program cannot be started: sh: command not found in PATH "/nowhere"`,
+				Text: `its program cannot be started: command "sh" not found on PATH`,
 				Fix:  `install it, write its absolute path, or give the row a PATH in "env"`},
 			{About: `server "web"`, Source: file + ":4", Text: "env TOKEN is left out: the command ended with 1",
 				Fix: "run the command in a shell: it must print the value within ten seconds"},

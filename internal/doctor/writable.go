@@ -3,9 +3,14 @@ package doctor
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
 // CheckStoreWritable looks whether anything can be kept in the store, where that is a file.
@@ -18,6 +23,49 @@ func (r *Report) CheckStoreWritable(location string) {
 			About: "the store", Source: location, Text: "nothing can be written beside it: " + err.Error(),
 			Fix: "see that its directory can be written and the disk has room, or name another place with --store",
 		})
+	}
+}
+
+// CheckStoreCreatable looks whether a store that is not there yet can be created: a problem if its directory, or the
+// nearest one above it that exists, cannot be written.
+func (r *Report) CheckStoreCreatable(location string) {
+	dir := filepath.Dir(location)
+	for {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	if err := CheckDirWritable(dir); err != nil {
+		r.AddProblem(Finding{
+			About: "the store", Source: location, Text: "it cannot be created, so nothing can start: " + err.Error(),
+			Fix: "make " + dir + " writable, or name another place with --store",
+		})
+		return
+	}
+	r.AddNote(Finding{About: "the store", Text: "there is none yet; the first start makes it", Source: location})
+}
+
+// CheckUncopied adds a problem if no server is configured while other programs have some.
+func (r *Report) CheckUncopied(set config.Configuration, found []config.ImportCandidate) {
+	if len(set.Servers)+len(set.Shadowed) > 0 {
+		return
+	}
+	var programs []string
+	count := 0
+	for _, c := range found {
+		if c.Status != config.ImportNew {
+			continue
+		}
+		count++
+		if !slices.Contains(programs, c.ProviderTitle) {
+			programs = append(programs, c.ProviderTitle)
+		}
+	}
+	if count > 0 {
+		r.AddProblem(Finding{About: "servers",
+			Text: fmt.Sprintf("none is configured; other programs have %d: %s", count, strings.Join(programs, ", ")),
+			Fix:  "drawbridge setup"})
 	}
 }
 

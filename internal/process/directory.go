@@ -16,6 +16,21 @@ type DirError struct {
 // Error names the directory.
 func (e *DirError) Error() string { return fmt.Sprintf("its directory %s %s", e.Dir, e.Why) }
 
+// A CommandNotFoundError is the error of a command that no directory of PATH has.
+type CommandNotFoundError struct {
+	Command string
+	// Path is the list of directories; the text leaves it out.
+	Path string
+}
+
+// Error names the command.
+func (e *CommandNotFoundError) Error() string {
+	return fmt.Sprintf("command %q not found on PATH", e.Command)
+}
+
+// Unwrap returns fs.ErrNotExist.
+func (e *CommandNotFoundError) Unwrap() error { return fs.ErrNotExist }
+
 // StartAdvice returns what a person can do about a program that was not started, or "" if that is unknown.
 func StartAdvice(err error) string {
 	if _, ok := errors.AsType[*DirError](err); ok {

@@ -43,7 +43,7 @@ func FindProgram(command, dir string, env []string) (string, error) {
 	if denied != nil {
 		return "", denied
 	}
-	return "", fmt.Errorf("start %s: command not found in PATH %q: %w", command, search, fs.ErrNotExist)
+	return "", &CommandNotFoundError{command, search}
 }
 
 // checkExecutable returns why the file cannot be run, or nil.

@@ -32,5 +32,5 @@ func FindProgram(command, dir string, env []string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("start %s: command not found in PATH %q: %w", command, search, fs.ErrNotExist)
+	return "", &CommandNotFoundError{command, search}
 }

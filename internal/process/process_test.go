@@ -296,7 +296,7 @@ func TestStartErrors(t *testing.T) {
 		want string
 		is   error
 	}{
-		{"not in PATH", process.Spec{Command: "npx", Env: env}, `start npx: command not found in PATH "` + dir + `"`,
+		{"not in PATH", process.Spec{Command: "npx", Env: env}, `command "npx" not found on PATH`,
 			fs.ErrNotExist},
 		{"no such file", process.Spec{Command: "./npx", Dir: dir, Env: env}, "start ./npx: file not found",
 			fs.ErrNotExist},

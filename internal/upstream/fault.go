@@ -36,6 +36,8 @@ func (e *managedServer) mountFault(step string, err error) *drawbridge.Fault {
 		f.Next = "store it with drawbridge secret set " + missing.credential
 	case f.Code == drawbridge.AuthFailure:
 		f.Next = oauth.SignInRequired(err).Advice(e.config.ID)
+	case e.config.CommandLineProblem() != "" && process.StartAdvice(err) != "":
+		f.Next = e.config.CommandLineProblem()
 	case e.config.Command != "" && process.StartAdvice(err) != "":
 		f.Next = process.StartAdvice(err)
 	}

@@ -62,7 +62,7 @@ func TestTR1WhatWasApprovedIsWhatRuns(t *testing.T) {
 			" is not the one that was approved: what the file holds has changed (review it with: drawbridge mcp approve changed)"},
 		"never": {drawbridge.PolicyBlocked,
 			"its program was not there when it was approved (review it with: drawbridge mcp approve never)"},
-		"missing": {drawbridge.Transient, "no-such-tool: command not found in PATH"},
+		"missing": {drawbridge.Transient, `command "no-such-tool" not found on PATH`},
 	}
 	for id, want := range why {
 		_, err := r.Mount(t.Context(), id)

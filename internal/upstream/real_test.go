@@ -229,7 +229,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 	}{
 		{stdioRow(t, "exit-at-once"), "mount exit-at-once: connect: the server exited: exit status 1", ""},
 		{stdioRow(t, "hang"), "mount hang: connect: timeout: no answer within 2s", ""},
-		{missing, `mount missing: connect: start no-such-program-anywhere: command not found in PATH "/none": file does not exist`, "install it, or configure its full path"},
+		{missing, `mount missing: connect: command "no-such-program-anywhere" not found on PATH`, "install it, or configure its full path"},
 		{nobody, "mount nobody: connect: dial tcp ", ""},
 	} {
 		t.Run(string(tt.row.ID), func(t *testing.T) {

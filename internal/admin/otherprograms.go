@@ -1,0 +1,83 @@
+package admin
+
+import (
+	"os"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+// A ClientState is the state of a program that can have Drawbridge as a server.
+type ClientState struct {
+	Client string `json:"client"`
+	Title  string `json:"title"`
+	File   string `json:"file"`
+	// Present reports that the client's file exists.
+	Present   bool `json:"present"`
+	Connected bool `json:"connected"`
+	// Command is the command that the client starts.
+	Command string `json:"command,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// ClientStates returns the state of each known client. It changes nothing.
+func (r *Service) ClientStates() []ClientState {
+	states := []ClientState{}
+	o := r.o.ConfigOptions
+	for _, c := range config.Clients() {
+		s := ClientState{Client: c.ID, Title: c.Title, File: c.Path(o)}
+		_, err := os.Stat(s.File)
+		s.Present = err == nil
+		entry, has, err := c.Entry(o)
+		s.Connected, s.Command = has, entry.Command
+		if err != nil {
+			s.Problem = err.Error()
+		}
+		states = append(states, s)
+	}
+	return states
+}
+
+// DirectCopies returns the servers in a client's file that Drawbridge also serves: those that import copied, perhaps
+// under another name, and those that equal a server of the person's own configuration. A server that is disabled in
+// Drawbridge is not among them. The result is empty for an unknown client.
+func (r *Service) DirectCopies(id string, set config.Configuration) ([]string, error) {
+	c, ok := config.LookupClient(id)
+	if !ok {
+		return nil, nil
+	}
+	scanned, err := config.ScanImports(r.o.ConfigOptions, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	path := c.Path(r.o.ConfigOptions)
+	var names, kept []string
+	for _, f := range scanned.Candidates {
+		if f.Origin.Path != path {
+			continue
+		}
+		own, has := set.Lookup(f.OwnName)
+		if has && f.Status == config.ImportSame && own.Phase == drawbridge.Idle && own.Provider == nativeProvider &&
+			own.Origin.Kind == config.OriginUser {
+			names = append(names, string(f.Name))
+			continue
+		}
+		kept = append(kept, string(f.Name))
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept, name) }), nil
+}
+
+// PlaintextFiles returns the files of other programs that hold secrets of copied definitions in plain text, sorted. A
+// definition is copied if it is New, or if it equals one that is or that the person has.
+func PlaintextFiles(rows []config.ImportCandidate) (paths []string) {
+	for _, c := range rows {
+		copied := c.Status == config.ImportNew || c.OwnName != "" ||
+			c.SameAs != nil && rows[*c.SameAs].Status == config.ImportNew
+		if copied && len(config.PlaintextSecrets(c.Raw)) > 0 && !slices.Contains(paths, c.Origin.Path) {
+			paths = append(paths, c.Origin.Path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// examineOtherPrograms adds a problem if no server is configured while other programs have servers, and a note for each
+// of their files that holds secrets of copied servers in plain text.
+func (a *app) examineOtherPrograms(c *doctorReport, set config.Configuration) {
+	if len(a.configPaths) > 0 {
+		return
+	}
+	scan, err := config.ScanImports(a.configOptions(), nil)
+	if err != nil {
+		return // the configuration has the problem already
+	}
+	c.CheckUncopied(set, scan.Candidates)
+	copied := slices.DeleteFunc(scan.Candidates, func(f config.ImportCandidate) bool { return f.OwnName == "" })
+	for _, path := range admin.PlaintextFiles(copied) {
+		c.AddNote(doctor.Finding{About: "the file", Source: path,
+			Text: "it holds secrets in plain text, of servers that Drawbridge serves too",
+			Fix:  "remove them there, or drawbridge connect CLIENT --replace"})
+	}
+}
+
+// examineHeld adds the tools whose changed definition waits for a decision: no call reaches them.
+func (a *app) examineHeld(ctx context.Context, c *doctorReport) {
+	held, err := a.adminService().HeldTools(ctx, "")
+	if err != nil {
+		return // the store has the problem already
+	}
+	for _, h := range held {
+		if h.Pin.Pending != nil && !h.Pin.Pending.Rejected {
+			c.AddProblem(doctor.Finding{About: fmt.Sprintf("server %q", h.Server),
+				Text: fmt.Sprintf("%s is held: its definition changed, and it waits for you", safetext.Line(h.Label())),
+				Fix:  fmt.Sprintf("drawbridge shield held %s", h.Server)})
+		}
+	}
+}
+
+// checkDirectCopies adds a problem for a connected client that also starts servers of Drawbridge itself.
+func (a *app) checkDirectCopies(c *doctorReport, s admin.ClientState, set config.Configuration) {
+	direct, err := a.adminService().DirectCopies(s.Client, set)
+	if err != nil || len(direct) == 0 || len(a.configPaths) > 0 {
+		return
+	}
+	c.AddProblem(doctor.Finding{About: s.Title, Source: s.File,
+		Text: fmt.Sprintf("it also starts %d of the servers itself, past your rules: %s", len(direct),
+			safetext.Line(joinFirst(direct, 5))),
+		Fix: fmt.Sprintf("drawbridge connect %s --replace", s.Client)})
+}
+
+// printServers prints what each server runs. Variables and findings that several share are printed once.
+func (c *doctorReport) printServers(a *app) {
+	var common []string
+	first := true
+	for _, s := range c.Servers {
+		if s.Program == "" {
+			continue
+		}
+		if first {
+			common, first = slices.Clone(s.Env), false
+		}
+		common = slices.DeleteFunc(common, func(name string) bool { return !slices.Contains(s.Env, name) })
+	}
+	for _, s := range c.Servers {
+		safetext.Fprintf(a.Out, "server %q runs %s\n", s.Name, s.Target)
+		if s.Program == "" {
+			continue
+		}
+		extra := slices.DeleteFunc(slices.Clone(s.Env), func(name string) bool { return slices.Contains(common, name) })
+		more := ""
+		if len(extra) > 0 {
+			more = ", and the variables " + strings.Join(extra, " ")
+		}
+		safetext.Fprintf(a.Out, "  program %s, in %s%s\n", a.abbreviateHome(s.Program), a.abbreviateHome(s.Dir), more)
+	}
+	if len(common) > 0 {
+		safetext.Fprintf(a.Out, "each program gets the variables %s\n", strings.Join(common, " "))
+	}
+	var texts []string
+	names := map[string][]string{}
+	for _, s := range c.Servers {
+		for _, f := range s.Findings {
+			if names[f.Text] == nil {
+				texts = append(texts, f.Text)
+			}
+			names[f.Text] = append(names[f.Text], string(s.Name))
+		}
+	}
+	for _, text := range texts {
+		safetext.Fprintf(a.Out, "%s: %s\n", joinFirst(names[text], 4), text)
+	}
+}
+
+// printProbeHint names the command that starts servers that were never started.
+func (a *app) printProbeHint(c *doctorReport) {
+	if len(c.Untried) > 0 {
+		safetext.Fprintf(a.Out, "%s never started: drawbridge doctor --probe starts each once\n",
+			joinFirst(c.Untried, 4))
+	}
+}
+
+// untriedServers returns the names of the servers that may start and were never listed and have no fault.
+func untriedServers(set config.Configuration, statuses []drawbridge.ServerStatus) (names []string) {
+	for i, s := range set.Servers {
+		if s.Phase == drawbridge.Idle && (i >= len(statuses) || statuses[i].Listed.IsZero() && statuses[i].Fault == "") {
+			names = append(names, string(s.ID))
+		}
+	}
+	return names
+}

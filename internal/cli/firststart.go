@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"golang.org/x/sync/errgroup"
+)
+
+// shownStderrLines is how many lines of a failing server's standard error are shown.
+const shownStderrLines = 5
+
+// tryServers starts each server that was never listed, once, and shows the result of each.
+func (s *setupRun) tryServers(ctx context.Context) error {
+	s.heading(2, "start each server once")
+	fresh, err := s.adminService().UnlistedServers(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.flags.noList:
+		fmt.Fprintln(s.Out, "no server was started (--no-list)")
+		fresh = nil
+	case len(fresh) == 0:
+		fmt.Fprintln(s.Out, "✓ every server was started before")
+	}
+	g, err := s.openOnDemandGateway(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	return s.withRunningGateway(ctx, g, func(ctx context.Context) error {
+		s.startServers(ctx, g, fresh)
+		s.cards = g.Deck().Cards(g.Owner())
+		return ctx.Err()
+	})
+}
+
+// startServers mounts the servers side by side and prints the result of each when it has one.
+func (a *app) startServers(ctx context.Context, g *gateway.Gateway, rows []config.Server) {
+	w := &startProgress{app: a, begun: time.Now(), waiting: slices.Clone(rows)}
+	watch, stop := context.WithCancel(ctx)
+	var group, drawing errgroup.Group
+	drawing.Go(func() error { w.draw(watch); return nil })
+	for _, row := range rows {
+		group.Go(func() error {
+			listing, err := g.Mount(ctx, row.ID)
+			w.finish(g, row, listing, err)
+			return nil
+		})
+	}
+	_ = group.Wait() // each result was printed
+	stop()
+	_ = drawing.Wait()
+}
+
+// startProgress prints which servers are still starting, and the result of each.
+type startProgress struct {
+	*app
+	begun time.Time
+
+	mu      sync.Mutex
+	waiting []config.Server
+}
+
+// draw shows a line that counts the seconds, until ctx ends.
+func (w *startProgress) draw(ctx context.Context) {
+	if !term.IsTerminal(w.Err) {
+		return
+	}
+	tick := time.NewTicker(progressInterval)
+	defer tick.Stop()
+	defer w.statusLine.SetStatus("")
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		w.mu.Lock()
+		text := admin.StartProgressText(w.waiting, time.Since(w.begun))
+		w.mu.Unlock()
+		w.statusLine.SetStatus(truncateLine(text, 79))
+	}
+}
+
+// finish prints the result of a server.
+func (w *startProgress) finish(g *gateway.Gateway, row config.Server, l drawbridge.Listing, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = slices.DeleteFunc(w.waiting, func(s config.Server) bool { return s.ID == row.ID })
+	var b strings.Builder
+	took := time.Since(w.begun).Seconds()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return
+	case err == nil:
+		safetext.Fprintf(&b, "  ✓ %s: %s, %.1f s\n", row.ID, formatCount(len(l.Tools), "tool"), took)
+	default:
+		safetext.Fprintf(&b, "  ✗ %s: %s\n", row.ID, admin.FirstStartProblem(row, err, statusOf(g, row).Stderr))
+		lines := statusOf(g, row).Stderr
+		for _, line := range lines[max(0, len(lines)-shownStderrLines):] {
+			safetext.Fprintf(&b, "      stderr| %s\n", line)
+		}
+		safetext.Fprintf(&b, "      try it again: drawbridge mcp test %s\n", row.ID)
+	}
+	_, _ = w.statusLine.Write([]byte(b.String())) // a terminal that is gone shows nothing
+}
+
+func statusOf(g *gateway.Gateway, row config.Server) drawbridge.ServerStatus {
+	for _, s := range g.Status() {
+		if s.Server == row.ID && s.Source == row.Origin.String() {
+			return s
+		}
+	}
+	return drawbridge.ServerStatus{Server: row.ID}
+}
