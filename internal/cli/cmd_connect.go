@@ -195,7 +195,9 @@ func (a *app) directCopiesToRemove(ctx context.Context, id string, set config.Co
 			directCopiesText(client.Title, copies), id)
 		return nil, nil
 	}
-	take, err := a.confirm(ctx, directCopiesText(client.Title, copies)+". Take them out? [Y/n] ", true)
+	// A line of its own: a terminal of 80 columns would break it in the prompt.
+	safetext.Fprintf(a.Err, "%s.\n", directCopiesText(client.Title, copies))
+	take, err := a.confirm(ctx, "Take them out? [Y/n] ", true)
 	if err != nil {
 		return nil, errAlreadyPrinted
 	}

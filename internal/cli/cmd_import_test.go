@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -253,7 +254,8 @@ func TestQuestions(t *testing.T) {
 	d.answer("\n", 1, "[y/N] ", "nothing was changed", "import")
 	d.answer("\x04", 1, "[y/N] ", "nothing was changed", "import")
 	d.answer("y\n", 0, "[y/N] ", "✓ 1 server copied into ~/.config/drawbridge/mcp.json", "import")
-	d.answer("no\n", 1, "Change ~/.cursor/mcp.json? [y/N] ", "nothing was changed", "connect", "cursor", "--no-list")
+	d.answer("n\n|no\n", 1, "Take them out? [Y/n] |Change ~/.cursor/mcp.json? [y/N] ", "nothing was changed",
+		"connect", "cursor", "--no-list")
 	d.answer("yes\n", 0, "[y/N] ", "✓ Cursor is connected", "connect", "cursor", "--no-list", "--replace")
 	d.answer("Y\n", 0, "[y/N] ", "✓ Cursor is disconnected", "disconnect", "cursor")
 	if _, err := os.Stat(filepath.Join(d.home, ".config/drawbridge/mcp.json")); err != nil {
@@ -308,9 +310,13 @@ func (d *desk) answer(typed string, want int, question, end string, args ...stri
 		d.t.Skip("there are no terminals here: ", err)
 	}
 	defer master.Close()
+	ctx, cancel := context.WithTimeout(d.t.Context(), 30*time.Second)
+	defer cancel()
+	// A question without an answer ends here. The key ends the pending read, without which the terminal stays open.
+	defer context.AfterFunc(ctx, func() { _, _ = io.WriteString(master, "\n") })()
 	codes := make(chan int, 1)
 	go func() {
-		codes <- cli.Main(d.t.Context(), args, d.process(terminal, terminal, terminal))
+		codes <- cli.Main(ctx, args, d.process(terminal, terminal, terminal))
 		_ = terminal.Close()
 	}()
 	var seen strings.Builder
