@@ -32,16 +32,14 @@ func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, n int) (boo
 	case o.yes || o.asJSON || !a.isInteractive():
 		return false, nil
 	}
-	return a.confirm(ctx, a.moveSecretsQuestion(n), true)
-}
-
-// moveSecretsQuestion asks to store n secrets, and names the place.
-func (a *app) moveSecretsQuestion(n int) string {
+	question := "Store %s in the system keychain instead of in plain text? [Y/n] "
 	if p, err := a.adminService().SecretProtection(); err == nil && !p.InKeychain {
-		return fmt.Sprintf("No system keychain found. Encrypt %s in files here? (The key is stored next to them, so this "+
-			"only protects against accidental display.) [Y/n] ", formatCount(n, "secret"))
+		// Lines of their own: a terminal of 80 columns would break them in the prompt.
+		fmt.Fprint(a.Err, "No system keychain was found. The key of the encrypted files is stored next to them:\n"+
+			"this only protects against accidental display.\n")
+		question = "Encrypt %s in files here? [Y/n] "
 	}
-	return fmt.Sprintf("Store %s in the system keychain instead of in plain text? [Y/n] ", formatCount(n, "secret"))
+	return a.confirm(ctx, fmt.Sprintf(question, formatCount(n, "secret")), true)
 }
 
 // printMovedSecrets prints where the secrets of the copied rows are, and where they remain in plain text.

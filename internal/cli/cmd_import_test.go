@@ -277,7 +277,7 @@ func TestSecretsAtATerminal(t *testing.T) {
 	d.write(".cursor/mcp.json",
 		`{"mcpServers": {"docs": {"url": "https://h", "headers": {"X-Api-Key": "s3cret-key"}}}}`)
 	own := ".config/drawbridge/mcp.json"
-	const question = "Move 1 secret to sealed files (no keychain keeps their key)? [Y/n] "
+	const question = "Encrypt 1 secret in files here? [Y/n] "
 	d.answer("y\n|\x04", 1, "[y/N] |"+question, "nothing was changed", "import")
 	if text := d.files()["/"+own]; text != "" {
 		t.Errorf("without an answer it was taken over:\n%s", text)
@@ -290,7 +290,7 @@ func TestSecretsAtATerminal(t *testing.T) {
 	if err := os.Remove(filepath.Join(d.home, own)); err != nil {
 		t.Fatal(err)
 	}
-	d.answer("y\n|\n", 0, "[y/N] |"+question, "✓ 1 secret moved out of it: docs.X-Api-Key", "import")
+	d.answer("y\n|\n", 0, "[y/N] |"+question, "✓ Stored 1 secret encrypted on this machine: docs.X-Api-Key", "import")
 	if text := d.files()["/"+own]; !strings.Contains(text, `"X-Api-Key": "${keychain:docs.X-Api-Key}"`) {
 		t.Errorf("it was not moved:\n%s", text)
 	}

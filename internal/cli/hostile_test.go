@@ -137,6 +137,7 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 		"secret move":    {line("secret", "move", hostile())},
 		"secret remove":  {line("secret", "remove", hostile())},
 		"secret set":     {line("secret", "set", hostile())},
+		"setup":          {line("setup"), line("setup", hostile())},
 		"version":        {line("version", hostile())},
 		"serve": {line("serve", "--http", hostile()), line("serve", "--http", "127.0.0.1:0",
 			"--token-file", hostile())},
