@@ -146,8 +146,13 @@ type MountResult struct {
 	SignIn string `json:"sign_in,omitempty"`
 }
 
+// mountServer mounts a server. A server that is already connected is listed again: the person asks what it offers now.
 func (c runner) mountServer(ctx context.Context, p ServerParams) (MountResult, error) {
-	listing, err := c.mount(ctx, p.Server)
+	_, _, err := c.g.Relist(ctx, p.Server)
+	var listing drawbridge.Listing
+	if err == nil {
+		listing, err = c.mount(ctx, p.Server)
+	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return MountResult{}, err
 	}

@@ -346,7 +346,8 @@ func (h *hub) reloadGateway(ctx context.Context, t *sharedGateway, all *ReloadRe
 	all.Removed = append(all.Removed, changes.Removed...)
 	all.Changed = append(all.Changed, changes.Changed...)
 	for _, g := range clients {
-		if keys[g] != t.fingerprint && g.shim != nil {
+		// A client that was asked before, and has not attached again yet, is asked and counted once.
+		if keys[g] != t.fingerprint && g.shim != nil && !g.moved.Load() {
 			g.askToMove()
 			all.MovedClients++
 		}
