@@ -106,6 +106,30 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 		"lock show": {seen("lock", "show"), seen("lock", "show", "--json"),
 			line("lock", "show", "--file", hostile())},
 		"logs": {seen("logs", "bad"), seen("logs", "loud"), line("logs", hostile())},
+		"policy check": {line("policy", "check"), line("policy", "check", hostile()),
+			line("policy", "check", "--file", hostile()), line("policy", "check", "--json")},
+		"policy explain": {line("policy", "explain", "bad__paint"), line("policy", "explain", hostile())},
+		"policy replay":  {line("policy", "replay"), line("policy", "replay", "--json")},
+		"ps":             {line("ps"), line("ps", "--json")},
+		"secret list":    {line("secret", "list"), line("secret", "list", "--json")},
+		"secret move":    {line("secret", "move", hostile())},
+		"secret remove":  {line("secret", "remove", hostile())},
+		"secret set":     {line("secret", "set", hostile())},
+		"setup":          {line("setup"), line("setup", hostile())},
+		"version":        {line("version", hostile())},
+		"serve": {line("serve", "--http", hostile()), line("serve", "--http", "127.0.0.1:0",
+			"--token-file", hostile())},
+	}
+	maps.Copy(shows, mcpLines(line, seen))
+	maps.Copy(shows, shieldAndToolLines(db, line, seen))
+	return shows, map[string]string{
+		"audit export": "without a terminal it is byte for byte what the hashes are of; TestAtATerminalNothingIsObeyed has the other case",
+	}
+}
+
+// mcpLines returns the command lines of "drawbridge mcp".
+func mcpLines(line, seen func(words ...string) show) map[string][]show {
+	return map[string][]show{
 		"mcp add": {line("mcp", "add", hostile(), "--url", "https://h"), line("mcp", "add", "x",
 			"--url", hostile())},
 		"mcp approve": {seen("mcp", "approve", "waits"), seen("mcp", "approve", "--all"),
@@ -128,23 +152,6 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 		"mcp test": {seen("mcp", "test", "bad"), seen("mcp", "test", "loud"), seen("mcp", "test", "refusing"),
 			seen("mcp", "test", "loud", "--json")},
 		"mcp unauth": {line("mcp", "unauth", hostile())},
-		"policy check": {line("policy", "check"), line("policy", "check", hostile()),
-			line("policy", "check", "--file", hostile()), line("policy", "check", "--json")},
-		"policy explain": {line("policy", "explain", "bad__paint"), line("policy", "explain", hostile())},
-		"policy replay":  {line("policy", "replay"), line("policy", "replay", "--json")},
-		"ps":             {line("ps"), line("ps", "--json")},
-		"secret list":    {line("secret", "list"), line("secret", "list", "--json")},
-		"secret move":    {line("secret", "move", hostile())},
-		"secret remove":  {line("secret", "remove", hostile())},
-		"secret set":     {line("secret", "set", hostile())},
-		"setup":          {line("setup"), line("setup", hostile())},
-		"version":        {line("version", hostile())},
-		"serve": {line("serve", "--http", hostile()), line("serve", "--http", "127.0.0.1:0",
-			"--token-file", hostile())},
-	}
-	maps.Copy(shows, shieldAndToolLines(db, line, seen))
-	return shows, map[string]string{
-		"audit export": "without a terminal it is byte for byte what the hashes are of; TestAtATerminalNothingIsObeyed has the other case",
 	}
 }
 
