@@ -69,6 +69,9 @@ type Caller struct {
 	Session string
 	// Thread and Run locate an agent's call; they are empty for other callers.
 	Thread, Run string
+	// Dir is the absolute path of the directory that the caller works in; empty if it is unknown. Relative paths in calls
+	// of Drawbridge's own tools start there.
+	Dir string
 	// Scopes are the rights held. An empty list grants nothing.
 	Scopes []Scope
 	// AccessToken is the access token by which an OAuth issuer vouched for the caller; empty for all other callers. It

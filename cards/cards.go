@@ -1,7 +1,8 @@
 // Package cards holds the cards that Drawbridge ships, and the constructor they are made with.
 //
-// Each card is one Go file with its types and its handler and one Markdown file with its description. Catalogue lists
-// all of them. A card's JSON schemas are generated from its Go types (see New), so the listed schema, the decoded
+// A card is a Go type for its arguments, one for its result, a handler, and a Markdown file with its description. The
+// control cards show and steer Drawbridge itself (see ControlCards). The built-in cards and the app cards read and write
+// files, run commands, search, and keep lists (see NewCatalogue). A card's JSON schemas are generated from its Go types (see New), so the listed schema, the decoded
 // arguments and the result cannot disagree.
 //
 // The package guarantees that a handler gets checked arguments, and that arguments which do not match the schema are
@@ -17,7 +18,7 @@ type CardLister interface {
 	Cards(caller drawbridge.Caller) []drawbridge.Spec
 }
 
-// Catalogue returns every card that Drawbridge ships, in listed order.
-func Catalogue(d CardLister, servers SignInServers) []drawbridge.Card {
+// ControlCards returns the cards that show and steer Drawbridge itself, in listed order. They are always listed.
+func ControlCards(d CardLister, servers SignInServers) []drawbridge.Card {
 	return []drawbridge.Card{newToolsCard(d), newScopesCard(), newWorkspaceCard(), newSignInCard(servers)}
 }

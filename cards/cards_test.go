@@ -37,7 +37,7 @@ var ada = drawbridge.Caller{
 func TestCatalogue(t *testing.T) {
 	legal := regexp.MustCompile(`^drawbridge_[a-z_]{1,34}$`)
 	seen := map[drawbridge.CardName]bool{}
-	for _, c := range Catalogue(table{}, house{}) {
+	for _, c := range ControlCards(table{}, house{}) {
 		s := c.Spec()
 		t.Run(string(s.Name), func(t *testing.T) {
 			if seen[s.Name] || !legal.MatchString(string(s.Name)) || s.Tool != string(s.Name) || s.Server != "" {
@@ -118,7 +118,7 @@ var update = flag.Bool("update", false, "rewrite the snapshots in testdata")
 
 // TestCardSnapshots compares the tool object of every card with testdata.
 func TestCardSnapshots(t *testing.T) {
-	for _, c := range Catalogue(table{}, house{}) {
+	for _, c := range ControlCards(table{}, house{}) {
 		var got bytes.Buffer
 		if err := json.Indent(&got, c.Spec().Definition, "", "  "); err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestToolsCardFilters(t *testing.T) {
 		{Name: "fs__read_file", Server: "fs", Summary: "Reads a file."},
 		{Name: "fs__list_issues", Server: "fs", Summary: "Odd, but legal."},
 	}
-	tools := Catalogue(deck, house{})[0]
+	tools := ControlCards(deck, house{})[0]
 	for _, tt := range []struct{ args, want string }{
 		{`{}`, `[drawbridge_tools github__create_issue fs__read_file fs__list_issues]`},
 		{`{"server":"fs"}`, `[fs__read_file fs__list_issues]`},
@@ -230,7 +230,7 @@ func TestToolsCardTruncates(t *testing.T) {
 	for i := range deck {
 		deck[i] = drawbridge.Spec{Name: drawbridge.CardName(fmt.Sprintf("s__t%d", i)), Server: "s"}
 	}
-	result, err := Catalogue(deck, house{})[0].Run(context.Background(), callWith(json.RawMessage(`{}`)))
+	result, err := ControlCards(deck, house{})[0].Run(context.Background(), callWith(json.RawMessage(`{}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestToolsCardTruncates(t *testing.T) {
 }
 
 func TestScopesCard(t *testing.T) {
-	result, err := Catalogue(table{}, house{})[1].Run(t.Context(), callWith(json.RawMessage(`{}`)))
+	result, err := ControlCards(table{}, house{})[1].Run(t.Context(), callWith(json.RawMessage(`{}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestScopesCard(t *testing.T) {
 }
 
 func TestWorkspaceCardReturnsNull(t *testing.T) {
-	result, err := Catalogue(table{}, house{})[2].Run(t.Context(), callWith(json.RawMessage(`{}`)))
+	result, err := ControlCards(table{}, house{})[2].Run(t.Context(), callWith(json.RawMessage(`{}`)))
 	want := `{"content":[{"type":"text","text":"No workspace is open."}],"structuredContent":{"workspace":null}}`
 	if err != nil || string(result.Raw) != want {
 		t.Errorf("result %s, %v; want %s", result.Raw, err, want)

@@ -27,6 +27,8 @@ type Description[In any] struct {
 	Annotations *Annotations
 	// Scopes must all be held by the caller. Code in the sandbox may call only a card without scopes.
 	Scopes []drawbridge.Scope
+	// AcceptsText accepts arguments that a model wrote as a text with a JSON object in it, and null for no arguments.
+	AcceptsText bool
 }
 
 // Annotations are the hints of an MCP tool object about the card's effects.
@@ -41,6 +43,10 @@ type Annotations struct {
 type Answer[Out any] struct {
 	Text  string
 	Value Out
+	// Blocks are content blocks after the text: images, for example. They are optional.
+	Blocks []json.RawMessage
+	// IsError marks the result of a call that did not succeed, but has a value all the same.
+	IsError bool
 	// Raw, if set, is the whole result object and replaces Text and Value. It is for results of another shape, such as
 	// a request for input.
 	Raw json.RawMessage
@@ -85,7 +91,11 @@ func New[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Car
 			return drawbridge.Result{}, fmt.Errorf("resolve the input schema of %s: %w", d.Name, err)
 		}
 		var in In
-		if err := decodeArguments(rawjson.Get(call.Params, "arguments"), resolved, &in); err != nil {
+		arguments := rawjson.Get(call.Params, "arguments")
+		if d.AcceptsText {
+			arguments = argumentsInText(arguments)
+		}
+		if err := decodeArguments(arguments, resolved, &in); err != nil {
 			return newToolError(err.Error()), nil
 		}
 		answer, err := handle(ctx, call, in)
@@ -233,8 +243,23 @@ func newResult[Out any](a Answer[Out]) (drawbridge.Result, error) {
 	if err != nil {
 		return drawbridge.Result{}, fmt.Errorf("encode result: %w", err)
 	}
-	raw := rawjson.Apply(textContent(a.Text), rawjson.Put(structured, "structuredContent"))
-	return drawbridge.Result{Raw: raw}, nil
+	edits := []rawjson.Edit{rawjson.Put(structured, "structuredContent")}
+	if a.IsError {
+		edits = append(edits, rawjson.Put(json.RawMessage("true"), "isError"))
+	}
+	return drawbridge.Result{Raw: rawjson.Apply(textContent(a.Text, a.Blocks...), edits...)}, nil
+}
+
+// argumentsInText returns the object that a text contains, no arguments for null, and anything else unchanged.
+func argumentsInText(arguments json.RawMessage) json.RawMessage {
+	if string(arguments) == "null" {
+		return nil
+	}
+	text, ok := rawjson.DecodeString(arguments)
+	if text = strings.TrimSpace(text); ok && strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return arguments
 }
 
 // newToolError returns the result of a failed call: an error that the model can read and correct.
@@ -242,10 +267,15 @@ func newToolError(text string) drawbridge.Result {
 	return drawbridge.Result{Raw: rawjson.Apply(textContent(text), rawjson.Put(json.RawMessage("true"), "isError"))}
 }
 
-// textContent returns a result object whose content is one text block.
-func textContent(text string) json.RawMessage {
-	block := rawjson.Apply(nil, rawjson.Put(rawjson.Quote("text"), "type"), rawjson.Put(rawjson.Quote(text), "text"))
-	return rawjson.Apply(nil, rawjson.Put(json.RawMessage("["+string(block)+"]"), "content"))
+// textContent returns a result object whose content is a text block, and more blocks after it.
+func textContent(text string, more ...json.RawMessage) json.RawMessage {
+	content := []byte{'['}
+	content = append(content,
+		rawjson.Apply(nil, rawjson.Put(rawjson.Quote("text"), "type"), rawjson.Put(rawjson.Quote(text), "text"))...)
+	for _, block := range more {
+		content = append(append(content, ','), block...)
+	}
+	return rawjson.Apply(nil, rawjson.Put(append(content, ']'), "content"))
 }
 
 // mustMarshal returns v as JSON; v is a schema or annotations, which always encode.

@@ -28,6 +28,7 @@ func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	if err = entry.End(s.result, err); err != nil {
 		return drawbridge.Result{}, err
 	}
+	d.trail.addResult(s)
 	return s.result, nil
 }
 

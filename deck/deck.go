@@ -132,6 +132,11 @@ type Options struct {
 	Stream  string
 	// Cards are the shipped cards, listed before all others. Their names are reserved.
 	Cards []drawbridge.Card
+	// Tools are Drawbridge's own tools. Unless ListTools is set, only the person at the command line and our own agent
+	// see them, and a server's tool that wants such a name has it. With ListTools they are listed after Cards for every
+	// caller from whom no guard hides them, and their names are reserved.
+	Tools     []drawbridge.Card
+	ListTools bool
 	// Guards must all allow a call. The check of scopes is always the first. A [HidingGuard] also hides what it will
 	// never allow.
 	Guards []Guard
@@ -161,6 +166,8 @@ type Options struct {
 	ResultHolder ResultHolder
 	// ResultScanner examines results of servers with ScanResults after they were passed on; nil examines none.
 	ResultScanner *ResultScanner
+	// ReadTrail keeps which results each run has received; nil keeps none.
+	ReadTrail *ReadTrail
 	// MaxTools limits the enrolled tools of one server without a limit of its own; 0 is DefaultMaxTools.
 	MaxTools int
 	// Discovery decides how callers find tools that are not listed to them.

@@ -38,6 +38,7 @@ type Deck struct {
 	// nil refuses calls that need approval
 	approver    Approver
 	callLog     *audit.CallLog                                                          // nil records nothing
+	trail       *ReadTrail                                                              // nil keeps nothing
 	filterSkill func(context.Context, Server, json.RawMessage) (json.RawMessage, error) // nil shows all
 	sealer      tokenSealer
 	now         func() time.Time
@@ -68,7 +69,7 @@ type Deck struct {
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
-		filterSkill: o.FilterSkill, ending: context.WithoutCancel(ctx),
+		filterSkill: o.FilterSkill, trail: o.ReadTrail, ending: context.WithoutCancel(ctx),
 		maker: itemMaker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, searcher: toolsearch.New(o.Discovery),
 		skills: skillmerge.NewCache(), beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
@@ -101,7 +102,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d.resultGuard = spotlight.ResultGuard{MarkFor: o.Spotlight, Inspect: o.Inspect, Holder: o.ResultHolder,
 		RecordAction: d.callLog.RecordShieldAction, Log: d.log, Scanner: o.ResultScanner}
 	d.sealer = newTokenSealer(o.SealKeys, d.now)
-	for _, c := range o.Cards {
+	for i, c := range slices.Concat(o.Cards, o.Tools) {
 		spec := c.Spec()
 		for _, other := range d.shipped {
 			if other.spec.Name == spec.Name {
@@ -113,7 +114,8 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		}
 		d.shipped = append(d.shipped, &item{
 			kind: tools.word, spec: spec, offer: offeredItem{Name: string(spec.Name), Raw: spec.Definition},
-			names: []drawbridge.CardName{spec.Name}, card: c,
+			names: []drawbridge.CardName{spec.Name, naming.QualifiedName(drawbridge.OwnServer, string(spec.Name))},
+			card:  c, inside: i >= len(o.Cards) && !o.ListTools,
 		})
 	}
 	d.shipped = append(d.shipped, d.searchCards()...)

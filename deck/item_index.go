@@ -35,6 +35,13 @@ type item struct {
 	late bool
 	// pageURIs are the server's URIs of the pages that a tool names.
 	pageURIs []string
+	// inside is set for a tool that only inside callers see, see isInside.
+	inside bool
+}
+
+// isInside reports whether the caller is the person at the command line, or our own agent.
+func isInside(caller drawbridge.Caller) bool {
+	return caller.Kind == drawbridge.Author || caller.Kind == drawbridge.Agent
 }
 
 // An itemIndex holds the items of one kind in listed order. A change makes a new index.
@@ -82,6 +89,8 @@ type itemGroup struct {
 	from int
 	// hint bounds the cache hint of the list; nil does not.
 	hint *drawbridge.CacheHint
+	// inside is set for items that only inside callers see, see isInside. They are not in the full list.
+	inside bool
 }
 
 // serverItems are the items of one server, or of Drawbridge itself, for one index.
@@ -93,6 +102,7 @@ type serverItems struct {
 	hint   *drawbridge.CacheHint
 	// fromProject reports that a project brought the server, late that it was added to a running deck. See nameRank.
 	fromProject, late bool
+	inside            bool // see itemGroup
 }
 
 // newItemIndex builds the index of the stacks in their order, with the names of assignNames. Lists of the old index
@@ -113,8 +123,8 @@ func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old 
 		next:         next,
 	}
 	named := s.assignNames(k, stacks, holders)
-	raw := make([]json.RawMessage, 0, n)
-	for _, st := range stacks {
+	raw, full := make([]json.RawMessage, 0, n), 0
+	for _, st := range stacks { // those with inside items come last
 		from := len(raw)
 		for _, it := range st.items {
 			if placed := named[it]; placed != nil {
@@ -131,11 +141,14 @@ func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old 
 			}
 		}
 		if len(raw) > from || st.hint != nil {
-			s.groups = append(s.groups, itemGroup{st.scopes, raw[from:len(raw):len(raw)], from, st.hint})
+			s.groups = append(s.groups, itemGroup{st.scopes, raw[from:len(raw):len(raw)], from, st.hint, st.inside})
+		}
+		if !st.inside {
+			full = len(raw)
 		}
 	}
 	s.byAlias, s.byOwner = sync.OnceValue(s.itemsByAlias), sync.OnceValue(s.itemsByOwner)
-	s.fullList = List{Items: raw, CacheHint: combinedHint(s.groups, !g.hidesAnything())}
+	s.fullList = List{Items: raw[:full:full], CacheHint: combinedHint(s.groups, !g.hidesAnything())}
 	s.reuseVersions(old)
 	return s
 }
@@ -154,12 +167,15 @@ const (
 	rankProjectHolder
 	rankOwnLate
 	rankProjectLate
+	rankInside
 )
 
 // rankOf returns the rank of an item for its best name; holder reports that the item has the name already.
 func (st serverItems) rankOf(it *item, holder bool) nameRank {
 	late := it.late || st.late
 	switch {
+	case it.inside:
+		return rankInside
 	case it.spec.Server == "" || it.spec.Server == drawbridge.OwnServer:
 		return rankShipped
 	case !late && !st.fromProject:
@@ -279,10 +295,14 @@ func sameBytes(a, b json.RawMessage) bool {
 func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	seen := make([]byte, len(s.groups))
 	all := caller.Kind != drawbridge.Nobody
+	inside := isInside(caller)
 	for i, g := range s.groups {
-		if caller.HasScopes(g.scopes) {
+		switch {
+		case g.inside && !inside:
+		case caller.HasScopes(g.scopes):
 			seen[i] = 1
-		} else {
+			all = all && !g.inside
+		default:
 			all = false
 		}
 	}
@@ -329,7 +349,7 @@ func combinedHint(groups []itemGroup, whole bool) drawbridge.CacheHint {
 
 // visibleTo reports whether the item is visible to the caller.
 func (s *itemIndex) visibleTo(caller drawbridge.Caller, it *item) bool {
-	return caller.HasScopes(it.spec.Scopes) && !s.guards.hides(caller, it.kind, it.spec)
+	return caller.HasScopes(it.spec.Scopes) && (!it.inside || isInside(caller)) && !s.guards.hides(caller, it.kind, it.spec)
 }
 
 // findByName returns the item that is listed by name, or else the only one with that name in another style. It skips

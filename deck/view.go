@@ -58,19 +58,23 @@ func newView(g *guardChain, shipped []*item, members []*serverState, before, old
 	for _, m := range members {
 		v.byID[m.ID] = m
 	}
-	var own []serverItems
+	var own, inside []serverItems
 	for _, it := range shipped {
-		if it.card == nil {
+		switch {
+		case it.card == nil:
 			own = append(own, serverItems{claims: []*item{it}})
-			continue
+		case it.inside:
+			inside = append(inside, serverItems{scopes: it.spec.Scopes, items: []*item{it}, inside: true})
+		default:
+			own = append(own, serverItems{scopes: it.spec.Scopes, items: []*item{it}})
 		}
-		own = append(own, serverItems{scopes: it.spec.Scopes, items: []*item{it}})
 	}
 	v.resources = newItemIndex(g, resources, collectServerItems(members, resources,
 		func(m *serverState) []*item { return m.resources }), before.indexOf(resources), old.indexOf(resources), next)
 	v.resourceTree, v.renamedByServer = v.newResourceTree(), sync.OnceValue(v.renamedURIs)
 	// The tools come after the resources: which URI a tool's page has depends on who has it already.
-	v.tools = newItemIndex(g, tools, append(own, collectServerItems(members, tools, v.toolsWithPageURIs)...),
+	v.tools = newItemIndex(g, tools,
+		slices.Concat(own, collectServerItems(members, tools, v.toolsWithPageURIs), inside),
 		before.indexOf(tools), old.indexOf(tools), next)
 	v.prompts = newItemIndex(g, prompts, collectServerItems(members, prompts,
 		func(m *serverState) []*item { return m.prompts }), before.indexOf(prompts), old.indexOf(prompts), next)

@@ -267,7 +267,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	view, pipeline := &cardBackend{g}, g.newPipeline()
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: cards.Catalogue(view, view), FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
+		Cards: cards.ControlCards(view, view), FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,
 		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},

@@ -1,0 +1,76 @@
+package cards
+
+import (
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+)
+
+// The groups of the cards that only read, of the other built-in cards, and of the app cards.
+var (
+	readOnly = []deck.Membership{deck.MemberSurvey, deck.MemberAll}
+	mutating = []deck.Membership{deck.MemberAll}
+	appOnly  = []deck.Membership{deck.MemberApp}
+)
+
+// NewCatalogue returns the catalogue of the tools that Drawbridge brings itself: the built-in cards, then the app cards.
+func NewCatalogue() *deck.Catalogue {
+	c, err := deck.NewCatalogue(append(BuiltinDescriptors(), AppCards()...)...)
+	if err != nil {
+		panic(err) // the list below is fixed
+	}
+	return c
+}
+
+// BuiltinDescriptors returns the twelve built-in cards, in order.
+func BuiltinDescriptors() []deck.Card {
+	lists := NewChecklists() // todo_read and todo_set of one list of cards share their checklists
+	return []deck.Card{
+		{ID: "read", Title: "Read file", Summary: "Read a text file, an image or a notebook.", Profiles: readOnly,
+			Build: newReadCard},
+		{ID: "todo_read", Title: "Read checklist", Summary: "Show the checklist of this run.", Profiles: readOnly,
+			Build: func(c deck.Context) (drawbridge.Card, error) { return newTodoReadCard(c, lists) }},
+		{ID: "write", Title: "Write file", Summary: "Write a whole file.", Profiles: mutating, Build: newWriteCard},
+		{ID: "todo_set", Title: "Update checklist", Summary: "Replace the checklist of this run.", Profiles: mutating,
+			Build: func(c deck.Context) (drawbridge.Card, error) { return newTodoSetCard(c, lists) }},
+	}
+}
+
+// AppCards returns the app cards, in order.
+func AppCards() []deck.Card {
+	return []deck.Card{
+		{ID: "todo", Title: "Checklist", Summary: "Keep a checklist with states and weights.", Profiles: appOnly,
+			Build: newTodoCard},
+		{ID: "task", Title: "Delegate a task", Summary: "Have another agent carry out a task.", Profiles: appOnly,
+			Build: newTaskCard},
+		{ID: "saas-action", Title: "Act in a service", Summary: "Find and run actions of connected services.",
+			Profiles: appOnly, Build: newSaaSCard},
+		{ID: "memory", Title: "Working memory", Summary: "Keep a note for this run.", Profiles: appOnly,
+			Build: newMemoryCard},
+		{ID: "enter_plan_mode", Title: "Plan first", Summary: "Ask to plan before acting.", Profiles: appOnly,
+			Build: newEnterPlanCard},
+		{ID: "exit_plan_mode", Title: "Present the plan", Summary: "Present the plan, so that it can be approved.",
+			Profiles: appOnly, Build: newExitPlanCard},
+	}
+}
+
+// BuildBuiltin builds the built-in card with an ID. For errors see [deck.Catalogue.Build].
+func BuildBuiltin(id drawbridge.CardName, c deck.Context) (drawbridge.Card, error) {
+	return builtins().Build(id, c)
+}
+
+// BuildBuiltinsForProfile builds the built-in cards that a profile selects, in order. For errors see [deck.Provision].
+func BuildBuiltinsForProfile(p deck.Profile, c deck.Context) ([]drawbridge.Card, error) {
+	built, err := deck.Provision(builtins(), p, c)
+	if err != nil {
+		return nil, err
+	}
+	return built.Tools(), nil
+}
+
+func builtins() *deck.Catalogue {
+	c, err := deck.NewCatalogue(BuiltinDescriptors()...)
+	if err != nil {
+		panic(err) // the list is fixed
+	}
+	return c
+}

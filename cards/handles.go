@@ -1,0 +1,24 @@
+package cards
+
+// The keys of the handles that cards use, see [deck.Context]. The first three are those of the system that Drawbridge
+// follows.
+const (
+	// DelegateKey is the key of a [Delegate], which carries out tasks for the card task.
+	DelegateKey = "delegate"
+	// SaaSGatewayKey is the key of a [SaaSGateway], which finds and runs actions for the card saas-action.
+	SaaSGatewayKey = "saasGateway"
+	// MemoryStoreKey is the key of a [MemoryStore], which keeps the note of the card memory. Without one the note is
+	// kept in memory.
+	MemoryStoreKey = "memoryStore"
+
+	// ChecklistsKey is the key of [Checklists], which the cards todo_read and todo_set share.
+	ChecklistsKey = "checklists"
+	// ReadGateKey is the key of a [ReadGate]: files must be read before they are overwritten. Without one they need not.
+	ReadGateKey = "readGate"
+	// ReadTrailKey is the key of a [deck.ReadTrail], which keeps what was read.
+	ReadTrailKey = "readTrail"
+	// UndoKey is the key of an [UndoLog], which keeps the earlier content of changed files.
+	UndoKey = "undo"
+	// ResourceReaderKey is the key of a [ResourceReader], with which the card read reads mcp:// URIs.
+	ResourceReaderKey = "resourceReader"
+)

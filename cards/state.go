@@ -1,0 +1,99 @@
+package cards
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// These bound the state that a card keeps for runs: how many runs, and how long after its last call a run is forgotten.
+const (
+	maxStates     = 1000
+	stateLifetime = 24 * time.Hour
+)
+
+// A stateTable keeps a value for each run, see [deck.RunOf]. It drops the value of a run that made no call for
+// stateLifetime, and past maxStates the least recently used one.
+type stateTable[T any] struct {
+	mu     sync.Mutex
+	states *lru.Cache[string, *runState[T]]
+	now    func() time.Time
+}
+
+type runState[T any] struct {
+	mu    sync.Mutex // held while a call uses the value
+	value T
+	used  time.Time
+}
+
+func newStateTable[T any]() *stateTable[T] {
+	states, err := lru.New[string, *runState[T]](maxStates)
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	return &stateTable[T]{states: states, now: time.Now}
+}
+
+// use calls do with the value of the caller's run, one call at a time. A name tells the states of one run apart; it may
+// be empty.
+func (t *stateTable[T]) use(caller drawbridge.Caller, name string, do func(*T)) {
+	key, now := deck.RunOf(caller)+"\x00"+name, t.now()
+	t.mu.Lock()
+	state, ok := t.states.Get(key)
+	if !ok || now.Sub(state.used) > stateLifetime {
+		state = &runState[T]{}
+		t.states.Add(key, state)
+	}
+	state.used = now
+	t.mu.Unlock()
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	do(&state.value)
+}
+
+// resolvePath returns the absolute path that a caller means. "~" is the home directory, and a relative path starts in
+// the caller's directory, or else in that of the context.
+func resolvePath(c deck.Context, caller drawbridge.Caller, path string) (string, error) {
+	if strings.ContainsRune(path, 0) {
+		return "", ToolError("The path contains a NUL character.")
+	}
+	path = strings.TrimPrefix(path, "file://")
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = home + rest
+		}
+	}
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), nil
+	}
+	dir, err := workingDir(c, caller)
+	return filepath.Join(dir, path), err
+}
+
+// workingDir returns the directory in which a caller's relative paths start.
+func workingDir(c deck.Context, caller drawbridge.Caller) (string, error) {
+	if dir := cmp.Or(caller.Dir, c.Dir); dir != "" {
+		return dir, nil
+	}
+	return os.Getwd()
+}
+
+// relativePath returns a path as it is shown to a caller: relative to the caller's directory if it is below.
+func relativePath(c deck.Context, caller drawbridge.Caller, path string) string {
+	dir, err := workingDir(c, caller)
+	if err != nil {
+		return path
+	}
+	rel, err := filepath.Rel(dir, path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return path
+	}
+	return rel
+}
