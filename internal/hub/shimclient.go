@@ -138,6 +138,7 @@ func (c *shimClient) runConversation(moved bool) error {
 	if err := c.resumeAt(moved); err != nil {
 		return err
 	}
+	releaseProgramPages() // the hub has the client's files: from here on the shim only waits for notices
 	for text := range c.hubLines {
 		c.handleNotice(text)
 	}

@@ -94,7 +94,7 @@ func tenServes(t *testing.T) []line {
 			value: float64(processes), bar: servers, format: "%.0f"},
 		{what: "ten serves, five servers: memory of the hub", subject: "resident", value: float64(s.Memory) / mb,
 			bar: 40, format: "%.1f MB"},
-		{what: "ten serves, five servers: memory of a shim", subject: "the largest", value: shims, bar: 30,
+		{what: "ten serves, five servers: memory of a shim", subject: "the largest", value: shims, bar: 25,
 			format: "%.1f MB"},
 	}
 }
