@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -39,9 +38,8 @@ type activityTable struct {
 	byClient map[clientKey]*ClientActivity
 }
 
-// update changes the counts of a caller's client.
-func (t *activityTable) update(caller drawbridge.Caller, change func(*ClientActivity)) {
-	k := clientKeyOf(caller)
+// update changes the counts of a client. Its sessions are counted together.
+func (t *activityTable) update(k clientKey, change func(*ClientActivity)) {
 	k.session = ""
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,21 +59,21 @@ func (t *activityTable) update(caller drawbridge.Caller, change func(*ClientActi
 	change(one)
 }
 
-func (t *activityTable) callBegan(caller drawbridge.Caller) {
-	t.update(caller, func(a *ClientActivity) { a.Calls, a.Last = a.Calls+1, time.Now() })
+func (t *activityTable) callBegan(k clientKey) {
+	t.update(k, func(a *ClientActivity) { a.Calls, a.Last = a.Calls+1, time.Now() })
 }
 
-func (t *activityTable) callFailed(caller drawbridge.Caller) {
-	t.update(caller, func(a *ClientActivity) { a.Errors++ })
+func (t *activityTable) callFailed(k clientKey) {
+	t.update(k, func(a *ClientActivity) { a.Errors++ })
 }
 
 // sessionOpened and sessionEnded count the open sessions of a client.
-func (t *activityTable) sessionOpened(caller drawbridge.Caller) {
-	t.update(caller, func(a *ClientActivity) { a.Sessions++ })
+func (t *activityTable) sessionOpened(k clientKey) {
+	t.update(k, func(a *ClientActivity) { a.Sessions++ })
 }
 
-func (t *activityTable) sessionEnded(caller drawbridge.Caller) {
-	t.update(caller, func(a *ClientActivity) { a.Sessions = max(0, a.Sessions-1) })
+func (t *activityTable) sessionEnded(k clientKey) {
+	t.update(k, func(a *ClientActivity) { a.Sessions = max(0, a.Sessions-1) })
 }
 
 // Activity returns what each client did since the server was made, ordered by transport, principal and client.

@@ -28,7 +28,7 @@ func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Ca
 		mcp.MethodSkillsList:
 		return s.list(ctx, who, m.Method, m.Params)
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead, mcp.MethodComplete:
-		return s.callDeck(ctx, who, m, &requestPeer{sender: voice, session: c})
+		return s.callDeck(ctx, c.client, who, m, &requestPeer{sender: voice, session: c})
 	case mcp.MethodSetLevel:
 		return s.setLevel(ctx, c, who, m)
 	case mcp.MethodSubscribe:
@@ -41,7 +41,7 @@ func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Ca
 		return methodNotFound(m.Method) // exists in the stateless generation only
 	}
 	// a method of an extension, or an unknown one
-	return s.callDeck(ctx, who, m, &requestPeer{sender: voice, session: c})
+	return s.callDeck(ctx, c.client, who, m, &requestPeer{sender: voice, session: c})
 }
 
 // runCancellable runs a request of a session with a context that the session can cancel.

@@ -150,24 +150,25 @@ func (s *Server) handleModern(ctx context.Context, caller drawbridge.Caller, m m
 		mcp.MethodSkillsList:
 		return s.list(ctx, caller, m.Method, m.Params)
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead, mcp.MethodComplete:
-		return s.callDeck(ctx, caller, m, peer)
+		return s.callDeck(ctx, clientKeyOf(caller), caller, m, peer)
 	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		return methodNotFound(m.Method) // exists in the stateful generation only
 	}
-	return s.callDeck(ctx, caller, m, peer) // a method of an extension, or an unknown one
+	return s.callDeck(ctx, clientKeyOf(caller), caller, m, peer) // a method of an extension, or an unknown one
 }
 
-// callDeck passes a request to the deck.
-func (s *Server) callDeck(ctx context.Context, caller drawbridge.Caller, m mcp.Message, peer drawbridge.Peer) reply {
-	s.activity.callBegan(caller)
-	leave, err := s.pacer.enter(ctx, clientKeyOf(caller))
+// callDeck passes a request of a client to the deck.
+func (s *Server) callDeck(ctx context.Context, client clientKey, caller drawbridge.Caller, m mcp.Message,
+	peer drawbridge.Peer) reply {
+	s.activity.callBegan(client)
+	leave, err := s.pacer.enter(ctx, client)
 	if err != nil {
 		return reply{} // the caller is gone
 	}
 	defer leave()
 	got, err := s.deck.Do(ctx, drawbridge.Call{Caller: caller, Method: m.Method, Params: m.Params, Peer: peer})
 	if err != nil {
-		s.activity.callFailed(caller)
+		s.activity.callFailed(client)
 		return s.errorReply(ctx, caller, m.Method, m.Params, err)
 	}
 	return s.finishResult(caller, m.Method, got.Raw)

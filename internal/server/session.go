@@ -17,7 +17,9 @@ import (
 // A session is one stateful client: what it declared, and its open requests.
 type session struct {
 	// caller is who opened it, with the rights that they had then; see as.
-	caller   drawbridge.Caller
+	caller drawbridge.Caller
+	// client is the key of the caller's client.
+	client   clientKey
 	watcher  *watcher
 	inFlight inFlightRequests
 	events   *eventLog
@@ -48,6 +50,7 @@ func (s *Server) newSession(caller drawbridge.Caller, params json.RawMessage) *s
 	caller.Session = rand.Text()
 	c := &session{
 		caller:       caller,
+		client:       clientKeyOf(caller),
 		clientScopes: s.clientScopes,
 		watcher:      newWatcher(caller, nil, listChanges{true, true, true}),
 		ended:        make(chan struct{}),
@@ -68,7 +71,7 @@ func (s *Server) endSession(c *session) {
 	close(c.ended)
 	c.events.close()
 	c.inFlight.cancelAll(drawbridge.NewCancellation("the session ended"))
-	s.activity.sessionEnded(c.caller)
+	s.activity.sessionEnded(c.client)
 	s.deck.EndSession(c.caller)
 }
 
