@@ -168,7 +168,7 @@ func unknownAction(action string, known ...string) ToolError {
 }
 
 type taskInput struct {
-	Objective string `json:"objective" jsonschema:"What the agent is to find out or to do, with all that it must know."`
+	Objective string `json:"objective" jsonschema:"The task, and everything that the agent must know for it."`
 }
 
 type taskOutput struct {
@@ -306,7 +306,7 @@ func newMemoryCard(c deck.Context) (drawbridge.Card, error) {
 		if err := store.ReplaceMemory(ctx, run, text); err != nil {
 			return answer, fmt.Errorf("store the note: %w", err)
 		}
-		return Answer[memoryOutput]{Text: fmt.Sprintf("The note has %d bytes now.", len(text)),
+		return Answer[memoryOutput]{Text: fmt.Sprintf("The note now has %d byte(s).", len(text)),
 			Value: memoryOutput{text}}, nil
 	}), nil
 }
@@ -318,12 +318,13 @@ type enterPlanOutput struct {
 	Applied       bool `json:"applied"`
 }
 
-// newEnterPlanCard returns the card with which a model asks to plan before it acts. It only marks the wish.
+// newEnterPlanCard returns the card with which a model asks to plan before it acts. The card changes nothing: a host
+// that has a plan mode sees the call.
 func newEnterPlanCard(deck.Context) (drawbridge.Card, error) {
 	return New(Description[planInput]{
 		Name: "enter_plan_mode", Title: "Plan first", Text: enterPlanText, AcceptsText: true, Examples: []planInput{{}},
 	}, func(context.Context, drawbridge.Call, planInput) (Answer[enterPlanOutput], error) {
-		return Answer[enterPlanOutput]{Text: "Noted: plan before acting. The host decides whether it applies.",
+		return Answer[enterPlanOutput]{Text: "The host was asked for plan mode. It did not confirm it.",
 			Value: enterPlanOutput{EnterPlanMode: true}}, nil
 	}), nil
 }

@@ -68,11 +68,10 @@ func (b *bench) content(name string) string {
 	return string(data)
 }
 
-// as calls a card and returns the text of the result, with "error: " before that of a failed call.
+// as calls a card for a caller and returns the first text of the result.
 func (b *bench) as(caller drawbridge.Caller, card drawbridge.CardName, args string) string {
 	b.t.Helper()
-	text := rawjson.GetString(first(b.result(caller, card, args)), "text")
-	return text
+	return rawjson.GetString(first(b.result(caller, card, args)), "text")
 }
 
 func (b *bench) result(caller drawbridge.Caller, card drawbridge.CardName, args string) json.RawMessage {
@@ -222,11 +221,6 @@ func (u *undoCalls) Before(run, tool, path string) (func([]byte) error, error) {
 	return func(after []byte) error { u.calls = append(u.calls, string(after)); return nil }, u.err
 }
 
-func (u *undoCalls) Note(run, tool, act string) error {
-	u.calls = append(u.calls, run+" "+tool+" "+act)
-	return nil
-}
-
 func TestWriteKeepsWhatItReplaces(t *testing.T) {
 	undo := &undoCalls{}
 	b := newBench(t, map[string]any{UndoKey: undo})
@@ -281,12 +275,12 @@ func TestAppCards(t *testing.T) {
 		{"saas-action", `{"action":"discover","query":"x"}`, "No services are connected."},
 		{"saas-action", `{"action":"x"}`, `Unknown action "x"; it must be discover, execute.`},
 		{"memory", `{"action":"read"}`, "The note is empty."},
-		{"memory", `{"action":"append","text":"one"}`, "The note has 3 bytes now."},
-		{"memory", `{"action":"append","text":"two"}`, "The note has 7 bytes now."},
+		{"memory", `{"action":"append","text":"one"}`, "The note now has 3 byte(s)."},
+		{"memory", `{"action":"append","text":"two"}`, "The note now has 7 byte(s)."},
 		{"memory", `{"action":"read"}`, "one\ntwo"},
-		{"memory", `{"action":"replace","text":"x"}`, "The note has 1 bytes now."},
+		{"memory", `{"action":"replace","text":"x"}`, "The note now has 1 byte(s)."},
 		{"memory", `{"action":"read","session":"s"}`, "The note is empty."},
-		{"enter_plan_mode", `{}`, "Noted: plan before acting. The host decides whether it applies."},
+		{"enter_plan_mode", `{}`, "The host was asked for plan mode. It did not confirm it."},
 		{"exit_plan_mode", `{"plan":"1. x"}`, "1. x"},
 	} {
 		b.want(tt.card, tt.args, tt.want)

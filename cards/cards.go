@@ -1,8 +1,11 @@
 // Package cards holds the cards that Drawbridge ships, and the constructor they are made with.
 //
-// A card is a Go type for its arguments, one for its result, a handler, and a Markdown file with its description. The
-// control cards show and steer Drawbridge itself (see ControlCards). The built-in cards and the app cards read and write
-// files, run commands, search, and keep lists (see NewCatalogue). A card's JSON schemas are generated from its Go types (see New), so the listed schema, the decoded
+// A card has a Go type for its arguments, one for its result, a handler, and a Markdown file with its description. The
+// control cards show and steer Drawbridge itself, see ControlCards. The built-in cards and the app cards read and write
+// files and keep lists, see NewCatalogue. A gateway does not offer them yet: only a program that builds
+// them itself can use them.
+//
+// A card's JSON schemas are generated from its Go types (see New), so the listed schema, the decoded
 // arguments and the result cannot disagree.
 //
 // The package guarantees that a handler gets checked arguments, and that arguments which do not match the schema are

@@ -21,7 +21,7 @@ func NewCatalogue() *deck.Catalogue {
 	return c
 }
 
-// BuiltinDescriptors returns the twelve built-in cards, in order.
+// BuiltinDescriptors returns the built-in cards, in order.
 func BuiltinDescriptors() []deck.Card {
 	lists := NewChecklists() // todo_read and todo_set of one list of cards share their checklists
 	return []deck.Card{

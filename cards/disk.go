@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// maxEditSize is the size in bytes of the largest file that is changed.
+// maxEditSize is the maximum size in bytes of a file that a card writes.
 const maxEditSize = 16 << 20
 
 // fileSystemOf returns the file system of a context.
@@ -50,12 +50,12 @@ func (disk) WriteFile(path string, data []byte) error {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err == nil { // a new file: the system has set its mode
-		err = f.Close()
-	} else if errors.Is(err, fs.ErrExist) {
-		err = nil
-	}
-	if err != nil {
+	switch {
+	case err == nil: // a new file: the system has set its mode
+		if err := f.Close(); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrExist):
 		return err
 	}
 	info, err := os.Lstat(path)

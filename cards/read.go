@@ -41,13 +41,10 @@ const (
 // mcpScheme begins the URI of a resource of a mounted server: mcp://<server>/<the resource's own URI>.
 const mcpScheme = "mcp://"
 
-// ScopeFSRead, ScopeFSWrite, ScopeExec and ScopeWeb are the scopes that the built-in cards require: to read files, to
-// write files, to run commands, and to reach web pages.
+// ScopeFSRead and ScopeFSWrite are the scopes that the built-in cards require: to read files, and to write them.
 const (
 	ScopeFSRead  drawbridge.Scope = "fs:read"
 	ScopeFSWrite drawbridge.Scope = "fs:write"
-	ScopeExec    drawbridge.Scope = "exec"
-	ScopeWeb     drawbridge.Scope = "web"
 )
 
 // A ResourceReader reads a resource of a mounted server for the caller of a call, and returns the result of

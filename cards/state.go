@@ -64,7 +64,6 @@ func resolvePath(c deck.Context, caller drawbridge.Caller, path string) (string,
 	if strings.ContainsRune(path, 0) {
 		return "", ToolError("The path contains a NUL character.")
 	}
-	path = strings.TrimPrefix(path, "file://")
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
 		if home, err := os.UserHomeDir(); err == nil {
 			path = home + rest

@@ -5,6 +5,4 @@ type UndoLog interface {
 	// Before keeps the content of a file that a tool is about to change for a run, or that it does not exist. It returns
 	// a function that records the content which the tool has written.
 	Before(run, tool, path string) (done func(after []byte) error, err error)
-	// Note records an act of a tool that cannot be taken back.
-	Note(run, tool, act string) error
 }

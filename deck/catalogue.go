@@ -21,7 +21,8 @@ type Card struct {
 	Build func(Context) (drawbridge.Card, error)
 }
 
-// A Membership is a group of cards. A [Profile] selects groups; the names of the two do not correspond.
+// A Membership names a group of cards. A [Profile] selects groups. A group and a profile with one name are not the same:
+// the profile Survey selects the group MemberAll.
 type Membership string
 
 // The memberships.
@@ -167,7 +168,7 @@ func (c *Catalogue) Build(id drawbridge.CardName, ctx Context) (drawbridge.Card,
 	if !ok {
 		return nil, &drawbridge.Fault{
 			Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: fmt.Sprintf("build card %q", id),
-			Err: errors.New("the catalogue has no such card"), Next: "drawbridge tools list --profile all",
+			Err: errors.New("the catalogue has no such card"),
 		}
 	}
 	return buildCard(card, ctx)

@@ -11,16 +11,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Context is what cards are built with. The zero value works: the cards then use the disk, the shell of the operating
-// system, and the working directory of the process.
+// A Context is what cards are built with. The zero value works: the cards then use the disk and the working
+// directory of the process.
 type Context struct {
 	// Dir is the directory in which relative paths start, for callers without a directory of their own. It is absolute;
 	// empty means the working directory of the process.
 	Dir string
 	// FS replaces the disk for the cards that read and write files, for example by an editor; nil is the disk.
 	FS FileSystem
-	// Shell replaces the shell of the operating system, for example by a container; nil is the operating system's.
-	Shell Shell
 	// Handles are the backends that single cards use, by key. A card whose handle is absent answers that it is not
 	// connected. A handle of the wrong type is a Backend fault.
 	Handles map[string]any
@@ -28,8 +26,7 @@ type Context struct {
 
 // A FileSystem reads and writes files by absolute path.
 type FileSystem interface {
-	// Open opens a file for reading; Stat and ReadDir of the result describe it. It must not block for a file that is
-	// no regular file.
+	// Open opens a file or a directory. It must not block for a FIFO or a device.
 	Open(path string) (fs.File, error)
 	// WriteFile replaces the content of a file in one step, and creates it with its directories if it does not exist. An
 	// existing file keeps its mode and owner.
@@ -95,6 +92,3 @@ func (p *Provisioned) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// A Shell runs commands.
-type Shell any

@@ -107,7 +107,7 @@ func TestAPersonAnswersCalls(t *testing.T) {
 	}
 	out, _ = d.run(0, "ask")
 	if !regexp.MustCompile(`(?m)^` + id +
-		` +\S+ +drawbridge_tools +\{ "query": "a\\u202e\\ufe0fb", "server" \(.* +it looks around\\u202e \(policy 1\) +\d+m\d*`).MatchString(out) {
+		` +\S+ +drawbridge_tools +\{ "query": "a\\u202e\\ufe0fb", "server" \(duplicate key: the server may read either value\): "x", "server" \(duplicate key: .*\): "y\\n\\\\u0041" \} +it looks around\\u202e \(policy 1\) +\d+m\d*`).MatchString(out) {
 		t.Errorf("list:\n%s", out)
 	}
 	for _, flags := range [][]string{{"--any-arguments"}, {"--always-this", "--session"}, {"--for", "0s"},
