@@ -158,7 +158,12 @@ func deadStart(t *testing.T) []line {
 	}}
 }
 
-// leaks compares goroutines, file descriptors and children before and after 1,000 sessions and 10,000 calls.
+// storeFiles is the most descriptors that a store's pools have: the database and its log for each of six connections,
+// and the index of the log.
+const storeFiles = 6*2 + 1
+
+// leaks compares goroutines, file descriptors and children before and after 1,000 sessions and 10,000 calls. The
+// descriptors of the store are counted apart: its pools open a connection when two reads meet, and keep it.
 func leaks(t *testing.T) []line {
 	config, store := configure(t, onStdio("up", self(t)))
 	p := start(t, role(t, "gateway", config, store))
@@ -168,12 +173,12 @@ func leaks(t *testing.T) []line {
 	mounted(t, c, r)
 	sessions(t, url, r, 10)
 	c.Close()
-	before := settle(t, p, population{})
+	before := settle(t, p, store, population{})
 	sessions(t, url, r, 1000)
 	c = connect(t, url)
 	several(t, c, r, 5000)
 	c.Close()
-	after := settle(t, p, before)
+	after := settle(t, p, store, before)
 	var table []line
 	for _, kind := range []struct {
 		what          string
@@ -189,7 +194,10 @@ func leaks(t *testing.T) []line {
 			bar: float64(kind.before), format: "%.0f",
 		})
 	}
-	return table
+	return append(table, line{
+		what: "descriptors of the store after 1,000 sessions and 10,000 calls", subject: fmt.Sprintf("%d after", after.store),
+		control: fmt.Sprintf("%d before", before.store), value: float64(after.store), bar: storeFiles, format: "%.0f",
+	})
 }
 
 // sessions opens legacy sessions, five calls in each, and deletes them.
@@ -211,17 +219,17 @@ func sessions(t *testing.T, url string, r request, n int) {
 	}
 }
 
-type population struct{ goroutines, files, children int }
+type population struct{ goroutines, files, store, children int }
 
 // settle counts until no number is above the goal, or for five seconds, and gives the last count. Without a goal it
 // waits until the numbers stand still.
-func settle(t *testing.T, p *benchProcess, goal population) population {
+func settle(t *testing.T, p *benchProcess, store string, goal population) population {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	var last population
 	for range 50 {
-		now := count(t, p)
+		now := count(t, p, store)
 		done := now.goroutines <= goal.goroutines && now.files <= goal.files && now.children <= goal.children
 		if done || goal == (population{}) && now == last {
 			return now
@@ -232,28 +240,37 @@ func settle(t *testing.T, p *benchProcess, goal population) population {
 	return last
 }
 
-// count asks the process for its goroutines, and the system for its files and children.
-func count(t *testing.T, p *benchProcess) population {
+// count asks the process for its goroutines, and the system for its files, those of the store, and its children.
+func count(t *testing.T, p *benchProcess, store string) population {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
 	pid := p.cmd.Process.Pid
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	open, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	found := population{goroutines: p.insides(t).Goroutines}
+	for _, file := range open {
+		switch name, _ := os.Readlink(filepath.Join(dir, file.Name())); name {
+		case store, store + "-wal", store + "-shm":
+			found.store++
+		default:
+			found.files++
+		}
 	}
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	children := 0
 	for _, thread := range threads {
 		if text, err := os.ReadFile(thread); err == nil {
-			children += len(strings.Fields(string(text)))
+			found.children += len(strings.Fields(string(text)))
 		}
 	}
-	return population{p.insides(t).Goroutines, len(files), children}
+	return found
 }
 
 // status reads a number from /proc/PID/status.
