@@ -71,7 +71,7 @@ type no struct{}
 func (no) Decide(context.Context, Question) (v drawbridge.Verdict) { return v }
 
 func TestKnownRemembersByClassAndServer(t *testing.T) {
-	var k visibilityCache
+	k := newVisibilityCache()
 	asked := 0
 	find := func(known bool) func() bool {
 		return func() bool {
@@ -86,8 +86,8 @@ func TestKnownRemembersByClassAndServer(t *testing.T) {
 	}
 	for i := range 2 * maxVisibilities {
 		k.getOrFind("c", drawbridge.ServerID(strconv.Itoa(i)), find(true))
-		if len(k.all) > maxVisibilities {
-			t.Fatalf("%d are remembered", len(k.all))
+		if k.all.Len() > maxVisibilities {
+			t.Fatalf("%d are remembered", k.all.Len())
 		}
 	}
 }

@@ -21,7 +21,7 @@ var (
 // A view is the deck at one moment. It is immutable: readers load it without a lock, and a change makes a new one.
 type view struct {
 	guards                               *guardChain
-	visibleServers                       visibilityCache
+	visibleServers                       *visibilityCache
 	servers                              []*serverState
 	byID                                 map[drawbridge.ServerID]*serverState
 	tools, prompts, resources, templates *itemIndex
@@ -54,7 +54,8 @@ func (v *view) server(id drawbridge.ServerID) *serverState { return v.byID[id] }
 // newView builds the indexes of the shipped cards and the members, in configuration order. Items keep the names that
 // they hold in before, and unchanged lists their versions in old; both may be nil.
 func newView(g *guardChain, shipped []*item, members []*serverState, before, old *view, next func() uint64) *view {
-	v := &view{guards: g, servers: members, byID: make(map[drawbridge.ServerID]*serverState, len(members))}
+	v := &view{guards: g, visibleServers: newVisibilityCache(), servers: members,
+		byID: make(map[drawbridge.ServerID]*serverState, len(members))}
 	for _, m := range members {
 		v.byID[m.ID] = m
 	}

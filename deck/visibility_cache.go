@@ -5,16 +5,26 @@ import (
 	"hash/fnv"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
 // maxVisibilities bounds the number of remembered entries.
 const maxVisibilities = 4096
 
-// A visibilityCache remembers which servers are visible to callers of a class. The zero value is empty.
+// A visibilityCache remembers which servers are visible to callers of a class.
 type visibilityCache struct {
 	mu  sync.Mutex
-	all map[visibilityKey]bool
+	all *simplelru.LRU[visibilityKey, bool]
+}
+
+func newVisibilityCache() *visibilityCache {
+	all, err := simplelru.NewLRU[visibilityKey, bool](maxVisibilities, nil)
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	return &visibilityCache{all: all}
 }
 
 type visibilityKey struct {
@@ -27,13 +37,10 @@ func (k *visibilityCache) getOrFind(class string, server drawbridge.ServerID, fi
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	key := visibilityKey{class, server}
-	known, ok := k.all[key]
+	known, ok := k.all.Get(key)
 	if !ok {
 		known = find()
-		if k.all == nil || len(k.all) >= maxVisibilities {
-			k.all = map[visibilityKey]bool{}
-		}
-		k.all[key] = known
+		k.all.Add(key, known)
 	}
 	return known
 }

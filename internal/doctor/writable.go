@@ -69,8 +69,8 @@ func (r *Report) CheckUncopied(set config.Configuration, found []config.ImportCa
 	}
 }
 
-// CheckDirWritable says why nothing can be kept in a directory: it is not to be written, or its disk is full. What is
-// written to find that out is gone afterwards.
+// CheckDirWritable returns an error if no file can be written in a directory, because it is read-only or its disk is
+// full. It writes a file to find out, and removes it.
 func CheckDirWritable(dir string) error {
 	f, err := os.CreateTemp(dir, ".drawbridge-doctor-*")
 	if err != nil {

@@ -5,21 +5,37 @@ import (
 	"encoding/json"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxPageBytes is the largest total size of cached pages.
-const maxPageBytes = 32 << 20
+const (
+	// maxPageBytes is the largest total size of cached pages.
+	maxPageBytes = 32 << 20
+	// maxPages is the largest number of cached pages.
+	maxPages = 4096
+)
 
 // A pageCache caches the encoded pages of lists, so that an unchanged list only has to be copied. It needs no clearing
 // when a deck changes, because the version of a list changes then too.
 type pageCache struct {
 	mu   sync.Mutex
-	kept map[pageKey]json.RawMessage
+	kept *simplelru.LRU[pageKey, json.RawMessage]
 	size int
+}
+
+func newPageCache() *pageCache {
+	p := new(pageCache)
+	kept, err := simplelru.NewLRU(maxPages, func(_ pageKey, page json.RawMessage) { p.size -= len(page) })
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	p.kept = kept
+	return p
 }
 
 // A pageKey holds everything that determines the bytes of a page. The version covers what the caller may see.
@@ -34,7 +50,7 @@ type pageKey struct {
 // getOrEncode returns the page for a key, and encodes it if it is not cached.
 func (p *pageCache) getOrEncode(key pageKey, encode func() json.RawMessage) json.RawMessage {
 	p.mu.Lock()
-	page, ok := p.kept[key]
+	page, ok := p.kept.Get(key)
 	p.mu.Unlock()
 	if ok {
 		return page
@@ -42,14 +58,13 @@ func (p *pageCache) getOrEncode(key pageKey, encode func() json.RawMessage) json
 	page = encode()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, there := p.kept[key]; there {
+	if p.kept.Contains(key) || len(page) > maxPageBytes {
 		return page
 	}
-	if p.kept == nil || p.size+len(page) > maxPageBytes {
-		p.kept, p.size = map[pageKey]json.RawMessage{}, 0
+	p.kept.Add(key, page)
+	for p.size += len(page); p.size > maxPageBytes; {
+		p.kept.RemoveOldest()
 	}
-	p.kept[key] = page
-	p.size += len(page)
 	return page
 }
 

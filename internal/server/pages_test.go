@@ -112,12 +112,19 @@ func TestListsAreKept(t *testing.T) {
 
 // TestPagesAreBounded: what is kept is thrown away before it is too much.
 func TestPagesAreBounded(t *testing.T) {
-	var p pageCache
+	p := newPageCache()
 	for version := range uint64(100) {
 		p.getOrEncode(pageKey{version: version}, func() json.RawMessage { return make(json.RawMessage, 1<<20) })
-		if p.size > maxPageBytes || len(p.kept) > maxPageBytes>>20 {
-			t.Fatalf("%d bytes are kept in %d pages", p.size, len(p.kept))
+		if p.size > maxPageBytes || p.kept.Len() > maxPageBytes>>20 {
+			t.Fatalf("%d bytes are kept in %d pages", p.size, p.kept.Len())
 		}
+	}
+	if got := p.kept.Len(); got != maxPageBytes>>20 {
+		t.Errorf("%d pages are kept", got)
+	}
+	p.getOrEncode(pageKey{start: 1}, func() json.RawMessage { return make(json.RawMessage, maxPageBytes+1) })
+	if got := p.kept.Len(); got != maxPageBytes>>20 {
+		t.Errorf("a page that is too large leaves %d pages", got)
 	}
 }
 

@@ -138,7 +138,7 @@ type Server struct {
 	token        [sha256.Size]byte
 	clientScopes clientScopes
 
-	pages       pageCache
+	pages       *pageCache
 	sessions    sessionTable
 	watchers    watcherSet
 	ongoing     ongoingRequests
@@ -176,7 +176,7 @@ func New(ctx context.Context, d Deck, o Options) (*Server, error) {
 	o.PageSize = orDefault(o.PageSize, defaultPageSize)
 	o.KeepAlive = orDefault(o.KeepAlive, defaultKeepAlive)
 	s := &Server{deck: d, log: o.Logger, o: o, info: serverInfo(o.Version), token: sha256.Sum256(o.Token),
-		clientScopes: newClientScopes(o.Caller.Principal, o.ClientScopes)}
+		pages: newPageCache(), clientScopes: newClientScopes(o.Caller.Principal, o.ClientScopes)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

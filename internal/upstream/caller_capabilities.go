@@ -82,8 +82,15 @@ func (t *clientTraitsCache) traits(c drawbridge.Caller) *clientTraits {
 	if len(c.Client)+len(c.Capabilities) > maxCachedDeclaration {
 		return parsed
 	}
-	if t.known == nil || len(t.known) == maxCachedDeclarations {
+	if t.known == nil {
 		t.known = map[declaration]*clientTraits{}
+	}
+	if len(t.known) == maxCachedDeclarations {
+		// Any one makes room. An LRU would build a key, two copies, for each call.
+		for key := range t.known {
+			delete(t.known, key)
+			break
+		}
 	}
 	t.known[declaration{string(c.Client), string(c.Capabilities)}] = parsed
 	return parsed
