@@ -104,6 +104,26 @@ type ServerStatus struct {
 	Unscanned int `json:"unscanned,omitempty"`
 }
 
+// A NotificationReport is what a server may notify of, and what it has notified of since this process knows it.
+type NotificationReport struct {
+	Server ServerID `json:"server"`
+	// Declared are the capabilities with which the server announces notifications, such as "tools.listChanged".
+	Declared []string `json:"declared,omitempty"`
+	// Watched are the URIs of resources whose changes clients asked to be told of.
+	Watched []string `json:"watched,omitempty"`
+	// Counts are the numbers of notifications by method. Recent are the last ones, oldest first, without progress.
+	Counts map[string]int         `json:"counts,omitempty"`
+	Recent []ReceivedNotification `json:"recent,omitempty"`
+}
+
+// A ReceivedNotification is a notification of a server.
+type ReceivedNotification struct {
+	At     time.Time `json:"at"`
+	Method string    `json:"method"`
+	// Params are the beginning of the params, as they were received. Secrets are replaced.
+	Params string `json:"params,omitempty"`
+}
+
 // A Trust is the degree of trust in a server, computed from its behaviour.
 type Trust struct {
 	// Score is from 0 to 1.

@@ -162,6 +162,7 @@ type mounter interface {
 	AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error
 	Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error)
 	Reconnect(ctx context.Context, id drawbridge.ServerID) error
+	Notifications(id drawbridge.ServerID) (drawbridge.NotificationReport, error)
 }
 
 // A serverSet adds and removes servers.

@@ -170,6 +170,12 @@ func (g *Gateway) Reconnect(ctx context.Context, id drawbridge.ServerID) error {
 	return g.fleet.Reconnect(ctx, id)
 }
 
+// Notifications returns what a server may notify of and what it has notified of. The error is a *drawbridge.Fault with
+// the code NotFound for a server that is not mounted here.
+func (g *Gateway) Notifications(id drawbridge.ServerID) (drawbridge.NotificationReport, error) {
+	return g.fleet.Notifications(id)
+}
+
 // Stderr passes the last lines that a server wrote to standard error to each; with follow also every new line until ctx
 // ends. The error is a *drawbridge.Fault with the code NotFound for a server that is not mounted here, or an error of
 // each.

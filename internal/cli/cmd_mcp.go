@@ -30,7 +30,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	}
 	cmd.AddCommand(a.mcpAddCommand(), a.mcpGetCommand(), a.mcpListCommand(), a.mcpRemoveCommand(), a.mcpEnableCommand(),
 		a.mcpDisableCommand(), a.mcpTestCommand(), a.mcpApproveCommand(), a.mcpRejectCommand(), a.mcpReloadCommand(),
-		a.mcpReconnectCommand(), a.mcpResourcesCommand(), a.mcpPromptsCommand())
+		a.mcpReconnectCommand(), a.mcpNotificationsCommand(), a.mcpResourcesCommand(), a.mcpPromptsCommand())
 	cmd.AddCommand(a.newSignInCommands().commands()...)
 	return cmd
 }

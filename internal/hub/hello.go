@@ -29,6 +29,8 @@ const (
 	wantLogs   = "logs"   // return the lines of a server's standard error
 	// wantReconnect closes the connections of a server and opens them again.
 	wantReconnect = "reconnect"
+	// wantNotifications reads what a server has notified of.
+	wantNotifications = "notifications"
 	// wantCall carries out a request of the command line.
 	wantCall = "call"
 	// wantApprove answers a call that waits for approval.
@@ -159,7 +161,7 @@ func parseHello(text []byte) (hello, error) {
 	}
 	switch h.Want {
 	case wantAttach, wantHTTP, wantState, wantReload, wantLogs, wantReconnect, wantCall, wantApprove, wantSubscribe,
-		wantProfile:
+		wantProfile, wantNotifications:
 		return h, nil
 	}
 	return hello{}, invalidInputFault(

@@ -226,6 +226,8 @@ func (h *hub) handleConn(ctx context.Context, conn *net.UnixConn) {
 		err = h.sendLogs(ctx, said, l)
 	case wantReconnect:
 		err = h.sendReconnect(ctx, said, l)
+	case wantNotifications:
+		err = h.sendNotifications(said, l)
 	case wantCall:
 		err = h.sendCall(ctx, said, l)
 	case wantApprove:

@@ -49,6 +49,9 @@ type callTarget interface {
 	// HandleNotification handles a notification that came during the call and concerns the server: its lists changed.
 	HandleNotification(method string, params json.RawMessage)
 
+	// RecordNotification records, for people, a notification that came during the call and concerns the call.
+	RecordNotification(method string, params json.RawMessage)
+
 	// AnswerServerRequest answers a server request that came during call, as a [transport.Handler] does. It may ask the
 	// call's Peer.
 	AnswerServerRequest(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (result,
@@ -173,6 +176,16 @@ func (x *inFlightCall) resetTimeout() {
 
 // HandleNotification handles a notification that belongs to the call.
 func (x *inFlightCall) HandleNotification(method string, params json.RawMessage) {
+	if transport.IsServerWideNotification(method) {
+		x.server.HandleNotification(method, params)
+		return
+	}
+	x.server.RecordNotification(method, params)
+	x.passNotification(method, params)
+}
+
+// passNotification passes a notification on to the caller.
+func (x *inFlightCall) passNotification(method string, params json.RawMessage) {
 	switch {
 	case method == mcp.NoteProgress:
 		x.mu.Lock()
@@ -182,9 +195,6 @@ func (x *inFlightCall) HandleNotification(method string, params json.RawMessage)
 			return
 		}
 		params = rawjson.Apply(params, rawjson.Put(x.token, mcp.MetaProgressToken))
-	case transport.IsServerWideNotification(method):
-		x.server.HandleNotification(method, params)
-		return
 	case method == mcp.NoteElicitComplete && x.call.Caller.Era == drawbridge.Modern:
 		return // the stateless era does not have it
 	}

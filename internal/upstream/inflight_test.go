@@ -46,6 +46,8 @@ func (s *server) Wake() { s.keep("wake", nil) }
 
 func (s *server) HandleNotification(method string, params json.RawMessage) { s.keep(method, params) }
 
+func (s *server) RecordNotification(string, json.RawMessage) {}
+
 func (s *server) AnswerServerRequest(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (
 	result, errorObject json.RawMessage) {
 	result, err := call.Peer.Request(ctx, method, params)

@@ -32,12 +32,13 @@ type managedServer struct {
 	workers  workerGroup
 	signals  primarySignals
 
-	sessions     sessionSet
-	watch        serverWatch
-	listing      serverListing
-	health       serverHealth
-	elicitations interop.ElicitationQueue
-	redactor     secretRedactor // the secrets that the server was given
+	sessions      sessionSet
+	watch         serverWatch
+	listing       serverListing
+	health        serverHealth
+	notifications notificationLog
+	elicitations  interop.ElicitationQueue
+	redactor      secretRedactor // the secrets that the server was given
 }
 
 // primarySignals are what the primary loop waits for.

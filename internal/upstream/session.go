@@ -135,8 +135,14 @@ func (s *session) endCause() error {
 // processExitWait is how long after its output a process may end.
 const processExitWait = time.Second
 
+// RecordNotification records a notification for people.
+func (s *session) RecordNotification(method string, params json.RawMessage) {
+	s.server.recordNotification(method, params)
+}
+
 // HandleNotification handles a notification outside any call.
 func (s *session) HandleNotification(method string, params json.RawMessage) {
+	s.RecordNotification(method, params)
 	switch method {
 	case mcp.NoteToolsChanged, mcp.NotePromptsChanged, mcp.NoteResourcesChanged:
 		s.triggerRelist()
@@ -147,7 +153,7 @@ func (s *session) HandleNotification(method string, params json.RawMessage) {
 		params = s.server.pool.o.Elicitation.PrepareInputRequests(s.server.config.ID, params)
 	}
 	if x := s.currentCall(); x != nil && !transport.IsServerWideNotification(method) {
-		x.HandleNotification(method, params)
+		x.passNotification(method, params)
 		return
 	}
 	// Notifications on another principal's connection are for that principal, who cannot be reached here outside a

@@ -1,0 +1,41 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// notificationsTime is how long the hub may take to answer the verb notifications.
+const notificationsTime = 10 * time.Second
+
+// Notifications returns what a server of the hub may notify of, and what it has notified of. The error is ErrNoHub if no
+// hub runs, or a *drawbridge.Fault NotFound if the hub does not run that server.
+func Notifications(ctx context.Context, o Options, id drawbridge.ServerID) (r drawbridge.NotificationReport, err error) {
+	said := o.newHello(wantNotifications)
+	said.Server = string(id)
+	err = requestLine(ctx, o, said, notificationsTime, func(text []byte) error { return json.Unmarshal(text, &r) })
+	return r, err
+}
+
+// sendNotifications serves the verb notifications. Gateways with the same row share the server; of gateways with
+// different rows the first one answers, as it does for logs.
+func (h *hub) sendNotifications(said hello, l *lineConn) error {
+	id := drawbridge.ServerID(said.Server)
+	gateways := h.gatewaysWith(id)
+	if len(gateways) == 0 {
+		return l.sendWelcome(0, notRunFault(id))
+	}
+	report, err := gateways[0].gateway.Notifications(id)
+	if err != nil {
+		return l.sendWelcome(0, err)
+	}
+	if _, err := h.welcomeWith(id, l); err != nil {
+		return err
+	}
+	err = l.writeJSON(report)
+	_ = l.conn.Close()
+	return err
+}

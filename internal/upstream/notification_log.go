@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+const (
+	// maxRecentNotifications is how many notifications of a server are kept.
+	maxRecentNotifications = 50
+	// maxNotificationText is the length in bytes of a kept notification's params, and of its method.
+	maxNotificationText, maxNotificationMethod = 500, 100
+	// maxSecretText is the length in bytes of the longest secret that is recognized at the end of the kept params.
+	maxSecretText = 8 << 10
+	// maxCountedMethods is how many methods have a count of their own. Others are counted as otherMethods.
+	maxCountedMethods = 32
+	otherMethods      = "others"
+)
+
+// A notificationLog keeps the last notifications of a server, and counts all of them. Its methods may be called from
+// several goroutines. The zero value is empty.
+type notificationLog struct {
+	mu     sync.Mutex
+	counts map[string]int
+	recent []drawbridge.ReceivedNotification // oldest first
+}
+
+// recordNotification records a notification of the server, without its secrets.
+func (e *managedServer) recordNotification(method string, params json.RawMessage) {
+	e.notifications.add(method, func() string {
+		// The redactor sees more than is kept, so that no part of a secret is kept.
+		return e.redactor.redact(string(params[:min(len(params), maxNotificationText+maxSecretText)]))
+	})
+}
+
+// add records a notification. Progress is only counted, without its text: a call may send thousands.
+func (l *notificationLog) add(method string, text func() string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	method = safetext.Truncate(method, maxNotificationMethod, safetext.Bytes, "…")
+	counted := method
+	if _, known := l.counts[method]; !known && len(l.counts) >= maxCountedMethods {
+		counted = otherMethods
+	}
+	if l.counts == nil {
+		l.counts = map[string]int{}
+	}
+	l.counts[counted]++
+	if method == mcp.NoteProgress {
+		return
+	}
+	if len(l.recent) == maxRecentNotifications {
+		l.recent = slices.Delete(l.recent, 0, 1)
+	}
+	l.recent = append(l.recent, drawbridge.ReceivedNotification{At: time.Now(), Method: method,
+		Params: safetext.Truncate(text(), maxNotificationText, safetext.Bytes, "…")})
+}
+
+// report returns the counts and the notifications.
+func (l *notificationLog) report() (map[string]int, []drawbridge.ReceivedNotification) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.counts), slices.Clone(l.recent)
+}
+
+// Notifications returns what a server may notify of and what it has notified of. It returns an error for an unknown name.
+func (f *Fleet) Notifications(id drawbridge.ServerID) (drawbridge.NotificationReport, error) {
+	e, err := f.serverByID(id)
+	if err != nil {
+		return drawbridge.NotificationReport{}, err
+	}
+	r := drawbridge.NotificationReport{Server: id}
+	if l, _ := e.listing.get(); l != nil {
+		r.Declared = notifyingCapabilities(l.Capabilities)
+	}
+	watched, _ := e.watch.current()
+	r.Watched = watched.URIs
+	r.Counts, r.Recent = e.notifications.report()
+	return r, nil
+}
+
+// notifyingCapabilities returns the capabilities with which a server announces notifications.
+func notifyingCapabilities(capabilities json.RawMessage) (declared []string) {
+	for _, path := range [][]string{{"tools", "listChanged"}, {"prompts", "listChanged"}, {"resources", "listChanged"},
+		{"resources", "subscribe"}} {
+		if string(rawjson.Get(capabilities, path...)) == "true" {
+			declared = append(declared, path[0]+"."+path[1])
+		}
+	}
+	if rawjson.Get(capabilities, "logging") != nil {
+		declared = append(declared, "logging")
+	}
+	return declared
+}
