@@ -138,6 +138,8 @@ type fleet interface {
 // A statusReporter reports the status of its servers.
 type statusReporter interface {
 	Status() []drawbridge.ServerStatus
+	// Notifications and ReadStderr report what a server notified of and what it wrote to standard error.
+	Notifications(id drawbridge.ServerID) (drawbridge.NotificationReport, error)
 	ReadStderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error
 	// SetRemembered replaces the stored listings and statuses of the configured servers, by configuration hash.
 	SetRemembered(known map[string]drawbridge.Listing, last map[string]drawbridge.ServerStatus)
@@ -162,7 +164,6 @@ type mounter interface {
 	AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error
 	Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error)
 	Reconnect(ctx context.Context, id drawbridge.ServerID) error
-	Notifications(id drawbridge.ServerID) (drawbridge.NotificationReport, error)
 }
 
 // A serverSet adds and removes servers.

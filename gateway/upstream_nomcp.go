@@ -135,6 +135,10 @@ func (n *noFleet) Status() []drawbridge.ServerStatus {
 
 func (*noFleet) Reconnect(context.Context, drawbridge.ServerID) error { return noMCPFault() }
 
+func (*noFleet) Notifications(drawbridge.ServerID) (drawbridge.NotificationReport, error) {
+	return drawbridge.NotificationReport{}, noMCPFault()
+}
+
 func (*noFleet) ReadStderr(context.Context, drawbridge.ServerID, bool, func(string) error) error {
 	return noMCPFault()
 }
