@@ -2,12 +2,19 @@ package transport
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
 // A TimeoutError is a server that did not answer in time.
-type TimeoutError struct{ After time.Duration }
+type TimeoutError struct {
+	After time.Duration
+	// Setting is the setting that limits the time, such as "[mcp] connect_timeout".
+	Setting string
+}
 
-func (t *TimeoutError) Error() string { return "timeout: no answer within " + t.After.String() }
+func (t *TimeoutError) Error() string {
+	return fmt.Sprintf("timeout: no answer within %s (%s)", t.After, t.Setting)
+}
 
 func (t *TimeoutError) Unwrap() error { return context.DeadlineExceeded }

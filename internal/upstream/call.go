@@ -221,12 +221,26 @@ func (e *managedServer) isRepeatable(call drawbridge.Call) bool {
 	return e.listing.isRepeatable(name)
 }
 
+// The settings that limit connecting and calls, as messages name them.
+const (
+	connectTimeoutSetting = "[mcp] connect_timeout"
+	callTimeoutSetting    = "[mcp] call_timeout"
+)
+
 // callTimeout returns how long a call may go without an answer or progress.
 func (e *managedServer) callTimeout() time.Duration {
 	if e.config.Timeout > 0 {
 		return e.config.Timeout
 	}
 	return e.pool.o.CallTimeout
+}
+
+// callTimeoutName returns the setting that callTimeout is from, as messages name it.
+func (e *managedServer) callTimeoutName() string {
+	if e.config.Timeout > 0 {
+		return fmt.Sprintf("timeout of server %q", e.config.ID)
+	}
+	return callTimeoutSetting
 }
 
 // roundTrip sends one request of a call on the session and returns its result.
@@ -236,8 +250,10 @@ func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.Raw
 	s.calls.add(x)
 	m, err := s.conn.Call(x.Context(), call.Method, s.paramsForServer(call), x)
 	s.calls.remove(x)
-	if cause := x.finish(); err != nil && cause != nil && ctx.Err() == nil {
-		err = cause
+	timeout, ok := errors.AsType[*callTimeoutError](x.finish())
+	if err != nil && ok && ctx.Err() == nil {
+		timeout.Setting = s.server.callTimeoutName()
+		err = timeout
 	}
 	result, err := transport.ResultOrError(m, err)
 	if err == nil {

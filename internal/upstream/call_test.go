@@ -24,7 +24,7 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 		r.fake.on(mcp.MethodToolsCall, always(""))
 		began := time.Now()
 		f := r.fault(echo(caller(drawbridge.Legacy)))
-		want := "call echo on fake: timeout: no answer and no progress within 20s (it may have taken effect: check before repeating it)"
+		want := "call echo on fake: timeout: no answer and no progress within 20s (timeout of server \"fake\") (it may have taken effect: check before repeating it)"
 		if took := time.Since(began); took != 20*time.Second || f.Error() != want ||
 			f.Code != drawbridge.Transient || !f.Ambiguous {
 			t.Errorf("after %v: %v, %+v", took, f, f)
@@ -78,7 +78,7 @@ func TestProgressGivesMoreTimeButNotForEver(t *testing.T) {
 		want  string
 	}{
 		{5, ""},
-		{1000, "call echo on fake: timeout: not finished after 10m0s, with all its progress"},
+		{1000, "call echo on fake: timeout: not finished after 10m0s, with all its progress (10 times [mcp] call_timeout)"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, newFake(), Options{IdleStop: -1})

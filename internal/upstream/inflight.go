@@ -31,14 +31,17 @@ type callTimeoutError struct {
 	// After is how long the call was silent, or, if Hard, how long it lasted with all its progress.
 	After time.Duration
 	Hard  bool
+	// Setting is the setting that limits the silence of the call. It limits the whole call too, see maxDurationFactor.
+	Setting string
 }
 
 // Error returns the limit that was exceeded.
 func (l *callTimeoutError) Error() string {
 	if l.Hard {
-		return fmt.Sprintf("timeout: not finished after %v, with all its progress", l.After)
+		return fmt.Sprintf("timeout: not finished after %v, with all its progress (%d times %s)", l.After,
+			maxDurationFactor, l.Setting)
 	}
-	return fmt.Sprintf("timeout: no answer and no progress within %v", l.After)
+	return fmt.Sprintf("timeout: no answer and no progress within %v (%s)", l.After, l.Setting)
 }
 
 // Is reports whether target is context.DeadlineExceeded.
@@ -127,7 +130,8 @@ func (x *inFlightCall) Context() context.Context { return x.ctx }
 // Call returns the call.
 func (x *inFlightCall) Call() drawbridge.Call { return x.call }
 
-// finish ends the call once every earlier notification was delivered. It returns a *callTimeoutError if time ran out.
+// finish ends the call once every earlier notification was delivered. It returns a *callTimeoutError, without its
+// setting, if time ran out.
 func (x *inFlightCall) finish() error {
 	x.mu.Lock()
 	x.over = true
@@ -138,8 +142,8 @@ func (x *inFlightCall) finish() error {
 	x.stop(nil)
 	close(x.ended)
 	x.answering.Wait()
-	if limit, ok := cause.(*callTimeoutError); ok {
-		return limit
+	if timeout, ok := cause.(*callTimeoutError); ok {
+		return timeout
 	}
 	return nil
 }
@@ -152,7 +156,7 @@ func (x *inFlightCall) checkTimeouts() {
 	switch {
 	case x.over:
 	case !now.Before(x.deadline):
-		x.stop(&callTimeoutError{maxCallDuration(x.limit), true})
+		x.stop(&callTimeoutError{After: maxCallDuration(x.limit), Hard: true})
 	case x.openQuestions > 0:
 		x.timer.Reset(x.deadline.Sub(now))
 	case now.Before(x.silenceDeadline):
@@ -161,7 +165,7 @@ func (x *inFlightCall) checkTimeouts() {
 			w.Wake()
 		}
 	default:
-		x.stop(&callTimeoutError{x.limit, false})
+		x.stop(&callTimeoutError{After: x.limit})
 	}
 }
 

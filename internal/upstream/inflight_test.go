@@ -105,13 +105,13 @@ func TestLimits(t *testing.T) {
 		after time.Duration
 		want  *callTimeoutError
 	}{
-		{"silence", func(*inFlightCall) {}, limit, &callTimeoutError{limit, false}},
+		{"silence", func(*inFlightCall) {}, limit, &callTimeoutError{After: limit}},
 		{"progress once", func(x *inFlightCall) {
 			time.AfterFunc(30*time.Second, func() { x.HandleNotification(mcp.NoteProgress, nil) })
-		}, 90 * time.Second, &callTimeoutError{limit, false}},
+		}, 90 * time.Second, &callTimeoutError{After: limit}},
 		{"log lines are no progress", func(x *inFlightCall) {
 			time.AfterFunc(30*time.Second, func() { x.HandleNotification(mcp.NoteMessage, nil) })
-		}, limit, &callTimeoutError{limit, false}},
+		}, limit, &callTimeoutError{After: limit}},
 		{"progress for ever", func(x *inFlightCall) {
 			var again func()
 			again = func() {
@@ -121,12 +121,12 @@ func TestLimits(t *testing.T) {
 				}
 			}
 			again()
-		}, 10 * limit, &callTimeoutError{10 * limit, true}},
+		}, 10 * limit, &callTimeoutError{After: 10 * limit, Hard: true}},
 		{"a question stops the time", func(x *inFlightCall) {
 			time.AfterFunc(3*time.Minute, x.pauseTimeout())
-		}, 4 * time.Minute, &callTimeoutError{limit, false}},
+		}, 4 * time.Minute, &callTimeoutError{After: limit}},
 		{"but not for ever", func(x *inFlightCall) { x.pauseTimeout() }, 10 * limit,
-			&callTimeoutError{10 * limit, true}},
+			&callTimeoutError{After: 10 * limit, Hard: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -218,7 +218,7 @@ func TestOneBadServerCostsTheOthersNothing(t *testing.T) {
 		if took := time.Since(began); took != time.Minute {
 			t.Errorf("the mount took %v", took)
 		}
-		if want := "mount hang: connect: timeout: no answer within 1m0s"; err == nil || err.Error() != want {
+		if want := "mount hang: connect: timeout: no answer within 1m0s ([mcp] connect_timeout)"; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		r.call(echo(caller(drawbridge.Legacy)))

@@ -118,7 +118,7 @@ func (s *session) requestPage(ctx context.Context, method string, params json.Ra
 	result, err := s.sendRequest(ctx, method, s.ownRequestParams(params))
 	_, said := errors.AsType[*transport.ResponseError](err)
 	if err != nil && !said && ctx.Err() != nil && s.server.ctx.Err() == nil {
-		err = &transport.TimeoutError{After: s.server.pool.o.ConnectTimeout}
+		err = &transport.TimeoutError{After: s.server.pool.o.ConnectTimeout, Setting: connectTimeoutSetting}
 	}
 	return result, err
 }

@@ -55,7 +55,7 @@ func TestLists(t *testing.T) {
 		}, "echo", "list prompts: the server answered with error -32603: oh"},
 		{"silence on one list", `{"tools":{},"prompts":{}}`, func(f *fake) {
 			f.on(mcp.MethodPromptsList, always(""))
-		}, "echo", "list prompts: timeout: no answer within 1m0s"},
+		}, "echo", "list prompts: timeout: no answer within 1m0s ([mcp] connect_timeout)"},
 		{"what is no object", `{"tools":{}}`, func(f *fake) {
 			f.on(mcp.MethodToolsList, always(`{"tools":[null,{"name":"a"},"b",[],{"name":"c"}]}`))
 		}, "a c", "list tools: 3 items were not objects and were left out"},
@@ -104,7 +104,7 @@ func TestToolsThatAreNotKnownFailAMountButNoRefresh(t *testing.T) {
 		f.on(mcp.MethodToolsList, always(""))
 		r := newRig(t, f, Options{})
 		if _, err := r.Mount(t.Context(), "fake"); err == nil ||
-			err.Error() != "mount fake: list: tools: timeout: no answer within 1m0s" {
+			err.Error() != "mount fake: list: tools: timeout: no answer within 1m0s ([mcp] connect_timeout)" {
 			t.Errorf("got %v", err)
 		}
 		r.fake.on(mcp.MethodToolsList, list)
@@ -115,7 +115,7 @@ func TestToolsThatAreNotKnownFailAMountButNoRefresh(t *testing.T) {
 		r.fake.last().note(mcp.NoteToolsChanged, "{}")
 		r.later(time.Minute)
 		if s := r.Status()[0]; s.Cards != 1 || s.Phase != drawbridge.Ready ||
-			s.Fault != "list tools: timeout: no answer within 1m0s" {
+			s.Fault != "list tools: timeout: no answer within 1m0s ([mcp] connect_timeout)" {
 			t.Errorf("%+v", s)
 		}
 	})

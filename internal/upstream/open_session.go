@@ -69,7 +69,7 @@ func (e *managedServer) connectFault(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
-		return e.mountFault("connect", &transport.TimeoutError{After: e.pool.o.ConnectTimeout})
+		return e.mountFault("connect", &transport.TimeoutError{After: e.pool.o.ConnectTimeout, Setting: connectTimeoutSetting})
 	}
 	return e.mountFault("connect", err)
 }

@@ -228,7 +228,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 		next string
 	}{
 		{stdioRow(t, "exit-at-once"), "mount exit-at-once: connect: the server exited: exit status 1", ""},
-		{stdioRow(t, "hang"), "mount hang: connect: timeout: no answer within 2s", ""},
+		{stdioRow(t, "hang"), "mount hang: connect: timeout: no answer within 2s ([mcp] connect_timeout)", ""},
 		{missing, `mount missing: connect: command "no-such-program-anywhere" not found on PATH`, "install it, or configure its full path"},
 		{nobody, "mount nobody: connect: dial tcp ", ""},
 	} {
@@ -306,7 +306,7 @@ func TestACallThatHangs(t *testing.T) {
 	r := runReal(t, Options{}, row)
 	_, err := r.Do(t.Context(), "hang-call", toolCall(caller(drawbridge.Legacy), "echo", `{}`))
 	if err == nil || !strings.HasPrefix(err.Error(),
-		"call echo on hang-call: timeout: no answer and no progress within 300ms") {
+		"call echo on hang-call: timeout: no answer and no progress within 300ms (timeout of server \"hang-call\")") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -26,7 +26,7 @@ type raid struct {
 
 const (
 	echo    = `{"a":1}`
-	tooLate = "timeout: no answer and no progress within 300ms"
+	tooLate = "timeout: no answer and no progress within 300ms (timeout of server \"bad\")"
 	lost    = "connection lost before the answer"
 	garbled = lost + ": the answer is not valid JSON: json: "
 	unknown = "unknown tool bad__echo"
