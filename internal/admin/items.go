@@ -9,6 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
@@ -44,16 +45,31 @@ func (r *Service) ReadResource(ctx context.Context, g *gateway.Gateway, caller d
 	if err != nil {
 		return nil, err
 	}
-	listed, ok := findItem(items, uri)
-	if !ok { // it may be one of a template
-		for _, spec := range g.Deck().Items(caller, mcp.MethodResourcesList) {
-			if string(spec.Name) == uri {
-				return nil, userErrorf("the resource %q belongs to server %q", uri, spec.Server)
-			}
+	named, ok := findItem(items, uri)
+	if !ok {
+		if owner := resourceOwner(g, caller, uri); owner != "" && owner != id {
+			return nil, userErrorf("the resource %q belongs to server %q", uri, owner)
 		}
-		listed = drawbridge.CardName(uri)
+		// A server need not list its resources. The qualified URI keeps other servers from answering.
+		if _, _, qualified := naming.CutServer(uri); !qualified {
+			uri = naming.QualifiedURI(id, uri)
+		}
+		named = drawbridge.CardName(uri)
 	}
-	return callItem(ctx, g, caller, mcp.MethodResourcesRead, rawjson.Put(rawjson.Quote(string(listed)), "uri"))
+	return callItem(ctx, g, caller, mcp.MethodResourcesRead, rawjson.Put(rawjson.Quote(string(named)), "uri"))
+}
+
+// resourceOwner returns the server that a qualified URI names, or that lists the URI; empty if there is none.
+func resourceOwner(g *gateway.Gateway, caller drawbridge.Caller, uri string) drawbridge.ServerID {
+	if owner, _, qualified := naming.CutServer(uri); qualified {
+		return owner
+	}
+	for _, spec := range g.Deck().Items(caller, mcp.MethodResourcesList) {
+		if string(spec.Name) == uri {
+			return spec.Server
+		}
+	}
+	return ""
 }
 
 // GetPrompt gets a prompt of a server, by the server's own name or the one under which Drawbridge lists it. Of two
@@ -87,7 +103,7 @@ func findItem(items []drawbridge.Spec, name string) (drawbridge.CardName, bool) 
 
 func callItem(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller, method string,
 	params ...rawjson.Edit) (json.RawMessage, error) {
-	result, err := g.Deck().Call(ctx, drawbridge.Call{Caller: caller, Method: method,
+	result, err := g.Deck().Do(ctx, drawbridge.Call{Caller: caller, Method: method,
 		Params: rawjson.Apply(nil, params...)})
 	return result.Raw, err
 }
