@@ -479,3 +479,28 @@ func TestACallThatDidNotArriveIsSentOnceMore(t *testing.T) {
 		})
 	}
 }
+
+// TestACallDuringAReconnect: a call that runs ends at once with an error that does not hide that it may have taken
+// effect, and later calls go to the new connection.
+func TestACallDuringAReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: -1})
+		r.fake.on(mcp.MethodToolsCall, always(""))
+		began := time.Now()
+		ended := make(chan *drawbridge.Fault, 1)
+		go func() { ended <- r.fault(echo(caller(drawbridge.Legacy))) }()
+		r.later(time.Second)
+		r.fake.on(mcp.MethodToolsCall, always(`{"content":[]}`))
+		if err := r.Reconnect(t.Context(), "fake"); err != nil {
+			t.Fatal(err)
+		}
+		if f := <-ended; !f.Ambiguous || f.Code != drawbridge.Transient ||
+			!strings.Contains(f.Error(), errReconnected.Error()) || time.Since(began) > 2*time.Second {
+			t.Errorf("after %v: %v, %+v", time.Since(began), f, f)
+		}
+		r.call(echo(caller(drawbridge.Legacy)))
+		if n := len(r.fake.dialled()); n != 2 {
+			t.Errorf("connected %d times, want 2", n)
+		}
+	})
+}
