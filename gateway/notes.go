@@ -21,56 +21,81 @@ type noteGroup struct {
 	summarise func(count int) string
 }
 
-// memberNotes describes for people which items of a server are not on the deck, or not under their own name.
-func memberNotes(m deck.ServerSummary) []string {
-	var kinds []*noteGroup
-	byKey := map[string]*noteGroup{}
-	add := func(key, note string, all func(int) string) {
-		if byKey[key] == nil {
-			byKey[key] = &noteGroup{summarise: all}
-			kinds = append(kinds, byKey[key])
-		}
-		byKey[key].notes = append(byKey[key].notes, note)
+// noteGroups are groups in the order of their first notes. The zero value is empty.
+type noteGroups struct {
+	inOrder []*noteGroup
+	byKey   map[string]*noteGroup
+}
+
+// add adds a note to the group with a key. summarise is that of the group.
+func (g *noteGroups) add(key, note string, summarise func(count int) string) {
+	if g.byKey == nil {
+		g.byKey = map[string]*noteGroup{}
 	}
-	// told holds the name clashes that left an item out: their notes say more than the reason does.
-	told := map[[2]string]bool{}
+	if g.byKey[key] == nil {
+		g.byKey[key] = &noteGroup{summarise: summarise}
+		g.inOrder = append(g.inOrder, g.byKey[key])
+	}
+	g.byKey[key].notes = append(g.byKey[key].notes, note)
+}
+
+// texts returns the notes, and one text in place of a large group.
+func (g *noteGroups) texts() (out []string) {
+	for _, group := range g.inOrder {
+		if n := len(group.notes); n > maxSimilarNotes {
+			out = append(out, group.summarise(n))
+			continue
+		}
+		out = append(out, group.notes...)
+	}
+	return out
+}
+
+// memberNotes describes for people which items of a server are not on the deck, or not under their own name.
+func memberNotes(m deck.ServerSummary) []string { return append(clashNotes(m), itemNotes(m)...) }
+
+// clashNotes describes the items whose names another server has. They depend on the style of names.
+func clashNotes(m deck.ServerSummary) []string {
+	var groups noteGroups
 	for _, c := range m.Clashes {
 		rest, allRest := "; listed as "+c.Listed, ""
 		if c.Listed == "" {
 			rest, allRest = "; not listed", "; not listed"
-			told[[2]string{c.Kind, c.Tool}] = true
 		}
 		winner := nameHolder(c.Winner)
-		add("taken "+c.Kind+" "+winner+allRest, fmt.Sprintf("%s: the name is taken by %s%s",
+		groups.add("taken "+c.Kind+" "+winner+allRest, fmt.Sprintf("%s: the name is taken by %s%s",
 			describeItem(c.Kind, c.Name), winner, rest),
 			func(n int) string {
 				return fmt.Sprintf("%d %ss: their names are taken by %s%s", n, c.Kind, winner, allRest)
 			})
 	}
+	return groups.texts()
+}
+
+// itemNotes describes the other items that are left out, and those that were changed.
+func itemNotes(m deck.ServerSummary) []string {
+	// told holds the name clashes that left an item out: their notes say more than the reason does.
+	told := map[[2]string]bool{}
+	for _, c := range m.Clashes {
+		told[[2]string{c.Kind, c.Tool}] = c.Listed == "" || told[[2]string{c.Kind, c.Tool}]
+	}
+	var groups noteGroups
 	for _, l := range m.Omitted {
 		if told[[2]string{l.Kind, l.Name}] {
 			continue
 		}
-		add("out "+l.Kind+" "+l.Reason, fmt.Sprintf("%s: left out, because %s", describeItem(l.Kind, l.Name), l.Reason),
+		groups.add("out "+l.Kind+" "+l.Reason, fmt.Sprintf("%s: left out, because %s", describeItem(l.Kind, l.Name), l.Reason),
 			func(n int) string { return fmt.Sprintf("%d %ss: left out, each because %s", n, l.Kind, l.Reason) })
 	}
 	for _, n := range m.Notes {
 		done := describeChange(n)
-		add("did "+n.Kind+" "+n.Action, fmt.Sprintf("%s: %s, because %s", describeItem(n.Kind, n.Name), done, n.Why),
+		groups.add("did "+n.Kind+" "+n.Action, fmt.Sprintf("%s: %s, because %s", describeItem(n.Kind, n.Name), done, n.Why),
 			func(count int) string {
 				return fmt.Sprintf("%d %ss: %s; see drawbridge shield scan --server %s", count,
 					n.Kind, done, m.Server)
 			})
 	}
-	var out []string
-	for _, k := range kinds {
-		if n := len(k.notes); n > maxSimilarNotes {
-			out = append(out, k.summarise(n))
-			continue
-		}
-		out = append(out, k.notes...)
-	}
-	return out
+	return groups.texts()
 }
 
 // CardNotes describes for people how the definition of a server's card was changed.

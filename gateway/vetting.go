@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
@@ -55,11 +57,46 @@ type vettedCache struct {
 
 // A VettedRecord is the stored result of vetting a listing.
 type VettedRecord struct {
-	// Cards is the number of tools on the deck, and Notes are the notes for people, see Status.
+	// Cards is the number of tools on the deck, and Notes are the notes for people, see Status, without those of
+	// Clashes.
 	Cards int      `json:"cards"`
 	Notes []string `json:"notes,omitempty"`
+	// Clashes are the notes about names that other servers have, in the style Naming; Winners are those servers.
+	Clashes []string              `json:"clashes,omitempty"`
+	Naming  deck.NamingStyle      `json:"naming,omitempty"`
+	Winners []drawbridge.ServerID `json:"winners,omitempty"`
 	// SanitiserState is the state of the sanitiser for the row.
 	SanitiserState json.RawMessage `json:"book,omitempty"`
+}
+
+// newVettedRecord returns the record of a server, in a style of names.
+func newVettedRecord(m deck.ServerSummary, naming deck.NamingStyle, sanitiserState json.RawMessage) VettedRecord {
+	r := VettedRecord{Cards: len(m.Cards), Notes: itemNotes(m), SanitiserState: sanitiserState}
+	if len(m.Clashes) == 0 {
+		return r
+	}
+	r.Clashes, r.Naming = clashNotes(m), naming
+	for _, c := range m.Clashes {
+		if c.Winner != "" {
+			r.Winners = append(r.Winners, c.Winner)
+		}
+	}
+	slices.Sort(r.Winners)
+	r.Winners = slices.Compact(r.Winners)
+	return r
+}
+
+// NotesIn returns the notes that hold for a style of names and the servers in use. Notes about names are left out if
+// they were made for another style, or if a server that had a name is gone.
+func (r VettedRecord) NotesIn(style deck.NamingStyle, inUse func(drawbridge.ServerID) bool) []string {
+	current := len(r.Clashes) > 0 && cmp.Or(r.Naming, naming.Qualified) == cmp.Or(style, naming.Qualified)
+	for _, winner := range r.Winners {
+		current = current && inUse(winner)
+	}
+	if !current {
+		return r.Notes
+	}
+	return slices.Concat(r.Clashes, r.Notes)
 }
 
 // restore takes over the stored record of a row.
@@ -79,13 +116,13 @@ func newVettedCache(s *vetting.Sanitiser) *vettedCache {
 const maxStoredRows = 1024
 
 // changedRecords returns the records of the servers that differ from those in the store.
-func (v *vettedCache) changedRecords(members []deck.ServerSummary) map[string][]byte {
+func (v *vettedCache) changedRecords(members []deck.ServerSummary, naming deck.NamingStyle) map[string][]byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	out := map[string][]byte{}
 	for _, m := range members {
 		book := v.sanitiser.Snapshot(m.ConfigHash)
-		text, err := json.Marshal(VettedRecord{Cards: len(m.Cards), Notes: memberNotes(m), SanitiserState: book})
+		text, err := json.Marshal(newVettedRecord(m, naming, book))
 		known, _ := v.stored.Get(m.ConfigHash)
 		if err == nil && book != nil && !bytes.Equal(text, known) {
 			v.stored.Add(m.ConfigHash, text)
@@ -141,13 +178,13 @@ func (g *Gateway) revetLocked(ctx context.Context) error {
 // saveVettedTimeout bounds the storing of vetting results, also when everything ends.
 const saveVettedTimeout = 5 * time.Second
 
-// saveVetted stores the vetting results of the servers, or of all if none is named. The next start then need not vet
-// them.
+// saveVetted stores the vetting results of the servers, or of all if none is named, and of those with name clashes: the
+// listing of another server may have changed which names they have. The next start then need not vet them.
 func (g *Gateway) saveVetted(ctx context.Context, servers ...drawbridge.ServerID) {
 	members := slices.DeleteFunc(g.deck.ServerSummaries(), func(m deck.ServerSummary) bool {
-		return len(servers) > 0 && !slices.Contains(servers, m.Server)
+		return len(servers) > 0 && !slices.Contains(servers, m.Server) && len(m.Clashes) == 0
 	})
-	fresh := g.shared.vetted.changedRecords(members)
+	fresh := g.shared.vetted.changedRecords(members, g.config.Naming)
 	if len(fresh) == 0 {
 		return
 	}

@@ -1,14 +1,17 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
@@ -40,7 +43,7 @@ func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.Se
 		if !e.Shadowed {
 			m = stored.mounts[e.Server.Hash]
 		}
-		row := serverStatus(e.Server, m)
+		row := r.serverStatus(list.Settings, list.InForce(), e.Server, m)
 		if problem := r.startProblem(e.Server, list.Settings); problem != "" && row.Phase == drawbridge.Idle {
 			row.Phase, row.Fault = drawbridge.Faulted, problem
 		}
@@ -97,9 +100,10 @@ func (r *Service) readStoredState(ctx context.Context, set config.Configuration)
 	return s, err
 }
 
-// serverStatus returns the status of a configured row: the one that a living process recorded last, else what the
-// store holds.
-func serverStatus(s config.Server, m store.MountRecord) drawbridge.ServerStatus {
+// serverStatus returns the status of a row of a configuration with these settings and rows in force: the one that a
+// living process recorded last, else what the store holds.
+func (r *Service) serverStatus(settings config.Settings, inForce []config.Server, s config.Server,
+	m store.MountRecord) drawbridge.ServerStatus {
 	row := drawbridge.ServerStatus{Server: s.ID, Phase: s.Phase, Transport: s.Transport(),
 		Era: drawbridge.ProtocolEra(0).String()}
 	if m.Status != nil {
@@ -115,7 +119,12 @@ func serverStatus(s config.Server, m store.MountRecord) drawbridge.ServerStatus 
 	}
 	var vetted gateway.VettedRecord
 	if json.Unmarshal(m.Vetted, &vetted) == nil { // a row without a vetted listing is not valid JSON
-		row.Cards, row.Notes = vetted.Cards, append(row.Notes, vetted.Notes...)
+		naming := cmp.Or(r.o.Gateway.Naming, deck.NamingStyle(settings.Naming))
+		row.Cards, row.Notes = vetted.Cards, append(row.Notes, vetted.NotesIn(naming, func(id drawbridge.ServerID) bool {
+			return slices.ContainsFunc(inForce, func(other config.Server) bool {
+				return other.ID == id && other.Phase == drawbridge.Idle
+			})
+		})...)
 	}
 	if s.Phase != drawbridge.Idle {
 		row.Phase, row.Reason = s.Phase, s.Reason

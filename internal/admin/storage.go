@@ -140,7 +140,7 @@ func (r *Service) InspectStore(ctx context.Context, set config.Configuration) (r
 		return report, err
 	}
 	for _, row := range set.Servers {
-		report.Statuses = append(report.Statuses, serverStatus(row, mounts[row.Hash]))
+		report.Statuses = append(report.Statuses, r.serverStatus(set.Settings, set.Servers, row, mounts[row.Hash]))
 		report.Trust = append(report.Trust, trustOfServer(book, row))
 	}
 	report.approvals, err = db.RowApprovals(ctx, gateway.CurrentApprover())
