@@ -41,6 +41,8 @@ type authServer struct {
 	NamesIssuer     bool `json:"names_issuer,omitempty"`
 	// IssuerGuessed is true if the issuer was not named: it is then the origin of the token endpoint.
 	IssuerGuessed bool `json:"vague,omitempty"`
+	// Conventional is true if the issuer has no metadata: its endpoints are the default ones of 2025-03-26.
+	Conventional bool `json:"-"`
 	// ClientID is a client ID that an older server publishes itself.
 	ClientID string `json:"client_id,omitempty"`
 }
@@ -76,7 +78,7 @@ func (c *Credential) discoverFromResource(ctx context.Context, demand AuthChalle
 		return authServer{}, err
 	}
 	if meta != nil {
-		s, err := c.discoverFromIssuer(ctx, meta.AuthorizationServers[0])
+		s, err := c.discoverFromIssuers(ctx, meta.AuthorizationServers)
 		s.Resource, s.Scopes = meta.Resource, meta.ScopesSupported
 		return s, err
 	}
@@ -90,6 +92,25 @@ func (c *Credential) discoverFromResource(ctx context.Context, demand AuthChalle
 	}
 	s.Resource = c.resourceIndicator()
 	return *s, nil
+}
+
+// maxNamedIssuers is how many of the issuers that a resource names are tried.
+const maxNamedIssuers = 5
+
+// discoverFromIssuers reads the metadata of the issuers that a resource names, in its order, until one has some. If
+// none has, the first counts.
+func (c *Credential) discoverFromIssuers(ctx context.Context, issuers []string) (authServer, error) {
+	first, err := c.discoverFromIssuer(ctx, issuers[0])
+	if err == nil && !first.Conventional {
+		return first, nil
+	}
+	for _, issuer := range issuers[1:min(len(issuers), maxNamedIssuers)] {
+		s, otherErr := c.discoverFromIssuer(ctx, issuer)
+		if otherErr == nil && !s.Conventional {
+			return s, nil
+		}
+	}
+	return first, err
 }
 
 // discoverFromIssuer reads the metadata of a named issuer. An issuer without metadata is assumed to have the default
@@ -112,7 +133,7 @@ func (c *Credential) discoverFromIssuer(ctx context.Context, issuer string) (aut
 func conventionalEndpoints(issuer string) authServer {
 	base := strings.TrimSuffix(issuer, "/")
 	return authServer{Issuer: issuer, Authorization: base + "/authorize", Token: base + "/token",
-		Registration: base + "/register"}
+		Registration: base + "/register", Conventional: true}
 }
 
 // fetchIssuerMetadata reads an issuer's metadata from the locations of the specification, in its order. It returns nil

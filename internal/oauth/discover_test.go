@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -291,6 +292,26 @@ func TestConfiguredEndpoints(t *testing.T) {
 		if _, err := y.c.Begin(t.Context()); err == nil {
 			t.Errorf("%s of the row was taken", address)
 		}
+	}
+}
+
+// TestSecondAuthServer has metadata whose first authorization server is away, or says nothing of itself.
+func TestSecondAuthServer(t *testing.T) {
+	away := httptest.NewServer(nil)
+	away.Close()
+	silent := httptest.NewServer(http.NotFoundHandler())
+	defer silent.Close()
+	for _, first := range []string{away.URL, silent.URL} {
+		y := meet(t, discovery(oauthtest.Discovery{AuthorizationServers: []string{first, "{issuer}"}}), nil)
+		y.signIn()
+		y.in()
+		if got := y.kept().AuthServer.Issuer; got != y.p.Issuer {
+			t.Errorf("signed in at %s, want %s", got, y.p.Issuer)
+		}
+	}
+	y := meet(t, discovery(oauthtest.Discovery{AuthorizationServers: []string{away.URL, away.URL + "/b"}}), nil)
+	if _, err := y.c.Begin(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("with none that answers: %v", err)
 	}
 }
 
