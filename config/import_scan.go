@@ -228,7 +228,7 @@ func (s *importScanner) classify(p clientconfig.Provider, src sourceFile, row cl
 	}
 	if words := launch.SplitCommandLine(server.Command); words != nil {
 		value = splitCommand(value, words)
-		found.Notes = append(found.Notes, fmt.Sprintf(`"command" holds blanks: the words after %q go into "args"`, words[0]))
+		found.Notes = append(found.Notes, fmt.Sprintf(`"command" contains spaces: the words after %q go into "args"`, words[0]))
 	}
 	content := comparableContent(value)
 	found.Raw = nativeRow(clientconfig.ServerRow{Value: addMissingMember(value, "imported_from", p.Name)}).AppendJSON(

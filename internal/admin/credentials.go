@@ -197,7 +197,7 @@ func FaultTip(fault error) string {
 		return "Check that the server is running and that its URL is right."
 	case notFoundStatusPattern().MatchString(text):
 		return "Check that the URL is right: nothing answers there as an MCP server."
-	case strings.Contains(text, "not found on path"), strings.Contains(text, `"command" holds blanks`):
+	case strings.Contains(text, "not found on path"), strings.Contains(text, `"command" contains spaces`):
 		return "" // the text names the next step
 	case strings.Contains(text, "not found"):
 		return "Check that the command is installed and on the PATH."

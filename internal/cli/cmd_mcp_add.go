@@ -152,10 +152,10 @@ func (a *app) splitCommandLine(ctx context.Context, q admin.AddRequest, asJSON b
 		return q, nil
 	}
 	if asJSON || !a.isInteractive() {
-		safetext.Fprintf(a.Err, "%s: \"command\" holds blanks: put the words after %q into \"args\"\n", q.Name, split.Command)
+		safetext.Fprintf(a.Err, "%s: \"command\" contains spaces: put the words after %q into \"args\"\n", q.Name, split.Command)
 		return q, nil
 	}
-	yes, err := a.confirm(ctx, fmt.Sprintf("The command holds blanks. Start %q with the arguments %s? [Y/n] ", split.Command,
+	yes, err := a.confirm(ctx, fmt.Sprintf("The command contains spaces. Start %q with the arguments %s? [Y/n] ", split.Command,
 		strings.Join(split.Args, " ")), true)
 	switch {
 	case err != nil:

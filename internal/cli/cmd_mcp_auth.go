@@ -209,7 +209,7 @@ func (d signInCommands) readRedirectURL(ctx context.Context, text string) (strin
 		return "", fmt.Errorf("read standard input: %w", err)
 	}
 	if text = strings.TrimSpace(string(data)); text == "" {
-		return "", admin.UserError("standard input has no address (drawbridge mcp auth NAME --code -)")
+		return "", admin.UserError("standard input is empty: write the address that your browser ended at to it")
 	}
 	return text, nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // SplitCommandLine returns the words of a whole command line that was written as a command, such as "npx -y pkg". It
-// returns nil for a single word, for a path that holds blanks, and for a text that only a shell can split.
+// returns nil for a single word, for a path that contains spaces, and for a text that only a shell can split.
 func SplitCommandLine(command string) []string {
 	words := strings.Fields(command)
 	if len(words) < 2 || strings.ContainsAny(command, "\"'`\\$|&;<>()*?~\x00\n") || strings.ContainsAny(words[0], "/") {
@@ -19,7 +19,7 @@ func SplitCommandLine(command string) []string {
 // CommandLineProblem returns what is wrong with a command that is a whole command line; "" if it is a program's name.
 func CommandLineProblem(command string) string {
 	if words := SplitCommandLine(command); words != nil {
-		return fmt.Sprintf(`"command" holds blanks: put the words after %q into "args"`, words[0])
+		return fmt.Sprintf(`"command" contains spaces: put the words after %q into "args"`, words[0])
 	}
 	return ""
 }

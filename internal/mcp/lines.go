@@ -115,9 +115,9 @@ func trimMessageLine(line []byte) []byte {
 	return line
 }
 
-// SplitJSONValues cuts a line into the JSON values on it: two messages on one line are seen in the wild. Where a part
-// is not JSON as Valid has it, ok is false and values has what stands before that part. The values are parts of line,
-// without room to append.
+// SplitJSONValues splits a line into the JSON values on it: some servers write two messages on one line. If a part is
+// not valid JSON, see Valid, ok is false and values has the values before that part. The values are slices of line, and
+// their capacity ends with them.
 func SplitJSONValues(line []byte) (values [][]byte, ok bool) {
 	for i := rawjson.SkipSpace(line, 0); i < len(line); {
 		end, err := rawjson.SkipValue(line, i)
