@@ -192,7 +192,7 @@ schema. The exit code is 1 when the tool reports an error.`,
 func (a *app) callTool(ctx context.Context, r requester, name string, given callArguments, asJSON bool) error {
 	arguments := given.object
 	if arguments == nil {
-		tool, err := answerRequest[command.Tool](ctx, r, command.MethodTool, command.ToolParams{Name: name})
+		tool, err := answerRequest[command.Tool](ctx, r, command.MethodTool, command.ToolParams{Name: name, ForCall: true})
 		if err != nil {
 			return err
 		}

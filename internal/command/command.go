@@ -115,6 +115,10 @@ func (c runner) call(ctx context.Context, r Request) (json.RawMessage, error) {
 	if r.Method == mcp.MethodToolsCall {
 		name = r.Name()
 		if spec, err := c.findTool(ctx, name); err == nil {
+			err := checkArguments(spec, rawjson.Get(r.Params, "arguments"))
+			if _, denied := c.denial(name, json.RawMessage(r.Params)); err != nil && !denied { // a denied call goes on record
+				return nil, err
+			}
 			defer c.wait.watchStarts(spec.Server)()
 		} else if !isUnknown(err) {
 			return nil, err
@@ -122,8 +126,12 @@ func (c runner) call(ctx context.Context, r Request) (json.RawMessage, error) {
 	}
 	params := rawjson.Apply(json.RawMessage(r.Params), rawjson.Put(json.RawMessage(progressToken), "_meta", mcp.MetaProgressToken))
 	result, err := c.g.Deck().Do(ctx, drawbridge.Call{Caller: c.caller, Method: r.Method, Params: params, Peer: c.wait})
-	if name != "" && isUnknown(err) {
-		return nil, unknownTool(name)
+	switch {
+	case name == "":
+	case isUnknown(err):
+		err = c.unknownToolFault(name, json.RawMessage(r.Params))
+	default:
+		err = c.explainDenial(name, json.RawMessage(r.Params), err)
 	}
 	return result.Raw, err
 }
@@ -136,18 +144,14 @@ func isUnknown(err error) bool {
 	return ok && f.Kind == drawbridge.UnknownCapability
 }
 
-func unknownTool(name string) error {
-	return &drawbridge.Fault{
-		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown tool " + name,
-		Next: "drawbridge tools list",
-	}
-}
-
 // findTool returns the tool with a name. For an unknown name it mounts the server that the name begins with. If no such
 // server is configured, it waits for the servers that were never listed.
 func (c runner) findTool(ctx context.Context, name string) (drawbridge.Spec, error) {
 	if spec, ok := c.g.Deck().FindCard(c.caller, drawbridge.CardName(name)); ok {
 		return spec, nil
+	}
+	if _, _, hidden := c.g.Deck().FindUnfiltered(name); hidden {
+		return drawbridge.Spec{}, c.unknownToolFault(name, nil)
 	}
 	if id, ok := c.serverOfTool(name); ok {
 		if _, err := c.mount(ctx, id); err != nil {
@@ -158,7 +162,7 @@ func (c runner) findTool(ctx context.Context, name string) (drawbridge.Spec, err
 	}
 	spec, ok := c.g.Deck().FindCard(c.caller, drawbridge.CardName(name))
 	if !ok {
-		return spec, unknownTool(name)
+		return spec, c.unknownToolFault(name, nil)
 	}
 	return spec, nil
 }

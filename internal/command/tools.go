@@ -31,6 +31,8 @@ func (p ToolsParams) wait() time.Duration {
 // ToolParams are the params of MethodTool.
 type ToolParams struct {
 	Name string `json:"name"`
+	// ForCall is set if the tool is to be called: an unknown name is recorded as a call.
+	ForCall bool `json:"for_call,omitempty"`
 }
 
 // ServerParams are the params of MethodMount and MethodItems. Lists are the list methods that MethodItems joins.
@@ -129,6 +131,11 @@ func (c runner) mountNew(ctx context.Context, limit time.Duration) {
 
 func (c runner) showTool(ctx context.Context, p ToolParams) (Tool, error) {
 	spec, err := c.findTool(ctx, p.Name)
+	if err != nil && p.ForCall && isUnknown(err) {
+		// The call fails. The deck puts it on record.
+		_, _ = c.g.Deck().Call(ctx, drawbridge.Call{Caller: c.caller,
+			Params: rawjson.Apply(nil, rawjson.Put(rawjson.Quote(p.Name), "name"))})
+	}
 	if err != nil {
 		return Tool{}, err
 	}
