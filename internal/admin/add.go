@@ -116,6 +116,9 @@ func (r *Service) AddServer(ctx context.Context, q AddRequest) (Change, error) {
 	if err := r.approveWrittenRow(ctx, q.Name, path, kept.Row); err != nil {
 		c.Notes = append(c.Notes, fmt.Sprintf("it was not approved: %v", err))
 	}
+	if q.Scope == "" && scope == config.OriginProject {
+		c.Notes = append(c.Notes, "configured for this directory only; --scope user configures it for all")
+	}
 	if plain := config.PlaintextSecrets(kept.Row); len(plain) > 0 {
 		c.Notes = append(c.Notes, r.plainSecretsNote(q.Name, plain, kept.Row))
 	}

@@ -106,13 +106,16 @@ const (
 	theirFile   = "project/.mcp.json"
 )
 
+// directoryNote is the note on a server that was added without a scope.
+const directoryNote = "configured for this directory only; --scope user configures it for all"
+
 func TestAddApprovesWhatItWrites(t *testing.T) {
 	w := newWorld(t, map[string]string{projectFile: `{"servers": {"waits": {"command": "x"}}}`})
 	c := fine[admin.Change](t)(w.AddServer(t.Context(), admin.AddRequest{Name: "new", Command: "run",
 		Args: []string{"<a> & b", "\u2028"}, Env: []config.NameValue{{Name: "K", Value: "é"}}}))
 	wantDiff(t, "change", admin.Change{
 		Server: "new", Kind: admin.Added, Scope: config.OriginProject, Path: w.path(projectFile),
-		Phase: drawbridge.Idle, Live: "told",
+		Phase: drawbridge.Idle, Notes: []string{directoryNote}, Live: "told",
 	}, c)
 	wantDiff(t, "line", `✓ Added server "new" to project config (`+w.path(projectFile)+`); told`, c.String())
 	fine[admin.Change](t)(w.AddServer(t.Context(), admin.AddRequest{Name: "own", Scope: config.OriginUser,
@@ -131,7 +134,7 @@ func TestAddInTheHomeNeedsNoApproval(t *testing.T) {
 		LookupEnv: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
 	}})
 	c := fine[admin.Change](t)(r.AddServer(t.Context(), admin.AddRequest{Name: "a", Command: "x"}))
-	if c.Phase != drawbridge.Idle || len(c.Notes) > 0 || c.Live != "" {
+	if c.Phase != drawbridge.Idle || len(c.Notes) > 1 || c.Live != "" {
 		t.Errorf("change %+v", c)
 	}
 }
@@ -309,7 +312,7 @@ func TestAHubThatDoesNotListenIsANote(t *testing.T) {
 	w := newWorld(t, nil)
 	w.deaf = errors.New("it is busy")
 	c := fine[admin.Change](t)(w.AddServer(t.Context(), admin.AddRequest{Name: "a", Command: "x"}))
-	wantDiff(t, "notes", []string{"the running servers did not apply the change: it is busy"}, c.Notes)
+	wantDiff(t, "notes", []string{directoryNote, "the running servers did not apply the change: it is busy"}, c.Notes)
 	if _, err := w.ReloadServers(t.Context()); !errors.Is(err, w.deaf) {
 		t.Errorf("reload: %v", err)
 	}

@@ -262,8 +262,15 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 	for _, note := range s.Notes {
 		safetext.Fprintf(a.Out, "  %s\n", note)
 	}
+	for _, line := range s.Stderr[max(0, len(s.Stderr)-maxSuccessStderr):] {
+		safetext.Fprintf(a.Out, "  stderr| %s\n", line)
+	}
 	return nil
 }
+
+// maxSuccessStderr is how many lines of standard error are printed for a server that started: it may say there that it
+// cannot do its work.
+const maxSuccessStderr = 3
 
 // printSearchedPath prints, with --verbose, the directories where a server's command was not found.
 func (a *app) printSearchedPath(row config.Server) {
