@@ -50,6 +50,7 @@ var layers = map[string]int{
 	"internal/process":      4,
 	"internal/confine":      4,
 	"internal/safehttp":     4,
+	"internal/notify":       4,
 	"internal/transport":    4,
 	"internal/oauth":        4,
 	"internal/bearer":       4,
@@ -126,7 +127,8 @@ var never = []struct {
 		"commands and screens print; admin decides",
 	},
 	{
-		without(layered(), "internal/process", "sandbox", "cards", "internal/secrets", "internal/hub", "internal/cli"),
+		without(layered(), "internal/process", "sandbox", "cards", "internal/secrets", "internal/hub", "internal/cli",
+			"internal/notify"),
 		[]string{"os/exec"},
 		"processes start in few places, each of which ends them",
 	},

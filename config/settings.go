@@ -45,6 +45,10 @@ type Settings struct {
 	ElicitationWarnings *bool
 	// AskTimeout is how long a call waits for a person's approval.
 	AskTimeout time.Duration
+	// AskNotice has the desktop show a notification for each such call; nil means no. AskWebhook is the URL that is told
+	// of it, and AskWebhookSecretFile the file with the secret that signs these requests; empty means no webhook.
+	AskNotice                        *bool
+	AskWebhook, AskWebhookSecretFile string
 
 	// StorePath is the absolute path of the store's file, StoreURL the URL of a database. At most one is set.
 	StorePath, StoreURL string
@@ -209,6 +213,17 @@ var settingTable = slices.Concat([]setting{
 		"how long a call waits for a person's approval before it is refused",
 		func(r *settingsReader, v configfile.Node) error {
 			return readPositiveDuration(&r.settings.AskTimeout, v)
+		}},
+	{"tools", "ask_notice", "boolean", "false",
+		"shows a notification on the desktop for each call that waits for approval (Linux, macOS, BSD)",
+		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.AskNotice, v) }},
+	{"tools", "ask_webhook", "URL", "",
+		"receives a signed POST request for each call that waits for approval; it has no arguments of the call",
+		func(r *settingsReader, v configfile.Node) error { return r.readWebURL(&r.settings.AskWebhook, v) }},
+	{"tools", "ask_webhook_secret_file", "path", "",
+		"the file with the secret that signs these requests, required with ask_webhook; variables are expanded",
+		func(r *settingsReader, v configfile.Node) error {
+			return r.readPath(&r.settings.AskWebhookSecretFile, v)
 		}},
 	{"store", "path", "path", "in the system's directory for user data",
 		"the file of the store; variables are expanded",

@@ -1,7 +1,13 @@
 package gateway
 
 import (
+	"errors"
+	"log/slog"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
+	"github.com/drawbridge-mcp/drawbridge/internal/notify"
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
@@ -14,7 +20,29 @@ type ApprovalObserver = guards.ApprovalObserver
 
 // approvalQueue returns the queue of calls that wait for approval.
 func (g *Gateway) approvalQueue() *guards.ApprovalQueue {
-	return &guards.ApprovalQueue{DB: g.shared.db, Logger: g.log, Timeout: g.set.Settings.AskTimeout}
+	q := &guards.ApprovalQueue{DB: g.shared.db, Logger: g.log, Timeout: g.set.Settings.AskTimeout}
+	if g.notifier != nil {
+		q.Announce = g.notifier.Announce
+	}
+	return q
+}
+
+// newNotifier returns what tells a person of calls that wait for approval; nil if the settings ask for nothing.
+func newNotifier(s config.Settings, log *slog.Logger) (*notify.Notifier, error) {
+	o := notify.Options{Desktop: s.AskNotice != nil && *s.AskNotice, WebhookURL: s.AskWebhook, Logger: log}
+	switch {
+	case s.AskWebhook == "" && !o.Desktop:
+		return nil, nil
+	case s.AskWebhook == "":
+		return notify.New(o), nil
+	case s.AskWebhookSecretFile == "":
+		return nil, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read the settings",
+			Err:  errors.New("ask_webhook needs a secret, so that its receiver can tell our requests from others"),
+			Next: "set tools.ask_webhook_secret_file in drawbridge.toml"}
+	}
+	var err error
+	o.WebhookSecret, err = readSecretFile("webhook secret", s.AskWebhookSecretFile)
+	return notify.New(o), err
 }
 
 // spotlightFilter returns a function that reports whether a caller gets results marked as foreign text, by the

@@ -34,6 +34,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/notify"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 	"github.com/drawbridge-mcp/drawbridge/internal/server"
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
@@ -103,6 +104,7 @@ type Gateway struct {
 	pinStage   *vetting.PinStage
 	blocked    vetting.BlockedCalls
 	enroller   *enroller
+	notifier   *notify.Notifier // nil without a setting for it
 	config     Config
 
 	// serverTable and serverTrust hold the facts about mountable servers that calls need, so that no call waits for mu.
@@ -266,6 +268,9 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		return err
 	}
 	g.starter.fleet = g.fleet
+	if g.notifier, err = newNotifier(g.set.Settings, g.log); err != nil {
+		return err
+	}
 	view, pipeline := &cardBackend{g}, g.newPipeline()
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
@@ -353,6 +358,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return g.fleet.Run(ctx) })
 	group.Go(func() error { return g.starter.run(ctx, g.revetStale) })
+	if g.notifier != nil {
+		group.Go(func() error { return g.notifier.Run(ctx) })
+	}
 	if g.Library() != nil {
 		group.Go(func() error { return g.embedCards(ctx) })
 	}

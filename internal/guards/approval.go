@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/notify"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
@@ -39,6 +40,9 @@ type ApprovalQueue struct {
 	DB *store.DB
 	// Logger receives the errors of the store, which callers are not told.
 	Logger *slog.Logger
+	// Announce is called for each call that waits, unless its caller is told at once. It must not wait. Nil announces
+	// nothing.
+	Announce func(notify.Approval)
 	// Timeout is how long a call waits; 0 is defaultApprovalTimeout.
 	Timeout time.Duration
 	// pollInterval is how often the store is asked; 0 is approvalPollInterval.
@@ -82,7 +86,7 @@ func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a s
 		return answer, d.storeFault(ctx, r, err)
 	}
 	defer d.dropRequest(ctx, a.ID)
-	d.notifyObserver(r, a)
+	d.announce(r, a)
 	answer.ID = a.ID
 	answer.By, err = d.awaitAnswer(ctx, r, a.ID)
 	return answer, err
@@ -94,18 +98,20 @@ type ApprovalObserver interface {
 	ApprovalPending(id string, until time.Time, call ApprovalDetails)
 }
 
-// notifyObserver reports the request to the caller's peer, if that is an ApprovalObserver.
-func (d *ApprovalQueue) notifyObserver(r deck.ApprovalRequest, a store.PendingApproval) {
-	o, ok := r.Call.Peer.(ApprovalObserver)
-	if !ok || r.Call.Caller.Kind != drawbridge.Author {
-		return
-	}
+// announce reports the request to the caller's peer, if that is an ApprovalObserver, and to Announce otherwise.
+func (d *ApprovalQueue) announce(r deck.ApprovalRequest, a store.PendingApproval) {
 	var shown ApprovalDetails
 	if err := json.Unmarshal(a.Shown, &shown); err != nil {
 		d.Logger.Warn("report an approval request to its caller", "err", err)
 		return
 	}
-	o.ApprovalPending(a.ID, time.Now().Add(d.timeout()), shown)
+	until := time.Now().Add(d.timeout())
+	if o, ok := r.Call.Peer.(ApprovalObserver); ok && r.Call.Caller.Kind == drawbridge.Author {
+		o.ApprovalPending(a.ID, until, shown)
+	} else if d.Announce != nil {
+		d.Announce(notify.Approval{ID: a.ID, Tool: shown.Card, Server: shown.Server, Caller: shown.Caller,
+			Client: shown.Client, Expires: until.UTC().Truncate(time.Second)})
+	}
 }
 
 var (
