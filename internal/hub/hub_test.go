@@ -253,14 +253,15 @@ func anApprovedRowOfOneDirectoryIsForItsClientsOnly(t *testing.T, door string) {
 	h.door = door
 	x := h.open().initialize(`{}`)
 	project := h.in("project")
-	y := project.open().initialize(`{}`)
-	for _, one := range []*host{x, y} {
-		one.call("everything-legacy__echo", `{"text":"warm"}`)
-	}
+	// The file is there before the hub watches the directory: else the hub could read the approval before it is asked to.
 	file := filepath.Join(project.dir, ".mcp.json")
 	if err := os.WriteFile(file, []byte(`{"mcpServers":{"extra":`+string(mcptest.ServerRow(t, "everything-legacy"))+
 		`}}`), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	y := project.open().initialize(`{}`)
+	for _, one := range []*host{x, y} {
+		one.call("everything-legacy__echo", `{"text":"warm"}`)
 	}
 	if r, err := hub.Reload(h.options()); err != nil || !r.IsEmpty() || r.MovedClients > 0 {
 		t.Errorf("a row that nobody approved: %+v, %v", r, err)
