@@ -10,9 +10,14 @@ import (
 // isInteractive reports whether a person can be asked at a terminal.
 func (a *app) isInteractive() bool { return term.IsInteractive(a.In, a.Err) }
 
-// startDialogue starts a dialogue, which the caller closes. It returns false without a terminal.
+// startDialogue starts a dialogue, which the caller closes. It drops what was typed before: that was no answer to a
+// question of this dialogue. It returns false without a terminal.
 func (a *app) startDialogue(ctx context.Context) (*term.Dialogue, bool) {
-	return term.StartDialogue(ctx, a.In, a.Err)
+	d, ok := term.StartDialogue(ctx, a.In, a.Err)
+	if ok {
+		_ = d.DiscardInput() // what stays there is what was typed
+	}
+	return d, ok
 }
 
 // confirm asks a yes-or-no question at the terminal. An empty answer means otherwise. The error reports that no
