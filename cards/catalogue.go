@@ -30,6 +30,7 @@ func BuiltinDescriptors() []deck.Card {
 		{ID: "todo_read", Title: "Read checklist", Summary: "Show the checklist of this run.", Profiles: readOnly,
 			Build: func(c deck.Context) (drawbridge.Card, error) { return newTodoReadCard(c, lists) }},
 		{ID: "write", Title: "Write file", Summary: "Write a whole file.", Profiles: mutating, Build: newWriteCard},
+		{ID: "edit", Title: "Edit file", Summary: "Replace a text in a file.", Profiles: mutating, Build: newEditCard},
 		{ID: "todo_set", Title: "Update checklist", Summary: "Replace the checklist of this run.", Profiles: mutating,
 			Build: func(c deck.Context) (drawbridge.Card, error) { return newTodoSetCard(c, lists) }},
 	}

@@ -1,0 +1,140 @@
+package cards
+
+import (
+	"context"
+	_ "embed" // the description
+	"fmt"
+	"io"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/edit"
+)
+
+//go:embed edit.md
+var editText string
+
+// maxEdits is the number of edits of one call.
+const maxEdits = 100
+
+type editInput struct {
+	Path       string          `json:"path" jsonschema:"The file."`
+	OldText    string          `json:"oldText,omitempty" jsonschema:"The text to replace."`
+	NewText    string          `json:"newText,omitempty" jsonschema:"The text to put in its place."`
+	ReplaceAll bool            `json:"replaceAll,omitempty" jsonschema:"Replace each occurrence."`
+	Edits      []editOfSeveral `json:"edits,omitempty" jsonschema:"Several edits in place of oldText and newText, made one after the other."`
+}
+
+type editOfSeveral struct {
+	OldText    string `json:"oldText" jsonschema:"The text to replace."`
+	NewText    string `json:"newText" jsonschema:"The text to put in its place."`
+	ReplaceAll bool   `json:"replaceAll,omitempty" jsonschema:"Replace each occurrence."`
+}
+
+type editOutput struct {
+	Path         string `json:"path"`
+	Replacements int    `json:"replacements"`
+	// Tolerated names the differences that were accepted to find the text; empty if it was found as it is.
+	Tolerated string `json:"tolerated,omitempty"`
+	// Diff is a unified diff, without its middle if it is long.
+	Diff string `json:"diff"`
+}
+
+// newEditCard returns the card that replaces texts in files.
+func newEditCard(c deck.Context) (drawbridge.Card, error) {
+	b, err := newFileBackend(c)
+	if err != nil {
+		return nil, err
+	}
+	return New(Description[editInput]{
+		Name: "edit", Title: "Edit file", Text: editText, Scopes: []drawbridge.Scope{ScopeFSRead, ScopeFSWrite},
+		AcceptsText: true, Annotations: &Annotations{Destructive: true},
+		Examples: []editInput{{Path: "main.go", OldText: "return 1\n", NewText: "return 2\n"}},
+	}, func(_ context.Context, call drawbridge.Call, in editInput) (Answer[editOutput], error) {
+		edits, err := in.edits()
+		if err != nil {
+			return Answer[editOutput]{}, err
+		}
+		path, err := resolvePath(c, call.Caller, in.Path)
+		if err != nil {
+			return Answer[editOutput]{}, err
+		}
+		return b.edit(call.Caller, path, edits)
+	}), nil
+}
+
+// edits returns the edits of a call, from either form.
+func (in editInput) edits() ([]edit.Edit, error) {
+	single := in.OldText != "" || in.NewText != "" || in.ReplaceAll
+	switch {
+	case len(in.Edits) == 0:
+		return []edit.Edit{{Old: in.OldText, New: in.NewText, All: in.ReplaceAll}}, nil
+	case single:
+		return nil, ToolError("Give either oldText and newText, or edits.")
+	case len(in.Edits) > maxEdits:
+		return nil, ToolError(fmt.Sprintf("There are %d edits; %d are allowed.", len(in.Edits), maxEdits))
+	}
+	var edits []edit.Edit
+	for _, e := range in.Edits {
+		edits = append(edits, edit.Edit{Old: e.OldText, New: e.NewText, All: e.ReplaceAll})
+	}
+	return edits, nil
+}
+
+func (b fileBackend) edit(caller drawbridge.Caller, path string, edits []edit.Edit) (answer Answer[editOutput],
+	err error) {
+	before, err := b.readForEdit(caller, path)
+	if err != nil {
+		return answer, err
+	}
+	result, err := edit.Apply(before, edits)
+	switch {
+	case err != nil:
+		return answer, ToolError(err.Error())
+	case len(result.Content) > maxEditSize:
+		return answer, ToolError(fmt.Sprintf("The file would have %d bytes; %d are allowed.", len(result.Content),
+			maxEditSize))
+	}
+	// Another program may have written the file meanwhile.
+	if now, err := b.readForEdit(caller, path); err != nil || now != before {
+		return answer, modifiedText
+	}
+	if err := b.replace(caller, "edit", path, []byte(result.Content)); err != nil {
+		return answer, err
+	}
+	out := editOutput{Path: relativePath(b.context, caller, path), Replacements: result.Replacements,
+		Tolerated: result.Tolerance.String()}
+	out.Diff = edit.Diff(out.Path, before, result.Content)
+	text := fmt.Sprintf("Replaced %d occurrence(s) in %s.", out.Replacements, out.Path)
+	if out.Tolerated != "" {
+		text += fmt.Sprintf(" oldText differed from the file in %s.", out.Tolerated)
+	}
+	return Answer[editOutput]{Text: text + "\n\n" + out.Diff, Value: out}, nil
+}
+
+// readForEdit returns the content of a file that the caller has read as it is now.
+func (b fileBackend) readForEdit(caller drawbridge.Caller, path string) (string, error) {
+	f, err := b.files.Open(path)
+	if err != nil {
+		return "", fileError("edit", path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", fileError("edit", path, err)
+	case info.IsDir():
+		return "", ToolError(path + " is a directory.")
+	case info.Size() > maxEditSize:
+		return "", ToolError(fmt.Sprintf("%s has %d bytes; files up to %d bytes can be edited.", path, info.Size(),
+			maxEditSize))
+	}
+	if err := b.gate.check(caller, path, info); err != nil {
+		return "", err
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxEditSize+1))
+	if err != nil {
+		return "", fileError("edit", path, err)
+	}
+	return string(content), nil
+}

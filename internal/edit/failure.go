@@ -1,0 +1,123 @@
+package edit
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+const (
+	// maxShownLines bounds the lines of the nearest region, and the line numbers of occurrences.
+	maxShownLines = 20
+	// maxShownLine is the length in bytes of a shown line.
+	maxShownLine = 200
+	// maxComparedLines bounds the lines that are compared letter by letter.
+	maxComparedLines = 20_000
+	// maxCommonLines is how often a line may occur to tell where a region is: a closing brace tells nothing.
+	maxCommonLines = 1000
+	// minTellingText is the length in bytes of a new text whose presence tells that the edit was made before.
+	minTellingText = 8
+)
+
+// describeAmbiguity names the lines of several occurrences.
+func describeAmbiguity(content string, found []replacement) string {
+	var numbers []string
+	for i, one := range found {
+		if i == maxShownLines {
+			numbers = append(numbers, "…")
+			break
+		}
+		numbers = append(numbers, fmt.Sprint(lineNumber(content, one.start)))
+	}
+	return fmt.Sprintf("oldText occurs %d times, in lines %s. Give more of the lines around it, or set replaceAll.",
+		len(found), strings.Join(numbers, ", "))
+}
+
+// lineNumber returns the number of the line at an offset, from 1.
+func lineNumber(content string, offset int) int { return 1 + strings.Count(content[:offset], "\n") }
+
+// describeMiss shows the region of the file that is most similar to the text of an edit that was not found.
+func describeMiss(content string, e Edit) string {
+	if content == "" {
+		return "oldText was not found: the file is empty."
+	}
+	text := "oldText was not found."
+	if i := strings.Index(content, e.New); i >= 0 && len(strings.TrimSpace(e.New)) >= minTellingText {
+		text += fmt.Sprintf(" newText is in line %d: the edit may have been made before.", lineNumber(content, i))
+	}
+	lines, old := splitLines(content), splitLines(e.Old)
+	from, ok := nearestLines(lines, old)
+	if !ok {
+		return text + " No line of the file resembles it. Read the file again."
+	}
+	to := min(from+min(len(old), maxShownLines), len(lines))
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s The most similar lines are:\n", text)
+	for i := from; i < to; i++ {
+		fmt.Fprintf(&out, "%6d\t%s\n", i+1, safetext.Truncate(lines[i].text, maxShownLine, safetext.Bytes, "…"))
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// nearestLines returns the index of the first line of the region that has most lines in common with old, or else the
+// line that is most similar to the first line of old.
+func nearestLines(lines, old []line) (from int, ok bool) {
+	at := map[string][]int{}
+	for i, l := range lines {
+		if key := trimBoth(l.text); key != "" {
+			at[key] = append(at[key], i)
+		}
+	}
+	votes := map[int]int{}
+	best := -1
+	for j, l := range old {
+		where := at[trimBoth(l.text)]
+		if len(where) > maxCommonLines {
+			continue
+		}
+		for _, i := range where {
+			votes[i-j]++
+			if start := i - j; best < 0 || votes[start] > votes[best] || votes[start] == votes[best] && start < best {
+				best = start
+			}
+		}
+	}
+	if len(votes) > 0 {
+		return max(0, best), true
+	}
+	first := ""
+	for _, l := range old {
+		if first = trimBoth(l.text); first != "" {
+			break
+		}
+	}
+	most := 0.5
+	for i, l := range lines[:min(len(lines), maxComparedLines)] {
+		if s := similarity(first, trimBoth(l.text)); s > most {
+			from, most, ok = i, s, true
+		}
+	}
+	return from, ok
+}
+
+// similarity returns the share of the pairs of letters that two texts have in common, from 0 to 1 (Dice's coefficient).
+func similarity(a, b string) float64 {
+	a, b = a[:min(len(a), maxShownLine)], b[:min(len(b), maxShownLine)]
+	if utf8.RuneCountInString(a) < 2 || utf8.RuneCountInString(b) < 2 {
+		return 0
+	}
+	pairs := map[string]int{}
+	for i := range len(a) - 1 {
+		pairs[a[i:i+2]]++
+	}
+	common := 0
+	for i := range len(b) - 1 {
+		if pairs[b[i:i+2]] > 0 {
+			pairs[b[i:i+2]]--
+			common++
+		}
+	}
+	return 2 * float64(common) / float64(len(a)+len(b)-2)
+}
