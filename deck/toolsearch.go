@@ -32,7 +32,7 @@ func (d *Deck) SearchView(caller drawbridge.Caller) *toolsearch.CardView {
 
 func (d *Deck) searchView(s *itemIndex, caller drawbridge.Caller) *toolsearch.CardView {
 	return d.searcher.View(toolsearch.ClassKey(caller, d.guards.callerClass(caller)), s.listForCaller(caller).Version,
-		func() []drawbridge.Spec { return s.callableSpecs(caller) })
+		func() []drawbridge.Spec { return s.searchableSpecs(caller) })
 }
 
 // applyListMode returns the list of an index for a caller: the short one if the mode asks for it. Modes apply to
@@ -90,6 +90,17 @@ func (d *Deck) resolveSearchCall(ctx context.Context, s *callState) error {
 
 // EstimateTokens estimates the tokens of a definition in a model's prompt.
 func EstimateTokens(definition []byte) int { return toolsearch.EstimateTokens(definition) }
+
+// searchableSpecs returns the specs that a search of the caller is about. A person at the command line searches what
+// clients can find.
+func (s *itemIndex) searchableSpecs(caller drawbridge.Caller) (out []drawbridge.Spec) {
+	for _, it := range s.items {
+		if s.visibleTo(caller, it) && !(it.inside && caller.Kind == drawbridge.Author) {
+			out = append(out, it.spec)
+		}
+	}
+	return out
+}
 
 // callableSpecs returns the specs that the caller may call, in listed order.
 func (s *itemIndex) callableSpecs(caller drawbridge.Caller) (out []drawbridge.Spec) {

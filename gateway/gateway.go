@@ -105,6 +105,7 @@ type Gateway struct {
 	blocked    vetting.BlockedCalls
 	enroller   *enroller
 	notifier   *notify.Notifier // nil without a setting for it
+	ownTools   *deck.Provisioned
 	config     Config
 
 	// serverTable and serverTrust hold the facts about mountable servers that calls need, so that no call waits for mu.
@@ -272,9 +273,13 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		return err
 	}
 	view, pipeline := &cardBackend{g}, g.newPipeline()
+	trail := deck.NewReadTrail()
+	if g.ownTools, err = provisionTools(c.Dir, trail); err != nil {
+		return err
+	}
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: cards.ControlCards(view, view), FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
+		Cards: cards.ControlCards(view, view), Tools: g.ownTools.Tools(), ReadTrail: trail, FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,
 		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},
@@ -393,6 +398,9 @@ func (g *Gateway) Close() error {
 	if stop != nil {
 		stop()
 		<-ran
+	}
+	if g.ownTools != nil {
+		errs = append(errs, g.ownTools.Close())
 	}
 	if g.ownsShared {
 		errs = append(errs, g.shared.Close())

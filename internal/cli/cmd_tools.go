@@ -35,6 +35,7 @@ func commandLineCaller(g *gateway.Gateway) drawbridge.Caller { return command.Ca
 func (a *app) toolsListCommand() *cobra.Command {
 	var asJSON, own bool
 	var wait time.Duration
+	var profile string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the available tools",
@@ -42,10 +43,15 @@ func (a *app) toolsListCommand() *cobra.Command {
 A server that was never listed is started once: by the hub, where one runs. The exit code is 1
 when a server that was never listed did not answer, because its tools are missing then. At a
 terminal the command waits for such servers until they answer or have a fault, elsewhere for
-10 seconds, or as long as --wait says.`,
-		Args: exactArgs(0, "no arguments"),
+10 seconds, or as long as --wait says.
+
+With --profile it lists Drawbridge's own tools of a profile: authoring or read-only, survey or
+built-in, all. Clients are not listed them; tools call runs them.`,
+		Example: "  drawbridge tools list\n  drawbridge tools list --profile all",
+		Args:    exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			params := a.toolsParams()
+			params.Profile = profile
 			if cmd.Flags().Changed("wait") {
 				params.WaitMillis = max(1, wait.Milliseconds()) // 0 is the default of a request
 			}
@@ -65,6 +71,7 @@ terminal the command waits for such servers until they answer or have a fault, e
 	}
 	addOwnFlag(cmd, &own)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the tools as MCP has them, as JSON")
+	cmd.Flags().StringVar(&profile, "profile", "", "list Drawbridge's own tools of a `PROFILE`")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "`time` to wait for servers that were never listed, such as 30s")
 	return cmd
 }

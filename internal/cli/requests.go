@@ -52,7 +52,7 @@ func (r requester) do(ctx context.Context, method string, params any) (json.RawM
 	if r.g == nil {
 		result, err = hub.Call(ctx, r.a.hubOptions(), request, show.event)
 	} else {
-		result, err = command.Run(ctx, r.g, request, show.event)
+		result, err = command.Run(ctx, r.g, r.a.Dir, request, show.event)
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errInterruptedAtQuestion) {
 		return nil, errInterruptedAtQuestion

@@ -61,12 +61,14 @@ func Caller(g *gateway.Gateway) drawbridge.Caller {
 	return c
 }
 
-// Run carries out a request on a gateway that runs, and returns the result. It calls event with what the request waits
-// for, from one goroutine at a time and not after it has returned. The error is a *drawbridge.Fault, or ctx's.
-func Run(ctx context.Context, g *gateway.Gateway, r Request, event func(Event)) (json.RawMessage, error) {
+// Run carries out a request of a command that was started in dir, on a gateway that runs, and returns the result. It
+// calls event with what the request waits for, from one goroutine at a time and not after it has returned. The error is
+// a *drawbridge.Fault, or ctx's.
+func Run(ctx context.Context, g *gateway.Gateway, dir string, r Request, event func(Event)) (json.RawMessage, error) {
 	w := newWaitReporter(g, event)
 	defer w.close()
 	c := runner{g: g, caller: Caller(g), wait: w}
+	c.caller.Dir = dir
 	switch r.Method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead:
 		return c.call(ctx, r)

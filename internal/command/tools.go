@@ -19,6 +19,8 @@ type ToolsParams struct {
 	// WaitMillis is how long to wait for servers that were never listed, in milliseconds. 0 is 10 seconds; a negative
 	// number waits until each has answered or has a fault.
 	WaitMillis int64 `json:"wait_ms,omitempty"`
+	// Profile selects Drawbridge's own tools by a profile of the deck; empty lists those that clients are listed.
+	Profile string `json:"profile,omitempty"`
 }
 
 func (p ToolsParams) wait() time.Duration {
@@ -97,6 +99,9 @@ func (l ToolList) Missing() (ids []drawbridge.ServerID) {
 }
 
 func (c runner) listTools(ctx context.Context, p ToolsParams) (ToolList, error) {
+	if p.Profile != "" {
+		return c.listOwnTools(p.Profile)
+	}
 	c.mountNew(ctx, p.wait())
 	if err := ctx.Err(); err != nil {
 		return ToolList{}, err
@@ -109,11 +114,27 @@ func (c runner) listTools(ctx context.Context, p ToolsParams) (ToolList, error) 
 	for _, item := range list.Items {
 		one := Tool{}
 		if spec, ok := c.g.Deck().FindCard(c.caller, drawbridge.CardName(rawjson.GetString(item, "name"))); ok {
+			if c.g.IsOwnTool(spec) {
+				continue
+			}
 			one = newTool(spec)
 			one.Name = drawbridge.CardName(rawjson.GetString(item, "name"))
 		}
 		one.Definition = RawText(item)
 		found.Tools = append(found.Tools, one)
+	}
+	return found, nil
+}
+
+// listOwnTools lists Drawbridge's own tools of a profile. It starts no server.
+func (c runner) listOwnTools(profile string) (ToolList, error) {
+	specs, err := c.g.OwnTools(c.caller, profile)
+	if err != nil {
+		return ToolList{}, err
+	}
+	found := ToolList{Tools: []Tool{}}
+	for _, spec := range specs {
+		found.Tools = append(found.Tools, newTool(spec))
 	}
 	return found, nil
 }

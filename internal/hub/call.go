@@ -89,7 +89,7 @@ func (h *hub) sendCall(ctx context.Context, said hello, l *lineConn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h.cancelAtClose(l, cancel)
-	result, err := command.Run(ctx, t.gateway, *said.Request, func(e command.Event) {
+	result, err := command.Run(ctx, t.gateway, said.Dir, *said.Request, func(e command.Event) {
 		if l.writeJSON(callLine{Event: &e}) != nil {
 			cancel() // the peer is gone
 		}

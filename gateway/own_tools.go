@@ -1,0 +1,45 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/cards"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// provisionTools builds Drawbridge's own tools. dir is where relative paths of callers start that have no directory of
+// their own.
+func provisionTools(dir string, trail *deck.ReadTrail) (*deck.Provisioned, error) {
+	return deck.Provision(cards.NewCatalogue(), deck.All, deck.Context{Dir: dir, Handles: map[string]any{
+		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
+	}})
+}
+
+// OwnTools returns Drawbridge's own tools that a profile selects and the caller may call, with their listed names, in the
+// order of the catalogue. The error is an UnknownCapability fault for an unknown profile.
+func (g *Gateway) OwnTools(caller drawbridge.Caller, profile string) ([]drawbridge.Spec, error) {
+	p, err := deck.ParseProfile(profile)
+	if err != nil {
+		return nil, err
+	}
+	selected, err := cards.NewCatalogue().CardsForDeckProfile(p)
+	if err != nil {
+		return nil, err
+	}
+	var specs []drawbridge.Spec
+	for _, spec := range g.deck.Items(caller, mcp.MethodToolsList) {
+		if spec.Server == "" && slices.ContainsFunc(selected, func(c deck.Card) bool { return string(c.ID) == spec.Tool }) {
+			specs = append(specs, spec)
+		}
+	}
+	return specs, nil
+}
+
+// IsOwnTool reports whether a tool is one of Drawbridge's own that only the command line and the agent see.
+func (g *Gateway) IsOwnTool(spec drawbridge.Spec) bool {
+	return spec.Server == "" && slices.ContainsFunc(g.ownTools.Tools(), func(c drawbridge.Card) bool {
+		return c.Spec().Tool == spec.Tool
+	})
+}
