@@ -98,7 +98,7 @@ var appTodoMarks = map[string]string{"pending": "[ ]", "active": "[~]", "done": 
 // newTodoCard returns the app card todo. Its list is its own: the cards todo_read and todo_set have another one.
 func newTodoCard(deck.Context) (drawbridge.Card, error) {
 	lists := newStateTable[[]appTodoItem]()
-	return New(Description[appTodoInput]{
+	return newShipped(Description[appTodoInput]{
 		Name: "todo", Title: "Checklist", Text: todoText, AcceptsText: true,
 		Annotations: &Annotations{Idempotent: true}, Examples: []appTodoInput{{Action: "read"}},
 	}, func(_ context.Context, call drawbridge.Call, in appTodoInput) (answer Answer[appTodoOutput], err error) {
@@ -182,7 +182,7 @@ func newTaskCard(c deck.Context) (drawbridge.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Description[taskInput]{
+	return newShipped(Description[taskInput]{
 		Name: "task", Title: "Delegate a task", Text: taskText, AcceptsText: true, Scopes: []drawbridge.Scope{"agent"},
 		Annotations: &Annotations{OpenWorld: true},
 		Examples:    []taskInput{{Objective: "List the packages of this module that have no tests."}},
@@ -216,7 +216,7 @@ func newSaaSCard(c deck.Context) (drawbridge.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Description[saasInput]{
+	return newShipped(Description[saasInput]{
 		Name: "saas-action", Title: "Act in a service", Text: saasText, AcceptsText: true,
 		Annotations: &Annotations{OpenWorld: true, Destructive: true},
 		Examples:    []saasInput{{Action: "discover", Query: "create an issue"}},
@@ -269,7 +269,7 @@ func newMemoryCard(c deck.Context) (drawbridge.Card, error) {
 		store = NewInMemoryStore()
 	}
 	var mu sync.Mutex // held from reading a note to replacing it
-	return New(Description[memoryInput]{
+	return newShipped(Description[memoryInput]{
 		Name: "memory", Title: "Working memory", Text: memoryText, AcceptsText: true, Annotations: &Annotations{},
 		Examples: []memoryInput{{Action: "read"}, {Action: "append", Text: "The tests need Postgres."}},
 	}, func(ctx context.Context, call drawbridge.Call, in memoryInput) (answer Answer[memoryOutput], err error) {
@@ -321,7 +321,7 @@ type enterPlanOutput struct {
 // newEnterPlanCard returns the card with which a model asks to plan before it acts. The card changes nothing: a host
 // that has a plan mode sees the call.
 func newEnterPlanCard(deck.Context) (drawbridge.Card, error) {
-	return New(Description[planInput]{
+	return newShipped(Description[planInput]{
 		Name: "enter_plan_mode", Title: "Plan first", Text: enterPlanText, AcceptsText: true, Examples: []planInput{{}},
 	}, func(context.Context, drawbridge.Call, planInput) (Answer[enterPlanOutput], error) {
 		return Answer[enterPlanOutput]{Text: "The host was asked for plan mode. It did not confirm it.",
@@ -340,7 +340,7 @@ type exitPlanOutput struct {
 
 // newExitPlanCard returns the card with which a model presents its plan.
 func newExitPlanCard(deck.Context) (drawbridge.Card, error) {
-	return New(Description[exitPlanInput]{
+	return newShipped(Description[exitPlanInput]{
 		Name: "exit_plan_mode", Title: "Present the plan", Text: exitPlanText, AcceptsText: true,
 		Examples: []exitPlanInput{{Plan: "1. Read the tests.\n2. Mend the parser."}},
 	}, func(_ context.Context, _ drawbridge.Call, in exitPlanInput) (Answer[exitPlanOutput], error) {

@@ -114,17 +114,17 @@ func check(schema, value json.RawMessage) error {
 	return resolved.Validate(v)
 }
 
-var update = flag.Bool("update", false, "rewrite the snapshots in testdata")
+var update = flag.Bool("update", false, "rewrite the files of definitions")
 
-// TestCardSnapshots compares the tool object of every card with testdata.
+// TestCardSnapshots compares the definition of every card with its file.
 func TestCardSnapshots(t *testing.T) {
 	for _, c := range ControlCards(table{}, house{}) {
 		var got bytes.Buffer
-		if err := json.Indent(&got, c.Spec().Definition, "", "  "); err != nil {
+		if err := json.Indent(&got, c.(shippedCard).generate(), "", "  "); err != nil {
 			t.Fatal(err)
 		}
 		got.WriteByte('\n')
-		path := filepath.Join("testdata", string(c.Spec().Name)+".json")
+		path := filepath.Join("definitions", string(c.Spec().Name)+".json")
 		if *update {
 			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
 				t.Fatal(err)

@@ -46,7 +46,7 @@ func newEditCard(c deck.Context) (drawbridge.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Description[editInput]{
+	return newShipped(Description[editInput]{
 		Name: "edit", Title: "Edit file", Text: editText, Scopes: []drawbridge.Scope{ScopeFSRead, ScopeFSWrite},
 		AcceptsText: true, Annotations: &Annotations{Destructive: true},
 		Examples: []editInput{{Path: "main.go", OldText: "return 1\n", NewText: "return 2\n"}},

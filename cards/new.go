@@ -1,7 +1,9 @@
 package cards
 
 import (
+	"bytes"
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,26 +67,57 @@ func (e ToolError) Error() string { return string(e) }
 // from json tags, descriptions from jsonschema tags; members with omitempty or omitzero are optional. Arguments that do
 // not match the input schema are answered with a tool error. New panics if a type has no schema.
 func New[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Card {
-	input, output := schemaOf[In](), schemaOf[Out]()
-	for _, example := range d.Examples {
-		input.Examples = append(input.Examples, example)
+	return newCard(d, newDefinition[In, Out](d), handle)
+}
+
+// definitions are the definitions of the shipped cards, as New makes them. A test compares them.
+//
+//go:embed definitions/*.json
+var definitions embed.FS
+
+// newShipped is New for a card of this package. It takes the definition from a file: generating a dozen schemas would
+// take milliseconds at each start.
+func newShipped[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Card {
+	var definition bytes.Buffer
+	text, err := definitions.ReadFile("definitions/" + d.Name + ".json")
+	if err == nil {
+		err = json.Compact(&definition, text)
 	}
-	// Most processes start without a call of the card: its schema is resolved by the first one.
-	resolve := sync.OnceValues(func() (*jsonschema.Resolved, error) { return input.Resolve(nil) })
+	if err != nil {
+		return New(d, handle) // a new card, whose file the test will write
+	}
+	return newCard(d, definition.Bytes(), handle)
+}
+
+// newDefinition returns the tool object of a card.
+func newDefinition[In, Out any](d Description[In]) json.RawMessage {
 	annotations := json.RawMessage(`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`)
 	if d.Annotations != nil {
 		annotations = mustMarshal(d.Annotations)
 	}
-	text := strings.TrimSpace(d.Text)
-	summary, _, _ := strings.Cut(text, "\n")
-	definition := rawjson.Apply(nil,
+	return rawjson.Apply(nil,
 		rawjson.Put(rawjson.Quote(d.Name), "name"),
 		rawjson.Put(rawjson.Quote(d.Title), "title"),
-		rawjson.Put(rawjson.Quote(text), "description"),
-		rawjson.Put(mustMarshal(input), "inputSchema"),
-		rawjson.Put(mustMarshal(output), "outputSchema"),
+		rawjson.Put(rawjson.Quote(strings.TrimSpace(d.Text)), "description"),
+		rawjson.Put(mustMarshal(inputSchema(d)), "inputSchema"),
+		rawjson.Put(mustMarshal(schemaOf[Out]()), "outputSchema"),
 		rawjson.Put(annotations, "annotations"),
 	)
+}
+
+// inputSchema returns the schema of a card's arguments, with the examples.
+func inputSchema[In any](d Description[In]) *jsonschema.Schema {
+	input := schemaOf[In]()
+	for _, example := range d.Examples {
+		input.Examples = append(input.Examples, example)
+	}
+	return input
+}
+
+func newCard[In, Out any](d Description[In], definition json.RawMessage, handle Handler[In, Out]) drawbridge.Card {
+	// Most processes start without a call of the card: its schema is resolved by the first one.
+	resolve := sync.OnceValues(func() (*jsonschema.Resolved, error) { return inputSchema(d).Resolve(nil) })
+	summary, _, _ := strings.Cut(strings.TrimSpace(d.Text), "\n")
 	run := func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 		resolved, err := resolve()
 		if err != nil {
@@ -107,16 +140,19 @@ func New[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Car
 		}
 		return newResult(answer)
 	}
-	return shippedCard{run: run, spec: drawbridge.Spec{
+	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(d.Name), Tool: d.Name, Definition: definition,
 		Title: d.Title, Summary: summary, Scopes: d.Scopes, Sandbox: len(d.Scopes) == 0,
-	}}
+	}
+	return shippedCard{spec, run, func() json.RawMessage { return newDefinition[In, Out](d) }}
 }
 
 // shippedCard is a card made by New.
 type shippedCard struct {
 	spec drawbridge.Spec
 	run  func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
+	// generate returns the definition that follows from the description and the structs.
+	generate func() json.RawMessage
 }
 
 var _ drawbridge.Card = shippedCard{}

@@ -83,7 +83,7 @@ func newReadCard(c deck.Context) (drawbridge.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Description[readInput]{
+	return newShipped(Description[readInput]{
 		Name: "read", Title: "Read file", Text: readText, Scopes: []drawbridge.Scope{ScopeFSRead}, AcceptsText: true,
 		Examples: []readInput{{Path: "README.md"}, {Path: "main.go", Offset: 100, Limit: 50}},
 	}, func(ctx context.Context, call drawbridge.Call, in readInput) (Answer[readOutput], error) {

@@ -26,7 +26,7 @@ type scopesOutput struct {
 
 // newScopesCard returns the card that tells its caller who they are and which scopes they hold.
 func newScopesCard() drawbridge.Card {
-	return New(Description[scopesInput]{
+	return newShipped(Description[scopesInput]{
 		Name: "drawbridge_scopes", Title: "Show my scopes", Text: scopesText,
 		Examples: []scopesInput{{}},
 	}, func(_ context.Context, call drawbridge.Call, _ scopesInput) (Answer[scopesOutput], error) {

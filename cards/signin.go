@@ -50,7 +50,7 @@ type signInOutput struct {
 
 // newSignInCard returns the card that signs the user in at a server.
 func newSignInCard(d SignInServers) drawbridge.Card {
-	return New(Description[signInInput]{
+	return newShipped(Description[signInInput]{
 		Name: "drawbridge_sign_in", Title: "Sign in at a server", Text: signInText,
 		Examples:    []signInInput{{}},
 		Annotations: &Annotations{Idempotent: true, OpenWorld: true},

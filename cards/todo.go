@@ -58,7 +58,7 @@ func newTodoReadCard(c deck.Context, lists *Checklists) (drawbridge.Card, error)
 	if err != nil {
 		return nil, err
 	}
-	return New(Description[todoReadInput]{
+	return newShipped(Description[todoReadInput]{
 		Name: "todo_read", Title: "Read checklist", Text: todoReadText, Examples: []todoReadInput{{}}, AcceptsText: true,
 	}, func(_ context.Context, call drawbridge.Call, in todoReadInput) (answer Answer[todoOutput], err error) {
 		lists.lists.use(call.Caller, in.Session, func(items *[]todoItem) { answer = describeTodo(*items) })
@@ -71,7 +71,7 @@ func newTodoSetCard(c deck.Context, lists *Checklists) (drawbridge.Card, error) 
 	if err != nil {
 		return nil, err
 	}
-	return New(Description[todoSetInput]{
+	return newShipped(Description[todoSetInput]{
 		Name: "todo_set", Title: "Update checklist", Text: todoSetText, AcceptsText: true,
 		Annotations: &Annotations{Idempotent: true},
 		Examples:    []todoSetInput{{Items: []todoItem{{ID: "1", Text: "Read the issue", Status: "active"}}}},

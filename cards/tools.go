@@ -37,7 +37,7 @@ type listedTool struct {
 
 // newToolsCard returns the card that lists the tools its caller may call.
 func newToolsCard(d CardLister) drawbridge.Card {
-	return New(Description[toolsInput]{
+	return newShipped(Description[toolsInput]{
 		Name: "drawbridge_tools", Title: "List tools", Text: toolsText,
 		Examples: []toolsInput{{}, {Server: "drawbridge"}, {Query: "list tools"}},
 	}, func(_ context.Context, call drawbridge.Call, in toolsInput) (Answer[toolsOutput], error) {

@@ -20,7 +20,7 @@ type workspaceOutput struct {
 
 // newWorkspaceCard returns the card that names the open workspace. Workspaces do not exist yet, so it is always null.
 func newWorkspaceCard() drawbridge.Card {
-	return New(Description[workspaceInput]{
+	return newShipped(Description[workspaceInput]{
 		Name: "drawbridge_workspace", Title: "Show the workspace", Text: workspaceText,
 		Examples: []workspaceInput{{}},
 	}, func(context.Context, drawbridge.Call, workspaceInput) (Answer[workspaceOutput], error) {

@@ -31,7 +31,7 @@ func newWriteCard(c deck.Context) (drawbridge.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Description[writeInput]{
+	return newShipped(Description[writeInput]{
 		Name: "write", Title: "Write file", Text: writeText, Scopes: []drawbridge.Scope{ScopeFSWrite}, AcceptsText: true,
 		Annotations: &Annotations{Destructive: true, Idempotent: true},
 		Examples:    []writeInput{{Path: "notes.txt", Content: "first line\n"}},
