@@ -39,6 +39,7 @@ var layers = map[string]int{
 	"internal/skillmerge": 3,
 	"internal/flow":       3,
 	"internal/edit":       3,
+	"internal/filesearch": 3,
 
 	"config":                4,
 	"llm":                   4,

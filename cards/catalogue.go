@@ -27,6 +27,10 @@ func BuiltinDescriptors() []deck.Card {
 	return []deck.Card{
 		{ID: "read", Title: "Read file", Summary: "Read a text file, an image or a notebook.", Profiles: readOnly,
 			Build: newReadCard},
+		{ID: "ls", Title: "List directory", Summary: "List a directory.", Profiles: readOnly, Build: newLsCard},
+		{ID: "grep", Title: "Search files", Summary: "Search the content of files.", Profiles: readOnly, Build: newGrepCard},
+		{ID: "find", Title: "Find files", Summary: "Find files and directories by name.", Profiles: readOnly,
+			Build: newFindCard},
 		{ID: "todo_read", Title: "Read checklist", Summary: "Show the checklist of this run.", Profiles: readOnly,
 			Build: func(c deck.Context) (drawbridge.Card, error) { return newTodoReadCard(c, lists) }},
 		{ID: "write", Title: "Write file", Summary: "Write a whole file.", Profiles: mutating, Build: newWriteCard},

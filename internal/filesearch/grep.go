@@ -200,7 +200,7 @@ func readContent(files Opener, path string, buffer []byte) ([]byte, skipReason) 
 		}
 		n, err := f.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]
-		if err == io.EOF {
+		if err == io.EOF || err == nil && int64(len(content)) == info.Size() { // the usual end costs no other read
 			break
 		}
 		if err != nil {
