@@ -1,20 +1,31 @@
 package gateway
 
 import (
+	"context"
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // provisionTools builds Drawbridge's own tools. dir is where relative paths of callers start that have no directory of
 // their own.
-func provisionTools(dir string, trail *deck.ReadTrail) (*deck.Provisioned, error) {
+func (g *Gateway) provisionTools(dir string, trail *deck.ReadTrail) (*deck.Provisioned, error) {
 	return deck.Provision(cards.NewCatalogue(), deck.All, deck.Context{Dir: dir, Handles: map[string]any{
 		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
+		cards.ResourceReaderKey: cards.ResourceReader(g.readResource),
 	}})
+}
+
+// readResource reads a resource of a server for the caller of a call of another tool, as a call of its own.
+func (g *Gateway) readResource(ctx context.Context, call drawbridge.Call, server drawbridge.ServerID,
+	uri string) (drawbridge.Result, error) {
+	return g.deck.Do(ctx, drawbridge.Call{Caller: call.Caller, Method: mcp.MethodResourcesRead, Peer: call.Peer,
+		Params: rawjson.Apply(nil, rawjson.Put(rawjson.Quote(naming.QualifiedURI(server, uri)), "uri"))})
 }
 
 // OwnTools returns Drawbridge's own tools that a profile selects and the caller may call, with their listed names, in the
