@@ -1,0 +1,317 @@
+// Package undo keeps the earlier contents of files that tools change, so that a person can take the changes of a run
+// back. Contents are kept by their hash. Several processes may use the same directory.
+package undo
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+const (
+	// DefaultMaxBytes is the size in bytes of the contents that are kept.
+	DefaultMaxBytes = 256 << 20
+	// maxContent is the size in bytes of the largest file whose content is kept.
+	maxContent = 64 << 20
+	// pruneInterval is how many contents are kept, on average, between two looks at the bound.
+	pruneInterval = 64
+	// maxLine is the size in bytes of the longest entry that is read.
+	maxLine = 1 << 20
+
+	logName, lockName, contentsName = "log.jsonl", "lock", "contents"
+)
+
+// A Change is a change that a tool is about to make to a file.
+type Change struct {
+	// Run is the run that makes it; see ID.
+	Run string
+	// Tool is the tool, Path the absolute path of the file.
+	Tool, Path string
+	// Caller and Client describe who calls, and Dir where, for people.
+	Caller, Client, Dir string
+}
+
+// ID returns the short ID of a run, as people see it.
+func ID(run string) string {
+	sum := sha256.Sum256([]byte(run))
+	return hex.EncodeToString(sum[:4])
+}
+
+// An entry is a line of the log. A change has one before it is made, and one after it.
+type entry struct {
+	Time time.Time `json:"time"`
+	// Change identifies the change: both of its entries have it.
+	Change string `json:"change"`
+	Run    string `json:"run"`
+	Tool   string `json:"tool,omitempty"`
+	Path   string `json:"path"`
+	Caller string `json:"caller,omitempty"`
+	Client string `json:"client,omitempty"`
+	Dir    string `json:"dir,omitempty"`
+	// Before is the hash of the earlier content, or absent; After is that of the new content, empty until it is written.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	Mode   uint32 `json:"mode,omitempty"`
+	// Lines are the first and the last changed line of the new content.
+	Lines [2]int `json:"lines,omitzero"`
+}
+
+// absent stands for the content of a file that does not exist.
+const absent = "absent"
+
+// A Log keeps changes in a directory.
+type Log struct {
+	dir      string
+	maxBytes int64
+}
+
+// Open returns the log in a directory, which is created with the first change. maxBytes bounds the kept contents; 0 is
+// DefaultMaxBytes.
+func Open(dir string, maxBytes int64) *Log {
+	if maxBytes == 0 {
+		maxBytes = DefaultMaxBytes
+	}
+	return &Log{dir, maxBytes}
+}
+
+// Before keeps the content of a file before a tool changes it. Call done with the content that the tool has written, or
+// with nil for a file that it has deleted.
+// What cannot be kept must not be changed: then the error says why.
+func (l *Log) Before(c Change) (done func(after []byte) error, err error) {
+	content, mode, err := readFile(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	hash := absent
+	if content != nil {
+		if hash, err = l.keep(content); err != nil {
+			return nil, err
+		}
+	}
+	now := time.Now().UTC()
+	e := entry{Time: now, Change: changeID(c, now), Run: ID(c.Run), Tool: c.Tool, Path: c.Path, Caller: c.Caller,
+		Client: c.Client, Dir: c.Dir, Before: hash, Mode: uint32(mode)}
+	if err := l.append(e); err != nil {
+		return nil, err
+	}
+	return func(after []byte) error {
+		e.After = absent
+		if after != nil {
+			e.After, e.Lines = hashOf(after), changedLines(content, after)
+		}
+		return l.append(e)
+	}, nil
+}
+
+// changeID returns an ID that no other change has.
+func changeID(c Change, now time.Time) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s %s", os.Getpid(), now.UnixNano(), c.Run, c.Path))
+	return hex.EncodeToString(sum[:8])
+}
+
+func hashOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// readFile returns the content and the mode of a regular file; nil for one that does not exist.
+func readFile(path string) (content []byte, mode fs.FileMode, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, err
+	case !info.Mode().IsRegular():
+		return nil, 0, &fs.PathError{Op: "keep", Path: path, Err: errors.New("it is not a regular file")}
+	case info.Size() > maxContent:
+		return nil, 0, &fs.PathError{Op: "keep", Path: path, Err: fmt.Errorf("it is larger than %d bytes", maxContent)}
+	}
+	if content, err = os.ReadFile(path); content == nil && err == nil {
+		content = []byte{}
+	}
+	return content, info.Mode().Perm(), err
+}
+
+// keep writes a content under its hash, unless it is there.
+func (l *Log) keep(content []byte) (hash string, err error) {
+	hash = hashOf(content)
+	path := l.contentPath(hash)
+	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(content)) {
+		return hash, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	// The bound is looked after now and then: that reads the whole log.
+	if size := int64(len(content)); size > l.maxBytes/pruneInterval || rand.IntN(pruneInterval) == 0 {
+		if err := l.prune(size); err != nil {
+			return "", err
+		}
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // with mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return hash, nil
+}
+
+func (l *Log) contentPath(hash string) string {
+	return filepath.Join(l.dir, contentsName, hash[:2], hash)
+}
+
+// append appends an entry to the log, under the lock.
+func (l *Log) append(e entry) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	return l.locked(func() error {
+		f, err := os.OpenFile(filepath.Join(l.dir, logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(append(text, '\n'))
+		return errors.Join(err, f.Sync(), f.Close())
+	})
+}
+
+// locked calls do while no other process changes the log.
+func (l *Log) locked(do func() error) error {
+	lock := flock.New(filepath.Join(l.dir, lockName), flock.SetPermissions(0o600))
+	if err := lock.Lock(); err != nil {
+		return err
+	}
+	return errors.Join(do(), lock.Close())
+}
+
+// entries returns the changes in order. A line that was cut off by a crash is skipped.
+func (l *Log) entries() (all []entry, err error) {
+	f, err := os.Open(filepath.Join(l.dir, logName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	at := map[string]int{}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var e entry
+		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Change == "" {
+			continue
+		}
+		if i, ok := at[e.Change]; ok {
+			all[i] = e
+			continue
+		}
+		at[e.Change] = len(all)
+		all = append(all, e)
+	}
+	return all, lines.Err()
+}
+
+// prune removes the oldest changes until there is room for more bytes.
+func (l *Log) prune(more int64) error {
+	return l.locked(func() error {
+		all, err := l.entries()
+		if err != nil {
+			return err
+		}
+		sizes, total := map[string]int64{}, more
+		for _, e := range all {
+			if _, counted := sizes[e.Before]; counted || e.Before == absent {
+				continue
+			}
+			if info, err := os.Stat(l.contentPath(e.Before)); err == nil {
+				sizes[e.Before] = info.Size()
+				total += info.Size()
+			}
+		}
+		if total <= l.maxBytes {
+			return nil
+		}
+		var kept []entry
+		for i, e := range all {
+			if total <= l.maxBytes*9/10 {
+				kept = all[i:]
+				break
+			}
+			if size, ok := sizes[e.Before]; ok && !slices.ContainsFunc(all[i+1:], func(o entry) bool { return o.Before == e.Before }) {
+				if err := os.Remove(l.contentPath(e.Before)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+				total -= size
+			}
+		}
+		return l.rewrite(kept)
+	})
+}
+
+// rewrite replaces the log.
+func (l *Log) rewrite(all []entry) error {
+	var text bytes.Buffer
+	for _, e := range all {
+		line, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		text.Write(append(line, '\n'))
+	}
+	return configfile.ReplaceFile(filepath.Join(l.dir, logName), text.Bytes(), 0o600)
+}
+
+// changedLines returns the numbers of the first and the last line of after that differ from before.
+func changedLines(before, after []byte) [2]int {
+	old, fresh := bytes.SplitAfter(before, []byte{'\n'}), bytes.SplitAfter(after, []byte{'\n'})
+	first := 0
+	for first < len(old) && first < len(fresh) && bytes.Equal(old[first], fresh[first]) {
+		first++
+	}
+	last := len(fresh)
+	for i := len(old); last > first && i > first && bytes.Equal(old[i-1], fresh[last-1]); i-- {
+		last--
+	}
+	return [2]int{first + 1, max(last, first+1)}
+}
+
+// content returns a kept content.
+func (l *Log) content(hash string) ([]byte, error) {
+	f, err := os.Open(l.contentPath(hash))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(f)
+	if err == nil && hashOf(content) != hash {
+		err = errors.New("the kept content is damaged")
+	}
+	return content, err
+}
