@@ -216,8 +216,8 @@ type undoCalls struct {
 	err   error
 }
 
-func (u *undoCalls) Before(run, tool, path string) (func([]byte) error, error) {
-	u.calls = append(u.calls, fmt.Sprint(run, " ", tool, " ", filepath.Base(path)))
+func (u *undoCalls) Before(c FileChange) (func([]byte) error, error) {
+	u.calls = append(u.calls, fmt.Sprint(c.Run, " ", c.Tool, " ", filepath.Base(c.Path)))
 	return func(after []byte) error { u.calls = append(u.calls, string(after)); return nil }, u.err
 }
 

@@ -45,6 +45,8 @@ $ drawbridge tools call edit path=notes.txt oldText=bread newText=cheese
 Paths start in the directory of the command. A profile selects tools: ` + "`authoring` (or `read-only`) those that only read, `survey`\n" +
 		"(or `built-in`) all built-in ones, and `all` also the app tools." + `
 
+Before ` + "`write` and `edit`" + ` change a file its content is kept, 256 MiB in all. ` + "`drawbridge undo`" + ` takes the changes of a run back.
+
 | tool | what it does | profiles |
 |---|---|---|
 `)

@@ -83,7 +83,7 @@ func (b fileBackend) replace(caller drawbridge.Caller, tool, path string, data [
 	done := func([]byte) error { return nil }
 	if b.undo != nil {
 		var err error
-		if done, err = b.undo.Before(deck.RunOf(caller), tool, path); err != nil {
+		if done, err = b.undo.Before(FileChange{deck.RunOf(caller), tool, path, caller}); err != nil {
 			return fmt.Errorf("keep the content of %s: %w", path, err)
 		}
 	}

@@ -274,7 +274,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	}
 	view, pipeline := &cardBackend{g}, g.newPipeline()
 	trail := deck.NewReadTrail()
-	if g.ownTools, err = g.provisionTools(c.Dir, trail); err != nil {
+	if g.ownTools, err = g.provisionTools(c, trail); err != nil {
 		return err
 	}
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{

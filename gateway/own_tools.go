@@ -12,13 +12,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// provisionTools builds Drawbridge's own tools. dir is where relative paths of callers start that have no directory of
-// their own.
-func (g *Gateway) provisionTools(dir string, trail *deck.ReadTrail) (*deck.Provisioned, error) {
-	return deck.Provision(cards.NewCatalogue(), deck.All, deck.Context{Dir: dir, Handles: map[string]any{
+// provisionTools builds Drawbridge's own tools. Relative paths of callers without a directory of their own start in that
+// of the configuration.
+func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisioned, error) {
+	handles := map[string]any{
 		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
 		cards.ResourceReaderKey: cards.ResourceReader(g.readResource),
-	}})
+	}
+	log, err := OpenUndoLog(c.Store, g.set.Settings, c.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	if log != nil {
+		handles[cards.UndoKey] = undoLog{log}
+	}
+	return deck.Provision(cards.NewCatalogue(), deck.All, deck.Context{Dir: c.Dir, Handles: handles})
 }
 
 // readResource reads a resource of a server for the caller of a call of another tool, as a call of its own.

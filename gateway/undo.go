@@ -1,0 +1,46 @@
+package gateway
+
+import (
+	"cmp"
+	"path/filepath"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/cards"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/undo"
+)
+
+// undoSuffix ends the name of the directory with the earlier contents of files.
+const undoSuffix = "-undo"
+
+// OpenUndoLog returns the log of changed files that belongs to a store; nil for a store that forgets. Its arguments are
+// those of StoreLocation.
+func OpenUndoLog(flag string, s config.Settings, lookup func(string) (string, bool)) (*undo.Log, error) {
+	p, err := placeOfStore(flag, s, lookup)
+	switch {
+	case err != nil || p.idFile == "":
+		return nil, err
+	case isFileStore(p.location):
+		return undo.Open(p.location+undoSuffix, 0), nil
+	}
+	return undo.Open(filepath.Join(p.stateDir, "files"+undoSuffix), 0), nil
+}
+
+// An undoLog keeps changes of tools in an undo.Log.
+type undoLog struct{ log *undo.Log }
+
+var _ cards.UndoLog = undoLog{}
+
+// Before keeps the content of a file. Each call of the command line is a run of its own: a person takes back the last
+// command, not all commands in a directory.
+func (u undoLog) Before(c cards.FileChange) (done func(after []byte) error, err error) {
+	if c.Caller.Kind == drawbridge.Author {
+		c.Run = "call:" + ulid.Make().String()
+	}
+	client := cmp.Or(rawjson.GetString(c.Caller.Client, "name"), c.Caller.Kind.String())
+	return u.log.Before(undo.Change{Run: c.Run, Tool: c.Tool, Path: c.Path, Caller: c.Caller.Principal, Client: client,
+		Dir: c.Caller.Dir})
+}

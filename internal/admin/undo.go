@@ -1,0 +1,76 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/undo"
+)
+
+// An UndoResult is a run and what an undo does, or did, with its files.
+type UndoResult struct {
+	Run   undo.Run    `json:"run"`
+	Steps []undo.Step `json:"steps"`
+	// Done is true if the files were restored.
+	Done bool `json:"done"`
+}
+
+// errNoUndo reports that nothing is kept.
+const errNoUndo = UserError("nothing is kept to take back: a store in memory forgets")
+
+// openUndoLog opens the log of changed files of the configured store.
+func (r *Service) openUndoLog(ctx context.Context) (*undo.Log, error) {
+	roll, err := r.ReadServers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log, err := gateway.OpenUndoLog(r.o.Store, roll.Settings, r.o.ConfigOptions.LookupEnv)
+	if err == nil && log == nil {
+		err = errNoUndo
+	}
+	return log, err
+}
+
+// UndoRuns returns the runs whose changes of files are kept, the newest first.
+func (r *Service) UndoRuns(ctx context.Context) ([]undo.Run, error) {
+	log, err := r.openUndoLog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return log.Runs()
+}
+
+// PlanUndo returns what an undo of a run would do; an empty id means the last run. A UserError reports a run that is not
+// known.
+func (r *Service) PlanUndo(ctx context.Context, id string) (UndoResult, error) {
+	log, err := r.openUndoLog(ctx)
+	if err != nil {
+		return UndoResult{}, err
+	}
+	run, err := log.Find(id)
+	if errors.Is(err, undo.ErrUnknownRun) && id == "" {
+		return UndoResult{}, UserError("no tool of Drawbridge changed a file yet")
+	}
+	if err != nil {
+		return UndoResult{}, userErrorf("run %q: %v (drawbridge undo --list)", id, err)
+	}
+	return UndoResult{Run: run, Steps: log.Plan(run)}, nil
+}
+
+// Undo restores the files of the run of a plan. The decision is recorded in the audit.
+func (r *Service) Undo(ctx context.Context, plan UndoResult) (UndoResult, error) {
+	log, err := r.openUndoLog(ctx)
+	if err != nil {
+		return plan, err
+	}
+	err = r.recordAction(gateway.AdminAction{Command: "undo", Subject: plan.Run.ID}, func() error {
+		plan.Steps, err = log.Undo(plan.Run, undo.Change{Run: "undo:" + ulid.Make().String(), Tool: "undo",
+			Caller: plan.Run.Caller, Client: "drawbridge undo"})
+		return err
+	})
+	plan.Done = err == nil
+	return plan, err
+}
