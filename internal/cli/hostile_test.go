@@ -54,7 +54,7 @@ func shieldAndToolLines(db stored, line, seen func(words ...string) show) map[st
 			line("shield", "scan", "--server", "bad")},
 		"shield trust":  {line("shield", "trust"), line("shield", "trust", "bad"), line("shield", "trust", hostile())},
 		"shield unlock": {line("shield", "unlock", hostile())},
-		"undo": {line("undo", "--list"), line("undo", "--run", hostile())},
+		"undo":          {line("undo", "--list"), line("undo", "--run", hostile())},
 		"tools call": {line("tools", "call", hostile()), seen("tools", "call", "bad__fails"),
 			seen("tools", "call", "bad__paint", "--json"), line("tools", "call", "bad__paint", hostile())},
 		"tools list": {seen("tools", "list"), seen("tools", "list", "--json")},
