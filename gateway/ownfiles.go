@@ -45,7 +45,7 @@ func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 	}
 	s := set.Settings
 	add(&o.Paths, c.Paths...)
-	add(&o.Paths, s.TokenFile, s.LockFile, s.Audit.KeyFile, s.OAuth.IntrospectionSecretFile)
+	add(&o.Paths, s.TokenFile, s.LockFile, s.Audit.KeyFile, s.OAuth.IntrospectionSecretFile, s.AskWebhookSecretFile)
 	place, err := StoreLocation(c.Store, s, c.LookupEnv)
 	if err == nil && isFileStore(place) {
 		add(&o.Prefixes, place) // with the journal of the database, the spool of the audit and the file of the hub
