@@ -19,6 +19,8 @@ const (
 	ReadTrailKey = "readTrail"
 	// UndoKey is the key of an [UndoLog], which keeps the earlier content of changed files.
 	UndoKey = "undo"
+	// ProtectedFilesKey is the key of [ProtectedFiles], which searches skip.
+	ProtectedFilesKey = "protectedFiles"
 	// ResourceReaderKey is the key of a [ResourceReader], with which the card read reads mcp:// URIs.
 	ResourceReaderKey = "resourceReader"
 )

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -126,7 +127,7 @@ func newCard[In, Out any](d Description[In], definition json.RawMessage, handle 
 		var in In
 		arguments := rawjson.Get(call.Params, "arguments")
 		if d.AcceptsText {
-			arguments = argumentsInText(arguments)
+			arguments = deck.ArgumentsInText(arguments)
 		}
 		if err := decodeArguments(arguments, resolved, &in); err != nil {
 			return newToolError(err.Error()), nil
@@ -284,18 +285,6 @@ func newResult[Out any](a Answer[Out]) (drawbridge.Result, error) {
 		edits = append(edits, rawjson.Put(json.RawMessage("true"), "isError"))
 	}
 	return drawbridge.Result{Raw: rawjson.Apply(textContent(a.Text, a.Blocks...), edits...)}, nil
-}
-
-// argumentsInText returns the object that a text contains, no arguments for null, and anything else unchanged.
-func argumentsInText(arguments json.RawMessage) json.RawMessage {
-	if string(arguments) == "null" {
-		return nil
-	}
-	text, ok := rawjson.DecodeString(arguments)
-	if text = strings.TrimSpace(text); ok && strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
-		return json.RawMessage(text)
-	}
-	return arguments
 }
 
 // newToolError returns the result of a failed call: an error that the model can read and correct.

@@ -80,7 +80,13 @@ type fileBackend struct {
 	gate    *ReadGate
 	trail   *deck.ReadTrail
 	undo    UndoLog
+	// protected reports the files that searches skip; nil skips none.
+	protected ProtectedFiles
 }
+
+// ProtectedFiles reports whether an absolute path, without links, is a file that only the person at the command line may
+// read.
+type ProtectedFiles func(path string) bool
 
 func newFileBackend(c deck.Context) (b fileBackend, err error) {
 	b.context, b.files = c, fileSystemOf(c)
@@ -90,7 +96,10 @@ func newFileBackend(c deck.Context) (b fileBackend, err error) {
 	if b.trail, err = deck.Handle[*deck.ReadTrail](c, ReadTrailKey); err != nil {
 		return b, err
 	}
-	b.undo, err = deck.Handle[UndoLog](c, UndoKey)
+	if b.undo, err = deck.Handle[UndoLog](c, UndoKey); err != nil {
+		return b, err
+	}
+	b.protected, err = deck.Handle[ProtectedFiles](c, ProtectedFilesKey)
 	return b, err
 }
 

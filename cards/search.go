@@ -229,7 +229,7 @@ func (b fileBackend) grep(ctx context.Context, caller drawbridge.Caller, path st
 	if err != nil {
 		return answer, err
 	}
-	root, listing, err := b.listFiles(ctx, path, in.Glob, filesearch.ListOptions{Hidden: in.Hidden, NoIgnore: in.Ignored})
+	root, listing, err := b.listFiles(ctx, caller, path, in.Glob, filesearch.ListOptions{Hidden: in.Hidden, NoIgnore: in.Ignored})
 	if err != nil {
 		return answer, err
 	}
@@ -304,8 +304,15 @@ func (o grepOutput) notes(incomplete bool) string {
 }
 
 // listFiles lists the files at a path, which may be a single file, whose names match a glob.
-func (b fileBackend) listFiles(ctx context.Context, path, glob string, o filesearch.ListOptions) (root string,
-	l filesearch.Listing, err error) {
+func (b fileBackend) listFiles(ctx context.Context, caller drawbridge.Caller, path, glob string,
+	o filesearch.ListOptions) (root string, l filesearch.Listing, err error) {
+	if b.protected != nil && caller.Kind != drawbridge.Author {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return "", l, fileError("search", path, err)
+		}
+		o.Skip = func(below string) bool { return b.protected(real + strings.TrimPrefix(below, path)) }
+	}
 	info, err := b.stat(path)
 	switch {
 	case err != nil:
@@ -362,7 +369,7 @@ func newFindCard(c deck.Context) (drawbridge.Card, error) {
 		if in.Query == "" {
 			return answer, ToolError("query is empty.")
 		}
-		root, l, err := b.listFiles(ctx, path, in.Query, filesearch.ListOptions{Hidden: in.Hidden, NoIgnore: in.Ignored,
+		root, l, err := b.listFiles(ctx, call.Caller, path, in.Query, filesearch.ListOptions{Hidden: in.Hidden, NoIgnore: in.Ignored,
 			Dirs: in.Type != "file"})
 		if err != nil {
 			return answer, err

@@ -1,8 +1,6 @@
 package cards
 
 import (
-	"cmp"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -58,35 +56,17 @@ func (t *stateTable[T]) use(caller drawbridge.Caller, name string, do func(*T)) 
 	do(&state.value)
 }
 
-// resolvePath returns the absolute path that a caller means. "~" is the home directory, and a relative path starts in
-// the caller's directory, or else in that of the context.
+// resolvePath returns the absolute path that a caller means, see [deck.Context.ResolvePath].
 func resolvePath(c deck.Context, caller drawbridge.Caller, path string) (string, error) {
 	if strings.ContainsRune(path, 0) {
 		return "", ToolError("The path contains a NUL character.")
 	}
-	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
-		if home, err := os.UserHomeDir(); err == nil {
-			path = home + rest
-		}
-	}
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path), nil
-	}
-	dir, err := workingDir(c, caller)
-	return filepath.Join(dir, path), err
-}
-
-// workingDir returns the directory in which a caller's relative paths start.
-func workingDir(c deck.Context, caller drawbridge.Caller) (string, error) {
-	if dir := cmp.Or(caller.Dir, c.Dir); dir != "" {
-		return dir, nil
-	}
-	return os.Getwd()
+	return c.ResolvePath(caller, path)
 }
 
 // relativePath returns a path as it is shown to a caller: relative to the caller's directory if it is below.
 func relativePath(c deck.Context, caller drawbridge.Caller, path string) string {
-	dir, err := workingDir(c, caller)
+	dir, err := c.WorkingDir(caller)
 	if err != nil {
 		return path
 	}

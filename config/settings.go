@@ -89,6 +89,8 @@ type Settings struct {
 	Discovery ToolDiscovery
 	// Models configures external models.
 	Models Models
+	// Deck configures Drawbridge's own tools.
+	Deck DeckSettings
 }
 
 // RootURIs returns the URIs of the roots.
@@ -300,7 +302,7 @@ var settingTable = slices.Concat([]setting{
 	{"tools", "authorization", "table", "no rules",
 		"more rules, each with an action and tools; with enabled = true they are evaluated after those of policy",
 		func(r *settingsReader, v configfile.Node) error { return r.rules.readAuthorizationTable(v) }},
-}, discoverySettingTable(), vectorSettingTable, modelSettingTable(), auditSettingTable)
+}, discoverySettingTable(), vectorSettingTable, modelSettingTable(), auditSettingTable, deckSettingTable())
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
@@ -318,7 +320,7 @@ func (r *settingsReader) readTables(root configfile.Node) error {
 	var errs []error
 	for _, section := range root.Members {
 		if !isSection(section.Name) {
-			r.reportUnknownSetting(section, "", []string{"mcp", "tools", "store", "serve", "audit"})
+			r.reportUnknownSetting(section, "", []string{"mcp", "tools", "store", "serve", "audit", "deck"})
 			if looksLikeRules(section) {
 				errs = append(errs, r.problems[len(r.problems)-1])
 			}

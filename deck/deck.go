@@ -132,11 +132,9 @@ type Options struct {
 	Stream  string
 	// Cards are the shipped cards, listed before all others. Their names are reserved.
 	Cards []drawbridge.Card
-	// Tools are Drawbridge's own tools. Unless ListTools is set, only the person at the command line and our own agent
-	// see them, and a server's tool that wants such a name has it. With ListTools they are listed after Cards for every
-	// caller from whom no guard hides them, and their names are reserved.
-	Tools     []drawbridge.Card
-	ListTools bool
+	// Tools are Drawbridge's own tools, listed last. Only the person at the command line, our own agent and callers that
+	// an [OwnToolsGuard] selects see them. A server's tool that wants such a name has it.
+	Tools []drawbridge.Card
 	// Guards must all allow a call. The check of scopes is always the first. A [HidingGuard] also hides what it will
 	// never allow.
 	Guards []Guard

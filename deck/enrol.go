@@ -115,7 +115,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		d.shipped = append(d.shipped, &item{
 			kind: tools.word, spec: spec, offer: offeredItem{Name: string(spec.Name), Raw: spec.Definition},
 			names: []drawbridge.CardName{spec.Name, naming.QualifiedName(drawbridge.OwnServer, string(spec.Name))},
-			card:  c, inside: i >= len(o.Cards) && !o.ListTools,
+			card:  c, inside: i >= len(o.Cards),
 		})
 	}
 	d.shipped = append(d.shipped, d.searchCards()...)

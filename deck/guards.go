@@ -41,6 +41,14 @@ type HidingGuard interface {
 	HidesAnything() bool
 }
 
+// An OwnToolsGuard shows Drawbridge's own tools, see [Options].Tools, to callers other than the person at the command
+// line and our own agent. Without such a guard no other caller sees any.
+type OwnToolsGuard interface {
+	HidingGuard
+	// ShowsOwnTools reports whether the caller may see any of the tools. Hides decides on each.
+	ShowsOwnTools(caller drawbridge.Caller) bool
+}
+
 // An ExplainingGuard explains why it hides an item: for the audit, never for the caller.
 type ExplainingGuard interface {
 	HidingGuard
@@ -219,6 +227,22 @@ func (g *guardChain) hideReason(caller drawbridge.Caller, kind string, spec draw
 		}
 	}
 	return why
+}
+
+// showsOwnTools reports whether the caller may see Drawbridge's own tools.
+func (g *guardChain) showsOwnTools(caller drawbridge.Caller) (shown bool) {
+	if caller.Kind == drawbridge.Author || caller.Kind == drawbridge.Agent {
+		return true
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			shown = false
+		}
+	}()
+	return slices.ContainsFunc(g.hiders, func(h HidingGuard) bool {
+		guard, ok := h.(OwnToolsGuard)
+		return ok && guard.HidesAnything() && guard.ShowsOwnTools(caller)
+	})
 }
 
 // callerClass returns the caller's class for all hiding guards together.

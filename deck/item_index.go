@@ -35,13 +35,8 @@ type item struct {
 	late bool
 	// pageURIs are the server's URIs of the pages that a tool names.
 	pageURIs []string
-	// inside is set for a tool that only inside callers see, see isInside.
+	// inside is set for a tool that only some callers see, see [OwnToolsGuard].
 	inside bool
-}
-
-// isInside reports whether the caller is the person at the command line, or our own agent.
-func isInside(caller drawbridge.Caller) bool {
-	return caller.Kind == drawbridge.Author || caller.Kind == drawbridge.Agent
 }
 
 // An itemIndex holds the items of one kind in listed order. A change makes a new index.
@@ -89,7 +84,7 @@ type itemGroup struct {
 	from int
 	// hint bounds the cache hint of the list; nil does not.
 	hint *drawbridge.CacheHint
-	// inside is set for items that only inside callers see, see isInside. They are not in the full list.
+	// inside is set for items that only some callers see, see [OwnToolsGuard]. They are not in the full list.
 	inside bool
 }
 
@@ -295,7 +290,7 @@ func sameBytes(a, b json.RawMessage) bool {
 func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	seen := make([]byte, len(s.groups))
 	all := caller.Kind != drawbridge.Nobody
-	inside := isInside(caller)
+	inside := s.guards.showsOwnTools(caller)
 	for i, g := range s.groups {
 		switch {
 		case g.inside && !inside:
@@ -349,7 +344,7 @@ func combinedHint(groups []itemGroup, whole bool) drawbridge.CacheHint {
 
 // visibleTo reports whether the item is visible to the caller.
 func (s *itemIndex) visibleTo(caller drawbridge.Caller, it *item) bool {
-	return caller.HasScopes(it.spec.Scopes) && (!it.inside || isInside(caller)) && !s.guards.hides(caller, it.kind, it.spec)
+	return caller.HasScopes(it.spec.Scopes) && (!it.inside || s.guards.showsOwnTools(caller)) && !s.guards.hides(caller, it.kind, it.spec)
 }
 
 // findByName returns the item that is listed by name, or else the only one with that name in another style. It skips

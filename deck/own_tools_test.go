@@ -1,6 +1,7 @@
 package deck
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -13,6 +14,17 @@ import (
 var ownRead = card{"read", func() (drawbridge.Result, error) {
 	return drawbridge.Result{Raw: json.RawMessage(`{"own":"read"}`)}, nil
 }}
+
+// showing is a guard that shows own tools to one caller.
+type showing struct{}
+
+func (showing) Decide(context.Context, Question) drawbridge.Verdict {
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+func (showing) Hides(drawbridge.Caller, string, drawbridge.Spec) bool { return false }
+func (showing) CallerClass(c drawbridge.Caller) string                { return c.Principal }
+func (showing) HidesAnything() bool                                   { return true }
+func (showing) ShowsOwnTools(c drawbridge.Caller) bool                { return c.Principal == "ada" }
 
 // TestOwnToolsAreInside has a server with a tool of the same name as one of Drawbridge's own.
 func TestOwnToolsAreInside(t *testing.T) {
@@ -35,9 +47,12 @@ func TestOwnToolsAreInside(t *testing.T) {
 		{"agent", Options{}, agent, "[fs__read read]", map[string]string{"read": own, "fs__read": server}},
 		{"author, bare", Options{Naming: BareNames}, author, "[read drawbridge__read]",
 			map[string]string{"read": server, "drawbridge__read": own}},
-		{"listed", Options{ListTools: true}, outside, "[read fs__read]", map[string]string{"read": own, "fs__read": server}},
-		{"listed, bare", Options{ListTools: true, Naming: BareNames}, outside, "[read fs__read]",
+		{"shown", Options{Guards: []Guard{showing{}}}, outside, "[fs__read read]",
 			map[string]string{"read": own, "fs__read": server}},
+		{"shown, bare", Options{Guards: []Guard{showing{}}, Naming: BareNames}, outside, "[read drawbridge__read]",
+			map[string]string{"read": server, "drawbridge__read": own}},
+		{"shown to others", Options{Guards: []Guard{showing{}}}, drawbridge.Caller{Kind: drawbridge.External,
+			Principal: "bob", Scopes: []drawbridge.Scope{"*"}}, "[fs__read]", map[string]string{"read": server}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.options.Tools = []drawbridge.Card{ownRead}

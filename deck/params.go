@@ -4,11 +4,25 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
+
+// ArgumentsInText returns the object that a text contains, no arguments for null, and anything else unchanged. Some
+// models write the arguments of a call as a text.
+func ArgumentsInText(arguments json.RawMessage) json.RawMessage {
+	if string(arguments) == "null" {
+		return nil
+	}
+	text, ok := rawjson.DecodeString(arguments)
+	if text = strings.TrimSpace(text); ok && strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return arguments
+}
 
 // callParams are the members of a call's params that the deck reads.
 type callParams struct {

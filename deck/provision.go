@@ -1,12 +1,16 @@
 package deck
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -22,6 +26,29 @@ type Context struct {
 	// Handles are the backends that single cards use, by key. A card whose handle is absent answers that it is not
 	// connected. A handle of the wrong type is a Backend fault.
 	Handles map[string]any
+}
+
+// WorkingDir returns the directory in which a caller's relative paths start.
+func (c Context) WorkingDir(caller drawbridge.Caller) (string, error) {
+	if dir := cmp.Or(caller.Dir, c.Dir); dir != "" {
+		return dir, nil
+	}
+	return os.Getwd()
+}
+
+// ResolvePath returns the absolute path that a caller means. "~" is the home directory, and a relative path starts in
+// the caller's working directory. Links are not followed.
+func (c Context) ResolvePath(caller drawbridge.Caller, path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = home + rest
+		}
+	}
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), nil
+	}
+	dir, err := c.WorkingDir(caller)
+	return filepath.Join(dir, path), err
 }
 
 // A FileSystem reads and writes files by absolute path.

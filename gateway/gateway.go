@@ -100,6 +100,7 @@ type Gateway struct {
 	starter    *lazyStarter
 	ruleGuard  *guards.RuleGuard
 	fileGuard  guards.OwnFileGuard
+	toolGuard  guards.OwnToolGuard
 	server     *server.Server
 	pinStage   *vetting.PinStage
 	blocked    vetting.BlockedCalls
@@ -277,9 +278,13 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if g.ownTools, err = g.provisionTools(c, trail); err != nil {
 		return err
 	}
+	if g.toolGuard, err = newOwnToolGuard(c, g.set.Settings); err != nil {
+		return err
+	}
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: cards.ControlCards(view, view), Tools: g.ownTools.Tools(), ReadTrail: trail, FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
+		Cards: cards.ControlCards(view, view), Tools: g.ownTools.Tools(), ReadTrail: trail,
+		FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,
 		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},
@@ -288,7 +293,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 			g.shared.models.IndexOptions(), g.log), BeforeList: g.starter.waitBeforeList,
 		BeforeUnknown: g.starter.waitForUnknownName,
 		Guards: slices.Concat(guards.All(guards.Dependencies{
-			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, Limiter: g.shared.callLimiter,
+			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, OwnTools: &g.toolGuard, Limiter: g.shared.callLimiter,
 			ServerRate: g.serverTable.Rate,
 		}), c.Guards),
 	})

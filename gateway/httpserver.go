@@ -40,9 +40,10 @@ func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 	if err != nil {
 		return nil, err
 	}
-	s := r.set.Settings
+	s, owner := r.set.Settings, g.owner
+	owner.Dir = r.config.Dir
 	srv, err := server.New(ctx, g.deck, server.Options{
-		Logger: g.log, Version: g.config.Version, Caller: g.owner, Token: []byte(token), Origins: origins,
+		Logger: g.log, Version: g.config.Version, Caller: owner, Token: []byte(token), Origins: origins,
 		Authenticator: check, Resource: resource,
 		ClientScopes: parseScopes(s.Clients), SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody,
 		PageSize: s.PageSize, Pacer: &g.shared.callPacer,

@@ -6,9 +6,12 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
+	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
@@ -18,6 +21,7 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 	handles := map[string]any{
 		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
 		cards.ResourceReaderKey: cards.ResourceReader(g.readResource),
+		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects),
 	}
 	log, err := OpenUndoLog(c.Store, g.set.Settings, c.LookupEnv)
 	if err != nil {
@@ -27,6 +31,25 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 		handles[cards.UndoKey] = undoLog{log}
 	}
 	return deck.Provision(cards.NewCatalogue(), deck.All, deck.Context{Dir: c.Dir, Handles: handles})
+}
+
+// newOwnToolGuard returns the guard of Drawbridge's own tools that the settings describe.
+func newOwnToolGuard(c Config, s config.Settings) (guard guards.OwnToolGuard, err error) {
+	guard = guards.OwnToolGuard{Catalogue: cards.NewCatalogue(), Clients: map[string]deck.Profile{},
+		Context: deck.Context{Dir: c.Dir}, Roots: slices.Clone(s.Deck.Roots)}
+	if guard.Profile, err = deck.ParseProfile(s.Deck.Profile); err != nil {
+		return guard, err
+	}
+	for name, profile := range s.Deck.Clients {
+		if guard.Clients[name], err = deck.ParseProfile(profile); err != nil {
+			return guard, err
+		}
+	}
+	for _, root := range s.Roots {
+		guard.Roots = append(guard.Roots, policy.PathSpellings(root.URI, "")[0])
+	}
+	guard.Home = homeDir(c.LookupEnv)
+	return guard, nil
 }
 
 // readResource reads a resource of a server for the caller of a call of another tool, as a call of its own.

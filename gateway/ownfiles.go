@@ -14,21 +14,13 @@ import (
 // records. Of a project's files they are only the ones that list MCP servers. Tools may change other settings files of
 // a project, and a changed row waits for approval anyway.
 func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
-	lookup := c.LookupEnv
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
-	var o guards.OwnFiles
+	o := guards.OwnFiles{Home: homeDir(c.LookupEnv), Dir: c.Dir}
 	add := func(to *[]string, all ...string) {
 		for _, one := range all {
 			if abs, err := filepath.Abs(one); err == nil && one != "" {
 				*to = append(*to, abs)
 			}
 		}
-	}
-	o.Home, _ = lookup("HOME")
-	if o.Home == "" {
-		o.Home, _ = lookup("USERPROFILE")
 	}
 	if file, err := config.UserFile(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}); err == nil {
 		add(&o.Paths, filepath.Dir(file))
@@ -58,6 +50,18 @@ func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 		add(&o.Prefixes, vault+asideSuffix)
 	}
 	return o
+}
+
+// homeDir returns the home directory of the user; empty if it is unknown. A nil lookup is that of the process.
+func homeDir(lookup func(string) (string, bool)) string {
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	home, _ := lookup("HOME")
+	if home == "" {
+		home, _ = lookup("USERPROFILE")
+	}
+	return home
 }
 
 // updateOwnFiles tells the file guard which files to protect now.

@@ -216,7 +216,7 @@ func (r LoadedConfig) Fingerprint() (string, error) {
 		rows[i] = rows[i].WithoutOrigin()
 	}
 	text, err := json.Marshal([]any{configStream(r.config, r.set), r.config.Naming, r.rules(),
-		r.discoverySettings(), rows})
+		r.discoverySettings(), r.set.Settings.Deck, rows})
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,11 +51,9 @@ func ParseNewClient(name string, scopes []string, lifetime string, now time.Time
 		return c, UserError("client add takes at least one --scope: mcp:NAME for the server NAME, or 'mcp:*' for all")
 	}
 	for _, text := range scopes {
-		server, ok := strings.CutPrefix(text, "mcp:")
-		if text != "*" && (!ok || server != "*" &&
-			drawbridge.ServerID(strings.TrimSuffix(server, "*")).Validate() != nil) {
-			return c, userErrorf("%q is not a scope (mcp:NAME is the server NAME, mcp:* all of them, * everything)",
-				text)
+		if !isScope(text) {
+			return c, userErrorf("%q is not a scope (mcp:NAME is the server NAME, mcp:* all of them, * everything; %s "+
+				"are for Drawbridge's own tools)", text, strings.Join(ownToolScopes, ", "))
 		}
 		c.Scopes = append(c.Scopes, drawbridge.Scope(text))
 	}
@@ -67,6 +66,16 @@ func ParseNewClient(name string, scopes []string, lifetime string, now time.Time
 	}
 	c.Expires = now.Add(d)
 	return c, nil
+}
+
+// ownToolScopes are the scopes that Drawbridge's own tools require.
+var ownToolScopes = []string{"fs:read", "fs:write", "exec"}
+
+// isScope reports whether a text is a scope that a client may be given.
+func isScope(text string) bool {
+	server, ok := strings.CutPrefix(text, "mcp:")
+	return text == "*" || slices.Contains(ownToolScopes, text) ||
+		ok && (server == "*" || drawbridge.ServerID(strings.TrimSuffix(server, "*")).Validate() == nil)
 }
 
 // parseLifetime parses a duration that may be in days.

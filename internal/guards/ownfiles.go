@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -36,6 +37,9 @@ type OwnFiles struct {
 	// Paths are files, and directories with their content. Prefixes protect every path that begins with them. All are
 	// absolute.
 	Paths, Prefixes []string
+	// Dir is the directory in which relative paths in calls of Drawbridge's own tools start, for callers without one of
+	// their own.
+	Dir string
 	// WorkingDir returns the directory in which a server's relative paths start; empty for a server with a URL.
 	WorkingDir func(drawbridge.ServerID) string
 	// RelativeDirs returns further directories in which relative paths may start. Some may not be directories. It may
@@ -73,22 +77,15 @@ func (k *OwnFileGuard) Decide(_ context.Context, q deck.Question) drawbridge.Ver
 	if o == nil {
 		return refused
 	}
-	if q.Caller.Kind == drawbridge.Author || q.Kind == "tool" && q.Spec.Server == "" {
+	if q.Caller.Kind == drawbridge.Author {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
-	l := argumentScan{own: o, workingDir: o.WorkingDir(q.Spec.Server), definition: q.Spec.Definition}
-	if o.RelativeDirs != nil {
-		l.relativeDirs = o.RelativeDirs(q.Spec.Server)
-	}
-	leads := false
-	err := error(nil)
-	for m := range rawjson.Members(q.Params) {
-		if m.HasName("_meta") || m.HasName("name") && q.Kind == "tool" { // the name is that of the card
-			continue
-		}
-		if leads, err = l.scanValue(m.Name, m.Value, 0); leads || err != nil {
-			break
-		}
+	var leads bool
+	var err error
+	if q.Kind == "tool" && q.Spec.Server == "" {
+		leads, err = o.isReachedByOwnTool(q)
+	} else {
+		leads, err = o.isReachedByServer(q)
 	}
 	switch {
 	case err != nil:
@@ -100,6 +97,47 @@ func (k *OwnFileGuard) Decide(_ context.Context, q deck.Question) drawbridge.Ver
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
 	return refused
+}
+
+// isReachedByServer reports whether an argument of a call of a server's tool, prompt or resource leads to a protected
+// file.
+func (o *OwnFiles) isReachedByServer(q deck.Question) (leads bool, err error) {
+	l := argumentScan{own: o, workingDir: o.WorkingDir(q.Spec.Server), definition: q.Spec.Definition}
+	if o.RelativeDirs != nil {
+		l.relativeDirs = o.RelativeDirs(q.Spec.Server)
+	}
+	for m := range rawjson.Members(q.Params) {
+		if m.HasName("_meta") || m.HasName("name") && q.Kind == "tool" { // the name is that of the card
+			continue
+		}
+		if leads, err = l.scanValue(m.Name, m.Value, 0); leads || err != nil {
+			break
+		}
+	}
+	return leads, err
+}
+
+// isReachedByOwnTool does so for one of Drawbridge's own tools. Its arguments are known: only paths and commands lead to
+// files. The content of a file that is written may mention any path.
+func (o *OwnFiles) isReachedByOwnTool(q deck.Question) (leads bool, err error) {
+	l := argumentScan{own: o, definition: q.Spec.Definition}
+	if l.workingDir, err = (deck.Context{Dir: o.Dir}).WorkingDir(q.Caller); err != nil {
+		return false, err
+	}
+	for name, m := range ownToolArguments(q.Params) {
+		if name == "command" || slices.Contains(pathArguments, name) {
+			if leads, err = l.scanValue(m.Name, m.Value, topArgumentDepth); leads || err != nil {
+				break
+			}
+		}
+	}
+	return leads, err
+}
+
+// Protects reports whether a path, without links, is a protected file. Without a list every file is.
+func (k *OwnFileGuard) Protects(path string) bool {
+	o := k.files.Load()
+	return o == nil || o.has(path)
 }
 
 // An argumentScan searches the arguments of one call for protected paths.

@@ -188,10 +188,14 @@ func (w *RuleGuard) Explain(q deck.Question) (policy.Decision, []policy.TraceSte
 
 // policyQuestion converts a question of the deck to one of package policy.
 func (o *ruleSet) policyQuestion(q deck.Question) policy.Request {
+	dirs := o.dirs[q.Spec.Server]
+	if q.Spec.Server == "" && q.Caller.Dir != "" {
+		dirs = []string{q.Caller.Dir}
+	}
 	return policy.Request{
 		Caller: q.Caller, Kind: q.Kind, Spec: q.Spec, Method: q.Method, Params: q.Params,
 		Trust: o.trustLevel(q.Spec.Server),
-		Dirs:  o.dirs[q.Spec.Server],
+		Dirs:  dirs,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 type Dependencies struct {
 	Rules    *RuleGuard
 	OwnFiles *OwnFileGuard
+	OwnTools *OwnToolGuard
 	Limiter  *CallLimiter
 	// ServerRate returns the rate limit of a server.
 	ServerRate func(drawbridge.ServerID) ServerRate
@@ -30,6 +31,8 @@ func Table() []Registration {
 			func(d Dependencies) deck.Guard { return d.Rules }},
 		{"own-files", "calls with an argument that leads to a file of Drawbridge",
 			func(d Dependencies) deck.Guard { return d.OwnFiles }},
+		{"own-tools", "calls of Drawbridge's own tools by clients that may not, or with a path outside their directories",
+			func(d Dependencies) deck.Guard { return d.OwnTools }},
 		{"rate", "calls over a quota or a rate limit, and repeated identical calls",
 			func(d Dependencies) deck.Guard { return d.Limiter.Guard(d.ServerRate) }},
 	}

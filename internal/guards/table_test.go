@@ -10,7 +10,7 @@ import (
 
 func TestTheTableMakesEveryGuardOnce(t *testing.T) {
 	d := Dependencies{
-		Rules: NewRuleGuard(slog.New(slog.DiscardHandler)), OwnFiles: &OwnFileGuard{},
+		Rules: NewRuleGuard(slog.New(slog.DiscardHandler)), OwnFiles: &OwnFileGuard{}, OwnTools: &OwnToolGuard{},
 		Limiter:    NewCallLimiter(LimiterOptions{}),
 		ServerRate: func(drawbridge.ServerID) ServerRate { return ServerRate{} },
 	}

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// DeckSettings configure Drawbridge's own tools. The zero value lists none of them to clients.
+type DeckSettings struct {
+	// Profile is the profile of all clients, by name or alias; empty means none.
+	Profile string
+	// Clients are the profiles of single clients: by declared name in lower case, or by the name of their token.
+	Clients map[string]string
+	// Roots are absolute directories that clients may use besides their own.
+	Roots []string
+}
+
+// DeckProfiles returns the names that a profile may have in the settings.
+func DeckProfiles() []string {
+	return []string{"none", "authoring", "read-only", "survey", "built-in", "all"}
+}
+
+// deckSettingTable returns the members of [deck].
+func deckSettingTable() []setting {
+	return []setting{
+		{"deck", "profile", configfile.JoinOr(DeckProfiles()), "none",
+			"which of Drawbridge's own tools clients may call: none; those that only read (authoring or read-only); all built-in tools (survey or built-in); or also the app tools. Tools that write or execute need the scope fs:write or exec too, see docs/tools.md",
+			func(r *settingsReader, v configfile.Node) error {
+				return readOneOf(&r.settings.Deck.Profile, v, DeckProfiles()...)
+			}},
+		{"deck", "clients", "table of profiles", "",
+			`the profiles of single clients, such as {"claude-code" = "survey"}: by the name that a client on standard input declares, or by the name of a token`,
+			func(r *settingsReader, v configfile.Node) error { return readProfiles(&r.settings.Deck.Clients, v) }},
+		{"deck", "roots", "list of paths", "[]",
+			"directories that these tools may use without approval, besides the one that the client was started in; variables are expanded",
+			func(r *settingsReader, v configfile.Node) error { return r.readPaths(&r.settings.Deck.Roots, v) }},
+	}
+}
+
+// readProfiles reads a table of profiles by the name of a client.
+func readProfiles(to *map[string]string, v configfile.Node) error {
+	if v.Kind != configfile.Table {
+		return mustBeError(`a table such as {"claude-code" = "survey"}`)
+	}
+	profiles := map[string]string{}
+	for _, m := range v.Members {
+		name, ok := m.Value.TextValue()
+		if !ok || !slices.Contains(DeckProfiles(), name) {
+			return mustBeError("a table of profiles, and the profile of %q one of %s", m.Name,
+				configfile.JoinOr(DeckProfiles()))
+		}
+		profiles[strings.ToLower(strings.TrimSpace(m.Name))] = name
+	}
+	*to = profiles
+	return nil
+}
+
+// readPaths reads a list of paths.
+func (r *valueReader) readPaths(to *[]string, v configfile.Node) error {
+	if v.Kind != configfile.List {
+		return mustBeError("a list of paths")
+	}
+	paths := make([]string, len(v.Items))
+	for i, item := range v.Items {
+		if err := r.readPath(&paths[i], item); err != nil {
+			return err
+		}
+	}
+	*to = paths
+	return nil
+}
