@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -130,8 +131,25 @@ func (o *OwnFiles) isReachedByOwnTool(q deck.Question) (leads bool, err error) {
 				break
 			}
 		}
+		if command, ok := rawjson.DecodeString(m.Value); ok && name == "command" {
+			if leads, err = l.scanWords(command); leads || err != nil {
+				break
+			}
+		}
 	}
 	return leads, err
+}
+
+// scanWords checks each word of a command as a relative path. A command can spell a path in other ways, so this stops
+// mistakes, and no attack: only confinement does.
+func (l argumentScan) scanWords(command string) (bool, error) {
+	words := strings.FieldsFunc(command, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("\"'`;|&<>()=$", c) })
+	for _, word := range words[:min(len(words), maxFollowed)] {
+		if leads, err := l.checkPath(word, true); leads || err != nil {
+			return leads, err
+		}
+	}
+	return false, nil
 }
 
 // Protects reports whether a path, without links, is a protected file. Without a list every file is.

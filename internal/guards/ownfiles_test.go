@@ -205,7 +205,7 @@ func TestTR4WhoAndWhere(t *testing.T) {
 		"an agent":               {k, question(drawbridge.Agent, "fs", absolute), "an argument leads"},
 		"a client":               {k, question(drawbridge.External, "fs", absolute), "an argument leads"},
 		"a sandbox":              {k, question(drawbridge.Sandbox, "fs", absolute), "an argument leads"},
-		"a card of ours":         {k, question(drawbridge.External, "", absolute), ""},
+		"a card of ours":         {k, question(drawbridge.External, "", absolute), "an argument leads"},
 		"of an extension":        {k, unknown, "an argument leads"},
 		"behind a URL, absolute": {k, question(drawbridge.External, "web", absolute), "an argument leads"},
 		"behind a URL, relative": {k, question(drawbridge.External, "web", relative), ""},

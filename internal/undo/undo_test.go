@@ -40,8 +40,8 @@ func (d *desk) change(run, name, content string) {
 
 func (d *desk) write(name, content string) {
 	d.t.Helper()
-	if err := os.WriteFile(d.path(name), []byte(content), 0o640); err != nil {
-		d.t.Fatal(err)
+	if err := errors.Join(os.WriteFile(d.path(name), []byte(content), 0o640), os.Chmod(d.path(name), 0o640)); err != nil {
+		d.t.Fatal(err) // the mode of a new file depends on the umask
 	}
 }
 
