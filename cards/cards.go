@@ -2,8 +2,7 @@
 //
 // A card has a Go type for its arguments, one for its result, a handler, and a Markdown file with its description. The
 // control cards show and steer Drawbridge itself, see ControlCards. The built-in cards and the app cards read and write
-// files and keep lists, see NewCatalogue. A gateway does not offer them yet: only a program that builds
-// them itself can use them.
+// files and keep lists, see NewCatalogue. A gateway offers them to the command line and, by a profile, to clients.
 //
 // A card's JSON schemas are generated from its Go types (see New), so the listed schema, the decoded
 // arguments and the result cannot disagree.

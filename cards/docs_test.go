@@ -31,25 +31,12 @@ func TestToolsPage(t *testing.T) {
 func toolsPage(t *testing.T) []byte {
 	t.Helper()
 	var page bytes.Buffer
-	page.WriteString(`# Drawbridge's own tools
-
-These tools are part of Drawbridge. The command line calls them like those of servers, under the same rules and on the same
-record; clients are not listed them yet.
-
-` + "```console" + `
-$ drawbridge tools list --profile all
-$ drawbridge tools call grep pattern=TODO glob='*.go'
-$ drawbridge tools call edit path=notes.txt oldText=bread newText=cheese
-` + "```" + `
-
-Paths start in the directory of the command. A profile selects tools: ` + "`authoring` (or `read-only`) those that only read, `survey`\n" +
-		"(or `built-in`) all built-in ones, and `all` also the app tools." + `
-
-Before ` + "`write` and `edit`" + ` change a file its content is kept, 256 MiB in all. ` + "`drawbridge undo`" + ` takes the changes of a run back.
-
-| tool | what it does | profiles |
-|---|---|---|
-`)
+	text, err := os.ReadFile(filepath.Join("testdata", "tools_page.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Write(text)
+	page.WriteString("\n| tool | what it does | profiles |\n|---|---|---|\n")
 	catalogue := NewCatalogue()
 	for _, row := range catalogue.Cards() {
 		fmt.Fprintf(&page, "| [`%s`](#%s) | %s | %s |\n", row.ID, row.ID, strings.TrimSuffix(row.Summary, "."), profileNames(catalogue, row))

@@ -115,3 +115,30 @@ func TestFindCard(t *testing.T) {
 		t.Error(got[len(got)-100:])
 	}
 }
+
+// TestSearchesSkipProtectedFiles has a protected directory below a link.
+func TestSearchesSkipProtectedFiles(t *testing.T) {
+	var own string
+	b := newBench(t, map[string]any{ProtectedFilesKey: ProtectedFiles(func(path string) bool { return path == own })})
+	real, err := filepath.EvalSymlinks(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own = filepath.Join(real, "tree", "own")
+	b.file("tree/own/secret", "key\n")
+	b.file("tree/a", "key\n")
+	if err := os.Symlink("tree", filepath.Join(b.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []drawbridge.CallerKind{drawbridge.Author, drawbridge.External} {
+		caller := drawbridge.Caller{Kind: kind, Dir: b.dir}
+		for _, path := range []string{"tree", "link", "link/../tree"} {
+			for _, got := range []string{b.as(caller, "grep", `{"pattern":"key","path":"`+path+`"}`),
+				b.as(caller, "find", `{"query":"*","path":"`+path+`"}`)} {
+				if strings.Contains(got, "secret") != (kind == drawbridge.Author) || !strings.Contains(got, "/a") {
+					t.Errorf("%v in %s: %s", kind, path, got)
+				}
+			}
+		}
+	}
+}
