@@ -73,6 +73,7 @@ var layers = map[string]int{
 	"internal/toolsearch": 5,
 	"internal/boundary":   5,
 	"internal/undo":       5,
+	"internal/jobs":       5,
 
 	"agent":           6,
 	"internal/server": 6,
@@ -140,7 +141,7 @@ var goroutineOwners = []string{
 	"config", "agent", "sandbox", "internal/upstream", "internal/transport", "internal/process", "internal/interop",
 	"internal/oauth",
 	"internal/server", "internal/bearer", "internal/hub", "internal/store", "internal/recordlog",
-	"internal/tui", "internal/web",
+	"internal/tui", "internal/web", "internal/jobs",
 }
 
 func TestEveryPackageHasALayer(t *testing.T) {

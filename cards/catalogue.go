@@ -35,6 +35,9 @@ func BuiltinDescriptors() []deck.Card {
 			Build: func(c deck.Context) (drawbridge.Card, error) { return newTodoReadCard(c, lists) }},
 		{ID: "write", Title: "Write file", Summary: "Write a whole file.", Profiles: mutating, Build: newWriteCard},
 		{ID: "edit", Title: "Edit file", Summary: "Replace a text in a file.", Profiles: mutating, Build: newEditCard},
+		{ID: "bash", Title: "Run command", Summary: "Run a shell command.", Profiles: mutating, Build: newBashCard},
+		{ID: "process", Title: "Background commands", Summary: "Run commands in the background.", Profiles: mutating,
+			Build: newProcessCard},
 		{ID: "todo_set", Title: "Update checklist", Summary: "Replace the checklist of this run.", Profiles: mutating,
 			Build: func(c deck.Context) (drawbridge.Card, error) { return newTodoSetCard(c, lists) }},
 	}
@@ -45,6 +48,8 @@ func AppCards() []deck.Card {
 	return []deck.Card{
 		{ID: "todo", Title: "Checklist", Summary: "Keep a checklist with states and weights.", Profiles: appOnly,
 			Build: newTodoCard},
+		{ID: "bg-process", Title: "Background process", Summary: "Run commands in the background.", Profiles: appOnly,
+			Build: newBgProcessCard},
 		{ID: "task", Title: "Delegate a task", Summary: "Have another agent carry out a task.", Profiles: appOnly,
 			Build: newTaskCard},
 		{ID: "saas-action", Title: "Act in a service", Summary: "Find and run actions of connected services.",

@@ -13,6 +13,8 @@ const (
 
 	// ChecklistsKey is the key of [Checklists], which the cards todo_read and todo_set share.
 	ChecklistsKey = "checklists"
+	// JobsKey is the key of [Jobs], which the cards that execute share.
+	JobsKey = "jobs"
 	// ReadGateKey is the key of a [ReadGate]: files must be read before they are overwritten. Without one they need not.
 	ReadGateKey = "readGate"
 	// ReadTrailKey is the key of a [deck.ReadTrail], which keeps what was read.

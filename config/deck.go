@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
 // DeckSettings configure Drawbridge's own tools. The zero value lists none of them to clients.
@@ -15,6 +16,8 @@ type DeckSettings struct {
 	Clients map[string]string
 	// Roots are absolute directories that clients may use besides their own.
 	Roots []string
+	// Confine confines the commands that these tools run. Its zero value confines none.
+	Confine Confinement
 }
 
 // DeckProfiles returns the names that a profile may have in the settings.
@@ -36,6 +39,21 @@ func deckSettingTable() []setting {
 		{"deck", "roots", "list of paths", "[]",
 			"directories that these tools may use without approval, besides the one that the client was started in; variables are expanded",
 			func(r *settingsReader, v configfile.Node) error { return r.readPaths(&r.settings.Deck.Roots, v) }},
+		{"deck", "confine", `"auto", "required", or table`, "",
+			"confines the commands of bash and process, as confine of a server's row does",
+			func(r *settingsReader, v configfile.Node) (err error) {
+				var missing []string
+				r.settings.Deck.Confine, err = launch.ReadConfinement(v, r.Home, func(s string) string {
+					parts, unset := r.splitReferences(s)
+					missing = append(missing, unset...)
+					text, _ := joinLiteralParts(parts)
+					return text
+				})
+				if err != nil {
+					return configfile.ErrorAt(v.Line, "deck.confine: %v", err)
+				}
+				return missingVariablesError(missing)
+			}},
 	}
 }
 

@@ -23,6 +23,8 @@ type Context struct {
 	Dir string
 	// FS replaces the disk for the cards that read and write files, for example by an editor; nil is the disk.
 	FS FileSystem
+	// Shell replaces the shell of this machine for the cards that execute; nil is that shell.
+	Shell Shell
 	// Handles are the backends that single cards use, by key. A card whose handle is absent answers that it is not
 	// connected. A handle of the wrong type is a Backend fault.
 	Handles map[string]any

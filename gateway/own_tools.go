@@ -2,16 +2,20 @@ package gateway
 
 import (
 	"context"
+	"os"
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
+	"github.com/drawbridge-mcp/drawbridge/internal/jobs"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
+	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
@@ -21,6 +25,7 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 	handles := map[string]any{
 		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
 		cards.ResourceReaderKey: cards.ResourceReader(g.readResource),
+		cards.JobsKey:           g.shared.jobs,
 		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects),
 	}
 	log, err := OpenUndoLog(c.Store, g.set.Settings, c.LookupEnv)
@@ -31,6 +36,17 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 		handles[cards.UndoKey] = undoLog{log}
 	}
 	return deck.Provision(cards.NewCatalogue(), deck.All, deck.Context{Dir: c.Dir, Handles: handles})
+}
+
+// newShell returns the shell of the tools that execute commands.
+func newShell(c config.Confinement) jobs.LocalShell {
+	shell := jobs.LocalShell{Env: process.Environ(os.Environ(), nil, true)}
+	if c.Level != "" {
+		shell.Confine = func(dir string) *confine.Profile {
+			return confine.ProfileFor(config.Server{ID: drawbridge.OwnServer, Command: "bash", Cwd: dir, Confine: c}, shell.Env, "")
+		}
+	}
+	return shell
 }
 
 // newOwnToolGuard returns the guard of Drawbridge's own tools that the settings describe.

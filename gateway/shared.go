@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
@@ -39,6 +40,8 @@ type Shared struct {
 	audit *store.AuditWriter
 	// scanner examines results after they were passed on.
 	scanner *spotlight.ResultScanner
+	// jobs are the commands that Drawbridge's own tools run.
+	jobs *cards.Jobs
 	// models are the remote models; nil means none.
 	models *llm.ToolModels
 	// closing is the context of OpenShared without its end: Close writes to the store with it.
@@ -102,6 +105,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		pinChecker: pins,
 		scanner:    spotlight.NewResultScanner(sanitiser.FlagText, newFlaggedResults(db, a, vault), c.Logger),
 		vetted:     newVettedCache(sanitiser),
+		jobs:       cards.NewJobs(newShell(s.Deck.Confine)),
 	}, nil
 }
 
@@ -251,9 +255,9 @@ func (g *Shared) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Close examines the waiting results, writes the waiting audit records and trust events, and closes the store.
+// Close ends the commands that run, examines the waiting results, writes the waiting audit records and trust events, and closes the store.
 func (g *Shared) Close() error {
-	return errors.Join(g.closeScanner(), g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
+	return errors.Join(g.jobs.Close(), g.closeScanner(), g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
 }
 
 // flushTrust stores the trust events that were noted about servers.

@@ -1,5 +1,10 @@
 package process
 
+import (
+	"errors"
+	"os/exec"
+)
+
 // An ExitError reports that the server's process has ended.
 type ExitError struct{ status error }
 
@@ -14,3 +19,15 @@ func (e *ExitError) Unwrap() error { return e.status }
 
 // ExitStatus returns, for people, how a process ended. It is for processes that are Done.
 func (p *Process) ExitStatus() error { return &ExitError{p.Err()} }
+
+// ExitCode returns the exit code of a program that is Done; false if it ended by a signal.
+func (p *Process) ExitCode() (code int, ok bool) {
+	err := p.Err()
+	if err == nil {
+		return 0, true
+	}
+	if exit, isExit := errors.AsType[*exec.ExitError](err); isExit && exit.Exited() {
+		return exit.ExitCode(), true
+	}
+	return -1, false
+}

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -49,6 +50,11 @@ type Spec struct {
 	Grace time.Duration
 	// Confinement restricts the program, as far as the system supports it; nil means no restriction.
 	Confinement *confine.Profile
+	// Stdout and Stderr receive the output as it is written, until Stop returns. Without Stdout the output is that of
+	// Process.Stdout; without Stderr the last lines are kept, see Process.Stderr.
+	Stdout, Stderr io.Writer
+	// NoInput leaves standard input empty. Stop then sends SIGTERM at once.
+	NoInput bool
 	// RedactLine is applied to each line of standard error before it is kept; nil keeps the line as it is.
 	RedactLine func(line string) string
 }
@@ -58,6 +64,8 @@ type Spec struct {
 type Process struct {
 	pid           int
 	grace         time.Duration
+	noInput       bool
+	copiesStdout  bool
 	stdin, stdout *os.File
 	stderr        *lineTail
 	stderrEnd     *os.File
@@ -85,7 +93,8 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.Grace <= 0 {
 		spec.Grace = DefaultGrace
 	}
-	p := &Process{grace: spec.Grace, stderr: newLineTail(), done: make(chan struct{})}
+	p := &Process{grace: spec.Grace, noInput: spec.NoInput, copiesStdout: spec.Stdout != nil,
+		stderr: newLineTail(), done: make(chan struct{})}
 	argv, err := p.confineCommand(&path, &spec)
 	if err == nil {
 		err = p.start(ctx, path, argv, spec)
@@ -94,7 +103,17 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 		p.cleanUp()
 		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
 	}
-	p.work.Go(func() { p.stderr.readFrom(p.stderrEnd, spec.RedactLine) })
+	if spec.NoInput {
+		_ = p.stdin.Close()
+	}
+	if spec.Stderr == nil {
+		p.work.Go(func() { p.stderr.readFrom(p.stderrEnd, spec.RedactLine) })
+	} else {
+		p.work.Go(func() { copyOutput(spec.Stderr, p.stderrEnd) })
+	}
+	if spec.Stdout != nil {
+		p.work.Go(func() { copyOutput(spec.Stdout, p.stdout) })
+	}
 	p.work.Go(p.wait)
 	return p, nil
 }
@@ -197,7 +216,7 @@ var errSurvivedKill = errors.New("still running after SIGKILL")
 // SIGKILL. When ctx ends, it skips the waits and kills at once. It returns an error if a process remains.
 func (p *Process) Stop(ctx context.Context) error {
 	_ = p.stdin.Close()
-	if !p.waitEnded(ctx, p.grace) {
+	if p.noInput || !p.waitEnded(ctx, p.grace) {
 		p.tree.terminate()
 		if !p.waitEnded(ctx, p.grace+p.grace/2) {
 			p.tree.kill()
@@ -206,9 +225,17 @@ func (p *Process) Stop(ctx context.Context) error {
 			}
 		}
 	}
-	_ = p.stdout.Close()
+	if !p.copiesStdout {
+		_ = p.stdout.Close()
+	}
 	p.work.Wait()
 	return nil
+}
+
+// copyOutput copies the output of a program until it ends, which is soon after the program, and closes it.
+func copyOutput(to io.Writer, from *os.File) {
+	_, _ = io.Copy(to, from)
+	_ = from.Close()
 }
 
 // waitEnded waits for the end, at most for d and until ctx ends.

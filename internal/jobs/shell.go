@@ -1,0 +1,93 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/confine"
+	"github.com/drawbridge-mcp/drawbridge/internal/process"
+)
+
+// stopGrace is how long a process tree may take to end after SIGTERM, two thirds of the time until SIGKILL.
+const stopGrace = 2 * time.Second
+
+// A LocalShell starts commands on this machine, in bash, or in sh where there is none. What a command started ends with
+// it.
+type LocalShell struct {
+	// Env is the environment of the commands, as "name=value".
+	Env []string
+	// Confine returns the confinement of a command in a directory; nil confines none.
+	Confine func(dir string) *confine.Profile
+}
+
+var _ deck.Shell = LocalShell{}
+
+// Start implements [deck.Shell].
+func (s LocalShell) Start(ctx context.Context, c deck.ShellCommand) (deck.RunningCommand, error) {
+	program, args, err := s.shellFor(c)
+	if err != nil {
+		return nil, err
+	}
+	spec := process.Spec{Command: program, Args: args, Dir: c.Dir, Env: s.Env, Grace: stopGrace, Stdout: c.Stdout,
+		Stderr: c.Stderr, NoInput: true}
+	if s.Confine != nil {
+		spec.Confinement = s.Confine(c.Dir)
+	}
+	p, err := process.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	running := &localCommand{process: p, done: make(chan struct{})}
+	go running.wait() // ends with the command, which Stop ends
+	return running, nil
+}
+
+// shellFor returns the program for a command line, with its arguments.
+func (s LocalShell) shellFor(c deck.ShellCommand) (program string, args []string, err error) {
+	for _, name := range []string{"bash", "sh"} {
+		if program, err = process.FindProgram(name, c.Dir, s.Env); err == nil {
+			return program, []string{"-c", c.Line}, nil
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return "cmd.exe", []string{"/d", "/s", "/c", c.Line}, nil
+	}
+	return "", nil, fmt.Errorf("find a shell: %w", err)
+}
+
+// A localCommand is a command of a LocalShell.
+type localCommand struct {
+	process *process.Process
+	done    chan struct{}
+	stopErr error // of the release of the process, set before done is closed
+}
+
+// wait waits until the command has ended and its output is complete.
+func (c *localCommand) wait() {
+	<-c.process.Done()
+	c.stopErr = c.process.Stop(context.Background())
+	close(c.done)
+}
+
+// Done implements [deck.RunningCommand].
+func (c *localCommand) Done() <-chan struct{} { return c.done }
+
+// Status implements [deck.RunningCommand].
+func (c *localCommand) Status() (exitCode int, signal string) {
+	if code, ok := c.process.ExitCode(); ok {
+		return code, ""
+	}
+	return -1, c.process.Err().Error()
+}
+
+// Stop implements [deck.RunningCommand].
+func (c *localCommand) Stop(ctx context.Context) error {
+	if err := c.process.Stop(ctx); err != nil {
+		return err
+	}
+	<-c.done
+	return c.stopErr
+}
