@@ -43,6 +43,8 @@ const (
 // ErrNotFound is the error for an ID that no job of the principal has.
 var ErrNotFound = errors.New("there is no such job")
 
+var errEnding = errors.New("the program is ending")
+
 // A Spec describes a job.
 type Spec struct {
 	// Owner is the principal, Run the run that starts it.
@@ -64,6 +66,8 @@ type Job struct {
 
 	command deck.RunningCommand
 	done    chan struct{}
+	// life is the context of the start, without its end.
+	life context.Context
 
 	mu     sync.Mutex
 	cause  Cause // why it was told to end, or why it ended
@@ -131,7 +135,7 @@ func (j *Job) watch() {
 	select {
 	case <-j.command.Done():
 	case <-limit:
-		_ = j.stop(context.Background(), TimeLimit) // the end is awaited below
+		_ = j.stop(j.life, TimeLimit) // the end is awaited below
 		<-j.command.Done()
 	}
 	j.mu.Lock()
@@ -163,7 +167,7 @@ func NewTable(shell deck.Shell) *Table { return &Table{shell: shell} }
 // Start starts a job. ctx bounds the start alone. The error is for a command that cannot be started, and for a principal
 // with too many jobs.
 func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
-	job := &Job{Spec: s, done: make(chan struct{})}
+	job := &Job{Spec: s, done: make(chan struct{}), life: context.WithoutCancel(ctx)}
 	t.mu.Lock()
 	running := 0
 	for _, other := range t.jobs {
@@ -174,7 +178,7 @@ func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
 	switch {
 	case t.closed:
 		t.mu.Unlock()
-		return nil, errors.New("Drawbridge is ending")
+		return nil, errEnding
 	case running >= maxRunning:
 		t.mu.Unlock()
 		return nil, fmt.Errorf("%d jobs are running; stop one first", running)
@@ -202,7 +206,7 @@ func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
 	closed := t.closed
 	t.mu.Unlock()
 	if closed {
-		return nil, errors.Join(errors.New("Drawbridge is ending"), job.stop(ctx, Closed))
+		return nil, errors.Join(errEnding, job.stop(ctx, Closed))
 	}
 	return job, nil
 }
@@ -274,7 +278,7 @@ func (t *Table) Close() error {
 	errs := make([]error, len(jobs))
 	var stops sync.WaitGroup
 	for i, job := range jobs {
-		stops.Go(func() { errs[i] = job.stop(context.Background(), Closed) })
+		stops.Go(func() { errs[i] = job.stop(job.life, Closed) })
 	}
 	stops.Wait()
 	if err := errors.Join(errs...); err != nil {

@@ -41,7 +41,7 @@ func (s LocalShell) Start(ctx context.Context, c deck.ShellCommand) (deck.Runnin
 		return nil, err
 	}
 	running := &localCommand{process: p, done: make(chan struct{})}
-	go running.wait() // ends with the command, which Stop ends
+	go running.wait(context.WithoutCancel(ctx)) // ends with the command, which Stop ends
 	return running, nil
 }
 
@@ -66,9 +66,9 @@ type localCommand struct {
 }
 
 // wait waits until the command has ended and its output is complete.
-func (c *localCommand) wait() {
+func (c *localCommand) wait(ctx context.Context) {
 	<-c.process.Done()
-	c.stopErr = c.process.Stop(context.Background())
+	c.stopErr = c.process.Stop(ctx)
 	close(c.done)
 }
 
