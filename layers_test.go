@@ -60,6 +60,7 @@ var layers = map[string]int{
 	"internal/store":        4,
 	"internal/telemetry":    4,
 	"internal/addons":       4,
+	"internal/webpage":      4,
 	"internal/mcpregistry":  4,
 
 	"deck":                5,

@@ -23,6 +23,10 @@ const (
 	UndoKey = "undo"
 	// ProtectedFilesKey is the key of [ProtectedFiles], which searches skip.
 	ProtectedFilesKey = "protectedFiles"
+	// WebClientKey is the key of a [WebClient]. Without one the card webfetch reaches public addresses.
+	WebClientKey = "webClient"
+	// WebSearchKey is the key of a [WebSearch], which finds pages for the card websearch.
+	WebSearchKey = "webSearch"
 	// ResourceReaderKey is the key of a [ResourceReader], with which the card read reads mcp:// URIs.
 	ResourceReaderKey = "resourceReader"
 )

@@ -59,7 +59,7 @@ func TestBash(t *testing.T) {
 
 func TestProcess(t *testing.T) {
 	b := newShellBench(t)
-	b.want("process", `{"action":"start","command":"echo one; read x < fifo; echo two; sleep 1000"}`, "Started job-1.\n")
+	b.want("process", `{"action":"start","command":"echo one; echo two; exec sleep 1000"}`, "Started job-1.\n")
 	b.want("process", `{"action":"start"}`, "command is empty.")
 	b.want("process", `{"action":"poll","id":"job-9"}`, `There is no job "job-9". List them with action list.`)
 	b.want("process", `{"action":"kill"}`, "action must be start, list, poll or stop.")

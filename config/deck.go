@@ -18,6 +18,18 @@ type DeckSettings struct {
 	Roots []string
 	// Confine confines the commands that these tools run. Its zero value confines none.
 	Confine Confinement
+	// FetchHosts are hosts that webfetch may reach although their addresses are not public.
+	FetchHosts []string
+	// Search is the provider of websearch, one of SearchProviders; empty for none. SearchKey is its key, SearchURL its
+	// address if that is not the provider's own.
+	Search    string
+	SearchKey SecretRef
+	SearchURL string
+}
+
+// SearchProviders returns the search providers that the settings accept.
+func SearchProviders() []string {
+	return []string{"none", "brave", "tavily", "exa", "searxng", "duckduckgo"}
 }
 
 // DeckProfiles returns the names that a profile may have in the settings.
@@ -54,6 +66,20 @@ func deckSettingTable() []setting {
 				}
 				return missingVariablesError(missing)
 			}},
+		{"deck", "fetch_hosts", "list of hosts", "[]",
+			"hosts that webfetch may reach although their addresses are not public, such as localhost or wiki.example.internal; addresses of cloud metadata services stay refused",
+			func(r *settingsReader, v configfile.Node) error { return readHosts(&r.settings.Deck.FetchHosts, v) }},
+		{"deck", "search", configfile.JoinOr(SearchProviders()), "none",
+			"where websearch searches; brave, tavily and exa need search_key, searxng needs search_url; duckduckgo needs neither, and may refuse",
+			func(r *settingsReader, v configfile.Node) error {
+				return readOneOf(&r.settings.Deck.Search, v, SearchProviders()...)
+			}},
+		{"deck", "search_key", "string", "",
+			"the key for the search provider, or a reference to it; see Values",
+			func(r *settingsReader, v configfile.Node) error { return r.readSecretRef(&r.settings.Deck.SearchKey, v) }},
+		{"deck", "search_url", "URL", "the provider's own",
+			"the address of the search provider; variables are expanded",
+			func(r *settingsReader, v configfile.Node) error { return r.readWebURL(&r.settings.Deck.SearchURL, v) }},
 	}
 }
 
@@ -72,6 +98,22 @@ func readProfiles(to *map[string]string, v configfile.Node) error {
 		profiles[strings.ToLower(strings.TrimSpace(m.Name))] = name
 	}
 	*to = profiles
+	return nil
+}
+
+// readHosts reads a list of host names, which are returned in lower case.
+func readHosts(to *[]string, v configfile.Node) error {
+	hosts, ok := v.TextValues()
+	if !ok || v.Kind != configfile.List {
+		return mustBeError("a list of host names")
+	}
+	for i, host := range hosts {
+		hosts[i] = strings.ToLower(host)
+		if host == "" || strings.ContainsAny(host, "/@ *") {
+			return mustBeError("a list of host names, without scheme and path; not %q", host)
+		}
+	}
+	*to = hosts
 	return nil
 }
 

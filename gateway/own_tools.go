@@ -17,6 +17,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
+	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
 )
 
 // provisionTools builds Drawbridge's own tools. Relative paths of callers without a directory of their own start in that
@@ -27,6 +29,14 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 		cards.ResourceReaderKey: cards.ResourceReader(g.readResource),
 		cards.JobsKey:           g.shared.jobs,
 		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects),
+		cards.WebClientKey:      cards.WebClient(safehttp.NewPageClient(g.set.Settings.Deck.FetchHosts...)),
+	}
+	search, err := g.newWebSearch(c)
+	if err != nil {
+		return nil, err
+	}
+	if search != nil {
+		handles[cards.WebSearchKey] = search
 	}
 	log, err := OpenUndoLog(c.Store, g.set.Settings, c.LookupEnv)
 	if err != nil {
@@ -36,6 +46,17 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 		handles[cards.UndoKey] = undoLog{log}
 	}
 	return deck.Provision(cards.NewCatalogue(), deck.All, deck.Context{Dir: c.Dir, Handles: handles})
+}
+
+// newWebSearch returns the search provider of the settings; nil for none.
+func (g *Gateway) newWebSearch(c Config) (cards.WebSearch, error) {
+	s := g.set.Settings.Deck
+	if s.Search == "" || s.Search == "none" {
+		return nil, nil
+	}
+	o := modelOptions(c, g.set.Settings, g.shared.vault.UserSecrets())
+	o.Known = g.shared.vault.Known()
+	return webpage.NewSearcher(webpage.SearchOptions{Provider: s.Search, BaseURL: s.SearchURL, FindKey: o.KeyFinder(s.SearchKey)})
 }
 
 // newShell returns the shell of the tools that execute commands.

@@ -114,7 +114,7 @@ func (o ModelOptions) openEmbedder() (index.Embedder, func() error, error) {
 	}
 	s := o.Settings.Embedding
 	e, err := NewEmbeddingClient(EmbeddingOptions{
-		Endpoint: Endpoint{BaseURL: s.BaseURL, FindKey: o.keyFinder(s.Key), Timeout: s.Timeout},
+		Endpoint: Endpoint{BaseURL: s.BaseURL, FindKey: o.KeyFinder(s.Key), Timeout: s.Timeout},
 		Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions,
 		QueryPrefix: s.QueryPrefix, DocumentPrefix: s.DocumentPrefix, Batch: s.Batch,
 	})
@@ -146,7 +146,7 @@ func (o ModelOptions) openReranker() (index.Reranker, func() error, error) {
 	}
 	s := o.Settings.Rerank
 	r, err := NewRerankClient(RerankOptions{
-		Endpoint: Endpoint{BaseURL: s.URL, FindKey: o.keyFinder(s.Key), Timeout: s.Timeout},
+		Endpoint: Endpoint{BaseURL: s.URL, FindKey: o.KeyFinder(s.Key), Timeout: s.Timeout},
 		Kind:     s.Kind, Model: s.Model,
 	})
 	if err != nil {
@@ -168,8 +168,8 @@ func isEmbeddingUnset(s config.EmbeddingModel) bool {
 		s.Dimensions == 0 && s.Deadline == 0 && s.Timeout == 0 && s.Batch == 0
 }
 
-// keyFinder returns a function that finds a key; nil if there is none.
-func (o ModelOptions) keyFinder(k config.SecretRef) func(context.Context) (drawbridge.Secret, error) {
+// KeyFinder returns a function that finds a key; nil if there is none.
+func (o ModelOptions) KeyFinder(k config.SecretRef) func(context.Context) (drawbridge.Secret, error) {
 	if k.IsZero() {
 		return nil
 	}

@@ -69,7 +69,7 @@ func ParseNewClient(name string, scopes []string, lifetime string, now time.Time
 }
 
 // ownToolScopes are the scopes that Drawbridge's own tools require.
-var ownToolScopes = []string{"fs:read", "fs:write", "exec"}
+var ownToolScopes = []string{"fs:read", "fs:write", "exec", "web"}
 
 // isScope reports whether a text is a scope that a client may be given.
 func isScope(text string) bool {

@@ -3,6 +3,8 @@ package cli_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +34,8 @@ const quickExit = "atexit_sleep_ms=0"
 
 // TestScripts runs the program as its user sees it. In a script, SELF is a program that becomes the test server named
 // by the variable MCPTEST_SERVER; "exits N COMMAND..." runs a command that must end with that exit code, "letters KEY"
-// has a model answer at the URL in LETTERS, and "qdrant KEY" a stand-in for Qdrant at the address in QDRANT.
+// has a model answer at the URL in LETTERS, "site DIR" serves a directory at the URL in SITE, and "qdrant KEY" a stand-in for
+// Qdrant at the address in QDRANT.
 func TestScripts(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -54,6 +57,11 @@ func TestScripts(t *testing.T) {
 			"exits": exits,
 			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv("LETTERS", mcptest.StartLetterModel(t, args[0]).URL)
+			},
+			"site": func(ts *testscript.TestScript, _ bool, args []string) {
+				site := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
+				ts.Defer(site.Close)
+				ts.Setenv("SITE", site.URL)
 			},
 			"qdrant": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv("QDRANT", storetest.StartQdrant(t, args[0], nil).Addr)

@@ -44,6 +44,34 @@ func NewClient(address string, named ...string) *http.Client {
 	return &http.Client{Transport: transport, Timeout: RequestTimeout, CheckRedirect: checkRedirect}
 }
 
+// NewPageClient returns a client for addresses that a model or a page chose. It reaches public addresses, and the hosts
+// that a person named. Redirects may lead to other origins, each checked alike, but not from https to http. The caller
+// bounds the time of a request by its context.
+func NewPageClient(hosts ...string) *http.Client {
+	g := newGuard("")
+	g.serverIsLocal = new(bool)
+	for _, host := range hosts {
+		g.namedHosts[strings.ToLower(host)] = true
+	}
+	transport := &http.Transport{
+		Proxy: g.proxyFor, DialContext: g.dial, TLSHandshakeTimeout: RequestTimeout / 2, ForceAttemptHTTP2: true,
+		MaxResponseHeaderBytes: 256 << 10, DisableKeepAlives: true,
+	}
+	return &http.Client{Transport: transport, CheckRedirect: checkPageRedirect}
+}
+
+func checkPageRedirect(req *http.Request, via []*http.Request) error {
+	switch err := CheckPageURL(req.URL.String()); {
+	case len(via) > maxRedirects:
+		return errors.New("too many redirects")
+	case err != nil:
+		return fmt.Errorf("redirect to a URL that %w", err)
+	case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https":
+		return errors.New("redirect from https to http refused")
+	}
+	return nil
+}
+
 // ProxyAndDialer returns the proxy function and the dialler for requests to the server at address itself. If the row is
 // the person's own, or the host name is visibly local, any address is allowed but cloud metadata services. Otherwise it
 // must be public: the person approved a name, and its owner may point it elsewhere at any time. They return a
@@ -239,7 +267,7 @@ func controlAllowingLocal(_ context.Context, _, address string, _ syscall.RawCon
 		return fmt.Errorf("%w: it is not an IP address", ErrNotPublic)
 	}
 	if isForbidden(at.Addr()) {
-		return ErrNotPublic
+		return ErrForbidden
 	}
 	return nil
 }
@@ -257,6 +285,9 @@ func (g *dialGuard) controlPublicOnly(ctx context.Context, network, address stri
 
 // ErrNotPublic is wrapped by the errors for refused addresses.
 var ErrNotPublic = errors.New("a public server named an address that is not public")
+
+// ErrForbidden is wrapped, besides ErrNotPublic, by the errors for addresses that no person can allow.
+var ErrForbidden = fmt.Errorf("%w: it is unassigned, or one where machines get their credentials", ErrNotPublic)
 
 // isServerLocal reports whether the server itself is on a non-public address, and remembers the result. A public name
 // that resolves to a private address now may have resolved to another when the server was called. So the server must

@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// UserAgent is what requests to pages and search providers call themselves.
+const UserAgent = "Drawbridge (+https://github.com/drawbridge-mcp/drawbridge)"
+
 // MaxURLBytes is the maximum length of an address that is shown and opened.
 const MaxURLBytes = 8 << 10
 
@@ -29,6 +32,14 @@ func CheckURL(address string) error {
 		return nil
 	}
 	return fmt.Errorf("must be https: %.40q", u.Scheme+"://"+u.Host)
+}
+
+// CheckPageURL is CheckURL for a page of the web, which may be on http too.
+func CheckPageURL(address string) error {
+	if rest, ok := strings.CutPrefix(address, "http://"); ok {
+		address = "https://" + rest
+	}
+	return CheckURL(address)
 }
 
 func isPort(text string) bool {
