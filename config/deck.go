@@ -76,7 +76,9 @@ func deckSettingTable() []setting {
 			}},
 		{"deck", "search_key", "string", "",
 			"the key for the search provider, or a reference to it; see Values",
-			func(r *settingsReader, v configfile.Node) error { return r.readSecretRef(&r.settings.Deck.SearchKey, v) }},
+			func(r *settingsReader, v configfile.Node) error {
+				return r.readSecretRef(&r.settings.Deck.SearchKey, v)
+			}},
 		{"deck", "search_url", "URL", "the provider's own",
 			"the address of the search provider; variables are expanded",
 			func(r *settingsReader, v configfile.Node) error { return r.readWebURL(&r.settings.Deck.SearchURL, v) }},
