@@ -86,7 +86,6 @@ var layers = map[string]int{
 	"internal/hub":        7,
 	"internal/admin":      7,
 	"internal/doctor":     7,
-	"internal/evalsearch": 7,
 
 	"internal/cli":      8,
 	"internal/cli/term": 8,

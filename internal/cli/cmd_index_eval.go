@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -53,8 +53,8 @@ The arm "hybrid" ranks like "find_tools" without a configured embedding model; "
 	flags.StringVar(&o.tools, "tools", "", "the `FILE` of tools")
 	flags.StringVar(&o.queries, "queries", "", "the `FILE` of questions")
 	flags.StringVar(&o.run, "run", "", "write what is found to that `FILE`, an object a line")
-	flags.StringVar(&o.arm, "arm", evalsearch.RankHybrid, "how to rank: "+strings.Join(evalsearch.Arms[:], " or "))
-	flags.IntVar(&o.top, "top", evalsearch.MinTop, "how many tools a question is answered with, at least 20")
+	flags.StringVar(&o.arm, "arm", index.RankHybrid, "how to rank: "+strings.Join(index.Arms[:], " or "))
+	flags.IntVar(&o.top, "top", index.MinTop, "how many tools a question is answered with, at least 20")
 	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -67,13 +67,13 @@ type evalFlags struct {
 
 // An evalReport is the result of a run.
 type evalReport struct {
-	Arm     string             `json:"arm"`
-	Tools   int                `json:"tools"`
-	Queries int                `json:"queries"`
-	BuildMS float64            `json:"build_ms"`
-	P50     float64            `json:"p50_ms"`
-	P95     float64            `json:"p95_ms"`
-	Scores  []evalsearch.Score `json:"scores,omitempty"`
+	Arm     string        `json:"arm"`
+	Tools   int           `json:"tools"`
+	Queries int           `json:"queries"`
+	BuildMS float64       `json:"build_ms"`
+	P50     float64       `json:"p50_ms"`
+	P95     float64       `json:"p95_ms"`
+	Scores  []index.Score `json:"scores,omitempty"`
 }
 
 func (d evalCommand) run(ctx context.Context, o evalFlags) error {
@@ -81,23 +81,23 @@ func (d evalCommand) run(ctx context.Context, o evalFlags) error {
 	case o.tools == "" || o.queries == "":
 		return admin.UserError(
 			"--tools and --queries name the files to measure with (see \"drawbridge index eval --help\")")
-	case o.top < evalsearch.MinTop:
-		return admin.UserError(fmt.Sprintf("--top is at least %d", evalsearch.MinTop))
+	case o.top < index.MinTop:
+		return admin.UserError(fmt.Sprintf("--top is at least %d", index.MinTop))
 	case o.run != "" && (d.isSameFile(o.run, o.tools) || d.isSameFile(o.run, o.queries)):
 		return admin.UserError("--run names a file that is read: the rankings would stand in its place")
 	}
-	tools, err := readEvalFile(d, o.tools, evalsearch.ReadTools)
+	tools, err := readEvalFile(d, o.tools, index.ReadEvalTools)
 	if err != nil {
 		return err
 	}
-	queries, err := readEvalFile(d, o.queries, evalsearch.ReadQueries)
+	queries, err := readEvalFile(d, o.queries, index.ReadEvalQueries)
 	if err != nil {
 		return err
 	}
 	begun := time.Now()
-	rank, err := evalsearch.NewRankFunc(o.arm, tools)
+	rank, err := index.NewRankFunc(o.arm, tools)
 	if err != nil {
-		return err
+		return asUserError(err)
 	}
 	r := evalReport{Arm: o.arm, Tools: len(tools), Queries: len(queries),
 		BuildMS: float64(time.Since(begun).Microseconds()) / 1000}
@@ -106,13 +106,13 @@ func (d evalCommand) run(ctx context.Context, o evalFlags) error {
 			formatCount(len(missing), "tool"),
 			map[bool]string{true: "is", false: "are"}[len(missing) == 1], safetext.Line(joinFirstIDs(missing)))
 	}
-	rows, err := evalsearch.RunQueries(ctx, rank, queries, o.top)
+	rows, err := index.RunQueries(ctx, rank, queries, o.top)
 	if err != nil {
 		return err
 	}
-	evalsearch.FillRankings(rows, tools, o.top)
-	r.P50, r.P95 = evalsearch.LatencyPercentiles(rows)
-	r.Scores = evalsearch.ScoreRankings(queries, rows)
+	index.FillRankings(rows, tools, o.top)
+	r.P50, r.P95 = index.LatencyPercentiles(rows)
+	r.Scores = index.ScoreRankings(queries, rows)
 	if err := d.writeRankings(o, rows); err != nil {
 		return err
 	}
@@ -129,7 +129,16 @@ func readEvalFile[T any](d evalCommand, name string, read func(string, io.Reader
 		return nil, admin.UserError(err.Error())
 	}
 	defer f.Close()
-	return read(name, f)
+	all, err := read(name, f)
+	return all, asUserError(err)
+}
+
+// asUserError returns a mistake in a file or an arm as the error of a person, and another error as it is.
+func asUserError(err error) error {
+	if mistake, ok := errors.AsType[*index.EvalError](err); ok {
+		return admin.UserError(mistake.Error())
+	}
+	return err
 }
 
 // isSameFile reports whether two names refer to one file.
@@ -143,7 +152,7 @@ func (d evalCommand) isSameFile(one, other string) bool {
 }
 
 // unknownTools returns the tools that queries need and the corpus does not have, each once, in their order.
-func unknownTools(queries []evalsearch.Query, tools []index.Document) (missing []string) {
+func unknownTools(queries []index.EvalQuery, tools []index.Document) (missing []string) {
 	known := make(map[string]bool, len(tools))
 	for _, t := range tools {
 		known[t.ID] = true
@@ -176,7 +185,7 @@ func (d evalCommand) resolvePath(name string) string {
 }
 
 // writeRankings writes rows to the file of the flag, if it is set.
-func (d evalCommand) writeRankings(o evalFlags, rows []evalsearch.Ranking) error {
+func (d evalCommand) writeRankings(o evalFlags, rows []index.Ranking) error {
 	if o.run == "" {
 		return nil
 	}

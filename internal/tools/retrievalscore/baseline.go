@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 	_ "modernc.org/sqlite"
 )
@@ -21,7 +20,7 @@ import (
 var word = regexp.MustCompile(`\w+`)
 
 // plain ranks as the simplest program does: BM25 (k1 1.5, b 0.75) over name and description, in words as they stand.
-func plain(tools []index.Document) evalsearch.RankFunc {
+func plain(tools []index.Document) index.RankFunc {
 	type posting struct{ doc, times int }
 	postings := map[string][]posting{}
 	lengths := make([]float64, len(tools))
@@ -64,7 +63,7 @@ func plain(tools []index.Document) evalsearch.RankFunc {
 // fts ranks by SQLite: FTS5 with the Porter stemmer over split names, servers, descriptions, and the names and
 // descriptions of parameters, weighted as the index weighs its fields. Stop words of queries are left out. The caller
 // calls the returned function to close the database.
-func fts(tools []index.Document) (evalsearch.RankFunc, func() error, error) {
+func fts(tools []index.Document) (index.RankFunc, func() error, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, nil, err

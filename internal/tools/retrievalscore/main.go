@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
@@ -22,7 +21,7 @@ import (
 type corpus struct {
 	name    string
 	tools   []index.Document
-	queries []evalsearch.Query
+	queries []index.EvalQuery
 }
 
 // The ways to rank, in the order of the report.
@@ -31,7 +30,7 @@ const (
 	sqliteFTS = "SQLite FTS5"
 )
 
-var arms = []string{plainBM25, sqliteFTS, evalsearch.RankLexical, evalsearch.RankHybrid}
+var arms = []string{plainBM25, sqliteFTS, index.RankLexical, index.RankHybrid}
 
 func main() {
 	data := flag.String("data", "testdata/retrieval", "the directory of the corpora")
@@ -77,11 +76,11 @@ func read(dir string) (all []corpus, err error) {
 	}
 	for _, file := range files {
 		c := corpus{name: filepath.Base(filepath.Dir(file))}
-		if c.tools, err = from(file, evalsearch.ReadTools); err != nil {
+		if c.tools, err = from(file, index.ReadEvalTools); err != nil {
 			return nil, err
 		}
 		if c.queries, err = from(filepath.Join(filepath.Dir(file), "queries.jsonl"),
-			evalsearch.ReadQueries); err != nil {
+			index.ReadEvalQueries); err != nil {
 			return nil, err
 		}
 		all = append(all, c)
@@ -102,29 +101,29 @@ func from[T any](name string, read func(string, io.Reader) ([]T, error)) ([]T, e
 }
 
 // scoreAll returns the scores of each arm on each corpus: the first is for all queries, the others for each kind.
-func scoreAll(ctx context.Context, corpora []corpus) (map[string][][]evalsearch.Score, error) {
-	all := map[string][][]evalsearch.Score{}
+func scoreAll(ctx context.Context, corpora []corpus) (map[string][][]index.Score, error) {
+	all := map[string][][]index.Score{}
 	for _, c := range corpora {
 		for _, arm := range arms {
 			rank, end, err := ranker(arm, c.tools)
 			if err != nil {
 				return nil, err
 			}
-			rows, err := evalsearch.RunQueries(ctx, rank, c.queries, evalsearch.MinTop)
+			rows, err := index.RunQueries(ctx, rank, c.queries, index.MinTop)
 			if err := end(); err != nil {
 				return nil, err
 			}
 			if err != nil {
 				return nil, err
 			}
-			all[arm] = append(all[arm], evalsearch.ScoreRankings(c.queries, rows))
+			all[arm] = append(all[arm], index.ScoreRankings(c.queries, rows))
 		}
 	}
 	return all, nil
 }
 
 // ranker returns the ranking function of an arm, and the function that closes it.
-func ranker(arm string, tools []index.Document) (evalsearch.RankFunc, func() error, error) {
+func ranker(arm string, tools []index.Document) (index.RankFunc, func() error, error) {
 	nothing := func() error { return nil }
 	switch arm {
 	case plainBM25:
@@ -132,6 +131,6 @@ func ranker(arm string, tools []index.Document) (evalsearch.RankFunc, func() err
 	case sqliteFTS:
 		return fts(tools)
 	}
-	rank, err := evalsearch.NewRankFunc(arm, tools)
+	rank, err := index.NewRankFunc(arm, tools)
 	return rank, nothing, err
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 	"github.com/google/go-cmp/cmp"
 )
@@ -31,15 +30,15 @@ func TestArmsOnTheSample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []gain{{evalsearch.RankLexical, plainBM25, 16}, {evalsearch.RankLexical, sqliteFTS, 1.3},
-		{evalsearch.RankHybrid, plainBM25, 16.3}} {
+	for _, want := range []gain{{index.RankLexical, plainBM25, 16}, {index.RankLexical, sqliteFTS, 1.3},
+		{index.RankHybrid, plainBM25, 16.3}} {
 		if _, got := over(scores, want.arm, want.than); got < want.least {
 			t.Errorf("%s is %+.1f points over %s, want %+.1f", want.arm, got, want.than, want.least)
 		}
 	}
 	for arm, least := range map[string]map[string]float64{ // in points of nDCG@10: the same on every machine
-		evalsearch.RankLexical: {"bfcl": 80.3, "mcp": 81.5, "metatool": 76.6, "sealtools": 100, "toolbench": 91.7},
-		evalsearch.RankHybrid:  {"bfcl": 83.2, "mcp": 79.0, "metatool": 77.7, "sealtools": 100, "toolbench": 91.7},
+		index.RankLexical: {"bfcl": 80.3, "mcp": 81.5, "metatool": 76.6, "sealtools": 100, "toolbench": 91.7},
+		index.RankHybrid:  {"bfcl": 83.2, "mcp": 79.0, "metatool": 77.7, "sealtools": 100, "toolbench": 91.7},
 	} {
 		for i, s := range scores[arm] {
 			if want, ok := least[corpora[i].name]; !ok || 100*s[0].NDCG10 < want-0.1 {
@@ -47,7 +46,7 @@ func TestArmsOnTheSample(t *testing.T) {
 			}
 		}
 	}
-	for _, arm := range []string{evalsearch.RankLexical, evalsearch.RankHybrid} {
+	for _, arm := range []string{index.RankLexical, index.RankHybrid} {
 		if m := macro(scores[arm]); m.Recall20 < 0.85 || m.Recall5 < 0.84 {
 			t.Errorf("%s finds %.3f among five, %.3f among twenty", arm, m.Recall5, m.Recall20)
 		}
@@ -64,8 +63,8 @@ func TestNobodyIsLeftWithNothing(t *testing.T) {
 	words.Update(tools, nil)
 	for _, c := range corpora {
 		for _, q := range c.queries {
-			for arm, hits := range map[string][]index.Hit{evalsearch.RankLexical: words.Search(q.Query, 20),
-				evalsearch.RankHybrid: x.Find(t.Context(), index.Query{Text: q.Query, Limit: 20})} {
+			for arm, hits := range map[string][]index.Hit{index.RankLexical: words.Search(q.Query, 20),
+				index.RankHybrid: x.Find(t.Context(), index.Query{Text: q.Query, Limit: 20})} {
 				seen := map[string]bool{}
 				for i, h := range hits {
 					if seen[h.ID] || h.Score > 1 || h.Score <= 0 || i > 0 && h.Score > hits[i-1].Score {
@@ -95,16 +94,16 @@ func TestPool(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	asked := make([]evalsearch.Query, 300)
+	asked := make([]index.EvalQuery, 300)
 	corpora := []corpus{{name: "one", queries: asked}, {name: "two", queries: asked}}
-	kinds := func(n float64) []evalsearch.Score {
-		return []evalsearch.Score{{Queries: 2, NDCG10: n}, {Kind: "a", Queries: 1, NDCG10: n},
+	kinds := func(n float64) []index.Score {
+		return []index.Score{{Queries: 2, NDCG10: n}, {Kind: "a", Queries: 1, NDCG10: n},
 			{Kind: "b", Queries: 1, NDCG10: n}}
 	}
-	scores := map[string][][]evalsearch.Score{}
+	scores := map[string][][]index.Score{}
 	for i, arm := range arms {
 		n := 0.5 + 0.0625*float64(i)
-		scores[arm] = [][]evalsearch.Score{kinds(n), kinds(n - 0.25)[:1]}
+		scores[arm] = [][]index.Score{kinds(n), kinds(n - 0.25)[:1]}
 	}
 	var b bytes.Buffer
 	reportGains(&b, corpora, scores)
@@ -132,7 +131,7 @@ Won and lost, in points of nDCG@10:
 		t.Errorf("%d kinds:\n%s", n, b.String())
 	}
 	b.Reset()
-	judge(&b, evalsearch.RankLexical, map[int]speed{1500: {p95: 0.2}, few: {build: 400, p50: 1, p95: 0.2, heap: 41},
+	judge(&b, index.RankLexical, map[int]speed{1500: {p95: 0.2}, few: {build: 400, p50: 1, p95: 0.2, heap: 41},
 		many: {p50: 11, build: 3000}})
 	if n := strings.Count(b.String(), verdict(false)); n != 3 {
 		t.Errorf("%d bars are missed:\n%s", n, b.String())

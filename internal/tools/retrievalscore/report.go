@@ -6,20 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
 // macro is the mean over the corpora of an arm's scores.
-func macro(scores [][]evalsearch.Score) evalsearch.Score {
-	var whole []evalsearch.Score
+func macro(scores [][]index.Score) index.Score {
+	var whole []index.Score
 	for _, s := range scores {
 		whole = append(whole, s[0])
 	}
-	return evalsearch.MeanScore(whole)
+	return index.MeanScore(whole)
 }
 
 // cell shows recall@5, recall@20, nDCG@10 and how often the first was needed, in percent.
-func cell(s evalsearch.Score) string {
+func cell(s index.Score) string {
 	return fmt.Sprintf("%.1f / %.1f / **%.1f** / %.1f", 100*s.Recall5, 100*s.Recall20, 100*s.NDCG10, 100*s.Hit1)
 }
 
@@ -53,14 +53,14 @@ func names(corpora []corpus) []string {
 	return cells(corpora, func(c corpus) string { return c.name })
 }
 
-func reportScores(w io.Writer, corpora []corpus, scores map[string][][]evalsearch.Score) {
+func reportScores(w io.Writer, corpora []corpus, scores map[string][][]index.Score) {
 	fmt.Fprint(w, "\n## How well\n\nEach cell: recall@5 / recall@20 / nDCG@10 / how often the first tool was a needed one, in percent.\n\n")
 	head(w, slices.Concat([]string{"ranked by"}, names(corpora), []string{"mean"})...)
 	row(w, slices.Concat([]string{"tools, questions"}, cells(corpora, func(c corpus) string {
 		return fmt.Sprintf("%d, %d", len(c.tools), len(c.queries))
 	}), []string{""})...)
 	for _, arm := range arms {
-		row(w, slices.Concat([]string{arm}, cells(scores[arm], func(s []evalsearch.Score) string { return cell(s[0]) }),
+		row(w, slices.Concat([]string{arm}, cells(scores[arm], func(s []index.Score) string { return cell(s[0]) }),
 			[]string{cell(macro(scores[arm]))})...)
 	}
 	reportGains(w, corpora, scores)
@@ -78,19 +78,19 @@ type gain struct {
 }
 
 var gains = []gain{
-	{evalsearch.RankLexical, plainBM25, 10}, {evalsearch.RankLexical, sqliteFTS, 2.5}, {evalsearch.RankHybrid,
-		evalsearch.RankLexical, 0.8},
+	{index.RankLexical, plainBM25, 10}, {index.RankLexical, sqliteFTS, 2.5}, {index.RankHybrid,
+		index.RankLexical, 0.8},
 }
 
 // over returns the advantage of one arm over another in nDCG@10, in points: on each corpus, and the mean.
-func over(scores map[string][][]evalsearch.Score, arm, than string) (each []float64, mean float64) {
+func over(scores map[string][][]index.Score, arm, than string) (each []float64, mean float64) {
 	for i, s := range scores[arm] {
 		each = append(each, 100*(s[0].NDCG10-scores[than][i][0].NDCG10))
 	}
 	return each, 100 * (macro(scores[arm]).NDCG10 - macro(scores[than]).NDCG10)
 }
 
-func reportGains(w io.Writer, corpora []corpus, scores map[string][][]evalsearch.Score) {
+func reportGains(w io.Writer, corpora []corpus, scores map[string][][]index.Score) {
 	asked := 0
 	for _, c := range corpora {
 		asked += len(c.queries)
@@ -123,7 +123,7 @@ func verdict(ok bool) string {
 }
 
 // reportKinds shows the kinds of questions of each corpus that has several.
-func reportKinds(w io.Writer, corpora []corpus, scores map[string][][]evalsearch.Score) {
+func reportKinds(w io.Writer, corpora []corpus, scores map[string][][]index.Score) {
 	fmt.Fprint(w, "\nBy kind of question, where a corpus has several:\n\n")
 	head(w, slices.Concat([]string{"corpus", "kind", "questions"}, arms)...)
 	for i, c := range corpora {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
@@ -86,12 +85,12 @@ func measure(ctx context.Context, arm string, tools []index.Document, questions 
 
 // made returns an empty index and the function that searches it.
 func made(ctx context.Context, arm string) (changing, func(string)) {
-	if arm == evalsearch.RankLexical {
+	if arm == index.RankLexical {
 		x := index.NewLexicalIndex()
-		return x, func(q string) { x.Search(q, evalsearch.MinTop) }
+		return x, func(q string) { x.Search(q, index.MinTop) }
 	}
 	x := index.New(index.Options{})
-	return x, func(q string) { x.Find(ctx, index.Query{Text: q, Limit: evalsearch.MinTop}) }
+	return x, func(q string) { x.Find(ctx, index.Query{Text: q, Limit: index.MinTop}) }
 }
 
 func ask(questions []string, find func(string), each func(i int, took float64)) {
@@ -167,8 +166,8 @@ type bar struct {
 }
 
 var bars = []bar{
-	{evalsearch.RankLexical, 1_500, 0.1}, {evalsearch.RankLexical, 10_000, 0.3}, {evalsearch.RankHybrid, 1_500, 1},
-	{evalsearch.RankHybrid, 10_000, 2},
+	{index.RankLexical, 1_500, 0.1}, {index.RankLexical, 10_000, 0.3}, {index.RankHybrid, 1_500, 1},
+	{index.RankHybrid, 10_000, 2},
 }
 
 const (
@@ -212,8 +211,8 @@ func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
 		"a thousand times a second.\n\n"+
 		"| arm | tools | index built | p50 | p95 | p95 while | a change | heap, MB |\n|---|---|---|---|---|---|---|---|\n",
 		len(questions), rounds, runtime.NumCPU(), load())
-	by := map[string]map[int]speed{evalsearch.RankLexical: {}, evalsearch.RankHybrid: {}}
-	sizes, byArm := []int{1_500, few, many}, []string{evalsearch.RankLexical, evalsearch.RankHybrid}
+	by := map[string]map[int]speed{index.RankLexical: {}, index.RankHybrid: {}}
+	sizes, byArm := []int{1_500, few, many}, []string{index.RankLexical, index.RankHybrid}
 	for _, n := range sizes { // the largest last, whose memory the machine takes back while others are measured
 		for _, arm := range byArm {
 			by[arm][n] = measure(ctx, arm, pool(corpora, n), questions)

@@ -1,4 +1,4 @@
-package evalsearch
+package index
 
 import (
 	"bytes"
@@ -7,14 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/index"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestMeasure(t *testing.T) {
 	ranked := strings.Fields("a b c d e f g h i j k l m n o p q r s t u")
-	queries := []Query{
+	queries := []EvalQuery{
 		{ID: "first", Kind: "one", Gold: []string{"a"}},
 		{ID: "group", Kind: "many", Gold: []string{"x"}, Groups: [][]string{{"x", "b"}, {"c", "a"}}},
 		{ID: "late", Kind: "many", Gold: []string{"f", "k", "u"}},
@@ -37,7 +36,7 @@ func TestMeasure(t *testing.T) {
 		cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
 	}
-	if got := ScoreRankings([]Query{{ID: "a", Query: "b"}}, nil); got != nil {
+	if got := ScoreRankings([]EvalQuery{{ID: "a", Query: "b"}}, nil); got != nil {
 		t.Error(got)
 	}
 }
@@ -56,9 +55,9 @@ func TestLatency(t *testing.T) {
 }
 
 func TestEveryRowHasEnough(t *testing.T) {
-	var tools []index.Document
+	var tools []Document
 	for _, id := range strings.Fields("e d c b a") {
-		tools = append(tools, index.Document{ID: id, Name: id})
+		tools = append(tools, Document{ID: id, Name: id})
 	}
 	rows := []Ranking{{ID: "some", Ranked: []string{"d", "b"}}, {ID: "none"}}
 	FillRankings(rows, tools, 4)
@@ -71,7 +70,7 @@ func TestEveryRowHasEnough(t *testing.T) {
 
 // TestArmsFind asks each arm: a needed tool is the first.
 func TestArmsFind(t *testing.T) {
-	tools := []index.Document{{ID: "1", Name: "send_mail"}, {ID: "2", Name: "read_file",
+	tools := []Document{{ID: "1", Name: "send_mail"}, {ID: "2", Name: "read_file",
 		Description: "Read a file from the disk"}, {ID: "3", Name: "add"}}
 	for _, arm := range Arms {
 		rank, err := NewRankFunc(arm, tools)
@@ -90,12 +89,12 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte("{}\n[]"))
 	f.Add([]byte(`{"id":"a","query":"b","groups":[[]]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		queries, err := ReadQueries("file", bytes.NewReader(data))
+		queries, err := ReadEvalQueries("file", bytes.NewReader(data))
 		if (err == nil) != (len(queries) > 0) || err != nil && !strings.HasPrefix(err.Error(), "file:") {
 			t.Fatal(len(queries), err)
 		}
 		ScoreRankings(queries, nil)
-		tools, err := ReadTools("file", bytes.NewReader(data))
+		tools, err := ReadEvalTools("file", bytes.NewReader(data))
 		if (err == nil) != (len(tools) > 0) || err != nil && !strings.HasPrefix(err.Error(), "file:") {
 			t.Fatal(len(tools), err)
 		}

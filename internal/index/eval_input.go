@@ -1,4 +1,4 @@
-package evalsearch
+package index
 
 import (
 	"bufio"
@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
+
+// An EvalError is a mistake of the person: in a file of tools or questions, or in the name of an arm.
+type EvalError struct{ text string }
+
+// Error returns the sentence.
+func (e *EvalError) Error() string { return e.text }
 
 // A toolRow is a row of a file of tools.
 type toolRow struct {
@@ -22,8 +25,8 @@ type toolRow struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// A Query is a row of a file of questions.
-type Query struct {
+// An EvalQuery is a row of a file of questions.
+type EvalQuery struct {
 	ID    string `json:"id"`
 	Query string `json:"query"`
 	// Kind is a class of questions that is measured apart; empty is none.
@@ -35,7 +38,7 @@ type Query struct {
 }
 
 // NeededGroups returns groups of tools; one tool of each group is needed.
-func (q Query) NeededGroups() [][]string {
+func (q EvalQuery) NeededGroups() [][]string {
 	if len(q.Groups) > 0 {
 		return q.Groups
 	}
@@ -46,27 +49,27 @@ func (q Query) NeededGroups() [][]string {
 	return all
 }
 
-// ReadTools reads tools, a JSON object a line: id, server, name, title, description, inputSchema, of which id and name
-// must be there. The error is a admin.UserError that says name and line.
-func ReadTools(name string, from io.Reader) ([]index.Document, error) {
+// ReadEvalTools reads tools, a JSON object a line: id, server, name, title, description, inputSchema, of which id and name
+// must be there. An [EvalError] names the file and the line.
+func ReadEvalTools(name string, from io.Reader) ([]Document, error) {
 	rows, err := readRows[toolRow](name, from, func(t toolRow) (string, error) {
 		if t.Name == "" {
 			return t.ID, errors.New("it has no name")
 		}
 		return t.ID, nil
 	})
-	all := make([]index.Document, len(rows))
+	all := make([]Document, len(rows))
 	for i, t := range rows {
-		all[i] = index.Document{ID: t.ID, Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description,
+		all[i] = Document{ID: t.ID, Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description,
 			Schema: t.InputSchema}
 	}
 	return all, err
 }
 
-// ReadQueries reads questions, a JSON object a line: id, query, kind, gold, groups, of which id and query must be
-// there. The error is a admin.UserError that says name and line.
-func ReadQueries(name string, from io.Reader) ([]Query, error) {
-	return readRows[Query](name, from, func(q Query) (string, error) {
+// ReadEvalQueries reads questions, a JSON object a line: id, query, kind, gold, groups, of which id and query must be
+// there. An [EvalError] names the file and the line.
+func ReadEvalQueries(name string, from io.Reader) ([]EvalQuery, error) {
+	return readRows[EvalQuery](name, from, func(q EvalQuery) (string, error) {
 		if q.Query == "" {
 			return q.ID, errors.New("it has no query")
 		}
@@ -119,7 +122,7 @@ func readRows[T any](name string, from io.Reader, check func(T) (id string, err 
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(rows) == 0:
-		return nil, admin.UserError(name + ": it has no rows")
+		return nil, &EvalError{name + ": it has no rows"}
 	}
 	return rows, nil
 }
@@ -133,5 +136,5 @@ func jsonTypeError(err error) error {
 }
 
 func rowError(name string, line int, err error) error {
-	return admin.UserError(fmt.Sprintf("%s:%d: %v", name, line, err))
+	return &EvalError{fmt.Sprintf("%s:%d: %v", name, line, err)}
 }

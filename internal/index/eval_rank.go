@@ -1,6 +1,4 @@
-// Package evalsearch measures how well tool search finds the tools that questions need: it reads tools and questions,
-// ranks with the product's own index, and scores recall, nDCG and latency. It prints nothing.
-package evalsearch
+package index
 
 import (
 	"context"
@@ -8,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/index"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -23,22 +19,21 @@ const (
 var Arms = [...]string{RankLexical, RankHybrid}
 
 // NewRankFunc builds an index of tools and returns a function that ranks them by one of the arms.
-func NewRankFunc(arm string, tools []index.Document) (RankFunc, error) {
-	var find func(ctx context.Context, question string, most int) []index.Hit
+func NewRankFunc(arm string, tools []Document) (RankFunc, error) {
+	var find func(ctx context.Context, question string, most int) []Hit
 	switch arm {
 	case RankLexical:
-		x := index.NewLexicalIndex()
+		x := NewLexicalIndex()
 		x.Update(tools, nil)
-		find = func(_ context.Context, question string, most int) []index.Hit { return x.Search(question, most) }
+		find = func(_ context.Context, question string, most int) []Hit { return x.Search(question, most) }
 	case RankHybrid:
-		x := index.New(index.Options{})
+		x := New(Options{})
 		x.Update(tools, nil)
-		find = func(ctx context.Context, question string, most int) []index.Hit {
-			return x.Find(ctx, index.Query{Text: question, Limit: most})
+		find = func(ctx context.Context, question string, most int) []Hit {
+			return x.Find(ctx, Query{Text: question, Limit: most})
 		}
 	default:
-		return nil, admin.UserError(fmt.Sprintf("unknown arm %s: want %s", safetext.Quote(arm),
-			strings.Join(Arms[:], " or ")))
+		return nil, &EvalError{fmt.Sprintf("unknown arm %s: want %s", safetext.Quote(arm), strings.Join(Arms[:], " or "))}
 	}
 	return func(ctx context.Context, question string, most int) []string {
 		hits := find(ctx, question, most)
@@ -51,7 +46,7 @@ func NewRankFunc(arm string, tools []index.Document) (RankFunc, error) {
 }
 
 // FillRankings appends missing tools to each row, in the order of their ids, until it has most entries.
-func FillRankings(rows []Ranking, tools []index.Document, most int) {
+func FillRankings(rows []Ranking, tools []Document, most int) {
 	ids := make([]string, len(tools))
 	for i, t := range tools {
 		ids[i] = t.ID

@@ -1,4 +1,4 @@
-package evalsearch
+package index
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ type Ranking struct {
 }
 
 // RunQueries asks all questions, one after the other.
-func RunQueries(ctx context.Context, rank RankFunc, queries []Query, most int) ([]Ranking, error) {
+func RunQueries(ctx context.Context, rank RankFunc, queries []EvalQuery, most int) ([]Ranking, error) {
 	rows := make([]Ranking, 0, len(queries))
 	for _, q := range queries {
 		if err := ctx.Err(); err != nil {
@@ -65,7 +65,7 @@ type Score struct {
 
 // ScoreRankings scores rows by the questions that say what is needed: all of them, and each kind apart, in their
 // order. Without such a question there is none. A question without a row has found nothing.
-func ScoreRankings(queries []Query, rows []Ranking) []Score {
+func ScoreRankings(queries []EvalQuery, rows []Ranking) []Score {
 	found := map[string][]string{}
 	for _, r := range rows {
 		found[r.ID] = r.Ranked
