@@ -59,6 +59,7 @@ func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 			(*Deck).decideOthers,
 			(*Deck).openParams,
 			(*Deck).checkGuards, // scopes first
+			(*Deck).enterInterceptors,
 			(*Deck).approve,
 			(*Deck).countCall,
 			(*Deck).recordIntent,
@@ -67,6 +68,7 @@ func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 			(*Deck).send,
 			(*Deck).vetSkillEntry,
 			(*Deck).restoreNames,
+			(*Deck).leaveInterceptors,
 			(*Deck).guardResult,
 			(*Deck).sealState,
 		)
@@ -76,6 +78,7 @@ func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 	}
 	if err != nil {
 		s.result = drawbridge.Result{}
+		d.leaveAfterFailure(ctx, s, err)
 	}
 	return err
 }
@@ -113,6 +116,9 @@ type callState struct {
 	taskRequested bool
 	filter        spotlight.ResultFilter
 	result        drawbridge.Result
+	// intercepted is the call for the interceptors. entered are those that were entered and not yet left.
+	intercepted InterceptedCall
+	entered     []Interceptor
 	// answered reports that the call ends here: the result is complete.
 	answered bool
 	// mapError replaces the final error; nil keeps it.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
 // A Card is a row of a [Catalogue]: it describes a built-in tool, and builds it.
@@ -208,23 +209,19 @@ func SelectTools(tools []drawbridge.Card, names []string) (selected []drawbridge
 	}
 	wanted := make(map[string]bool, len(names)) // whether a tool was found
 	for _, name := range names {
-		wanted[canonicalName(name)] = false
+		wanted[naming.Canonical(name)] = false
 	}
 	for _, tool := range tools {
-		name := canonicalName(string(tool.Spec().Name))
+		name := naming.Canonical(string(tool.Spec().Name))
 		if _, ok := wanted[name]; ok {
 			wanted[name] = true
 			selected = append(selected, tool)
 		}
 	}
 	for _, name := range names {
-		if !wanted[canonicalName(name)] {
+		if !wanted[naming.Canonical(name)] {
 			unknown = append(unknown, name)
 		}
 	}
 	return selected, unknown
-}
-
-func canonicalName(name string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(strings.TrimSpace(name)))
 }

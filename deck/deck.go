@@ -138,6 +138,8 @@ type Options struct {
 	// Guards must all allow a call. The check of scopes is always the first. A [HidingGuard] also hides what it will
 	// never allow.
 	Guards []Guard
+	// Interceptors stand around calls of tools, in this order.
+	Interceptors []Interceptor
 	// Audit records each call before it is sent and before it is answered. A call that cannot be recorded does not
 	// happen. Nil records nothing.
 	Audit AuditRecorder

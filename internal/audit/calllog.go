@@ -59,6 +59,8 @@ type LoggedCall struct {
 	refusal *refusal
 	// approval and by identify the person's answer that allowed or refused the call.
 	approval, by string
+	// rewritings are what interceptors rewrote since the last record.
+	rewritings []string
 	// hiddenReason is why the target is hidden from its caller; nil if it is not.
 	hiddenReason *drawbridge.Verdict
 }
@@ -101,7 +103,7 @@ func (e *LoggedCall) RecordIntent(call drawbridge.Call, arguments json.RawMessag
 	if err := e.log.recorder.Record(e.callRecord(&call, arguments, &spec, &verdict)); err != nil {
 		return err
 	}
-	e.sent = true
+	e.sent, e.rewritings = true, nil
 	return nil
 }
 
@@ -124,6 +126,15 @@ func (e *LoggedCall) NoteApproval(approval, by string) {
 	if e != nil {
 		e.approval, e.by = approval, by
 	}
+}
+
+// NoteRewriting notes that an interceptor rewrites what ("arguments" or "result"), and the digest of what it was before.
+func (e *LoggedCall) NoteRewriting(by, what string, before json.RawMessage) {
+	if e == nil {
+		return
+	}
+	sum := sha256.Sum256(before)
+	e.rewritings = append(e.rewritings, by+": "+what+" sha256:"+hex.EncodeToString(sum[:]))
 }
 
 // NoteHidden notes why the target is hidden from its caller, who is not told.
@@ -152,6 +163,7 @@ func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage
 	r.Arguments = loggedArguments(call.Method, call.Params, arguments)
 	r.Effect, r.Rule, r.Reason = verdict.Effect.String(), verdict.Rule, verdict.Reason
 	r.Approval, r.By = e.approval, e.by
+	r.Rewritten = strings.Join(e.rewritings, "; ")
 	return r
 }
 
@@ -183,7 +195,7 @@ func (e *LoggedCall) outcomeRecord(result drawbridge.Result, err error) (r Recor
 	took := now.Sub(e.began)
 	switch {
 	case e.sent:
-		r = Record{ID: e.id, Kind: Done, At: now}
+		r = Record{ID: e.id, Kind: Done, At: now, Rewritten: strings.Join(e.rewritings, "; ")}
 	case e.refusal != nil && e.refusal.verdict != (drawbridge.Verdict{}):
 		r = e.callRecord(&e.call, nil, &e.refusal.spec, &e.refusal.verdict)
 		if f := drawbridge.AsFault(err); r.Reason == "" && f != nil && f.Err != nil &&

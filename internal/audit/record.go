@@ -108,6 +108,8 @@ type Record struct {
 	// answer. Both are empty if the call needed no approval.
 	Approval string `json:"approval,omitzero"`
 	By       string `json:"by,omitzero"`
+	// Rewritten says which interceptors rewrote the arguments or the result, and the SHA-256 of what they were before.
+	Rewritten string `json:"rewritten,omitzero"`
 	// Outcome is the outcome of the call, Code that of the fault, Duration the time since the call began, and Bytes the
 	// size of the result.
 	Outcome  Outcome       `json:"outcome,omitzero"`
@@ -143,6 +145,7 @@ func (r *RedactionRules) AppendRecord(dst []byte, rec *Record) []byte {
 	w.appendRedactedText(`,"reason":`, rec.Reason)
 	w.appendText(`,"approval":`, rec.Approval)
 	w.appendText(`,"by":`, rec.By)
+	w.appendText(`,"rewritten":`, rec.Rewritten)
 	w.appendText(`,"outcome":`, string(rec.Outcome))
 	w.appendText(`,"code":`, rec.Code)
 	w.appendNumber(`,"ns":`, int64(rec.Duration))

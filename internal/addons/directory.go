@@ -1,0 +1,130 @@
+package addons
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+)
+
+// The bounds of the directory of an addon that a project brings.
+const (
+	maxFiles = 1000
+	maxBytes = 32 << 20
+)
+
+// A Found is a directory that a person or a project put among the addons.
+type Found struct {
+	// ID is the name of the directory, Dir its path.
+	ID, Dir string
+	Manifest
+	// FromProject reports that a project brought it. Digest is then the SHA-256 of its files in hexadecimal; the addon
+	// runs only if a person approved that digest.
+	FromProject bool
+	Digest      string
+	// Err is why the addon cannot be used; nil if it can.
+	Err error
+}
+
+// Find returns the addons in a directory, by name. A directory that does not exist has none.
+func Find(dir string, fromProject bool) ([]Found, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the directory of addons: %w", err)
+	}
+	var all []Found
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := os.Stat(path)
+		if err != nil || !info.IsDir() || e.Name()[0] == '.' {
+			continue
+		}
+		all = append(all, Read(path, fromProject))
+	}
+	return all, nil
+}
+
+// Read reads the addon in a directory.
+func Read(dir string, fromProject bool) Found {
+	f := Found{ID: filepath.Base(dir), Dir: dir, FromProject: fromProject}
+	if f.Manifest, f.Err = ReadManifest(dir); f.Err == nil && fromProject {
+		f.Digest, f.Err = digest(dir)
+	} else if f.Err == nil {
+		f.Err = checkPrivate(dir)
+	}
+	return f
+}
+
+// checkPrivate returns an error if every user of the machine can change the addon.
+func checkPrivate(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // the mode says nothing there
+	}
+	for _, path := range []string{dir, filepath.Join(dir, ManifestName)} {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return err
+		case info.Mode().Perm()&0o002 != 0:
+			return fmt.Errorf("%s can be changed by every user (chmod o-w)", path)
+		}
+	}
+	return nil
+}
+
+// digest returns the SHA-256 of the names and contents of the files in a directory, in hexadecimal. Links are refused:
+// what they lead to could change.
+func digest(dir string) (string, error) {
+	type file struct{ name, sum string }
+	var files []file
+	var total int64
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		name, relErr := filepath.Rel(dir, path)
+		switch {
+		case err != nil || relErr != nil:
+			return errors.Join(err, relErr)
+		case e.IsDir():
+			return nil
+		case !e.Type().IsRegular():
+			return fmt.Errorf("%s is not a regular file", path)
+		case len(files) == maxFiles:
+			return fmt.Errorf("%s has more than %d files", dir, maxFiles)
+		}
+		sum, size, err := fileSum(path, maxBytes-total)
+		total += size
+		files = append(files, file{filepath.ToSlash(name), sum})
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the files of the addon: %w", err)
+	}
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
+	all := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(all, "%d %s %s\n", len(f.name), f.name, f.sum)
+	}
+	return hex.EncodeToString(all.Sum(nil)), nil
+}
+
+func fileSum(path string, most int64) (sum string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if size, err = io.Copy(h, io.LimitReader(f, most+1)); err == nil && size > most {
+		err = fmt.Errorf("it has more than %d bytes", maxBytes)
+	}
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}

@@ -1,0 +1,228 @@
+package addons
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// A Client is who made a call, or whose session it is.
+type Client struct {
+	Principal string `json:"principal,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Session   string `json:"session,omitempty"`
+	// Dir is the directory that a client on standard input was started in.
+	Dir string `json:"dir,omitempty"`
+}
+
+// A Call is a call of a tool, as an addon is told of it.
+type Call struct {
+	// Tool is the public name of the tool, Server the server that has it; empty for Drawbridge's own tools.
+	Tool   string `json:"tool"`
+	Server string `json:"server,omitempty"`
+	// Run names the run that the call belongs to.
+	Run       string          `json:"run,omitempty"`
+	Client    Client          `json:"client"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Result and Error are how the call ended, for tool:after: exactly one is set.
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// A ShellCommand is a command, as an addon is told of it before it is started.
+type ShellCommand struct {
+	Command string `json:"command"`
+	Dir     string `json:"dir"`
+	Client  Client `json:"client"`
+}
+
+// Wants reports whether the addon has a handler or a gate for the event of a tool.
+func (a *Addon) Wants(event, tool string) bool {
+	for _, h := range a.found.Handlers {
+		if h.Event == event && matches(h.MatchTool, tool) {
+			return true
+		}
+	}
+	return event == ToolBefore && slices.ContainsFunc(a.found.Gates, func(g Gate) bool { return matches(g.MatchTool, tool) })
+}
+
+// BeforeTool sends tool:before to the handlers in their order. It returns arguments in place of those of the call, or
+// nil to keep them, and the reason why the call is blocked, or "". The error is for a handler that failed and whose addon
+// blocks then.
+func (a *Addon) BeforeTool(ctx context.Context, c Call) (arguments json.RawMessage, blocked string, err error) {
+	for _, g := range a.found.Gates {
+		if g.Event == ToolBefore && matches(g.MatchTool, c.Tool) {
+			return nil, clip(g.Reason), nil
+		}
+	}
+	for _, h := range a.handlers(ToolBefore, c.Tool) {
+		answer, err := a.handle(ctx, h, c, map[string]string{Transform: "arguments", Block: "block"}[h.Kind])
+		if err != nil {
+			return nil, "", err
+		}
+		switch {
+		case answer == nil:
+		case h.Kind == Block:
+			reason, ok := rawjson.DecodeString(answer)
+			if reason = clip(reason); !ok || reason == "" {
+				reason = "it gave no reason"
+			}
+			return nil, reason, nil
+		default:
+			c.Arguments, arguments = answer, answer
+		}
+	}
+	return arguments, "", nil
+}
+
+// AfterTool sends tool:after to the handlers in their order. It returns a result in place of the call's, or nil to keep
+// it. The error is as for BeforeTool.
+func (a *Addon) AfterTool(ctx context.Context, c Call) (result json.RawMessage, err error) {
+	for _, h := range a.handlers(ToolAfter, c.Tool) {
+		answer, err := a.handle(ctx, h, c, "result")
+		if err != nil {
+			return nil, err
+		}
+		if answer != nil && c.Result != nil {
+			c.Result, result = answer, answer
+		}
+	}
+	return result, nil
+}
+
+// ShellEnv sends shell:env and returns variables for the environment of the command, as "name=value". The error is as for
+// BeforeTool.
+func (a *Addon) ShellEnv(ctx context.Context, c ShellCommand) (env []string, err error) {
+	for _, h := range a.handlers(ShellEnv, "") {
+		answer, err := a.handle(ctx, h, c, "env")
+		if err != nil {
+			return nil, err
+		}
+		var variables map[string]string
+		if answer != nil && json.Unmarshal(answer, &variables) != nil {
+			return nil, a.tolerate(h, errors.New("env must be an object of texts"))
+		}
+		for name, value := range variables {
+			if !isVariable(name) || strings.ContainsRune(value, 0) {
+				return nil, a.tolerate(h, fmt.Errorf("%q is not the name of a variable", clip(name)))
+			}
+			env = append(env, name+"="+value)
+		}
+	}
+	slices.Sort(env)
+	return env, nil
+}
+
+func isVariable(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '=' || r >= 0x7f })
+}
+
+// Session sends session:start or session:end.
+func (a *Addon) Session(ctx context.Context, event string, c Client) {
+	for range a.handlers(event, "") {
+		a.tell(ctx, event, map[string]any{"client": c})
+	}
+}
+
+// CallTool sends a call of a tool of the addon. The answer has a text, or content as a result of MCP has it.
+func (a *Addon) CallTool(ctx context.Context, c Call) (json.RawMessage, error) {
+	answer, err := a.ask(ctx, toolCall, c)
+	if err != nil {
+		return nil, err
+	}
+	if text, ok := rawjson.DecodeString(rawjson.Get(answer, "text")); ok {
+		return rawjson.Apply(json.RawMessage(`{}`), rawjson.Put(textContent(text), "content"),
+			rawjson.Put(isTrue(rawjson.Get(answer, "isError")), "isError")), nil
+	}
+	if content := rawjson.Get(answer, "content"); len(content) == 0 || content[0] != '[' {
+		return nil, errors.New("its answer has neither text nor content")
+	}
+	return answer, nil
+}
+
+func textContent(text string) json.RawMessage {
+	return append(rawjson.AppendQuoted([]byte(`[{"type":"text","text":`), text), "}]"...)
+}
+
+func isTrue(value json.RawMessage) json.RawMessage {
+	if string(value) == "true" {
+		return value
+	}
+	return json.RawMessage("false")
+}
+
+func (a *Addon) handlers(event, tool string) (all []Handler) {
+	for _, h := range a.found.Handlers {
+		if h.Event == event && matches(h.MatchTool, tool) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// handle sends an event to a handler. It returns the member of the answer that the handler may have, or nil. An answer
+// with another one of these members is an error, for example arguments from a gate.
+func (a *Addon) handle(ctx context.Context, h Handler, params any, member string) (json.RawMessage, error) {
+	if h.Kind == Observe {
+		a.tell(ctx, h.Event, params)
+		return nil, nil
+	}
+	answer, err := a.ask(ctx, h.Event, params)
+	if err != nil {
+		return nil, a.tolerate(h, err)
+	}
+	for _, other := range []string{"arguments", "block", "result", "env"} {
+		if other != member && rawjson.Get(answer, other) != nil {
+			return nil, a.tolerate(h, fmt.Errorf("a handler of the kind %s for %s must not answer with %q", h.Kind, h.Event, other))
+		}
+	}
+	value := bytes.TrimSpace(rawjson.Get(answer, member))
+	switch {
+	case len(value) == 0 || string(value) == "null", member == "block" && string(value) == "false":
+		return nil, nil
+	case member != "block" && value[0] != '{':
+		return nil, a.tolerate(h, fmt.Errorf("%q must be an object", member))
+	}
+	return value, nil
+}
+
+// tolerate returns the failure of a handler, or nil if the addon's calls continue then. It logs the failure.
+func (a *Addon) tolerate(h Handler, err error) error {
+	a.log.Warn("an addon failed", "event", h.Event, "err", err)
+	if a.found.OnError == "continue" {
+		return nil
+	}
+	return err
+}
+
+// Try sends a sample of an event for each handler, and writes what was answered. It is for the author of an addon.
+func (a *Addon) Try(ctx context.Context, out io.Writer) error {
+	var errs []error
+	for _, h := range a.found.Handlers {
+		if event, _ := findEvent(h.Event); !event.Fires || h.Kind == Observe {
+			continue
+		}
+		sample := Call{Tool: "read", Client: Client{Name: "addon-check"}, Arguments: json.RawMessage(`{"path":"README.md"}`)}
+		if h.Event == ToolAfter {
+			sample.Result = json.RawMessage(`{"content":[{"type":"text","text":"hello"}]}`)
+		}
+		var params any = sample
+		if h.Event == ShellEnv {
+			params = ShellCommand{Command: "env", Dir: a.found.Dir, Client: sample.Client}
+		}
+		answer, err := a.ask(ctx, h.Event, params)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", h.Event, err))
+			continue
+		}
+		fmt.Fprintf(out, "%s (%s): %s\n", h.Event, h.Kind, clip(string(answer)))
+	}
+	return errors.Join(errs...)
+}
