@@ -61,22 +61,31 @@ func withJobs(c deck.Context, build func(shellBackend) drawbridge.Card) (drawbri
 	if err != nil {
 		return nil, err
 	}
+	env, err := deck.Handle[ShellEnv](c, ShellEnvKey)
+	if err != nil {
+		return nil, err
+	}
 	if shared != nil {
-		return build(shellBackend{c, shared.table}), nil
+		return build(shellBackend{c, shared.table, env}), nil
 	}
 	shell := c.Shell
 	if shell == nil {
 		shell = jobs.LocalShell{Env: process.Environ(os.Environ(), nil, true)}
 	}
 	own := NewJobs(shell)
-	return closingCard{build(shellBackend{c, own.table}), own}, nil
+	return closingCard{build(shellBackend{c, own.table, env}), own}, nil
 }
 
 // A shellBackend is what the cards that execute share.
 type shellBackend struct {
 	context deck.Context
 	jobs    *jobs.Table
+	env     ShellEnv
 }
+
+// A ShellEnv returns variables for the environment of a command before it is started, as "name=value". An error keeps
+// the command from starting.
+type ShellEnv func(ctx context.Context, caller drawbridge.Caller, command, dir string) ([]string, error)
 
 // start starts a command in a directory for a caller.
 func (b shellBackend) start(ctx context.Context, caller drawbridge.Caller, command, dir string,
@@ -91,8 +100,14 @@ func (b shellBackend) start(ctx context.Context, caller drawbridge.Caller, comma
 	if err != nil {
 		return nil, err
 	}
+	var env []string
+	if b.env != nil {
+		if env, err = b.env(ctx, caller, command, path); err != nil {
+			return nil, ToolError("Could not start the command: " + err.Error() + ".")
+		}
+	}
 	job, err := b.jobs.Start(ctx, jobs.Spec{Owner: caller.Principal, Run: deck.RunOf(caller), Line: command, Dir: path,
-		TimeLimit: limit})
+		Env: env, TimeLimit: limit})
 	if err != nil && ctx.Err() == nil {
 		return nil, ToolError("Could not start the command: " + err.Error() + ".")
 	}

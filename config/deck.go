@@ -18,6 +18,8 @@ type DeckSettings struct {
 	Roots []string
 	// Confine confines the commands that these tools run. Its zero value confines none.
 	Confine Confinement
+	// Addons turns addons off if it is false; nil means true.
+	Addons *bool
 	// FetchHosts are hosts that webfetch may reach although their addresses are not public.
 	FetchHosts []string
 	// Search is the provider of websearch, one of SearchProviders; empty for none. SearchKey is its key, SearchURL its
@@ -66,6 +68,9 @@ func deckSettingTable() []setting {
 				}
 				return missingVariablesError(missing)
 			}},
+		{"deck", "addons", "true or false", "true",
+			"whether the addons in the directory addons beside this file, and approved ones of a project, are used",
+			func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.Deck.Addons, v) }},
 		{"deck", "fetch_hosts", "list of hosts", "[]",
 			"hosts that webfetch may reach although their addresses are not public, such as localhost or wiki.example.internal; addresses of cloud metadata services stay refused",
 			func(r *settingsReader, v configfile.Node) error { return readHosts(&r.settings.Deck.FetchHosts, v) }},

@@ -31,6 +31,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/addons"
 	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
@@ -79,6 +80,8 @@ type Config struct {
 	// Guards decide on calls in addition to the built-in guards: all must allow a call. If one asks for approval, a
 	// person sees the ApprovalDetails.
 	Guards []deck.Guard
+	// Interceptors stand around calls of tools, before those of addons.
+	Interceptors []deck.Interceptor
 	// OnDemand starts a server only when a call or a method such as Mount needs it.
 	OnDemand bool
 	// LeaveStatus leaves the stored status of servers as it is: another process, such as the hub, runs the same servers.
@@ -107,7 +110,11 @@ type Gateway struct {
 	enroller   *enroller
 	notifier   *notify.Notifier // nil without a setting for it
 	ownTools   *deck.Provisioned
-	config     Config
+	catalogue  *deck.Catalogue // of ownTools
+	addons     []*addons.Addon
+	// sessionEvents are the events of sessions that wait for the addons; nil without addons.
+	sessionEvents chan sessionEvent
+	config        Config
 
 	// serverTable and serverTrust hold the facts about mountable servers that calls need, so that no call waits for mu.
 	serverTable guards.ServerTable
@@ -251,7 +258,7 @@ func loadConfigFiles(c Config, approved func(config.Server) bool) (Config, confi
 }
 
 // open opens everything that needs the store.
-func (g *Gateway) open(ctx context.Context, c Config) error {
+func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error {
 	db := g.shared.db
 	mounts, err := db.MountsOf(ctx, config.ServerHashes(g.set.Mountable()))
 	if err != nil {
@@ -275,15 +282,24 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	}
 	view, pipeline := &cardBackend{g}, g.newPipeline()
 	trail := deck.NewReadTrail()
+	if err := g.openAddons(c, found); err != nil {
+		return err
+	}
+	if len(g.addons) > 0 {
+		g.sessionEvents = make(chan sessionEvent, maxSessionEvents)
+	}
+	if g.catalogue, err = g.newToolCatalogue(); err != nil {
+		return err
+	}
 	if g.ownTools, err = g.provisionTools(c, trail); err != nil {
 		return err
 	}
-	if g.toolGuard, err = newOwnToolGuard(c, g.set.Settings); err != nil {
+	if g.toolGuard, err = g.newOwnToolGuard(c, g.set.Settings); err != nil {
 		return err
 	}
 	g.deck, err = deck.New(ctx, g.fleet, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
-		Cards: cards.ControlCards(view, view), Tools: g.ownTools.Tools(), ReadTrail: trail,
+		Cards: cards.ControlCards(view, view), Tools: g.ownTools.Tools(), ReadTrail: trail, Interceptors: g.interceptors(),
 		FilterSkill: pipeline.FilterSkill, SealKeys: [][]byte{key},
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,
@@ -368,6 +384,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return g.fleet.Run(ctx) })
 	group.Go(func() error { return g.starter.run(ctx, g.revetStale) })
+	if g.sessionEvents != nil {
+		group.Go(func() error { return g.tellOfSessions(ctx) })
+	}
 	if g.notifier != nil {
 		group.Go(func() error { return g.notifier.Run(ctx) })
 	}
@@ -407,6 +426,7 @@ func (g *Gateway) Close() error {
 	if g.ownTools != nil {
 		errs = append(errs, g.ownTools.Close())
 	}
+	errs = append(errs, g.closeAddons(g.shared.closing))
 	if g.ownsShared {
 		errs = append(errs, g.shared.Close())
 	}

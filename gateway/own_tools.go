@@ -31,6 +31,9 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects),
 		cards.WebClientKey:      cards.WebClient(safehttp.NewPageClient(g.set.Settings.Deck.FetchHosts...)),
 	}
+	if len(g.addons) > 0 {
+		handles[cards.ShellEnvKey] = cards.ShellEnv(g.shellEnv)
+	}
 	search, err := g.newWebSearch(c)
 	if err != nil {
 		return nil, err
@@ -45,7 +48,7 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 	if log != nil {
 		handles[cards.UndoKey] = undoLog{log}
 	}
-	return deck.Provision(cards.NewCatalogue(), deck.All, deck.Context{Dir: c.Dir, Handles: handles})
+	return deck.Provision(g.catalogue, deck.All, deck.Context{Dir: c.Dir, Handles: handles})
 }
 
 // newWebSearch returns the search provider of the settings; nil for none.
@@ -71,8 +74,8 @@ func newShell(c config.Confinement) jobs.LocalShell {
 }
 
 // newOwnToolGuard returns the guard of Drawbridge's own tools that the settings describe.
-func newOwnToolGuard(c Config, s config.Settings) (guard guards.OwnToolGuard, err error) {
-	guard = guards.OwnToolGuard{Catalogue: cards.NewCatalogue(), Clients: map[string]deck.Profile{},
+func (g *Gateway) newOwnToolGuard(c Config, s config.Settings) (guard guards.OwnToolGuard, err error) {
+	guard = guards.OwnToolGuard{Catalogue: g.catalogue, Clients: map[string]deck.Profile{},
 		Context: deck.Context{Dir: c.Dir}, Roots: slices.Clone(s.Deck.Roots)}
 	if guard.Profile, err = deck.ParseProfile(s.Deck.Profile); err != nil {
 		return guard, err
@@ -103,7 +106,7 @@ func (g *Gateway) OwnTools(caller drawbridge.Caller, profile string) ([]drawbrid
 	if err != nil {
 		return nil, err
 	}
-	selected, err := cards.NewCatalogue().CardsForDeckProfile(p)
+	selected, err := g.catalogue.CardsForDeckProfile(p)
 	if err != nil {
 		return nil, err
 	}

@@ -165,6 +165,7 @@ type LoadedConfig struct {
 	config Config
 	set    config.Configuration
 	policy *policy.Policy // nil without rules
+	addons []FoundAddon
 }
 
 // LoadConfig reads a configuration and ignores Config.Store. The error is as for Open.
@@ -186,6 +187,9 @@ func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error)
 		return LoadedConfig{}, err
 	}
 	r := LoadedConfig{shared: g, config: c, set: set}
+	if r.addons, err = FindAddons(c, set.Settings, approvals); err != nil {
+		return r, err
+	}
 	r.policy, err = guards.CompileRules(r.rules())
 	return r, err
 }
@@ -205,7 +209,7 @@ func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
 		ruleGuard:      guards.NewRuleGuard(r.config.Logger),
 		stopTrustWatch: func() {},
 	}
-	if err := g.open(ctx, r.config); err != nil {
+	if err := g.open(ctx, r.config, r.addons); err != nil {
 		g.stopTrustWatch()
 		return nil, err
 	}
@@ -220,7 +224,7 @@ func (r LoadedConfig) Fingerprint() (string, error) {
 		rows[i] = rows[i].WithoutOrigin()
 	}
 	text, err := json.Marshal([]any{configStream(r.config, r.set), r.config.Naming, r.rules(),
-		r.discoverySettings(), r.set.Settings.Deck, rows})
+		r.discoverySettings(), r.set.Settings.Deck, rows, r.addonFacts()})
 	if err != nil {
 		return "", err
 	}

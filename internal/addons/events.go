@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Client is who made a call, or whose session it is.
@@ -206,7 +207,7 @@ func (a *Addon) tolerate(h Handler, err error) error {
 func (a *Addon) Try(ctx context.Context, out io.Writer) error {
 	var errs []error
 	for _, h := range a.found.Handlers {
-		if event, _ := findEvent(h.Event); !event.Fires || h.Kind == Observe {
+		if !Fires(h.Event) || h.Kind == Observe {
 			continue
 		}
 		sample := Call{Tool: "read", Client: Client{Name: "addon-check"}, Arguments: json.RawMessage(`{"path":"README.md"}`)}
@@ -222,7 +223,7 @@ func (a *Addon) Try(ctx context.Context, out io.Writer) error {
 			errs = append(errs, fmt.Errorf("%s: %w", h.Event, err))
 			continue
 		}
-		fmt.Fprintf(out, "%s (%s): %s\n", h.Event, h.Kind, clip(string(answer)))
+		safetext.Fprintf(out, "%s (%s): %s\n", h.Event, h.Kind, clip(string(answer)))
 	}
 	return errors.Join(errs...)
 }

@@ -138,6 +138,12 @@ func Events() []Event {
 	}
 }
 
+// Fires reports whether this version has an event.
+func Fires(event string) bool {
+	e, ok := findEvent(event)
+	return ok && e.Fires
+}
+
 // findEvent returns the event with a name.
 func findEvent(name string) (Event, bool) {
 	for _, e := range Events() {

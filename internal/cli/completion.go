@@ -28,7 +28,8 @@ func (a *app) addCompletions(root *cobra.Command) {
 		"shield trust": {servers}, "shield unlock": {servers},
 		"tools show": {tools}, "tools call": {tools}, "policy explain": {tools},
 		"client remove": {a.completeClients},
-		"ask show":      {a.completePendingCalls}, "ask allow": {a.completePendingCalls},
+		"addon approve": {a.completeAddons}, "addon reject": {a.completeAddons},
+		"ask show": {a.completePendingCalls}, "ask allow": {a.completePendingCalls},
 		"ask deny": {a.completePendingCalls}, "ask revoke": {a.completeGrants},
 	} {
 		cmd, _, err := root.Find(strings.Fields(path))
@@ -51,6 +52,16 @@ func completionOf(words []completer) cobra.CompletionFunc {
 		}
 		return safetext.Lines(found), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+func (a *app) completeAddons(ctx context.Context, _ []string) (ids []string, err error) {
+	all, err := a.adminService().Addons(ctx)
+	for _, f := range all {
+		if f.FromProject {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids, err
 }
 
 func (a *app) completeServers(ctx context.Context, _ []string) (names []string, err error) {

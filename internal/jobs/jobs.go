@@ -51,6 +51,8 @@ type Spec struct {
 	Owner, Run string
 	// Line is the command line, Dir its working directory.
 	Line, Dir string
+	// Env are variables that are added to the environment, as "name=value".
+	Env []string
 	// TimeLimit bounds the job; 0 does not.
 	TimeLimit time.Duration
 }
@@ -190,7 +192,8 @@ func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
 
 	job.Started = time.Now()
 	var err error
-	job.command, err = t.shell.Start(ctx, deck.ShellCommand{Line: s.Line, Dir: s.Dir, Stdout: &job.Stdout, Stderr: &job.Stderr})
+	job.command, err = t.shell.Start(ctx, deck.ShellCommand{Line: s.Line, Dir: s.Dir, Env: s.Env,
+		Stdout: &job.Stdout, Stderr: &job.Stderr})
 	if err != nil {
 		t.work.Done()
 		return nil, err

@@ -31,7 +31,7 @@ func (s LocalShell) Start(ctx context.Context, c deck.ShellCommand) (deck.Runnin
 	if err != nil {
 		return nil, err
 	}
-	spec := process.Spec{Command: program, Args: args, Dir: c.Dir, Env: s.Env, Grace: stopGrace, Stdout: c.Stdout,
+	spec := process.Spec{Command: program, Args: args, Dir: c.Dir, Env: process.Environ(s.Env, c.Env, true), Grace: stopGrace, Stdout: c.Stdout,
 		Stderr: c.Stderr, NoInput: true}
 	if s.Confine != nil {
 		spec.Confinement = s.Confine(c.Dir)

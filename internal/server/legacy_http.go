@@ -94,7 +94,7 @@ func (d *httpHandler) openSession(x *postExchange, m mcp.Message) {
 			"Too many sessions are in use", nil))
 		return
 	}
-	d.s.activity.sessionOpened(c.client)
+	d.s.sessionBegan(c)
 	x.newSessionID = c.caller.Session
 	x.respond(m.ID, http.StatusOK, d.s.initializeResult(c))
 }

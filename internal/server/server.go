@@ -116,6 +116,8 @@ type Options struct {
 	KeepAlive time.Duration
 	// Pacer paces the calls of clients; servers that share their backends share one. Nil means one of its own.
 	Pacer *CallPacer
+	// OnSession is called when a stateful session began, and when it ended. It must not block. It may be nil.
+	OnSession func(caller drawbridge.Caller, began bool)
 }
 
 // The values of Options that are zero.

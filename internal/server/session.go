@@ -72,7 +72,20 @@ func (s *Server) endSession(c *session) {
 	c.events.close()
 	c.inFlight.cancelAll(drawbridge.NewCancellation("the session ended"))
 	s.activity.sessionEnded(c.client)
+	s.notifySession(c, false)
 	s.deck.EndSession(c.caller)
+}
+
+// sessionBegan counts a session that was opened.
+func (s *Server) sessionBegan(c *session) {
+	s.activity.sessionOpened(c.client)
+	s.notifySession(c, true)
+}
+
+func (s *Server) notifySession(c *session, began bool) {
+	if s.o.OnSession != nil {
+		s.o.OnSession(c.caller, began)
+	}
 }
 
 // initializeResult is the answer to initialize.

@@ -361,7 +361,7 @@ func (p *stdioConn) openSession(m mcp.Message) {
 	c := p.s.newSession(p.caller(), m.Params)
 	c.watcher.attachReader()
 	p.session = c
-	p.s.activity.sessionOpened(c.client)
+	p.s.sessionBegan(c)
 	p.respond(m.ID, p.s.initializeResult(c))
 	p.working.Go(func() { p.sendNotifications(p.life, c.watcher) })
 }

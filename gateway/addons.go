@@ -1,0 +1,341 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/cards"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/addons"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
+	"github.com/drawbridge-mcp/drawbridge/internal/process"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// An AddonState reports whether an addon is in use.
+type AddonState string
+
+// The states of addons.
+const (
+	AddonActive        AddonState = "active"
+	AddonNeedsApproval AddonState = "needs approval"
+	AddonRejected      AddonState = "rejected"
+	AddonUnusable      AddonState = "unusable"
+)
+
+// A FoundAddon is an addon with its state.
+type FoundAddon struct {
+	addons.Found
+	State AddonState
+	// Notes say which tools another tool's name hides.
+	Notes []string
+}
+
+// FindAddons returns the addons of a configuration: the person's own, then those of the working directory. An addon of
+// the working directory is active if a person approved its files as they are now. Without reading files there are none.
+func FindAddons(c Config, s config.Settings, approvals store.RowApprovals) ([]FoundAddon, error) {
+	if !c.readsFiles() || s.Deck.Addons != nil && !*s.Deck.Addons {
+		return nil, nil
+	}
+	own, project, err := config.AddonDirs(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv})
+	if err != nil {
+		return nil, err
+	}
+	var all []FoundAddon
+	for _, place := range []struct {
+		dir         string
+		fromProject bool
+	}{{own, false}, {project, true}} {
+		if place.dir == "" {
+			continue
+		}
+		found, err := addons.Find(place.dir, place.fromProject)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			all = append(all, FoundAddon{Found: f, State: addonState(f, approvals)})
+		}
+	}
+	hideTakenNames(all)
+	return all, nil
+}
+
+// addonFacts returns what a gateway depends on of the active addons.
+func (r LoadedConfig) addonFacts() (facts []any) {
+	for _, a := range r.addons {
+		if a.State == AddonActive {
+			facts = append(facts, a.Dir, a.Digest, a.Manifest)
+		}
+	}
+	return facts
+}
+
+func addonState(f addons.Found, approvals store.RowApprovals) AddonState {
+	switch {
+	case f.Err != nil:
+		return AddonUnusable
+	case !f.FromProject:
+		return AddonActive
+	}
+	last, ok := approvals.Find(AddonRow(f))
+	switch {
+	case !ok || last.Hash != f.Digest:
+		return AddonNeedsApproval
+	case last.Approved:
+		return AddonActive
+	}
+	return AddonRejected
+}
+
+// AddonRow returns the row under which the approval of an addon is kept.
+func AddonRow(f addons.Found) config.Server {
+	return config.Server{ID: drawbridge.ServerID(f.ID), Hash: f.Digest,
+		Origin: config.Origin{Kind: config.OriginProject, Path: filepath.Join(f.Dir, addons.ManifestName)}}
+}
+
+// hideTakenNames makes addons with an id that another one has unusable, and removes tools whose names are taken: by
+// Drawbridge's own, or by an addon before.
+func hideTakenNames(all []FoundAddon) {
+	ids, tools := map[string]bool{}, map[string]string{}
+	for _, row := range cards.NewCatalogue().Cards() {
+		tools[naming.Canonical(string(row.ID))] = "Drawbridge"
+	}
+	for i := range all {
+		a := &all[i]
+		switch {
+		case a.State != AddonActive:
+			continue
+		case ids[a.ID]:
+			a.State, a.Err = AddonUnusable, errors.New("an addon of your own has the same id")
+			continue
+		}
+		ids[a.ID] = true
+		var kept []addons.Tool
+		for _, t := range a.Tools {
+			name := naming.Canonical(t.Name)
+			if holder := tools[name]; holder != "" {
+				a.Notes = append(a.Notes, fmt.Sprintf("its tool %s is left out: the name is taken by %s", t.Name, holder))
+				continue
+			}
+			tools[name] = a.ID
+			kept = append(kept, t)
+		}
+		a.Tools = kept
+	}
+}
+
+// openAddons opens the active addons, and logs what is wrong with others.
+func (g *Gateway) openAddons(c Config, found []FoundAddon) error {
+	environ := c.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	for _, f := range found {
+		for _, note := range f.Notes {
+			g.log.Warn("a tool of an addon is left out", "addon", f.ID, "why", note)
+		}
+		if f.State == AddonUnusable {
+			g.log.Warn("an addon cannot be used", "addon", f.ID, "err", f.Err)
+		}
+		if f.State != AddonActive {
+			continue
+		}
+		addon, err := addons.New(f.Found, process.Environ(environ, nil, true), g.log)
+		if err != nil {
+			return err
+		}
+		g.addons = append(g.addons, addon)
+	}
+	return nil
+}
+
+// closeAddons ends the programs of the addons.
+func (g *Gateway) closeAddons(ctx context.Context) error {
+	var errs []error
+	for _, a := range g.addons {
+		errs = append(errs, a.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// interceptors returns those of the program, then the addons that handle calls.
+func (g *Gateway) interceptors() []deck.Interceptor {
+	all := append([]deck.Interceptor{}, g.config.Interceptors...)
+	for _, a := range g.addons {
+		all = append(all, addonInterceptor{a})
+	}
+	return all
+}
+
+// An addonInterceptor is an addon as the deck calls it.
+type addonInterceptor struct{ addon *addons.Addon }
+
+var _ deck.Interceptor = addonInterceptor{}
+
+// Name implements [deck.Interceptor].
+func (i addonInterceptor) Name() string { return "addon " + i.addon.ID() }
+
+// Intercepts implements [deck.Interceptor].
+func (i addonInterceptor) Intercepts(s drawbridge.Spec) bool {
+	return i.addon.Wants(addons.ToolBefore, string(s.Name)) || i.addon.Wants(addons.ToolAfter, string(s.Name))
+}
+
+// Before implements [deck.Interceptor].
+func (i addonInterceptor) Before(ctx context.Context, c *deck.InterceptedCall) (what deck.Interception, err error) {
+	what.Arguments, what.Blocked, err = i.addon.BeforeTool(ctx, addonCall(c.Caller, c.Spec, c.Arguments))
+	return what, err
+}
+
+// After implements [deck.Interceptor].
+func (i addonInterceptor) After(ctx context.Context, c *deck.InterceptedCall, o deck.CallOutcome) (json.RawMessage, error) {
+	call := addonCall(c.Caller, c.Spec, c.Arguments)
+	if call.Result = o.Result; o.Err != nil {
+		call.Error = o.Err.Error()
+	}
+	return i.addon.AfterTool(ctx, call)
+}
+
+func addonCall(caller drawbridge.Caller, s drawbridge.Spec, arguments json.RawMessage) addons.Call {
+	return addons.Call{Tool: string(s.Name), Server: string(s.Server), Run: deck.RunOf(caller), Client: addonClient(caller),
+		Arguments: arguments}
+}
+
+func addonClient(c drawbridge.Caller) addons.Client {
+	return addons.Client{Principal: c.Principal, Name: rawjson.GetString(c.Client, "name"), Session: c.Session, Dir: c.Dir}
+}
+
+// newToolCatalogue returns the catalogue of Drawbridge's own tools with those of the addons, which the profile all selects.
+func (g *Gateway) newToolCatalogue() (*deck.Catalogue, error) {
+	rows := cards.NewCatalogue().Cards()
+	for _, a := range g.addons {
+		for _, t := range a.Tools() {
+			tool := addonTool{a, addonToolSpec(t)}
+			rows = append(rows, deck.Card{ID: tool.spec.Name, Title: tool.spec.Title, Summary: firstLine(t.Description),
+				Profiles: []deck.Membership{deck.MemberApp},
+				Build:    func(deck.Context) (drawbridge.Card, error) { return tool, nil }})
+		}
+	}
+	return deck.NewCatalogue(rows...)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// An addonTool is a tool of an addon.
+type addonTool struct {
+	addon *addons.Addon
+	spec  drawbridge.Spec
+}
+
+// Spec implements [drawbridge.Card].
+func (t addonTool) Spec() drawbridge.Spec { return t.spec }
+
+// Run implements [drawbridge.Card]. A failure of the program is a result with the failure, for the model.
+func (t addonTool) Run(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	result, err := t.addon.CallTool(ctx, addonCall(call.Caller, t.spec, rawjson.Get(call.Params, "arguments")))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return drawbridge.Result{}, ctx.Err()
+	case err != nil:
+		return drawbridge.Result{}, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.ServerError,
+			Step: "addon " + t.addon.ID(), Err: err}
+	}
+	return drawbridge.Result{Raw: result}, nil
+}
+
+func addonToolSpec(t addons.Tool) drawbridge.Spec {
+	schema := json.RawMessage(t.InputSchema)
+	if len(schema) == 0 {
+		schema = json.RawMessage(`{"type":"object"}`)
+	}
+	s := drawbridge.Spec{Name: drawbridge.CardName(t.Name), Tool: t.Name, Title: t.Title}
+	if s.Title == "" {
+		s.Title = t.Name
+	}
+	hints := fmt.Sprintf(`{"readOnlyHint":%v,"openWorldHint":true}`, t.ReadOnly)
+	s.Definition = rawjson.Apply(nil, rawjson.Put(rawjson.Quote(t.Name), "name"), rawjson.Put(rawjson.Quote(s.Title), "title"),
+		rawjson.Put(rawjson.Quote(strings.TrimSpace(t.Description)), "description"), rawjson.Put(schema, "inputSchema"),
+		rawjson.Put(json.RawMessage(hints), "annotations"))
+	for _, scope := range t.Scopes {
+		s.Scopes = append(s.Scopes, drawbridge.Scope(scope))
+	}
+	if len(s.Scopes) == 0 {
+		s.Scopes = []drawbridge.Scope{cards.ScopeExec}
+	}
+	return s
+}
+
+// shellEnv asks the addons for variables of a command.
+func (g *Gateway) shellEnv(ctx context.Context, caller drawbridge.Caller, command, dir string) (env []string, err error) {
+	for _, a := range g.addons {
+		more, err := a.ShellEnv(ctx, addons.ShellCommand{Command: command, Dir: dir, Client: addonClient(caller)})
+		if err != nil {
+			return nil, fmt.Errorf("addon %s: %w", a.ID(), err)
+		}
+		env = append(env, more...)
+	}
+	return env, nil
+}
+
+// maxSessionEvents is the number of events of sessions that wait for the addons; later ones are dropped.
+const maxSessionEvents = 256
+
+// A sessionEvent tells of a session that began or ended.
+type sessionEvent struct {
+	name   string
+	client addons.Client
+}
+
+// sessionListener returns the function that servers tell of sessions; nil without addons.
+func (g *Gateway) sessionListener() func(drawbridge.Caller, bool) {
+	if g.sessionEvents == nil {
+		return nil
+	}
+	return g.onSession
+}
+
+// onSession queues an event for the addons.
+func (g *Gateway) onSession(caller drawbridge.Caller, began bool) {
+	e := sessionEvent{addons.SessionEnd, addonClient(caller)}
+	if began {
+		e.name = addons.SessionStart
+	}
+	select {
+	case g.sessionEvents <- e:
+	default:
+		g.log.Warn("addons were not told of a session", "event", e.name)
+	}
+}
+
+// tellOfSessions passes events of sessions to the addons until ctx ends, and then those that still wait.
+func (g *Gateway) tellOfSessions(ctx context.Context) error {
+	within := context.WithoutCancel(ctx) // the end of a session is told while we end, too
+	for {
+		select {
+		case e := <-g.sessionEvents:
+			g.tellOfSession(within, e)
+		case <-ctx.Done():
+			for len(g.sessionEvents) > 0 {
+				g.tellOfSession(within, <-g.sessionEvents)
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+func (g *Gateway) tellOfSession(ctx context.Context, e sessionEvent) {
+	for _, a := range g.addons {
+		a.Session(ctx, e.name, e.client)
+	}
+}
