@@ -207,6 +207,7 @@ func (a *Addon) start(ctx context.Context) (*program, error) {
 			_, err := started.Stdin().Write(msg)
 			return err
 		},
+		TrySend: transport.NonblockingPipeWriter(started.Stdin()),
 		Receive: mcp.NewLineReader(started.Stdout(), 0).Next,
 		Close:   started.Stop,
 		OnJunk: func(line []byte) {

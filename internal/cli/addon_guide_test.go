@@ -23,7 +23,7 @@ func TestTheGuideToAddonsHasTheCodeThatIsRun(t *testing.T) {
 	}
 	compared := 0
 	for _, f := range script.Files {
-		if strings.HasPrefix(f.Name, "no-force.") {
+		if strings.HasPrefix(f.Name, "no-push.") {
 			compared++
 			if !strings.Contains(string(guide), "\n"+string(f.Data)+"```\n") {
 				t.Errorf("the guide has no code block with the file %s", f.Name)

@@ -106,7 +106,7 @@ func (a *app) addonCheckCommand() *cobra.Command {
 		Use: "check DIR", Short: "Check the manifest of an addon, and say which of its events fire",
 		Long: `Check the manifest of an addon in a directory, and say which of its events fire in this version.
 With --run its program is started and gets a sample of each event that wants an answer.`,
-		Example: "  drawbridge addon check ~/.config/drawbridge/addons/no-force\n  drawbridge addon check . --run",
+		Example: "  drawbridge addon check ~/.config/drawbridge/addons/no-push\n  drawbridge addon check . --run",
 		Args:    exactArgs(1, "the directory of an addon"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found := addons.Read(filepath.Clean(a.absolutePath(args[0])), false)
