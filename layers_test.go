@@ -81,11 +81,11 @@ var layers = map[string]int{
 	"internal/acp":    6,
 	"internal/link":   6,
 
-	"gateway":             7,
-	"internal/command":    7,
-	"internal/hub":        7,
-	"internal/admin":      7,
-	"internal/doctor":     7,
+	"gateway":          7,
+	"internal/command": 7,
+	"internal/hub":     7,
+	"internal/admin":   7,
+	"internal/doctor":  7,
 
 	"internal/cli":      8,
 	"internal/cli/term": 8,

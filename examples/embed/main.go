@@ -13,8 +13,7 @@ import (
 
 func main() {
 	gateway.RunReaperProcess() // first, so that no server outlives this program
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
+	ctx := context.Background()
 	g, err := gateway.Open(ctx, gateway.Config{
 		Store: gateway.MemoryStore,
 		Servers: []config.Server{{ID: "everything", Command: "npx",
