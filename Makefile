@@ -91,7 +91,7 @@ hosts: $(HOSTS)/node_modules/.package-lock.json ## whole turns in Codex, Gemini 
 	HOSTS=$(HOSTS) $(GO) test -tags hosts -count=1 -timeout 10m -v ./test/hosts
 
 bench: ## the numbers, each beside its control, with bar and verdict
-	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$' ./test/bench
+	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$|^TestDeckNumbers$$' ./test/bench
 
 bench-smoke:
 	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$|^TestCallPath$$' ./test/bench

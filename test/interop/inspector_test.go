@@ -80,6 +80,16 @@ func inspect(t *testing.T, options, command []string, args ...string) json.RawMe
 // inspector runs the Inspector once and gives what it prints. A target command comes last.
 func inspector(t *testing.T, options, command []string, args ...string) []byte {
 	t.Helper()
+	out, stderr, err := tryInspector(t, options, command, args...)
+	if err != nil {
+		t.Fatalf("inspector %v: %v\n%s%s", args, err, out, stderr)
+	}
+	return out
+}
+
+// tryInspector is inspector for a command that may fail.
+func tryInspector(t *testing.T, options, command []string, args ...string) (out, errors []byte, err error) {
+	t.Helper()
 	args = append(slices.Concat([]string{module(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
 		"--cli", "--format", "json", "-q"}, options), args...)
 	if command != nil {
@@ -92,8 +102,6 @@ func inspector(t *testing.T, options, command []string, args ...string) []byte {
 	cmd := exec.CommandContext(ctx, node, args...)
 	cmd.Env = append(os.Environ(), "HOME="+home, "MCP_CATALOG_PATH="+filepath.Join(home, "catalog.json"))
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("inspector %v: %v\n%s%s", args[4:], err, stdout.Bytes(), stderr.Bytes())
-	}
-	return stdout.Bytes()
+	err = cmd.Run()
+	return stdout.Bytes(), stderr.Bytes(), err
 }
