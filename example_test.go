@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"os"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
@@ -97,4 +100,58 @@ func Example_client() {
 	// hello, Ada
 	// elicitation/create Who are you?
 	// hello, Ada
+}
+
+// A guardian is an interceptor that keeps files with "secret" in their path from being read.
+type guardian struct{}
+
+func (guardian) Name() string                      { return "guardian" }
+func (guardian) Intercepts(s drawbridge.Spec) bool { return s.Name == "read" }
+
+func (guardian) Before(_ context.Context, c *deck.InterceptedCall) (deck.Interception, error) {
+	if strings.Contains(rawjson.GetString(c.Arguments, "path"), "secret") {
+		return deck.Interception{Blocked: "secrets are not read"}, nil
+	}
+	return deck.Interception{}, nil
+}
+
+func (guardian) After(context.Context, *deck.InterceptedCall, deck.CallOutcome) (json.RawMessage, error) {
+	return nil, nil
+}
+
+// A program calls Drawbridge's own tools as its person does at the command line. An interceptor sees each call.
+func Example_ownTools() {
+	dir, err := os.MkdirTemp("", "drawbridge-example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	g, err := gateway.Open(ctx, gateway.Config{
+		Store: gateway.MemoryStore, Dir: dir, Servers: []config.Server{echoServer("red")}, OnDemand: true,
+		Interceptors: []deck.Interceptor{guardian{}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Close()
+
+	me := g.Owner()
+	me.Kind, me.Session = drawbridge.Author, "example"
+	for _, params := range []string{
+		`{"name": "write", "arguments": {"path": "notes.txt", "content": "Buy milk.\nBuy bread.\n"}}`,
+		`{"name": "grep", "arguments": {"pattern": "bread"}}`,
+		`{"name": "bash", "arguments": {"command": "wc -l < notes.txt"}}`,
+		`{"name": "read", "arguments": {"path": "secret.txt"}}`,
+	} {
+		result, err := g.Deck().Call(ctx, drawbridge.Call{Caller: me, Params: []byte(params)})
+		fmt.Println(strings.TrimSpace(result.Text()), err)
+	}
+	// Output:
+	// Saved 21 byte(s) to notes.txt. <nil>
+	// notes.txt:2: Buy bread. <nil>
+	// stdout:
+	// 2
+	// status: exit 0 <nil>
+	//  tools/call read: blocked by guardian: secrets are not read
 }
