@@ -3,10 +3,15 @@ package admin
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/undo"
 )
 
@@ -14,8 +19,18 @@ import (
 type UndoResult struct {
 	Run   undo.Run    `json:"run"`
 	Steps []undo.Step `json:"steps"`
+	// Others are calls of the same client since the first change that an undo does not take back: of commands and of
+	// servers.
+	Others []OtherCalls `json:"others,omitempty"`
 	// Done is true if the files were restored.
 	Done bool `json:"done"`
+}
+
+// OtherCalls are the calls of one tool.
+type OtherCalls struct {
+	Tool   string `json:"tool"`
+	Server string `json:"server,omitempty"`
+	Count  int    `json:"count"`
 }
 
 // errNoUndo reports that nothing is kept.
@@ -57,8 +72,37 @@ func (r *Service) PlanUndo(ctx context.Context, id string) (UndoResult, error) {
 	if err != nil {
 		return UndoResult{}, userErrorf("run %q: %v (drawbridge undo --list)", id, err)
 	}
-	return UndoResult{Run: run, Steps: log.Plan(run)}, nil
+	others, err := r.otherCalls(ctx, run)
+	return UndoResult{Run: run, Steps: log.Plan(run), Others: others}, err
 }
+
+// otherCalls returns the calls that an undo of a run does not take back, by tool. Without an audit there are none.
+func (r *Service) otherCalls(ctx context.Context, run undo.Run) (all []OtherCalls, err error) {
+	records, err := r.OpenAudit(ctx)
+	if _, ok := errors.AsType[*NoStoreError](err); ok {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	calls, err := records.Calls(ctx, AuditQuery{Caller: run.Caller, Since: run.First.Add(-time.Second)}) // they overlap
+	for _, c := range calls {
+		mine := c.Caller.Principal == run.Caller && strings.HasPrefix(c.Caller.Client, run.Client)
+		if !mine || c.Method != mcp.MethodToolsCall || c.Outcome == audit.Refused || c.Server == "" && !executes(c.Card) {
+			continue
+		}
+		i := slices.IndexFunc(all, func(o OtherCalls) bool { return o.Tool == c.Card })
+		if i < 0 {
+			i, all = len(all), append(all, OtherCalls{Tool: c.Card, Server: c.Server})
+		}
+		all[i].Count++
+	}
+	return all, err
+}
+
+// executes reports whether one of Drawbridge's own tools runs commands.
+func executes(card string) bool { return card == "bash" || card == "process" || card == "bg-process" }
 
 // Undo restores the files of the run of a plan. The decision is recorded in the audit.
 func (r *Service) Undo(ctx context.Context, plan UndoResult) (UndoResult, error) {

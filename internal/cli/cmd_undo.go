@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -120,5 +121,12 @@ func (a *app) printUndoPlan(plan admin.UndoResult) {
 			words += ": " + s.Reason
 		}
 		safetext.Fprintf(a.Err, "  %s  %s\n", a.abbreviateHome(filepath.Clean(s.Path)), words)
+	}
+	if len(plan.Others) > 0 {
+		names := make([]string, len(plan.Others))
+		for i, o := range plan.Others {
+			names[i] = fmt.Sprintf("%s (%d)", o.Tool, o.Count)
+		}
+		safetext.Fprintf(a.Err, "Since then the same client also called, and this is not taken back: %s\n", strings.Join(names, ", "))
 	}
 }
