@@ -40,6 +40,7 @@ func newSite(t *testing.T, requests *atomic.Int32) *httptest.Server {
 	page("/latin", "text/html; charset=iso-8859-1", "<title>caf\xe9</title><p>caf\xe9</p>")
 	page("/json", "application/json", `{"a": 1}`)
 	page("/binary", "application/octet-stream", "\x00\x01\x02\x03")
+	page("/pdf", "application/pdf", "%PDF-1.4 nothing")
 	page("/image", "image/png", "\x89PNG\r\n\x1a\n")
 	page("/long", "text/plain", strings.Repeat("0123456789", 20_000))
 	page("/broken", "text/html", strings.Repeat("<div>", 20_000)+"deep")
@@ -72,6 +73,7 @@ func TestWebfetch(t *testing.T) {
 		"/json":   {site.URL + "/json\n\n" + `{"a": 1}` + "\n"},
 		"/moved":  {site.URL + "/moved → " + site.URL + "/moved-again → " + site.URL + "/json\n\n"},
 		"/binary": {"Could not read the page: application/octet-stream is not the type of a text.\n"},
+		"/pdf":    {"Could not read the page: "},
 		"/none":   {"Status: 404 Not Found\n\n404 page not found"},
 		"/broken": {"/broken\n\nCould not read the page: read the HTML: "},
 	} {

@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/internal/upstream"
+	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
 )
 
 var _ fleet = (*upstream.Fleet)(nil)
@@ -99,8 +100,11 @@ var errNotSignedIn = upstream.ErrNotSignedIn
 const MountedVariable = upstream.MountedVariable
 
 // RunReaperProcess must be the first call in the main function of a program. If this process was started to supervise
-// the processes of a server, it does that and never returns.
-func RunReaperProcess() { upstream.RunReaperProcess() }
+// the processes of a server, or to read a PDF file, it does that and never returns.
+func RunReaperProcess() {
+	upstream.RunReaperProcess()
+	webpage.RunIfPDFReader()
+}
 
 // CheckConfinement returns an error if a row requires confinement that this machine does not offer. It returns nil if
 // confinement is available, or not required.

@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
 )
 
 // noFleet is the fleet of a build without MCP servers.
@@ -49,8 +50,9 @@ var errNotSignedIn = errors.New("not signed in")
 // MountedVariable is the environment variable that tells a program that a gateway started it as a server.
 const MountedVariable = "DRAWBRIDGE_MOUNTED"
 
-// RunReaperProcess does nothing in a build without MCP servers: no process is ever started.
-func RunReaperProcess() {}
+// RunReaperProcess must be the first call in the main function of a program. If this process was started to read a PDF
+// file, it does that and never returns.
+func RunReaperProcess() { webpage.RunIfPDFReader() }
 
 // CheckConfinement finds nothing in a build without MCP servers.
 func CheckConfinement(config.Server, []string) error { return nil }

@@ -126,16 +126,22 @@ func toUTF8(body []byte, contentType string) []byte {
 // IsHTML reports whether the page is HTML.
 func (p Page) IsHTML() bool { return p.Type == "text/html" || p.Type == "application/xhtml+xml" }
 
+// IsPDF reports whether the page is a PDF file.
+func (p Page) IsPDF() bool { return p.Type == "application/pdf" || p.Type == "application/x-pdf" }
+
 // IsText reports whether the body is a text.
 func (p Page) IsText() bool {
 	return strings.HasPrefix(p.Type, "text/") || p.IsHTML() || strings.HasSuffix(p.Type, "json") ||
 		strings.HasSuffix(p.Type, "xml") || strings.HasSuffix(p.Type, "yaml") || p.Type == "application/javascript"
 }
 
-// Text returns the title and the text of a page: HTML as Markdown, other texts as they are. With readable set, only the
+// Text returns the title and the text of a page: HTML as Markdown, the text of a PDF file, other texts as they are. With readable set, only the
 // main part of an HTML page is returned if there is one. The error is for a page that is not a text.
 func (p Page) Text(ctx context.Context, readable bool) (title, text string, err error) {
 	switch {
+	case p.IsPDF():
+		text, err = readPDF(ctx, p.Body)
+		return "", text, err
 	case !p.IsText():
 		return "", "", fmt.Errorf("%s is not the type of a text", p.Type)
 	case !p.IsHTML():
