@@ -210,7 +210,8 @@ func TestAFailedProgramIsStartedAgain(t *testing.T) {
 
 // TestACallerWhoLeavesHarmsNoAddon cancels a call; the program goes on.
 func TestACallerWhoLeavesHarmsNoAddon(t *testing.T) {
-	a := newAddon(t, "hang", "timeout = \"1m\"\n"+handler(ToolBefore, Block))
+	a := newAddon(t, "hang", "timeout = \"1m\"\n"+handler(SessionStart, Observe)+handler(ToolBefore, Block))
+	a.Session(t.Context(), SessionStart, Client{}) // starts the program
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, _, err := a.BeforeTool(ctx, readCall); !errors.Is(err, context.DeadlineExceeded) {
