@@ -3,6 +3,7 @@ package interop
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // neighborWords are words before or after a term that make it harmless: a count of tokens, rules for passwords, the key
@@ -10,25 +11,27 @@ import (
 type neighborWords struct{ before, after []string }
 
 var (
-	harmlessNeighbors = map[string]neighborWords{
-		"password": newNeighborWords("", ""), "passphrase": newNeighborWords("", ""), "secret": newNeighborWords("",
-			"santa"), "credential": newNeighborWords("", ""), "private": newNeighborWords("make keep be is stay",
-			"repo repos repository repositories channel note message room event"),
-		"token": newNeighborWords("", ""),
-		"tokens": newNeighborWords(
-			"max maximum min minimum total n num number input output prompt completion many count amount", ""),
-		"key": newNeighborWords(
-			"primary foreign sort partition cache shortcut issue project object public map row hot arrow translation dictionary lookup unique index group",
-			"map dictionary entry object row table cache song music setting column pair values points point takeaway takeaways phrase phrases word words result results figure figures finding findings feature features "+
-				"date dates people person contact contacts stage signature"),
-		"cookie": newNeighborWords("chocolate fortune favourite favorite oatmeal christmas",
-			"recipe recipes flavour flavor flavours flavors dough jar cutter banner consent preferences notice shop"),
-		"pin": newNeighborWords("gpio map drop lapel bowling board", "this it to up board layout colour color"),
-		"pass": newNeighborWords("boarding season ski bus train day guest parking lift",
-			"rate fail mark threshold criteria"),
-		"auth": newNeighborWords("", "method methods mode modes url"), "authentication": newNeighborWords("",
-			"method methods mode modes"), "authorization": newNeighborWords("", "method methods mode modes"),
-	}
+	harmlessNeighbors = sync.OnceValue(func() map[string]neighborWords {
+		return map[string]neighborWords{
+			"password": newNeighborWords("", ""), "passphrase": newNeighborWords("", ""), "secret": newNeighborWords("",
+				"santa"), "credential": newNeighborWords("", ""), "private": newNeighborWords("make keep be is stay",
+				"repo repos repository repositories channel note message room event"),
+			"token": newNeighborWords("", ""),
+			"tokens": newNeighborWords(
+				"max maximum min minimum total n num number input output prompt completion many count amount", ""),
+			"key": newNeighborWords(
+				"primary foreign sort partition cache shortcut issue project object public map row hot arrow translation dictionary lookup unique index group",
+				"map dictionary entry object row table cache song music setting column pair values points point takeaway takeaways phrase phrases word words result results figure figures finding findings feature features "+
+					"date dates people person contact contacts stage signature"),
+			"cookie": newNeighborWords("chocolate fortune favourite favorite oatmeal christmas",
+				"recipe recipes flavour flavor flavours flavors dough jar cutter banner consent preferences notice shop"),
+			"pin": newNeighborWords("gpio map drop lapel bowling board", "this it to up board layout colour color"),
+			"pass": newNeighborWords("boarding season ski bus train day guest parking lift",
+				"rate fail mark threshold criteria"),
+			"auth": newNeighborWords("", "method methods mode modes url"), "authentication": newNeighborWords("",
+				"method methods mode modes"), "authorization": newNeighborWords("", "method methods mode modes"),
+		}
+	})
 	// measureWords name properties of a secret that are not secret themselves.
 	measureWords = strings.Fields(
 		"policy policies count counts limit limits budget budgets usage length size strength manager managers rule rules expiry expiration lifetime ttl name names type types kind kinds label labels")
@@ -71,10 +74,10 @@ func isHarmlessWord(word string) bool {
 
 // harmlessNeighborsOf finds the words for one, or for several of a kind.
 func harmlessNeighborsOf(word string) neighborWords {
-	if found, ok := harmlessNeighbors[word]; ok {
+	if found, ok := harmlessNeighbors()[word]; ok {
 		return found
 	}
-	return harmlessNeighbors[strings.TrimSuffix(word, "s")]
+	return harmlessNeighbors()[strings.TrimSuffix(word, "s")]
 }
 
 // isSecretLike reports whether a word names something whose length or name is not secret.

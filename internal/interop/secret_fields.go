@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -143,13 +144,15 @@ func (s fieldContext) isHarmless(word string, own func() fieldContext) bool {
 }
 
 // foldLookalikes replaces letters of other alphabets, and digits, by the Latin letters they look like.
-func foldLookalikes(text string) string { return lookalikes.Replace(text) }
+func foldLookalikes(text string) string { return lookalikes().Replace(text) }
 
-var lookalikes = strings.NewReplacer("а", "a", "α", "a", "с", "c", "ϲ", "c", "ԁ", "d", "е", "e", "ε", "e", "һ", "h",
-	"і", "i", "ι", "i", "ı", "i", "к", "k", "κ", "k", "м", "m",
-	"ո", "n", "о", "o", "ο", "o", "օ", "o", "р", "p", "ρ", "p", "ѕ", "s", "т", "t", "τ", "t", "υ", "u", "ѵ", "v", "ν",
-	"v", "ԝ", "w", "ѡ", "w", "х", "x", "χ", "x", "у", "y",
-	"γ", "y", "ł", "l", "0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t")
+var lookalikes = sync.OnceValue(func() *strings.Replacer {
+	return strings.NewReplacer("а", "a", "α", "a", "с", "c", "ϲ", "c", "ԁ", "d", "е", "e", "ε", "e", "һ", "h",
+		"і", "i", "ι", "i", "ı", "i", "к", "k", "κ", "k", "м", "m",
+		"ո", "n", "о", "o", "ο", "o", "օ", "o", "р", "p", "ρ", "p", "ѕ", "s", "т", "t", "τ", "t", "υ", "u", "ѵ", "v", "ν",
+		"v", "ԝ", "w", "ѡ", "w", "х", "x", "χ", "x", "у", "y",
+		"γ", "y", "ł", "l", "0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t")
+})
 
 // letterSigns are drawn for letters within a word.
 var letterSigns = map[rune]rune{'@': 'a', '$': 's'}

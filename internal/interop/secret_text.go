@@ -3,6 +3,7 @@ package interop
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
@@ -13,20 +14,24 @@ type secretTerm struct{ spaced, joined string }
 
 // secretTerms match anywhere in a name, secretWords only as whole words: "pin" is not in "spinning".
 var (
-	secretTerms = secretTermsOf(
-		"password", "passwd", "passcode", "token", "secret", "credential", "passphrase", "private key", "api key",
-		"card number", "credit card", "connection string", "conn string",
-		"mnemonic", "seed phrase", "seed words", "recovery phrase", "recovery words", "recovery key", "backup phrase",
-		"maiden name", "security answer",
-	)
+	secretTerms = sync.OnceValue(func() []secretTerm {
+		return secretTermsOf(
+			"password", "passwd", "passcode", "token", "secret", "credential", "passphrase", "private key", "api key",
+			"card number", "credit card", "connection string", "conn string",
+			"mnemonic", "seed phrase", "seed words", "recovery phrase", "recovery words", "recovery key", "backup phrase",
+			"maiden name", "security answer",
+		)
+	})
 	// foreignSecretTerms are in other languages. Prose that has one counts as asking for it, since no list here has
 	// those languages' verbs.
-	foreignSecretTerms = secretTermsOf(
-		"passwort", "kennwort", "contraseña", "mot de passe", "senha", "wachtwoord", "hasło", "şifre", "пароль", "密码",
-		"密碼", "パスワード", "暗証番号", "비밀번호", "암호", "पासवर्ड", "كلمة المرور",
-		"bestätigungscode", "código de verificación", "code de vérification", "код подтверждения", "验证码", "驗證碼",
-		"認証コード", "인증번호",
-	)
+	foreignSecretTerms = sync.OnceValue(func() []secretTerm {
+		return secretTermsOf(
+			"passwort", "kennwort", "contraseña", "mot de passe", "senha", "wachtwoord", "hasło", "şifre", "пароль", "密码",
+			"密碼", "パスワード", "暗証番号", "비밀번호", "암호", "पासवर्ड", "كلمة المرور",
+			"bestätigungscode", "código de verificación", "code de vérification", "код подтверждения", "验证码", "驗證碼",
+			"認証コード", "인증번호",
+		)
+	})
 	// privateTerms count in names; in a sentence they are common words.
 	privateTerms = secretTermsOf("private")
 	secretWords  = []string{"key", "auth", "authorization", "authentication", "pin", "pass", "pwd", "pw", "otp", "totp",
@@ -53,7 +58,7 @@ func mentionsSecretCode(text string) bool {
 func isSecretName(name string) bool {
 	text := dropHarmlessWords(name)
 	whole, all := strings.ReplaceAll(text, " ", ""), strings.Fields(text)
-	for _, list := range [][]secretTerm{secretTerms, privateTerms, foreignSecretTerms} {
+	for _, list := range [][]secretTerm{secretTerms(), privateTerms, foreignSecretTerms()} {
 		joined := func(p secretTerm) bool { return !p.isShort() && strings.Contains(whole, p.joined) }
 		// in a sentence there are others between words
 		if containsTerm(text, list) || len(all) <= maxJoinedWords && slices.ContainsFunc(list, joined) {
@@ -87,7 +92,7 @@ func textAsksForSecret(prose string, first bool) bool {
 	for sentence := range strings.FieldsFuncSeq(prose,
 		func(r rune) bool { return strings.ContainsRune(".!?;\n。！？", r) }) {
 		text := dropHarmlessWords(normalizeWords(pauseReplacer.Replace(sentence)))
-		if containsTerm(text, foreignSecretTerms) {
+		if containsTerm(text, foreignSecretTerms()) {
 			return true
 		}
 		if named && strings.Contains(text, " it ") && requestVerbs().MatchString(text) {
@@ -126,7 +131,7 @@ var (
 
 // namesSecret reports whether the words of a sentence name a secret.
 func namesSecret(text string, all []string) bool {
-	return containsTerm(text, secretTerms) || containsAnyWord(all, proseWords) || mentionsSecretCode(text)
+	return containsTerm(text, secretTerms()) || containsAnyWord(all, proseWords) || mentionsSecretCode(text)
 }
 
 // endsWithSecretName reports whether the end of a sentence, after a pause, is only the name of a secret: "To go on:

@@ -3,6 +3,7 @@ package shield
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,8 +15,10 @@ import (
 const maxHostBytes = 1024
 
 // idnaProfile converts hosts to ASCII as browsers do, which accept an underscore, and hyphens anywhere.
-var idnaProfile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false),
-	idna.CheckHyphens(false), idna.VerifyDNSLength(true))
+var idnaProfile = sync.OnceValue(func() *idna.Profile {
+	return idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false),
+		idna.CheckHyphens(false), idna.VerifyDNSLength(true))
+})
 
 // NormalizeHost returns the ASCII form of a host, in which no letter looks like another. ok is false for a host with
 // invisible or bidirectional characters, or an invalid name. A host in ASCII is returned unchanged.
@@ -29,7 +32,7 @@ func NormalizeHost(host string) (ascii string, ok bool) {
 	if shown, _ := injection.CanonicalText(host); shown != host {
 		return "", false
 	}
-	ascii, err := idnaProfile.ToASCII(host)
+	ascii, err := idnaProfile().ToASCII(host)
 	if err != nil || strings.ContainsFunc(ascii, isNotHostRune) {
 		return "", false
 	}
@@ -59,7 +62,7 @@ func mixesAlphabets(host string) bool {
 	if isASCII(host) && !strings.Contains(strings.ToLower(host), "xn--") || len(host) > maxHostBytes {
 		return false
 	}
-	shown, _ := idnaProfile.ToUnicode(host) // a label that cannot be decoded stays unchanged
+	shown, _ := idnaProfile().ToUnicode(host) // a label that cannot be decoded stays unchanged
 	return slices.ContainsFunc(strings.Split(shown, "."), labelMixesAlphabets)
 }
 

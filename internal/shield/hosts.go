@@ -3,6 +3,7 @@ package shield
 import (
 	"net/netip"
 	"strings"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 
@@ -79,8 +80,10 @@ func isWordByte(b byte) bool {
 // members are not in topLevelDomains: such a name is a host only after a scheme or "www". A country's domain counts
 // below one of secondLevelDomains.
 var (
-	topLevelDomains = wordSet(`com org net edu gov mil biz onion arpa io ai co dev xyz tech shop club icu asia
+	topLevelDomains = sync.OnceValue(func() map[string]bool {
+		return wordSet(`com org net edu gov mil biz onion arpa io ai co dev xyz tech shop club icu asia
 		ru su cn de uk fr nl eu jp kr au ca ch es dk fi cz sk hu gr ee lv il ir ua kz tr tw vn hk sg th ph nz mx cl za ar se tk ga gq ly gg nu ws tv us рф`)
+	})
 	secondLevelDomains = wordSet("com co org net gov edu ac")
 	// upperCaseDomains may end a host in capitals; with other endings it is a sentence, or a name such as ASP.NET.
 	upperCaseDomains = wordSet("com org edu gov biz")
@@ -101,7 +104,7 @@ func looksLikeHost(name string) bool {
 		return false
 	case lower != last && !upperCaseDomains[lower]:
 		return false
-	case topLevelDomains[lower] || strings.HasPrefix(lower, "xn--"):
+	case topLevelDomains()[lower] || strings.HasPrefix(lower, "xn--"):
 		return true
 	}
 	return n > 1 && len(lower) == 2 && lower[0] >= 'a' && lower[0] <= 'z' && lower[1] >= 'a' && lower[1] <= 'z' &&

@@ -3,6 +3,7 @@ package shield
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -23,10 +24,12 @@ func sameReading(before, after string) bool {
 }
 
 // plainTypography replaces typographic quotes, dashes and spaces by their ASCII forms.
-var plainTypography = strings.NewReplacer(
-	"“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "‘", "'", "’", "'", "‚", "'", "‛", "'",
-	"‐", "-", "‑", "-", "‒", "-", "–", "-", "—", "-", "―", "-", "−", "-", "…", "...", "\r\n", "\n", "\r", "\n",
-)
+var plainTypography = sync.OnceValue(func() *strings.Replacer {
+	return strings.NewReplacer(
+		"“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "‘", "'", "’", "'", "‚", "'", "‛", "'",
+		"‐", "-", "‑", "-", "‒", "-", "–", "-", "—", "-", "―", "-", "−", "-", "…", "...", "\r\n", "\n", "\r", "\n",
+	)
+})
 
 var (
 	// listBullet matches the bullet of a list item. Before a number it may be a minus sign.
@@ -48,7 +51,7 @@ const (
 // plainReading returns a text in canonical form, with plain characters and without marks of emphasis.
 func plainReading(text string) string {
 	text, _ = injection.CanonicalText(text)
-	text = plainTypography.Replace(text)
+	text = plainTypography().Replace(text)
 	for range 2 { // twice, since two neighbours share the blank between them
 		text = boldText().ReplaceAllString(text, "$1$2$3")
 		text = stressedWords().ReplaceAllString(text, "$1$2$3$4")
@@ -183,20 +186,22 @@ func lowerLettersOnly(text string) string {
 var oneMoreNoun = lazyregexp.New(`^(?: or |/)([A-Za-z]+)(?: ([A-Za-z]+))?$`)
 
 // riskyWords are words that change the meaning of a title when added: actions, quantities, secrets, and roots of paths.
-var riskyWords = wordSet(`delete deletes remove erase wipe drop destroy purge truncate clear clean reset kill stop shred trash discard revert
+var riskyWords = sync.OnceValue(func() map[string]bool {
+	return wordSet(`delete deletes remove erase wipe drop destroy purge truncate clear clean reset kill stop shred trash discard revert
 		send upload post email mail forward share publish export transfer pay buy sell order leak copy sync import fetch download
 		execute run exec eval invoke call shell write overwrite edit change modify replace rename move install uninstall format grant revoke allow deny
 		enable disable bypass ignore override skip force approve merge deploy sign login impersonate read access steal
 		all any anything every everything everyone whole entire not no never none without only must always instead else other others
 		secret secrets password passwords passphrase token tokens key keys credential credentials private root sudo admin system disk disks drive
 		home database databases account accounts tmp temp etc usr var bin dev proc sys opt mnt lib`)
+})
 
 // addsOneNoun reports whether the later title is the earlier one with one more noun: "issue" becomes "issue or pull
 // request".
 func addsOneNoun(before, after string) bool {
 	rest, ok := strings.CutPrefix(after, before)
 	m := oneMoreNoun().FindStringSubmatch(rest)
-	return ok && before != "" && m != nil && !riskyWords[strings.ToLower(m[1])] && !riskyWords[strings.ToLower(m[2])]
+	return ok && before != "" && m != nil && !riskyWords()[strings.ToLower(m[1])] && !riskyWords()[strings.ToLower(m[2])]
 }
 
 // wordSet returns the words of a text.

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"codeberg.org/readeck/go-readability/v2"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
@@ -135,8 +134,9 @@ func (p Page) IsText() bool {
 		strings.HasSuffix(p.Type, "xml") || strings.HasSuffix(p.Type, "yaml") || p.Type == "application/javascript"
 }
 
-// Text returns the title and the text of a page: HTML as Markdown, the text of a PDF file, other texts as they are. With readable set, only the
-// main part of an HTML page is returned if there is one. The error is for a page that is not a text.
+// Text returns the title and the text of a page: HTML as Markdown, the text of a PDF file, other texts as they are. With
+// readable set, only the main part of an HTML page is returned if there is one. The error is for a page that is not a
+// text.
 func (p Page) Text(ctx context.Context, readable bool) (title, text string, err error) {
 	switch {
 	case p.IsPDF():
@@ -151,22 +151,11 @@ func (p Page) Text(ctx context.Context, readable bool) (title, text string, err 
 	if err != nil {
 		return "", "", fmt.Errorf("read the HTML: %w", err)
 	}
-	base, err := url.Parse(p.URL)
-	if err != nil {
-		return "", "", err
-	}
 	title = titleOf(doc)
-	node := doc
 	if readable {
-		parser := readability.NewParser()
-		parser.KeepClasses = true // they name the language of code
-		if article, err := parser.ParseDocument(doc, base); err == nil && article.Node != nil {
-			node = article.Node
-		} else if doc, err = html.Parse(bytes.NewReader(p.Body)); err == nil { // the parser changes its document
-			node = doc
-		}
+		keepMainPart(doc)
 	}
-	markdown, err := newConverter().ConvertNode(node, converter.WithDomain(p.URL), converter.WithContext(ctx))
+	markdown, err := newConverter().ConvertNode(doc, converter.WithDomain(p.URL), converter.WithContext(ctx))
 	if err != nil {
 		return title, "", fmt.Errorf("turn the HTML into Markdown: %w", err)
 	}

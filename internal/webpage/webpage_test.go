@@ -44,3 +44,27 @@ func TestHostilePages(t *testing.T) {
 		}
 	}
 }
+
+// TestMainPart checks what is left of a page, and that a page which marks nothing stays whole.
+func TestMainPart(t *testing.T) {
+	const long = "<p>A text that is long enough to be the main part of its page.</p>"
+	for name, c := range map[string][2]string{
+		"main":              {"<header>H</header><div><p>Before</p><main>" + long + "</main><p>After</p></div>", "long"},
+		"role":              {"<div role=main>" + long + "</div><div role=navigation>N</div><p>Beside</p>", "long"},
+		"article":           {"<nav>N</nav><article><header>By A</header>" + long + "<footer>End</footer></article><footer>F</footer>", "By A long End"},
+		"many articles":     {"<article>One</article><nav>N</nav><article>Two</article>", "One Two"},
+		"empty main":        {"<main></main>" + long + long, "long long"},
+		"nothing":           {"<h1>T</h1>" + long, "T long"},
+		"hidden":            {"<p hidden>x</p><p aria-hidden=true>y</p><form>z</form><aside>w</aside>" + long, "long"},
+		"nested main":       {"<nav>N</nav><article><main>" + long + "</main></article>", "long"},
+		"frameset, no body": {"<frameset><frame></frameset>", ""},
+	} {
+		p := Page{URL: "https://example.com/", Type: "text/html", Body: []byte(c[0])}
+		_, text, err := p.Text(t.Context(), true)
+		got := strings.Join(strings.Fields(strings.NewReplacer("A text that is long enough to be the main part of its page.",
+			"long", "#", "").Replace(text)), " ")
+		if err != nil || got != c[1] {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, c[1])
+		}
+	}
+}
