@@ -91,14 +91,22 @@ func newWebfetchCard(c deck.Context) (drawbridge.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newShipped(Description[webfetchInput]{
+	return foreignCard{newShipped(Description[webfetchInput]{
 		Name: "webfetch", Title: "Fetch page", Text: webfetchText, Scopes: []drawbridge.Scope{ScopeWeb}, AcceptsText: true,
 		Annotations: &Annotations{ReadOnly: true, OpenWorld: true},
 		Examples:    []webfetchInput{{URL: "https://go.dev/doc/effective_go"}, {URL: "https://go.dev/ref/spec", Offset: 65536}},
 	}, func(ctx context.Context, call drawbridge.Call, in webfetchInput) (Answer[webfetchOutput], error) {
 		return b.fetch(ctx, call.Caller, in)
-	}), nil
+	})}, nil
 }
+
+// A foreignCard returns texts of others.
+type foreignCard struct{ drawbridge.Card }
+
+var _ deck.ForeignCard = foreignCard{}
+
+// ReturnsForeignTexts implements [deck.ForeignCard].
+func (foreignCard) ReturnsForeignTexts() bool { return true }
 
 func (b webBackend) fetch(ctx context.Context, caller drawbridge.Caller, in webfetchInput) (answer Answer[webfetchOutput], err error) {
 	switch {

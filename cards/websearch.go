@@ -43,7 +43,7 @@ func newWebsearchCard(c deck.Context) (drawbridge.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newShipped(Description[websearchInput]{
+	return foreignCard{newShipped(Description[websearchInput]{
 		Name: "websearch", Title: "Search the web", Text: websearchText, Scopes: []drawbridge.Scope{ScopeWeb}, AcceptsText: true,
 		Annotations: &Annotations{ReadOnly: true, OpenWorld: true},
 		Examples:    []websearchInput{{Query: "go generics type inference"}, {Query: "site:go.dev race detector", Count: 10}},
@@ -73,5 +73,5 @@ func newWebsearchCard(c deck.Context) (drawbridge.Card, error) {
 			text.WriteString("Nothing was found.\n")
 		}
 		return Answer[websearchOutput]{Text: text.String(), Value: websearchOutput{Results: append([]SearchResult{}, found...)}}, nil
-	}), nil
+	})}, nil
 }

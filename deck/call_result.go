@@ -49,6 +49,22 @@ func (d *Deck) sealState(_ context.Context, s *callState) error {
 	return nil
 }
 
+// A ForeignCard is a card of Drawbridge that may return texts of others, such as pages of the web. Its results are marked
+// and examined as those of a server are.
+type ForeignCard interface {
+	drawbridge.Card
+	ReturnsForeignTexts() bool
+}
+
+// filterOf returns the filter for the result of a call.
+func (d *Deck) filterOf(s *callState) spotlight.ResultFilter {
+	card, tool := string(s.target.spec.Name), s.target.filterName()
+	if c, ok := s.target.card.(ForeignCard); ok && c.ReturnsForeignTexts() {
+		return d.resultGuard.FilterFor(s.call, drawbridge.OwnServer, card, tool, spotlight.ResultTreatment{Scan: d.scanForeignCards})
+	}
+	return d.resultFilter(s.call, s.target.spec.Server, card, tool)
+}
+
 // resultFilter returns the filter for a server's result. Call it before the request is sent, because the server may
 // leave meanwhile. The configuration of a server that already left is unknown, so its result is marked, and held back
 // where it meets a rule.

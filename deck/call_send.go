@@ -40,7 +40,7 @@ func (d *Deck) rewriteParams(_ context.Context, s *callState) error {
 // send sends the call to its card or server. The result filter is chosen before, since the server may leave meanwhile.
 func (d *Deck) send(ctx context.Context, s *callState) (err error) {
 	server := s.target.spec.Server
-	s.filter = d.resultFilter(s.call, server, string(s.target.spec.Name), s.target.filterName())
+	s.filter = d.filterOf(s)
 	switch {
 	case s.target.findTools:
 		s.result = d.SearchView(s.call.Caller).AnswerFindTools(ctx, s.params.Arguments)

@@ -166,6 +166,8 @@ type Options struct {
 	ResultHolder ResultHolder
 	// ResultScanner examines results of servers with ScanResults after they were passed on; nil examines none.
 	ResultScanner *ResultScanner
+	// ScanForeignCards examines the results of a [ForeignCard] after they were passed on, too.
+	ScanForeignCards bool
 	// ReadTrail keeps which results each run has received; nil keeps none.
 	ReadTrail *ReadTrail
 	// MaxTools limits the enrolled tools of one server without a limit of its own; 0 is DefaultMaxTools.

@@ -25,17 +25,18 @@ import (
 
 // A Deck is the catalogue of everything that can be called now. It is safe for concurrent use.
 type Deck struct {
-	upstream     Upstream
-	log          *slog.Logger
-	maker        itemMaker
-	journal      ledger.Journal
-	stream       string
-	owner        string // the principal whose connections are watched
-	resultGuard  spotlight.ResultGuard
-	shipped      []*item
-	searcher     *toolsearch.Finder
-	guards       *guardChain
-	interceptors []Interceptor
+	upstream         Upstream
+	log              *slog.Logger
+	maker            itemMaker
+	journal          ledger.Journal
+	stream           string
+	owner            string // the principal whose connections are watched
+	resultGuard      spotlight.ResultGuard
+	shipped          []*item
+	searcher         *toolsearch.Finder
+	guards           *guardChain
+	interceptors     []Interceptor
+	scanForeignCards bool
 	// nil refuses calls that need approval
 	approver    Approver
 	callLog     *audit.CallLog                                                          // nil records nothing
@@ -84,7 +85,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		d.log = slog.New(slog.DiscardHandler)
 	}
 	d.guards = newGuardChain(o.Guards, d.log)
-	d.interceptors = slices.Clone(o.Interceptors)
+	d.interceptors, d.scanForeignCards = slices.Clone(o.Interceptors), o.ScanForeignCards
 	if d.now == nil {
 		d.now = time.Now
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -90,5 +91,33 @@ func TestResultsAreOnTheReadTrail(t *testing.T) {
 	got, dropped := trail.Sources(RunOf(caller))
 	if want := (Source{Kind: "result", Name: "fs__list", Server: "fs"}); len(got) != 1 || got[0] != want || dropped != 0 {
 		t.Errorf("%+v, %d dropped; want %+v", got, dropped, want)
+	}
+}
+
+// A foreignPage is a card that returns texts of others.
+type foreignPage struct{ card }
+
+func (foreignPage) ReturnsForeignTexts() bool { return true }
+
+// TestForeignCardsAreFenced has a card of Drawbridge whose results are marked as those of servers are, and one whose are
+// not.
+func TestForeignCardsAreFenced(t *testing.T) {
+	answer := func() (drawbridge.Result, error) {
+		return drawbridge.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"hi"}]}`)}, nil
+	}
+	d := open(t, &fake{}, Options{Tools: []drawbridge.Card{foreignPage{card{"fetch", answer}}, card{"read", answer}},
+		Spotlight: func(c drawbridge.Caller) bool { return c.Principal == "bob" }})
+	author := drawbridge.Caller{Kind: drawbridge.Author, Principal: "ada", Scopes: []drawbridge.Scope{"*"}}
+	agent, marked := author, author
+	agent.Kind, marked.Principal = drawbridge.Agent, "bob"
+	for _, tt := range []struct {
+		caller drawbridge.Caller
+		tool   string
+		fenced bool
+	}{{author, "fetch", false}, {marked, "fetch", true}, {agent, "fetch", true}, {marked, "read", false}, {agent, "read", false}} {
+		got, err := d.Call(t.Context(), drawbridge.Call{Caller: tt.caller, Params: objects("name", tt.tool)[0]})
+		if err != nil || strings.Contains(string(got.Raw), "server=drawbridge tool=fetch") != tt.fenced {
+			t.Errorf("%s %s: %s, %v", tt.caller.Kind, tt.tool, got.Raw, err)
+		}
 	}
 }

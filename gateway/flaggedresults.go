@@ -57,11 +57,13 @@ func (g *Shared) closeScanner() error {
 	return g.scanner.Close(ctx)
 }
 
+// scansForeignTexts reports whether texts of others are examined after they were passed on, see scansResults.
+func (g *Gateway) scansForeignTexts() bool {
+	return cmp.Or(g.config.Shield.ScanResults, g.set.Settings.Shield.ScanResults) != config.ScanOff
+}
+
 // scansResults reports whether results of a server are examined after they were passed on. The row of a project
 // cannot turn that off.
 func (g *Gateway) scansResults(row config.Server) bool {
-	if cmp.Or(g.config.Shield.ScanResults, g.set.Settings.Shield.ScanResults) == config.ScanOff {
-		return false
-	}
-	return row.Trust != "trusted" || row.Origin.Kind == config.OriginProject
+	return g.scansForeignTexts() && (row.Trust != "trusted" || row.Origin.Kind == config.OriginProject)
 }

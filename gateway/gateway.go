@@ -304,7 +304,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 		Owner: g.owner.Principal,
 		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter().Selects,
 		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},
-		ResultScanner: g.shared.scanner,
+		ResultScanner: g.shared.scanner, ScanForeignCards: g.scansForeignTexts(),
 		Discovery: deckDiscovery(LoadedConfig{config: c, set: g.set}.discoverySettings(),
 			g.shared.models.IndexOptions(), g.log), BeforeList: g.starter.waitBeforeList,
 		BeforeUnknown: g.starter.waitForUnknownName,
