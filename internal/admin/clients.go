@@ -53,7 +53,7 @@ func ParseNewClient(name string, scopes []string, lifetime string, now time.Time
 	for _, text := range scopes {
 		if !isScope(text) {
 			return c, userErrorf("%q is not a scope (mcp:NAME is the server NAME, mcp:* all of them, * everything; %s "+
-				"are for Drawbridge's own tools)", text, strings.Join(ownToolScopes, ", "))
+				"are for Drawbridge's own tools, and for its metrics)", text, strings.Join(ownToolScopes, ", "))
 		}
 		c.Scopes = append(c.Scopes, drawbridge.Scope(text))
 	}
@@ -68,8 +68,8 @@ func ParseNewClient(name string, scopes []string, lifetime string, now time.Time
 	return c, nil
 }
 
-// ownToolScopes are the scopes that Drawbridge's own tools require.
-var ownToolScopes = []string{"fs:read", "fs:write", "exec", "web"}
+// ownToolScopes are the scopes that Drawbridge's own tools require, and its metrics.
+var ownToolScopes = []string{"fs:read", "fs:write", "exec", "web", "metrics"}
 
 // isScope reports whether a text is a scope that a client may be given.
 func isScope(text string) bool {

@@ -121,6 +121,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	d := s.newHTTPHandler(ctx.Done(), calls, l)
 	mux := http.NewServeMux()
 	mux.Handle(Path, d)
+	mux.HandleFunc(HealthPath, d.serveHealth)
+	mux.HandleFunc(MetricsPath, d.serveMetrics)
 	mux.Handle(bearer.MetadataPath, d.metadata())
 	mux.Handle(bearer.MetadataPath+"/", d.metadata())
 	web := &http.Server{

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// Where Serve answers probes and collectors.
+const (
+	// HealthPath answers 200 while the server takes calls, and 503 while it ends. It needs no token.
+	HealthPath = "/healthz"
+	// MetricsPath answers with counts in the text format of Prometheus. It needs the scope ScopeMetrics.
+	MetricsPath = "/metrics"
+)
+
+// ScopeMetrics is the scope of a caller that may read the counts of all clients.
+const ScopeMetrics drawbridge.Scope = "metrics"
+
+// serveHealth answers a probe.
+func (d *httpHandler) serveHealth(w http.ResponseWriter, r *http.Request) {
+	if !isRead(w, r) {
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if !d.gate.enter() {
+		http.Error(w, "Service Unavailable: closing", http.StatusServiceUnavailable)
+		return
+	}
+	defer d.gate.leave()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n") // the probe left
+}
+
+// serveMetrics answers with what clients did since the server was made.
+func (d *httpHandler) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if !d.checkHostAndOrigin(w, r) || !isRead(w, r) {
+		return
+	}
+	v, ok := d.authenticate(w, r)
+	if !ok {
+		return
+	}
+	if !v.caller.HasScopes([]drawbridge.Scope{ScopeMetrics}) {
+		http.Error(w, "Forbidden: the token needs the scope metrics", http.StatusForbidden)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = io.WriteString(w, formatMetrics(d.s.Activity())) // the collector left
+}
+
+// isRead reports whether a request reads; it has answered the request if it does not.
+func isRead(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return true
+	}
+	w.Header().Set("Allow", "GET, HEAD")
+	http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+	return false
+}
+
+// formatMetrics returns the counts of clients in the text format of Prometheus, version 0.0.4.
+func formatMetrics(all []ClientActivity) string {
+	var text strings.Builder
+	for _, m := range []struct {
+		name, kind, help string
+		value            func(ClientActivity) int64
+	}{
+		{"drawbridge_sessions", "gauge", "Stateful sessions that are open.", func(a ClientActivity) int64 { return int64(a.Sessions) }},
+		{"drawbridge_calls_total", "counter", "Calls of tools and other requests that were decided on.",
+			func(a ClientActivity) int64 { return a.Calls }},
+		{"drawbridge_errors_total", "counter", "Those that ended in an error of Drawbridge or of a server.",
+			func(a ClientActivity) int64 { return a.Errors }},
+	} {
+		fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, m.kind)
+		for _, a := range all {
+			fmt.Fprintf(&text, "%s{principal=%s,client=%s,via=%s} %d\n", m.name, metricLabel(a.Principal), metricLabel(a.Client),
+				metricLabel(a.Via), m.value(a))
+		}
+	}
+	return text.String()
+}
+
+// metricLabel returns a text as the value of a label.
+func metricLabel(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "\uFFFD")) + `"`
+}
