@@ -58,11 +58,12 @@ func FindAddons(c Config, s config.Settings, approvals store.RowApprovals) ([]Fo
 			continue
 		}
 		found, err := addons.Find(place.dir, place.fromProject)
-		if err != nil {
-			return nil, err
-		}
 		for _, f := range found {
-			all = append(all, FoundAddon{Found: f, State: addonState(f, approvals)})
+			all = append(all, newFoundAddon(f, approvals))
+		}
+		if err != nil { // a project must not keep Drawbridge from starting
+			all = append(all, FoundAddon{Found: addons.Found{ID: filepath.Base(place.dir), Dir: place.dir,
+				FromProject: place.fromProject, Err: err}, State: AddonUnusable})
 		}
 	}
 	hideTakenNames(all)
@@ -79,21 +80,28 @@ func (r LoadedConfig) addonFacts() (facts []any) {
 	return facts
 }
 
-func addonState(f addons.Found, approvals store.RowApprovals) AddonState {
-	switch {
-	case f.Err != nil:
-		return AddonUnusable
-	case !f.FromProject:
-		return AddonActive
+// newFoundAddon returns an addon with its state. The files of a project's addon are read only if a person decided about it
+// before.
+func newFoundAddon(f addons.Found, approvals store.RowApprovals) FoundAddon {
+	if f.Err != nil {
+		return FoundAddon{Found: f, State: AddonUnusable}
+	}
+	if !f.FromProject {
+		return FoundAddon{Found: f, State: AddonActive}
 	}
 	last, ok := approvals.Find(AddonRow(f))
-	switch {
-	case !ok || last.Hash != f.Digest:
-		return AddonNeedsApproval
-	case last.Approved:
-		return AddonActive
+	if !ok {
+		return FoundAddon{Found: f, State: AddonNeedsApproval}
 	}
-	return AddonRejected
+	switch f = addons.Read(f.Dir, true); {
+	case f.Err != nil:
+		return FoundAddon{Found: f, State: AddonUnusable}
+	case last.Hash != f.Digest:
+		return FoundAddon{Found: f, State: AddonNeedsApproval}
+	case last.Approved:
+		return FoundAddon{Found: f, State: AddonActive}
+	}
+	return FoundAddon{Found: f, State: AddonRejected}
 }
 
 // AddonRow returns the row under which the approval of an addon is kept.

@@ -326,6 +326,18 @@ func TestFind(t *testing.T) {
 		!strings.Contains(found[2].Err.Error(), `the id is "other", and the directory is named "two"`) {
 		t.Errorf("%+v, %v", found, err)
 	}
+	if _, err := Find(filepath.Join(dir, ManifestName), true); err == nil {
+		t.Error("a file was read as a directory")
+	}
+	many := t.TempDir()
+	for i := range maxAddons + 1 {
+		if err := os.Mkdir(filepath.Join(many, fmt.Sprintf("a%d", i)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, err := Find(many, true); err == nil || len(found) != maxAddons {
+		t.Errorf("%d addons, %v", len(found), err)
+	}
 	if found, err := Find(filepath.Join(parent, "none"), false); err != nil || found != nil {
 		t.Errorf("%v, %v", found, err)
 	}

@@ -33,7 +33,11 @@ type Found struct {
 	Err error
 }
 
-// Find returns the addons in a directory, by name. A directory that does not exist has none.
+// maxAddons is how many addons a directory may have.
+const maxAddons = 100
+
+// Find returns the addons in a directory, by name, without the digest of their files. A directory that does not exist has
+// none.
 func Find(dir string, fromProject bool) ([]Found, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,17 +53,26 @@ func Find(dir string, fromProject bool) ([]Found, error) {
 		if err != nil || !info.IsDir() || e.Name()[0] == '.' {
 			continue
 		}
-		all = append(all, Read(path, fromProject))
+		if len(all) == maxAddons {
+			return all, fmt.Errorf("read the directory of addons: %s has more than %d", dir, maxAddons)
+		}
+		all = append(all, readAddon(path, fromProject))
 	}
 	return all, nil
 }
 
-// Read reads the addon in a directory.
+// Read reads the addon in a directory. For one of a project it reads all files.
 func Read(dir string, fromProject bool) Found {
-	f := Found{ID: filepath.Base(dir), Dir: dir, FromProject: fromProject}
-	if f.Manifest, f.Err = ReadManifest(dir); f.Err == nil && fromProject {
+	f := readAddon(dir, fromProject)
+	if f.Err == nil && fromProject {
 		f.Digest, f.Err = digest(dir)
-	} else if f.Err == nil {
+	}
+	return f
+}
+
+func readAddon(dir string, fromProject bool) Found {
+	f := Found{ID: filepath.Base(dir), Dir: dir, FromProject: fromProject}
+	if f.Manifest, f.Err = ReadManifest(dir); f.Err == nil && !fromProject {
 		f.Err = checkPrivate(dir)
 	}
 	return f

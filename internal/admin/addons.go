@@ -50,7 +50,11 @@ func (r *Service) FindProjectAddon(ctx context.Context, id string) (gateway.Foun
 	case all[i].State == gateway.AddonUnusable:
 		return gateway.FoundAddon{}, userErrorf("Addon %q cannot be approved: %v", id, all[i].Err)
 	}
-	return all[i], nil
+	found := all[i]
+	if found.Found = addons.Read(found.Dir, true); found.Err != nil {
+		return found, userErrorf("Addon %q cannot be approved: %v", id, found.Err)
+	}
+	return found, nil
 }
 
 // DecideAddon approves or rejects an addon of the working directory with the files that it had when it was found.
