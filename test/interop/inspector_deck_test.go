@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestInspectorUsesOwnTools calls Drawbridge's own tools with the Inspector's command line over standard input and output
@@ -77,11 +78,19 @@ func checkWriteAndUndo(t *testing.T, project string, call func(tool, args string
 	if got := call("write", `{"path":"new.txt","content":"x"}`); !strings.Contains(got, "Saved 1 byte") {
 		t.Errorf("write: %s", got)
 	}
-	for _, step := range []struct{ want, args string }{{"write", "audit log"}, {"Took back run", "undo --yes"}} {
-		out, err := run(strings.Fields(step.args)...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), step.want) {
-			t.Errorf("%s: %s, %v", step.args, out, err)
+	var out []byte
+	var err error
+	// The hub stores its records in batches.
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(string(out), "  write  ") && time.Now().Before(deadline); {
+		if out, err = run("audit", "log").CombinedOutput(); err != nil {
+			break
 		}
+	}
+	if err != nil || !strings.Contains(string(out), "  write  ") {
+		t.Errorf("audit log: %s, %v", out, err)
+	}
+	if out, err = run("undo", "--yes").CombinedOutput(); err != nil || !strings.Contains(string(out), "Took back run") {
+		t.Errorf("undo: %s, %v", out, err)
 	}
 	if _, err := os.Stat(filepath.Join(project, "new.txt")); !os.IsNotExist(err) {
 		t.Errorf("the file is there after the undo: %v", err)
