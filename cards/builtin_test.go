@@ -351,6 +351,9 @@ func TestCatalogueAgrees(t *testing.T) {
 
 // generatedDefinition returns the definition that follows from the description of a card and its structs.
 func generatedDefinition(card drawbridge.Card) json.RawMessage {
+	if foreign, ok := card.(foreignCard); ok {
+		card = foreign.Card
+	}
 	if c, ok := card.(closingCard); ok {
 		card = c.Card
 	}
