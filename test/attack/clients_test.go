@@ -243,13 +243,20 @@ func logInjection(t *testing.T) {
 	}
 }
 
-// noOtherDoor looks for what manages the house, with the right token: there is MCP, and nothing else.
+// noOtherDoor looks for what manages the house, with the right token: there is MCP, what probes read, and nothing else.
 func noOtherDoor(t *testing.T) {
 	up := mcptest.NewServer(t, mcptest.Tool{Name: "safe"})
 	d := serve(t, gateway.Config{Servers: serversOf(up.HTTP("up")), Token: token})
+	readOnly := map[string]bool{"/healthz": true, "/metrics": true} // probes and collectors read them
 	for _, route := range []string{"/", "/admin", "/api", "/api/servers", "/config", "/mcp/config", "/mcp/up",
 		"/healthz", "/metrics", "/debug/pprof/", "/debug/vars", "/shutdown", "/.env"} {
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		want, methods := http.StatusNotFound, []string{http.MethodPost, http.MethodPut, http.MethodDelete}
+		if readOnly[route] {
+			want = http.StatusMethodNotAllowed
+		} else {
+			methods = append(methods, http.MethodGet)
+		}
+		for _, method := range methods {
 			r, err := http.NewRequestWithContext(t.Context(), method, "http://"+d.address()+route,
 				strings.NewReader("{}"))
 			if err != nil {
@@ -257,7 +264,7 @@ func noOtherDoor(t *testing.T) {
 			}
 			r.Header.Set("Authorization", "Bearer "+token)
 			r.Header.Set("Content-Type", "application/json")
-			if got := d.do(r); got.status != http.StatusNotFound {
+			if got := d.do(r); got.status != want {
 				t.Errorf("%s %s is answered with %d %s", method, route, got.status, got.body)
 			}
 		}
