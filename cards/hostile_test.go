@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHostileFiles has the tools for files meet what is no text and no file: nothing blocks, and each answer names the
-// cause.
+// TestHostileFiles calls the tools for files with FIFOs, devices, loops of links and binary files. No call blocks, and each
+// answer names the cause.
 func TestHostileFiles(t *testing.T) {
 	b := newBench(t, nil)
 	if err := unix.Mkfifo(filepath.Join(b.dir, "fifo"), 0o600); err != nil {

@@ -115,7 +115,7 @@ func TestWebfetchInParts(t *testing.T) {
 	if got := b.call("webfetch", address+`,"offset":199995}`); !strings.HasSuffix(got, "\n\n56789\n") {
 		t.Errorf("the last part ends in %q", got[max(0, len(got)-80):])
 	}
-	b.want("webfetch", address+`,"offset":200001}`, "The text has 200000 bytes; there is no byte 200001.")
+	b.want("webfetch", address+`,"offset":200001}`, "offset 200001 is past the end: the text has 200000 bytes.")
 	if n := requests.Load(); n != 1 {
 		t.Errorf("%d requests; the page was not kept", n)
 	}

@@ -133,7 +133,7 @@ func (b webBackend) fetch(ctx context.Context, caller drawbridge.Caller, in webf
 	}
 	out.Title, out.Bytes = title, len(text)
 	if in.Offset > len(text) {
-		return answer, ToolError(fmt.Sprintf("The text has %d bytes; there is no byte %d.", len(text), in.Offset))
+		return answer, ToolError(fmt.Sprintf("offset %d is past the end: the text has %d bytes.", in.Offset, len(text)))
 	}
 	shown := strings.ToValidUTF8(safetext.Truncate(text[in.Offset:], maxPageText, safetext.Bytes, ""), "")
 	if in.Offset+len(shown) < len(text) {
@@ -156,7 +156,7 @@ func (b webBackend) page(ctx context.Context, caller drawbridge.Caller, in webfe
 	return page, err
 }
 
-// header says where the text is from.
+// header returns the title, the addresses and the status of a page.
 func (o webfetchOutput) header() string {
 	var text strings.Builder
 	if o.Title != "" {
@@ -169,7 +169,7 @@ func (o webfetchOutput) header() string {
 	return text.String() + "\n"
 }
 
-// footer says what is not shown.
+// footer returns how to get the rest of a text that is not complete.
 func (o webfetchOutput) footer(from, shown int) string {
 	switch {
 	case o.Next > 0:

@@ -60,8 +60,8 @@ func TestInterceptors(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		a, b around
-		// sent is what the server gets, answer what the caller gets, err a part of the error, seen what the interceptors
-		// see. recorded is a part of what is on record.
+		// sent are the arguments that the server gets, and answer is the result that the caller gets. err is a part of the
+		// error, and recorded a part of the audit. seen are the calls of the interceptors' methods.
 		sent, answer, err, seen, recorded string
 	}{
 		{name: "nothing", sent: `{"x":1}`, answer: `{"ok":1}`,
@@ -123,7 +123,7 @@ func TestInterceptors(t *testing.T) {
 	}
 }
 
-// TestInterceptorsSeeToolsOnly calls what no interceptor wants, and what is no tool.
+// TestInterceptorsSeeToolsOnly calls a tool that the interceptor does not want, and a tool that does not exist.
 func TestInterceptorsSeeToolsOnly(t *testing.T) {
 	var seen []string
 	d := open(t, &fake{}, Options{Interceptors: []Interceptor{around{name: "a", seen: &seen}}}, listing("s", "other"))

@@ -249,7 +249,7 @@ type addonTool struct {
 // Spec implements [drawbridge.Card].
 func (t addonTool) Spec() drawbridge.Spec { return t.spec }
 
-// Run implements [drawbridge.Card]. A failure of the program is a result with the failure, for the model.
+// Run implements [drawbridge.Card]. A failure of the program is a Backend fault.
 func (t addonTool) Run(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	result, err := t.addon.CallTool(ctx, addonCall(call.Caller, t.spec, rawjson.Get(call.Params, "arguments")))
 	switch {

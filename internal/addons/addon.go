@@ -19,15 +19,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// These bound a program: how long it may take to be started and to end, and the pause after its first failure and after its last.
+// The time limits of a program.
 const (
 	startTimeout = 30 * time.Second
 	stopGrace    = 500 * time.Millisecond
-	minPause     = 100 * time.Millisecond
-	maxPause     = 30 * time.Second
+	// The pause before the next start is minPause after the first failure, and doubles up to maxPause.
+	minPause = 100 * time.Millisecond
+	maxPause = 30 * time.Second
 )
 
-// maxReason is the number of bytes of a reason that a program gives.
+// maxReason is the maximum length of a text of a program in an error, in bytes.
 const maxReason = 500
 
 // An Addon is an addon in use. Its program is started when it is first needed, and again after it failed. Close ends it.
@@ -51,9 +52,9 @@ type Addon struct {
 type program struct {
 	process *process.Process
 	conn    *transport.StreamConn
-	// spoiled ends when the program wrote something that is no message.
-	spoiled context.Context
-	spoil   context.CancelCauseFunc
+	// usable is canceled, with the reason as its cause, when the program writes a line that is not a message.
+	usable  context.Context
+	discard context.CancelCauseFunc
 }
 
 // New returns an addon that was found without an error. Environ is the environment of its program, as "name=value".
@@ -89,7 +90,7 @@ func (a *Addon) stop(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	p.spoil(errors.New("the addon was ended"))
+	p.discard(errors.New("the addon was ended"))
 	return p.conn.Close(ctx)
 }
 
@@ -104,11 +105,11 @@ func (a *Addon) ask(caller context.Context, event string, params any) (json.RawM
 	defer cancel()
 	within, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	defer context.AfterFunc(p.spoiled, func() { end(context.Cause(p.spoiled)) })()
+	defer context.AfterFunc(p.usable, func() { end(context.Cause(p.usable)) })()
 	answer, err := p.conn.Call(within, event, text, nil)
 	switch {
-	case err != nil && p.spoiled.Err() != nil:
-		err = context.Cause(p.spoiled)
+	case err != nil && p.usable.Err() != nil:
+		err = context.Cause(p.usable)
 	case err != nil && caller.Err() != nil:
 		return nil, caller.Err() // the program is not at fault
 	case err != nil && ctx.Err() != nil:
@@ -156,7 +157,7 @@ func (a *Addon) running(ctx context.Context) (*program, error) {
 	if p := a.current; p != nil {
 		select {
 		case <-p.process.Done():
-			a.log.Warn("the program of an addon ended", "status", p.process.ExitStatus(), "stderr", a.lastWords(p))
+			a.log.Warn("the program of an addon ended", "status", p.process.ExitStatus(), "stderr", a.lastErrorLine(p))
 			if err := a.stop(context.WithoutCancel(ctx)); err != nil {
 				return nil, err
 			}
@@ -201,7 +202,7 @@ func (a *Addon) start(ctx context.Context) (*program, error) {
 		return nil, err
 	}
 	p := &program{process: started}
-	p.spoiled, p.spoil = context.WithCancelCause(context.WithoutCancel(ctx))
+	p.usable, p.discard = context.WithCancelCause(context.WithoutCancel(ctx))
 	p.conn = transport.NewStreamConn(ctx, transport.StreamConnOptions{
 		Send: func(_ context.Context, msg []byte) error {
 			_, err := started.Stdin().Write(msg)
@@ -211,7 +212,7 @@ func (a *Addon) start(ctx context.Context) (*program, error) {
 		Receive: mcp.NewLineReader(started.Stdout(), 0).Next,
 		Close:   started.Stop,
 		OnJunk: func(line []byte) {
-			p.spoil(fmt.Errorf("its program wrote a line that is not an answer: %s", clip(string(line))))
+			p.discard(fmt.Errorf("its program wrote a line that is not an answer: %s", clip(string(line))))
 		},
 		Logger: a.log,
 	})
@@ -228,8 +229,8 @@ func (a *Addon) failed(ctx context.Context, p *program, failure error) error {
 		}
 		a.countFailure()
 	}
-	if words := a.lastWords(p); words != "" {
-		return fmt.Errorf("%w (standard error: %s)", failure, words)
+	if line := a.lastErrorLine(p); line != "" {
+		return fmt.Errorf("%w (standard error: %s)", failure, line)
 	}
 	return failure
 }
@@ -245,8 +246,8 @@ func (a *Addon) succeeded() {
 	a.failures, a.retry = 0, time.Time{}
 }
 
-// lastWords returns the last line that the program wrote to standard error.
-func (a *Addon) lastWords(p *program) string {
+// lastErrorLine returns the last line that the program wrote to standard error.
+func (a *Addon) lastErrorLine(p *program) string {
 	lines := p.process.Stderr()
 	if len(lines) == 0 {
 		return ""

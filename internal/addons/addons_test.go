@@ -177,7 +177,7 @@ func TestShellEnv(t *testing.T) {
 
 func TestCallTool(t *testing.T) {
 	for role, want := range map[string]string{
-		"tool":     `{"content":[{"type":"text","text":"hi"}],"isError":true}`,
+		"tool":     `{"content":[{"text":"hi","type":"text"}],"isError":true}`,
 		"contents": `{"content":[{"type":"text","text":"x"}]}`,
 	} {
 		result, err := newAddon(t, role, "").CallTool(t.Context(), Call{Tool: "note"})

@@ -46,22 +46,25 @@ type ShellCommand struct {
 
 // Wants reports whether the addon has a handler or a gate for the event of a tool.
 func (a *Addon) Wants(event, tool string) bool {
-	for _, h := range a.found.Handlers {
-		if h.Event == event && matches(h.MatchTool, tool) {
-			return true
+	return len(a.handlers(event, tool)) > 0 || event == ToolBefore && a.gate(tool) != nil
+}
+
+// gate returns the first gate for a tool; nil if there is none.
+func (a *Addon) gate(tool string) *Gate {
+	for i, g := range a.found.Gates {
+		if matches(g.MatchTool, tool) {
+			return &a.found.Gates[i]
 		}
 	}
-	return event == ToolBefore && slices.ContainsFunc(a.found.Gates, func(g Gate) bool { return matches(g.MatchTool, tool) })
+	return nil
 }
 
 // BeforeTool sends tool:before to the handlers in their order. It returns arguments in place of those of the call, or
 // nil to keep them, and the reason why the call is blocked, or "". The error is for a handler that failed and whose addon
 // blocks then.
 func (a *Addon) BeforeTool(ctx context.Context, c Call) (arguments json.RawMessage, blocked string, err error) {
-	for _, g := range a.found.Gates {
-		if g.Event == ToolBefore && matches(g.MatchTool, c.Tool) {
-			return nil, clip(g.Reason), nil
-		}
+	if g := a.gate(c.Tool); g != nil {
+		return nil, clip(g.Reason), nil
 	}
 	for _, h := range a.handlers(ToolBefore, c.Tool) {
 		answer, err := a.handle(ctx, h, c, map[string]string{Transform: "arguments", Block: "block"}[h.Kind])
@@ -139,24 +142,13 @@ func (a *Addon) CallTool(ctx context.Context, c Call) (json.RawMessage, error) {
 		return nil, err
 	}
 	if text, ok := rawjson.DecodeString(rawjson.Get(answer, "text")); ok {
-		return rawjson.Apply(json.RawMessage(`{}`), rawjson.Put(textContent(text), "content"),
-			rawjson.Put(isTrue(rawjson.Get(answer, "isError")), "isError")), nil
+		return json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": text}},
+			"isError": string(rawjson.Get(answer, "isError")) == "true"})
 	}
 	if content := rawjson.Get(answer, "content"); len(content) == 0 || content[0] != '[' {
 		return nil, errors.New("its answer has neither text nor content")
 	}
 	return answer, nil
-}
-
-func textContent(text string) json.RawMessage {
-	return append(rawjson.AppendQuoted([]byte(`[{"type":"text","text":`), text), "}]"...)
-}
-
-func isTrue(value json.RawMessage) json.RawMessage {
-	if string(value) == "true" {
-		return value
-	}
-	return json.RawMessage("false")
 }
 
 func (a *Addon) handlers(event, tool string) (all []Handler) {

@@ -128,13 +128,14 @@ func (e *LoggedCall) NoteApproval(approval, by string) {
 	}
 }
 
-// NoteRewriting notes that an interceptor rewrites what ("arguments" or "result"), and the digest of what it was before.
-func (e *LoggedCall) NoteRewriting(by, what string, before json.RawMessage) {
+// NoteRewriting notes that an interceptor replaced a part of the call, "arguments" or "result". before is the old value, of
+// which the digest is kept.
+func (e *LoggedCall) NoteRewriting(by, part string, before json.RawMessage) {
 	if e == nil {
 		return
 	}
 	sum := sha256.Sum256(before)
-	e.rewritings = append(e.rewritings, by+": "+what+" sha256:"+hex.EncodeToString(sum[:]))
+	e.rewritings = append(e.rewritings, by+": "+part+" sha256:"+hex.EncodeToString(sum[:]))
 }
 
 // NoteHidden notes why the target is hidden from its caller, who is not told.

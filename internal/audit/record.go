@@ -108,7 +108,7 @@ type Record struct {
 	// answer. Both are empty if the call needed no approval.
 	Approval string `json:"approval,omitzero"`
 	By       string `json:"by,omitzero"`
-	// Rewritten says which interceptors rewrote the arguments or the result, and the SHA-256 of what they were before.
+	// Rewritten names the interceptors that replaced the arguments or the result, each with the SHA-256 of the old value.
 	Rewritten string `json:"rewritten,omitzero"`
 	// Outcome is the outcome of the call, Code that of the fault, Duration the time since the call began, and Bytes the
 	// size of the result.

@@ -9,11 +9,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
@@ -42,8 +44,10 @@ type SearchOptions struct {
 	FindKey func(context.Context) (drawbridge.Secret, error)
 }
 
-// SearchProviders returns the names of the providers.
-func SearchProviders() []string { return []string{"brave", "tavily", "exa", "searxng", "duckduckgo"} }
+// SearchProviders returns the names of the providers, which are those that the settings accept.
+func SearchProviders() []string {
+	return slices.DeleteFunc(config.SearchProviders(), func(name string) bool { return name == "none" })
+}
 
 // A Searcher searches with one provider.
 type Searcher struct {

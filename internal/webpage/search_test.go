@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +73,12 @@ func TestProviders(t *testing.T) {
 		if got, err := s.Search(t.Context(), "go & x", 1); err != nil || len(got) != 1 {
 			t.Errorf("%s: %d results, %v", name, len(got), err)
 		}
+	}
+}
+
+func TestEveryProviderOfTheSettingsIsThere(t *testing.T) {
+	if names := slices.Sorted(maps.Keys(providers())); !slices.Equal(names, slices.Sorted(slices.Values(SearchProviders()))) {
+		t.Errorf("providers: %v; the settings accept %v", names, SearchProviders())
 	}
 }
 
