@@ -23,6 +23,8 @@ const (
 	UndoKey = "undo"
 	// ProtectedFilesKey is the key of [ProtectedFiles], which searches skip.
 	ProtectedFilesKey = "protectedFiles"
+	// ClientProfileKey is the key of a [ClientProfile]: commands may be confined by profile.
+	ClientProfileKey = "clientProfile"
 	// ShellEnvKey is the key of a [ShellEnv], which adds variables to the environment of commands.
 	ShellEnvKey = "shellEnv"
 	// WebClientKey is the key of a [WebClient]. Without one the card webfetch reaches public addresses.

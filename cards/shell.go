@@ -61,19 +61,24 @@ func withJobs(c deck.Context, build func(shellBackend) drawbridge.Card) (drawbri
 	if err != nil {
 		return nil, err
 	}
-	env, err := deck.Handle[ShellEnv](c, ShellEnvKey)
-	if err != nil {
+	b := shellBackend{context: c}
+	if b.env, err = deck.Handle[ShellEnv](c, ShellEnvKey); err != nil {
+		return nil, err
+	}
+	if b.profile, err = deck.Handle[ClientProfile](c, ClientProfileKey); err != nil {
 		return nil, err
 	}
 	if shared != nil {
-		return build(shellBackend{c, shared.table, env}), nil
+		b.jobs = shared.table
+		return build(b), nil
 	}
 	shell := c.Shell
 	if shell == nil {
 		shell = jobs.LocalShell{Env: process.Environ(os.Environ(), nil, true)}
 	}
 	own := NewJobs(shell)
-	return closingCard{build(shellBackend{c, own.table, env}), own}, nil
+	b.jobs = own.table
+	return closingCard{build(b), own}, nil
 }
 
 // A shellBackend is what the cards that execute share.
@@ -81,7 +86,11 @@ type shellBackend struct {
 	context deck.Context
 	jobs    *jobs.Table
 	env     ShellEnv
+	profile ClientProfile
 }
+
+// A ClientProfile returns the profile of a client, and NoProfile for the person at the command line and the agent.
+type ClientProfile func(drawbridge.Caller) deck.Profile
 
 // A ShellEnv returns variables for the environment of a command before it is started, as "name=value". An error keeps
 // the command from starting.
@@ -100,14 +109,17 @@ func (b shellBackend) start(ctx context.Context, caller drawbridge.Caller, comma
 	if err != nil {
 		return nil, err
 	}
-	var env []string
+	spec := jobs.Spec{Owner: caller.Principal, Run: deck.RunOf(caller), Line: command, Dir: path,
+		Shell: b.context.Shell, TimeLimit: limit}
+	if b.profile != nil {
+		spec.Profile = b.profile(caller)
+	}
 	if b.env != nil {
-		if env, err = b.env(ctx, caller, command, path); err != nil {
+		if spec.Env, err = b.env(ctx, caller, command, path); err != nil {
 			return nil, ToolError("Could not start the command: " + err.Error() + ".")
 		}
 	}
-	job, err := b.jobs.Start(ctx, jobs.Spec{Owner: caller.Principal, Run: deck.RunOf(caller), Line: command, Dir: path,
-		Env: env, TimeLimit: limit})
+	job, err := b.jobs.Start(ctx, spec)
 	if err != nil && ctx.Err() == nil {
 		return nil, ToolError("Could not start the command: " + err.Error() + ".")
 	}

@@ -18,6 +18,8 @@ type DeckSettings struct {
 	Roots []string
 	// Confine confines the commands that these tools run. Its zero value confines none.
 	Confine Confinement
+	// ConfineProfiles replaces Confine for clients with a profile, by the name or an alias of the profile.
+	ConfineProfiles map[string]Confinement
 	// Addons turns addons off if it is false; nil means true.
 	Addons *bool
 	// FetchHosts are hosts that webfetch may reach although their addresses are not public.
@@ -56,18 +58,12 @@ func deckSettingTable() []setting {
 		{"deck", "confine", `"auto", "required", or table`, "",
 			"confines the commands of bash and process, as confine of a server's row does",
 			func(r *settingsReader, v configfile.Node) (err error) {
-				var missing []string
-				r.settings.Deck.Confine, err = launch.ReadConfinement(v, r.Home, func(s string) string {
-					parts, unset := r.splitReferences(s)
-					missing = append(missing, unset...)
-					text, _ := joinLiteralParts(parts)
-					return text
-				})
-				if err != nil {
-					return configfile.ErrorAt(v.Line, "deck.confine: %v", err)
-				}
-				return missingVariablesError(missing)
+				r.settings.Deck.Confine, err = r.readConfinement(v)
+				return err
 			}},
+		{"deck", "confine_profiles", "table of confinements", "",
+			`the confinement for clients with a profile, in place of confine, such as {"survey" = "required"}`,
+			func(r *settingsReader, v configfile.Node) error { return r.readConfineProfiles(v) }},
 		{"deck", "addons", "true or false", "true",
 			"whether the addons in the directory addons beside this file, and approved ones of a project, are used",
 			func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.Deck.Addons, v) }},
@@ -88,6 +84,41 @@ func deckSettingTable() []setting {
 			"the address of the search provider; variables are expanded",
 			func(r *settingsReader, v configfile.Node) error { return r.readWebURL(&r.settings.Deck.SearchURL, v) }},
 	}
+}
+
+// readConfinement reads the confinement of commands.
+func (r *settingsReader) readConfinement(v configfile.Node) (Confinement, error) {
+	var missing []string
+	c, err := launch.ReadConfinement(v, r.Home, func(s string) string {
+		parts, unset := r.splitReferences(s)
+		missing = append(missing, unset...)
+		text, _ := joinLiteralParts(parts)
+		return text
+	})
+	if err != nil {
+		return c, configfile.ErrorAt(v.Line, "deck.confine: %v", err)
+	}
+	return c, missingVariablesError(missing)
+}
+
+// readConfineProfiles reads the confinements of profiles that have tools which run commands.
+func (r *settingsReader) readConfineProfiles(v configfile.Node) error {
+	if v.Kind != configfile.Table {
+		return mustBeError(`a table such as {"survey" = "required"}`)
+	}
+	all := map[string]Confinement{}
+	for _, m := range v.Members {
+		if !slices.Contains([]string{"survey", "built-in", "all"}, m.Name) {
+			return mustBeError("a table by survey, built-in or all, and %q is none of them", m.Name)
+		}
+		c, err := r.readConfinement(m.Value)
+		if err != nil {
+			return err
+		}
+		all[m.Name] = c
+	}
+	r.settings.Deck.ConfineProfiles = all
+	return nil
 }
 
 // readProfiles reads a table of profiles by the name of a client.

@@ -16,6 +16,8 @@ type ShellCommand struct {
 	Line string
 	// Dir is the working directory, an absolute path.
 	Dir string
+	// Profile is that of the client for which the command runs; NoProfile for the person at the command line and the agent.
+	Profile Profile
 	// Env are variables that are added to the shell's environment, as "name=value".
 	Env []string
 	// Stdout and Stderr receive the output, each from one goroutine, until the command is done.

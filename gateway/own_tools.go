@@ -28,6 +28,7 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
 		cards.ResourceReaderKey: cards.ResourceReader(g.readResource),
 		cards.JobsKey:           g.shared.jobs,
+		cards.ClientProfileKey:  cards.ClientProfile(g.toolGuard.ProfileOf),
 		cards.ProtectedFilesKey: cards.ProtectedFiles(g.fileGuard.Protects),
 		cards.WebClientKey:      cards.WebClient(safehttp.NewPageClient(g.set.Settings.Deck.FetchHosts...)),
 	}
@@ -48,7 +49,8 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 	if log != nil {
 		handles[cards.UndoKey] = undoLog{log}
 	}
-	return deck.Provision(g.catalogue, deck.All, deck.Context{Dir: c.Dir, Handles: handles})
+	return deck.Provision(g.catalogue, deck.All, deck.Context{Dir: c.Dir, Shell: newShell(g.set.Settings.Deck),
+		Handles: handles})
 }
 
 // newWebSearch returns the search provider of the settings; nil for none.
@@ -63,12 +65,20 @@ func (g *Gateway) newWebSearch(c Config) (cards.WebSearch, error) {
 }
 
 // newShell returns the shell of the tools that execute commands.
-func newShell(c config.Confinement) jobs.LocalShell {
+func newShell(s config.DeckSettings) jobs.LocalShell {
 	shell := jobs.LocalShell{Env: process.Environ(os.Environ(), nil, true)}
-	if c.Level != "" {
-		shell.Confine = func(dir string) *confine.Profile {
-			return confine.ProfileFor(config.Server{ID: drawbridge.OwnServer, Command: "bash", Cwd: dir, Confine: c}, shell.Env, "")
+	byProfile := map[deck.Profile]config.Confinement{}
+	for name, c := range s.ConfineProfiles {
+		if p, err := deck.ParseProfile(name); err == nil { // the settings accept no other names
+			byProfile[p] = c
 		}
+	}
+	shell.Confine = func(c deck.ShellCommand) *confine.Profile {
+		how, ok := byProfile[c.Profile]
+		if !ok {
+			how = s.Confine
+		}
+		return confine.ProfileFor(config.Server{ID: drawbridge.OwnServer, Command: "bash", Cwd: c.Dir, Confine: how}, shell.Env, "")
 	}
 	return shell
 }

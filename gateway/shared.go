@@ -105,7 +105,7 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 		pinChecker: pins,
 		scanner:    spotlight.NewResultScanner(sanitiser.FlagText, newFlaggedResults(db, a, vault), c.Logger),
 		vetted:     newVettedCache(sanitiser),
-		jobs:       cards.NewJobs(newShell(s.Deck.Confine)),
+		jobs:       cards.NewJobs(newShell(config.DeckSettings{})),
 	}, nil
 }
 

@@ -76,6 +76,9 @@ func (r *Service) PlanUndo(ctx context.Context, id string) (UndoResult, error) {
 	return UndoResult{Run: run, Steps: log.Plan(run), Others: others}, err
 }
 
+// maxOverlap is how long before the first change a call may have begun that was not over then.
+const maxOverlap = 10 * time.Minute
+
 // otherCalls returns the calls that an undo of a run does not take back, by tool. Without an audit there are none.
 func (r *Service) otherCalls(ctx context.Context, run undo.Run) (all []OtherCalls, err error) {
 	records, err := r.OpenAudit(ctx)
@@ -86,9 +89,10 @@ func (r *Service) otherCalls(ctx context.Context, run undo.Run) (all []OtherCall
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
-	calls, err := records.Calls(ctx, AuditQuery{Caller: run.Caller, Since: run.First.Add(-time.Second)}) // they overlap
+	calls, err := records.Calls(ctx, AuditQuery{Caller: run.Caller, Since: run.First.Add(-maxOverlap)})
 	for _, c := range calls {
-		mine := c.Caller.Principal == run.Caller && strings.HasPrefix(c.Caller.Client, run.Client)
+		mine := c.Caller.Principal == run.Caller && strings.HasPrefix(c.Caller.Client, run.Client) &&
+			(isOpenCall(c) || !c.At.Add(c.Duration).Before(run.First))
 		if !mine || c.Method != mcp.MethodToolsCall || c.Outcome == audit.Refused || c.Server == "" && !executes(c.Card) {
 			continue
 		}

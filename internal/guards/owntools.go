@@ -45,7 +45,15 @@ var _ deck.ExplainingGuard = (*OwnToolGuard)(nil)
 
 // ShowsOwnTools reports whether a client has a profile.
 func (g *OwnToolGuard) ShowsOwnTools(caller drawbridge.Caller) bool {
-	return caller.Kind == drawbridge.External && g.profileOf(caller) != deck.NoProfile
+	return g.ProfileOf(caller) != deck.NoProfile
+}
+
+// ProfileOf returns the profile of a client, and NoProfile for the person at the command line and the agent.
+func (g *OwnToolGuard) ProfileOf(caller drawbridge.Caller) deck.Profile {
+	if caller.Kind != drawbridge.External {
+		return deck.NoProfile
+	}
+	return g.profileOf(caller)
 }
 
 // profileOf returns the profile of a client. A declared name counts only on standard input, where the person has started

@@ -51,8 +51,11 @@ type Spec struct {
 	Owner, Run string
 	// Line is the command line, Dir its working directory.
 	Line, Dir string
-	// Env are variables that are added to the environment, as "name=value".
-	Env []string
+	// Profile and Env are as in deck.ShellCommand.
+	Profile deck.Profile
+	Env     []string
+	// Shell starts the command; nil is the table's.
+	Shell deck.Shell
 	// TimeLimit bounds the job; 0 does not.
 	TimeLimit time.Duration
 }
@@ -191,8 +194,12 @@ func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
 	t.mu.Unlock()
 
 	job.Started = time.Now()
+	shell := t.shell
+	if s.Shell != nil {
+		shell = s.Shell
+	}
 	var err error
-	job.command, err = t.shell.Start(ctx, deck.ShellCommand{Line: s.Line, Dir: s.Dir, Env: s.Env,
+	job.command, err = shell.Start(ctx, deck.ShellCommand{Line: s.Line, Dir: s.Dir, Profile: s.Profile, Env: s.Env,
 		Stdout: &job.Stdout, Stderr: &job.Stderr})
 	if err != nil {
 		t.work.Done()

@@ -19,8 +19,8 @@ const stopGrace = 2 * time.Second
 type LocalShell struct {
 	// Env is the environment of the commands, as "name=value".
 	Env []string
-	// Confine returns the confinement of a command in a directory; nil confines none.
-	Confine func(dir string) *confine.Profile
+	// Confine returns the confinement of a command, or nil for none. A nil Confine confines none.
+	Confine func(c deck.ShellCommand) *confine.Profile
 }
 
 var _ deck.Shell = LocalShell{}
@@ -34,7 +34,7 @@ func (s LocalShell) Start(ctx context.Context, c deck.ShellCommand) (deck.Runnin
 	spec := process.Spec{Command: program, Args: args, Dir: c.Dir, Env: process.Environ(s.Env, c.Env, true), Grace: stopGrace, Stdout: c.Stdout,
 		Stderr: c.Stderr, NoInput: true}
 	if s.Confine != nil {
-		spec.Confinement = s.Confine(c.Dir)
+		spec.Confinement = s.Confine(c)
 	}
 	p, err := process.Start(ctx, spec)
 	if err != nil {
