@@ -326,6 +326,9 @@ func TestFind(t *testing.T) {
 		!strings.Contains(found[2].Err.Error(), `the id is "other", and the directory is named "two"`) {
 		t.Errorf("%+v, %v", found, err)
 	}
+	if got := Read(parent, false); got.Err == nil || got.Err.Error() != parent+" has no manifest.toml; docs/addons.md shows one" {
+		t.Error(got.Err)
+	}
 	if _, err := Find(filepath.Join(dir, ManifestName), true); err == nil {
 		t.Error("a file was read as a directory")
 	}

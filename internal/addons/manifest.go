@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -164,6 +165,8 @@ func ReadManifest(dir string) (Manifest, error) {
 	file := filepath.Join(dir, ManifestName)
 	info, err := os.Lstat(file)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Manifest{}, fmt.Errorf("%s has no %s; docs/addons.md shows one", dir, ManifestName)
 	case err != nil:
 		return Manifest{}, fmt.Errorf("read the manifest: %w", err)
 	case !info.Mode().IsRegular():
