@@ -96,7 +96,7 @@ type ServerStatus struct {
 	Notes []string `json:"notes,omitempty"`
 	// Source is the file and line of the row.
 	Source string `json:"source,omitempty"`
-	// Trust is the server's trust; nil if no account of it is kept.
+	// Trust is the server's trust; nil if its trust is not counted.
 	Trust *Trust `json:"trust,omitempty"`
 	// Flagged counts the results of the server that were passed on and matched a rule of the shield, among those that
 	// are remembered. Unscanned counts the results that were not examined.

@@ -53,8 +53,8 @@ func UserFile(o Options) (string, error) {
 	return filepath.Join(l.Config, "drawbridge", "mcp.json"), nil
 }
 
-// ProjectFile returns the file that the working directory's servers are written to, whether it exists or not. The error
-// is a *drawbridge.Fault: for a missing working directory.
+// ProjectFile returns the file that the working directory's servers are written to, whether it exists or not. It
+// returns a *drawbridge.Fault if the working directory cannot be found.
 func ProjectFile(o Options) (string, error) {
 	l, err := newLoader(o)
 	if err != nil {

@@ -110,8 +110,8 @@ func (d *Deck) Instructions(caller drawbridge.Caller) string {
 }
 
 // Capabilities returns the deck's ServerCapabilities object for the caller: the union over the visible servers. A
-// server that was never listed may offer anything, and a stateful caller is told only once, so everything is promised
-// then. For extensions see extensionEdits.
+// server that was never listed may offer anything, and a stateful caller gets the object only once. So the object has all
+// capabilities while such a server is visible. For extensions see extensionEdits.
 func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 	var known []json.RawMessage
 	never := false

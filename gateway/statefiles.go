@@ -56,8 +56,8 @@ func CheckStateFiles(c Config, s config.Settings) []*InsecureFileError {
 // An InsecureFileError names a private file that is a link, belongs to another user, or is open to other users.
 type InsecureFileError = privatefile.InsecureError
 
-// protectStateFiles takes the permissions of other users away from private files and logs it. What it cannot mend is
-// refused by those who open the file.
+// protectStateFiles takes the permissions of other users away from private files and logs it. If it cannot
+// change a file, opening that file later returns an error.
 func protectStateFiles(c Config, s config.Settings, log *slog.Logger) {
 	for _, f := range stateFiles(c, s) {
 		if repaired, _ := privatefile.Protect(f.path, f.dir); repaired {

@@ -154,8 +154,8 @@ func (p storePlace) checkFile() error {
 	return nil
 }
 
-// isVaultOfLostStore reports whether the vault beside the place has a key that signed the records of a store, and no
-// store beside it can be that one.
+// isVaultOfLostStore reports whether the vault beside the place has a key that signed the records of a store, although that
+// store is not there.
 func (p storePlace) isVaultOfLostStore() bool {
 	dir := filepath.Dir(p.named)
 	v, err := secrets.OpenVault(filepath.Join(dir, "vault"), secrets.VaultOptions{NoKeychain: true})

@@ -16,7 +16,7 @@ import (
 // undoSuffix ends the name of the directory with the earlier contents of files.
 const undoSuffix = "-undo"
 
-// OpenUndoLog returns the log of changed files that belongs to a store; nil for a store that forgets. Its arguments are
+// OpenUndoLog returns the log of changed files that belongs to a store; nil for a store in memory. Its arguments are
 // those of StoreLocation.
 func OpenUndoLog(flag string, s config.Settings, lookup func(string) (string, bool)) (*undo.Log, error) {
 	p, err := placeOfStore(flag, s, lookup)

@@ -49,8 +49,8 @@ type Entry struct {
 	At time.Time
 }
 
-// compareEntries orders entries for the fold. The order is total, so entries that share a Seq, which no journal writes,
-// still fold in one way only.
+// compareEntries orders entries before they are folded into a ledger. No two entries are equal, so the result is always
+// the same, even for entries with the same Seq, which no journal writes.
 func compareEntries(a, b Entry) int {
 	if c := cmp.Compare(a.Seq, b.Seq); c != 0 {
 		return c

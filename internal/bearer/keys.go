@@ -15,11 +15,10 @@ import (
 )
 
 const (
-	// keysFreshTime is how long keys are used without another look, keysMaxAge how long they are where none succeeds.
+	// Keys are used for keysFreshTime before they are fetched again, and for keysMaxAge if fetching fails.
 	keysFreshTime = 10 * time.Minute
 	keysMaxAge    = time.Hour
-	// refreshInterval is how soon after a look the next may follow, for a key that is not known; sooner after one that
-	// failed.
+	// refreshInterval is the shortest time between two fetches for an unknown key, retryInterval that after a failed fetch.
 	refreshInterval = time.Minute
 	retryInterval   = 5 * time.Second
 	// maxKeys is how many keys of an issuer are used, and maxCandidateKeys how many for a token that does not name its
@@ -28,13 +27,13 @@ const (
 	maxCandidateKeys = 8
 )
 
-// An issuer is one who signs tokens, and its keys as they were last found.
+// An issuer is an issuer of tokens with the keys of the last fetch.
 type issuer struct {
 	name string
 	web  *http.Client
 	now  func() time.Time
 	keys atomic.Pointer[keySet]
-	// refreshing holds one who looks for keys; last is when that ended, and err how.
+	// refreshing lets one goroutine at a time fetch keys. refreshedAt is when the last fetch ended, err its error.
 	refreshing  chan struct{}
 	refreshedAt time.Time
 	err         error

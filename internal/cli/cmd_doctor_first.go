@@ -14,7 +14,7 @@ import (
 )
 
 // examineOtherPrograms adds a problem if no server is configured while other programs have servers, and a note for each
-// of their files that holds secrets of copied servers in plain text.
+// of their files that still has plain-text secrets of servers that were copied to Drawbridge.
 func (a *app) examineOtherPrograms(c *doctorReport, set config.Configuration) {
 	if len(a.configPaths) > 0 {
 		return

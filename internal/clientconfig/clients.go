@@ -126,8 +126,8 @@ func crushFiles(p ClientDirs) []string {
 	return p.fileIn("CRUSH_GLOBAL_CONFIG", filepath.Join(p.Config, "crush"), "crush.json")
 }
 
-// claudeDesktopFiles lists the possible files: on Linux the vendor ships no program, and its builders use different
-// names.
+// claudeDesktopFiles lists the possible files. There are several because the vendor has no program for Linux, and the
+// builds of others use different names.
 func claudeDesktopFiles(p ClientDirs) []string {
 	const file = "claude_desktop_config.json"
 	files := []string{filepath.Join(p.appSupportDir(), "Claude", file)}

@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// CheckStoreWritable looks whether anything can be kept in the store, where that is a file.
+// CheckStoreWritable checks that the store can be written, if it is a file.
 func (r *Report) CheckStoreWritable(location string) {
 	if strings.Contains(location, ":") && !filepath.IsAbs(location) {
 		return

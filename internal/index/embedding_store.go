@@ -116,8 +116,8 @@ func (l *EmbeddingIndex) loadStored(ctx context.Context) error {
 	return nil
 }
 
-// loadVectors puts the stored vectors of the keys into the rows, and returns their keys. A different dimension means
-// that the model has changed.
+// loadVectors puts the stored vectors of the keys into the rows, and returns their keys. A stored
+// vector of another dimension is from another model: all stored vectors are dropped then, and errReplaced is returned.
 func (l *EmbeddingIndex) loadVectors(ctx context.Context, keys []TextKey) (map[TextKey]bool, error) {
 	if l.searchesInStore() {
 		return l.findStoredVectors(ctx, keys)

@@ -30,8 +30,8 @@ type phraseStep struct {
 // longGap is the gap for two words that need not be neighbours.
 const longGap = 60
 
-// notedPhrases returns the phrases to record. Simple word lists of other scanners look for them. Here they are only
-// recorded, because rules and weights judge a text more reliably.
+// notedPhrases returns the phrases to record. Other scanners search for them with simple lists of words. Here
+// they are only recorded, because rules and weights judge a text more reliably.
 func notedPhrases() []notedPhrase {
 	one := func(words string) phraseStep { return phraseStep{words: strings.Fields(words)} }
 	far := func(words string) phraseStep { return phraseStep{words: strings.Fields(words), gap: longGap} }

@@ -43,8 +43,8 @@ func (c *Credential) scopesWithoutRefresh(s authServer, demand AuthChallenge) []
 	return slices.DeleteFunc(c.chooseScopes(s, demand, nil), func(s string) bool { return s == "offline_access" })
 }
 
-// obtainToken requests a token without a person. A refresh token in the response is dropped: a new token can always be
-// requested, and a refresh token would outlive the proof it was issued for.
+// obtainToken requests a token without asking a person. It drops a refresh token in the response: a new token can always
+// be requested, and a refresh token could be valid longer than the credential with which it was requested.
 func (c *Credential) obtainToken(ctx context.Context, r credentialRecord, s authServer, who clientIdentity,
 	scopes []string, values url.Values) error {
 	if len(scopes) > 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The parts of a listing that are pinned beside the tools, whose part is empty. Resources are not pinned: their lists
+// The names of the parts of a listing that are pinned. The name for the tools is the empty text. Resources are not pinned: their lists
 // change with the data of the server.
 const (
 	PartPrompt       = "prompt"

@@ -250,8 +250,8 @@ func (d *spoolDamage) Error() string {
 	return fmt.Sprintf("the record at byte %d of %s is damaged", d.at, d.name)
 }
 
-// recordDamage records that another program cut, edited or removed a spool file of this process, and the loss. Later
-// records go to another file. The caller holds work.
+// recordDamage records that another program cut, edited or removed a spool file of this process, and how many bytes
+// are lost. Later records go to another file. The caller must hold the lock work.
 func (a *AuditWriter) recordDamage(ctx context.Context, s *recordlog.Log, f recordlog.File, d *spoolDamage) error {
 	s.EndFile(false)
 	for _, ended := range s.PendingFiles() {

@@ -35,8 +35,8 @@ func (e *managedServer) withKey(ctx context.Context, member string, pairs []conf
 	return append(pairs, key), nil
 }
 
-// resolveAuth returns the row's auth with references resolved. It is called only for a sign-in: a command may prompt a
-// person.
+// resolveAuth returns the row's auth with references resolved. Call it only for a sign-in: a
+// reference may be a command, which may ask a person for input.
 func (e *managedServer) resolveAuth(ctx context.Context) (config.Auth, error) {
 	return e.valueResolver().resolveAuth(ctx)
 }

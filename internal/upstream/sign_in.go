@@ -13,8 +13,8 @@ import (
 // A Vault keeps credentials; see package oauth.
 type Vault = oauth.Vault
 
-// Access returns the sign-in manager of a principal at a server. The error is for an unknown name, or
-// ErrSignInNotConfigured.
+// Access returns the sign-in manager of a principal at a server. It returns an error for an
+// unknown server, and ErrSignInNotConfigured for a server without a sign-in.
 func (f *Fleet) Access(id drawbridge.ServerID, principal string) (drawbridge.SignInManager, error) {
 	f.Release(id)
 	e, err := f.serverByID(id)

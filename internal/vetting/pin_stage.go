@@ -188,7 +188,7 @@ func (st *PinStage) ServersToRecheck() (all []drawbridge.ServerID) {
 var shellSafeName = lazyregexp.New(`^[A-Za-z0-9_.][A-Za-z0-9_.:-]*$`)
 
 // AcceptCommand returns the command line with which a person accepts the changed item with that label. Servers choose
-// the names, so a name that is special in a shell is left out.
+// the names. A name with special characters of a shell is left out; the command is then for all items of the server.
 func AcceptCommand(id drawbridge.ServerID, label string) string {
 	command := "drawbridge shield accept " + string(id)
 	if shellSafeName().MatchString(label) {

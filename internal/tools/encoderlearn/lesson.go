@@ -91,8 +91,8 @@ func (l *lesson) choose(g *general) {
 	}
 }
 
-// begin makes the model from which learning starts: general vectors, shorter for words that stand everywhere (SIF;
-// Arora, Liang, Ma 2017), and by chance what they do not know.
+// begin returns the model from which learning starts. It has the general vectors, made shorter for frequent words (SIF;
+// Arora, Liang, Ma 2017). Words without a general vector get a random one.
 func (l *lesson) begin(g *general) *model {
 	const (
 		frequent = 1e-3
