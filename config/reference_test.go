@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -101,8 +103,7 @@ func reference() string {
 	b.WriteString(referenceValues)
 	b.WriteString("\n## Settings\n\nSettings are read from your own `drawbridge.toml` only. A time is `\"30s\"`, or a number of milliseconds;\n" +
 		"where the table says seconds, a number is a number of seconds.\n")
-	for _, section := range []string{"mcp", "mcp.tool_discovery", "mcp.tool_discovery.embedding",
-		"mcp.tool_discovery.rerank", "mcp.shield", "tools", "store", "serve", "audit"} {
+	for _, section := range settingSections() {
 		fmt.Fprintf(&b, "\n### [%s]\n", section)
 		table(&b, section, "setting")
 	}
@@ -115,6 +116,15 @@ func reference() string {
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", p.Title, p.Name, code(p.ProjectFiles), code(p.UserFiles))
 	}
 	return b.String()
+}
+
+// settingSections returns the sections of all settings, by name.
+func settingSections() []string {
+	sections := map[string]bool{}
+	for _, f := range DocumentedFields() {
+		sections[f.Section] = f.Section != "server" && f.Section != "auth"
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(sections)), func(name string) bool { return !sections[name] })
 }
 
 func table(b *strings.Builder, section, what string) {
