@@ -18,7 +18,7 @@ type rowMember struct {
 // warn.
 var rowMemberTable = []rowMember{
 	{"name", "string", "",
-		"the name of the server in the array form of mcp.json; the object form uses the key, drawbridge.toml the member id",
+		"the name of the server in the array form of mcp.json; in the object form the key is the name, in drawbridge.toml the member id",
 		false, nil},
 	{"type", `"stdio", "http" or "sse"`, "stdio with a command; with a url http, then sse",
 		"the transport; local means stdio; streamable-http, streamableHttp, streamable_http and remote mean http",

@@ -187,7 +187,7 @@ var settingTable = slices.Concat([]setting{
 		"holds back results that match a rule of the shield, for rows without hold_flagged; a person can read them with drawbridge shield results",
 		func(r *settingsReader, v configfile.Node) error { return readBool(&r.settings.Shield.HoldFlagged, v) }},
 	{"mcp.shield", "scan_results", `"after" or "off"`, "after",
-		"after examines the results of servers that are not trusted after they were passed on; drawbridge shield results lists those that match a rule",
+		"with after, results of servers that are not trusted are examined after the client has received them; drawbridge shield results lists those that match a rule",
 		func(r *settingsReader, v configfile.Node) error {
 			return readOneOf(&r.settings.Shield.ScanResults, v, ScanAfter, ScanOff)
 		}},
