@@ -8,7 +8,7 @@ import (
 
 // rulesDigest identifies the rules for definitions: a digest of the source files of the rules, the word lists and the
 // walker. "go test ./internal/shield -run Rules -update" updates it.
-const rulesDigest = "5d8ab82bd436"
+const rulesDigest = "978ae88dc0c0"
 
 // RulesVersion identifies the rules and the Unicode tables that they use. With the same version, a definition has the
 // same report.
