@@ -6,12 +6,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A tool of MCP Apps (extension io.modelcontextprotocol/ui) names the page that a host shows for it, in one of two
-// members of its "_meta". The page is a resource of the tool's server. If two servers have a page with one URI, the
-// host must not show the first server's page for the second server's tools. So a tool's page always belongs to the
-// tool's server, listed or not, and the later of two URIs is qualified in the resource and in the tool alike.
+// In MCP Apps (extension io.modelcontextprotocol/ui), a tool can name a page: a resource of its server that a host
+// shows for the tool. The page's URI is in one of two members of the tool's "_meta". Two servers may have pages with
+// the same URI. Then the host must not show the first server's page for the second server's tools. So the second
+// server's URI is qualified with the server's name, both in the resource and in the tool.
 
-// unlistedPages makes items of the pages that the server's tools name but the server does not list.
+// unlistedPages returns items for the pages that the server's tools name but that the server does not list.
 func (mk itemMaker) unlistedPages(m *serverState) []*item {
 	seen := map[string]bool{}
 	for _, it := range m.resources {
@@ -30,7 +30,8 @@ func (mk itemMaker) unlistedPages(m *serverState) []*item {
 	return mk.makeItems(resources, m.ID, offers, nil, false)
 }
 
-// toolsWithPageURIs returns the tools of a server as they are listed, with public URIs for their pages.
+// toolsWithPageURIs returns the tools of a server with the public URIs of their pages in place of the server's own
+// URIs.
 func (v *view) toolsWithPageURIs(m *serverState) []*item {
 	out, own := m.tools, true
 	for i, it := range m.tools {
@@ -46,7 +47,7 @@ func (v *view) toolsWithPageURIs(m *serverState) []*item {
 	return out
 }
 
-// pageURIEdits returns the edits that put public URIs of pages into a tool.
+// pageURIEdits returns the edits that replace the page URIs in a tool with the public URIs of the pages.
 func (v *view) pageURIEdits(it *item) (edits []rawjson.Edit) {
 	if len(it.pageURIs) == 0 {
 		return nil
@@ -64,7 +65,7 @@ func (v *view) pageURIEdits(it *item) (edits []rawjson.Edit) {
 	return edits
 }
 
-// withEdits returns the item with an edited definition.
+// withEdits returns a copy of the item with an edited definition.
 func (it *item) withEdits(edits []rawjson.Edit) *item {
 	out := *it
 	out.offer.Raw = rawjson.Apply(it.offer.Raw, edits...)

@@ -10,39 +10,42 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// An Approver asks a person about calls, out of band, so that the caller cannot answer.
+// An Approver asks a person whether a call is allowed. It does not ask through the caller, so that the caller cannot
+// answer.
 type Approver interface {
-	// Approve waits until a person has allowed the request, which is then sent once. It returns at once if an earlier
-	// approval covers it. An error means no: a *drawbridge.Fault with the reason and the next step. The answer is for
-	// the audit and may accompany an error. Approve ends with ctx.
+	// Approve waits until a person has allowed the request, or returns immediately if an earlier approval covers it. Each
+	// approved request is sent once. An error means that the call is refused. It is a *drawbridge.Fault with the reason
+	// and the next step. The answer is stored in the audit, and may be set together with an error. Approve returns when
+	// ctx ends.
 	Approve(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
 }
 
 // An ApprovalAnswer identifies the answer that allowed or refused a call.
 type ApprovalAnswer struct {
-	// ID is the id of the answered request or of the grant. By names the person and the place of the answer. Both may
-	// be empty.
+	// ID is the ID of the answered request or of the grant. By names the person and the place of the answer. Both may be
+	// empty.
 	ID, By string
 }
 
-// An ApprovalRequest is a call that waits for a person.
+// An ApprovalRequest describes a call that needs the approval of a person.
 type ApprovalRequest struct {
-	// Call is the call as the caller sent it, with its Method set. Its Peer may receive progress, and must not be
-	// asked.
+	// Call is the call as the caller sent it, with its Method set. Call.Peer may receive progress notifications, but no
+	// requests.
 	Call drawbridge.Call
-	// Spec is the target, with the definition that the person judges.
+	// Spec is the target of the call, with the definition that the person approves.
 	Spec drawbridge.Spec
-	// Origin is the place of the server's configuration and ConfigHash its hash; both are empty for a shipped card. An
-	// approval for one server does not hold for another server of the same name.
+	// Origin is the location of the server's configuration, and ConfigHash is its hash. Both are empty for a shipped card.
+	// An approval for one server is not valid for another server of the same name.
 	Origin, ConfigHash string
-	// Reason is why the guards want approval, and Rule names their rules. Either may be empty.
+	// Reason is why the guards require an approval. Rule names the rules that require it. Either may be empty.
 	Reason, Rule string
-	// StillValid reports whether the target still exists with the same definition. Call it before an approval is used
-	// up.
+	// StillValid reports whether the target still exists with the same definition. The approver must call it before it
+	// uses up an approval.
 	StillValid func() bool
 }
 
-// askApprover asks a person about a call for these verdicts. Any error means no, and so does a panic, which is logged.
+// askApprover asks a person to approve a call. verdicts are the verdicts that require the approval. Any error means
+// that the call is refused. A panic of the approver is logged and returned as an error.
 func askApprover(ctx context.Context, a Approver, r ApprovalRequest, verdicts []drawbridge.Verdict,
 	log *slog.Logger) (answer ApprovalAnswer, err error) {
 	defer func() {
@@ -65,7 +68,7 @@ func askApprover(ctx context.Context, a Approver, r ApprovalRequest, verdicts []
 
 var errNoApprover = errors.New("it needs an approval, and no approver is configured")
 
-// joinDistinct joins the distinct texts that of returns for the verdicts.
+// joinDistinct joins the distinct results of calling of on each verdict.
 func joinDistinct(verdicts []drawbridge.Verdict, of func(drawbridge.Verdict) string) string {
 	var words []string
 	for _, v := range verdicts {

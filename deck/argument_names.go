@@ -7,8 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// argumentNameEdits returns the edits that restore the server's own names in the params of a call: of members of the
-// arguments at any depth, and of the argument that is to be completed. Params must be valid JSON.
+// argumentNameEdits returns the edits that replace the listed argument names in params with the server's own names. It
+// replaces the names of members of the arguments at any depth, and the name of the argument to complete. names maps
+// listed names to the server's names. params must be valid JSON.
 func argumentNameEdits(params json.RawMessage, names map[string]string) (edits []rawjson.Edit) {
 	if len(names) == 0 {
 		return nil
@@ -26,8 +27,8 @@ func argumentNameEdits(params json.RawMessage, names map[string]string) (edits [
 	return edits
 }
 
-// findRenamedArgument returns a name in the params that the server knows but that is listed under another name. A guard
-// that judges the call by the listed names would miss it.
+// findRenamedArgument returns a name in params that the server accepts but that is listed under another name. A guard
+// that compares listed names would not recognize such an argument.
 func findRenamedArgument(params json.RawMessage, names map[string]string) (name string, ok bool) {
 	if len(names) == 0 {
 		return "", false
@@ -54,13 +55,13 @@ func findRenamedArgument(params json.RawMessage, names map[string]string) (name 
 	return name, stray(name)
 }
 
-// memberNames returns the member names of all objects in a value.
+// memberNames returns the member names of all objects in a value, at any depth.
 func memberNames(value json.RawMessage) (names []string) {
 	eachMemberName(value, func(_, _ int, name string) { names = append(names, name) })
 	return names
 }
 
-// renameMembers returns the value with the members of all objects renamed.
+// renameMembers returns the value with the members of all objects renamed as in names.
 func renameMembers(value json.RawMessage, names map[string]string) json.RawMessage {
 	var out []byte
 	at := 0
@@ -76,8 +77,8 @@ func renameMembers(value json.RawMessage, names map[string]string) json.RawMessa
 	return append(out, value[at:]...)
 }
 
-// eachMemberName calls each for every member name in value, with its position. In valid JSON a string before a colon is
-// a member name.
+// eachMemberName calls each for every member name in value, with the start and the end of the name in value. It relies
+// on valid JSON, in which a string before a colon is a member name.
 func eachMemberName(value json.RawMessage, each func(from, to int, name string)) {
 	for i := 0; i < len(value); {
 		if value[i] != '"' {

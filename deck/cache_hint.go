@@ -9,7 +9,7 @@ func sameHint(a, b *drawbridge.CacheHint) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// stricterHint combines two hints: the shorter time, the narrower scope. Nil does not bound the other.
+// stricterHint returns the combination of two hints: the shorter time and the narrower scope. A nil hint has no limits.
 func stricterHint(a, b *drawbridge.CacheHint) *drawbridge.CacheHint {
 	switch {
 	case a == nil:

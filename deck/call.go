@@ -10,17 +10,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
-// Call runs a tools/call: it resolves the name, asks the guards, and sends the call. The error is a
-// *[drawbridge.Fault]: NotFound for a tool that does not exist or is hidden from the caller, PolicyBlocked for a
-// refusal by a guard, InvalidInput for params without a name, or else the error of the card or server.
+// Call runs a tools/call: it finds the tool by its name, asks the guards, and sends the call. The error is a
+// *[drawbridge.Fault]. Its code is NotFound for a tool that does not exist or is hidden from the caller. It is
+// PolicyBlocked if a guard refuses the call, and InvalidInput if the params have no name. Otherwise the error is the
+// error of the card or the server.
 func (d *Deck) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	call.Method = mcp.MethodToolsCall
 	return d.Do(ctx, call)
 }
 
-// Do runs a call by its method: tools/call, prompts/get, resources/read, completion/complete, a method of tasks or
-// skills, or a method of an extension that the caller and a server declared. Every call takes the same stages and
-// returns the errors of [Deck.Call].
+// Do runs a call of any method: tools/call, prompts/get, resources/read, completion/complete, and the methods of tasks
+// and skills. It also runs methods of an extension that the caller and a server both declared. The stages are the same
+// for all methods except tasks, and the errors are those of [Deck.Call].
 func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	ctx, entry := d.callLog.Begin(ctx, call)
 	s := &callState{call: call, log: entry}
@@ -35,8 +36,8 @@ func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 // A callStage is one step of a call. An error ends the call.
 type callStage func(d *Deck, ctx context.Context, s *callState) error
 
-// runCall runs the stages of the call's method in order. The method tasks/list has no list of stages here, because it
-// asks several servers.
+// runCall runs the stages for the call's method in order. tasks/list has no stages here, because it sends requests to
+// several servers.
 func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 	switch s.call.Method {
 	case mcp.MethodTasksList:
@@ -58,7 +59,7 @@ func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 			(*Deck).resolve,
 			(*Deck).decideOthers,
 			(*Deck).openParams,
-			(*Deck).checkGuards, // scopes first
+			(*Deck).checkGuards, // resolve has checked the scopes
 			(*Deck).enterInterceptors,
 			(*Deck).approve,
 			(*Deck).countCall,
@@ -83,7 +84,7 @@ func (d *Deck) runCall(ctx context.Context, s *callState) (err error) {
 	return err
 }
 
-// runStages runs the stages in order, until one fails or answers the call.
+// runStages runs the stages in order until one of them returns an error or sets s.answered.
 func (d *Deck) runStages(ctx context.Context, s *callState, stages ...callStage) error {
 	for _, stage := range stages {
 		if err := stage(d, ctx, s); err != nil || s.answered {
@@ -93,54 +94,59 @@ func (d *Deck) runStages(ctx context.Context, s *callState, stages ...callStage)
 	return nil
 }
 
-// A callState is the state of one call. The stages pass it along; it belongs to one goroutine.
+// A callState is the state of one call. Each stage reads and changes it. It is used by one goroutine only.
 type callState struct {
-	// call is the call as the caller made it, or as call_tool named it. sent is the call as the server or card gets it.
+	// call is the call that the caller made, or the call that is inside call_tool. sent is the call that is sent to the
+	// server or card.
 	call, sent drawbridge.Call
 	params     callParams
 	target     callTarget
-	// others are further targets that the params name; all of them must be allowed too.
+	// others are further targets that the params name. The guards must allow all of them too.
 	others []callTarget
-	// log is the call's audit entry; nil without an audit.
+	// log is the call's audit entry; nil if there is no audit.
 	log *audit.LoggedCall
-	// verdict is the verdict that decided so far; asked has the verdicts that want a person to approve the call.
+	// verdict is the verdict that decided so far. asked are the verdicts that require a person's approval.
 	verdict drawbridge.Verdict
 	asked   []drawbridge.Verdict
-	// argumentEdits are the edits that rename arguments. Counting guards see the params with these alone.
+	// argumentEdits are the edits that rename arguments. Counting guards receive the params with only these edits applied.
 	argumentEdits []rawjson.Edit
-	// binding is the request to which a sealed request state belongs.
+	// binding is the request for which the request state is sealed. Only this request can open the state.
 	binding stateBinding
-	// tasks translates task ids; nil for a card, and for a server that left.
+	// tasks translates task IDs; nil for a card, and for a server that is not configured any more.
 	tasks *taskTranslator
-	// taskRequested reports that the server is asked to make a task of the call.
+	// taskRequested reports whether the request asks the server to run the call as a task.
 	taskRequested bool
 	filter        spotlight.ResultFilter
 	result        drawbridge.Result
-	// intercepted is the call for the interceptors. entered are those that were entered and not yet left.
+	// intercepted is the call as the interceptors see it. entered are the interceptors whose After method must still be
+	// called.
 	intercepted InterceptedCall
 	entered     []Interceptor
-	// answered reports that the call ends here: the result is complete.
+	// answered reports whether the result is complete, so that the remaining stages are skipped.
 	answered bool
-	// mapError replaces the final error; nil keeps it.
+	// mapError replaces the final error of the call; nil does not replace it.
 	mapError func(error) error
 }
 
-// A callTarget is what a call resolved to.
+// A callTarget is the tool, prompt, resource, template or task that a call is about.
 type callTarget struct {
-	// spec and kind are what the guards decide on.
+	// spec and kind are the input of the guards.
 	spec drawbridge.Spec
 	kind string
-	// card is set for a shipped card, which runs in this process. Everything else goes to spec.Server.
+	// card is set for a shipped card, which runs in this process. Without a card the call is sent to spec.Server.
 	card drawbridge.Card
-	// findTools reports a call of find_tools: the deck answers it, and no rule can forbid it.
+	// findTools reports whether this is a call of find_tools. The deck answers such a call itself, and no rule can forbid
+	// it.
 	findTools bool
-	// ownName is the server's name or URI, calledAs the caller's; calledAs is empty where both are the same.
+	// ownName is the server's name or URI of the target. calledAs is the name that the caller used; it is empty if both
+	// are the same.
 	ownName, calledAs string
-	// edits make the params name the target as the server does.
+	// edits replace the caller's name of the target in the params with the server's name.
 	edits []rawjson.Edit
-	// ownArguments maps the listed names of arguments to the server's, where they differ.
+	// ownArguments maps the listed names of arguments to the server's names, for names that differ.
 	ownArguments map[string]string
-	// heldReason and nextStep are set for a quarantined target; paramsErr for params that we did not give out.
+	// heldReason and nextStep are set for a quarantined target. paramsErr is set for params with a state or a name that
+	// the deck did not give to the caller.
 	heldReason, nextStep string
 	paramsErr            error
 }
@@ -150,7 +156,8 @@ func (it *item) asTarget() callTarget {
 		heldReason: it.offer.heldReason, nextStep: it.offer.nextStep}
 }
 
-// withOwnName returns the target with the edit of the params that replaces the caller's name by the server's.
+// withOwnName returns the target with an edit that replaces the caller's name in the params at path with the server's
+// name.
 func (t callTarget) withOwnName(said string, path ...string) callTarget {
 	if said != t.ownName {
 		t.calledAs = said

@@ -10,8 +10,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// openParams opens the request state that the caller sends back, and looks for argument names that were not listed.
-// The guard stage refuses what does not open, so that it is asked and recorded first.
+// openParams opens the sealed request state that the caller sent back, and looks for argument names that were not
+// listed. An invalid state or name is stored in paramsErr. The guard stage refuses the call later, so that the guards
+// decide first and the call is recorded.
 func (d *Deck) openParams(_ context.Context, s *callState) error {
 	t := &s.target
 	s.binding = stateBinding{
@@ -30,20 +31,20 @@ func (d *Deck) openParams(_ context.Context, s *callState) error {
 	return nil
 }
 
-// question returns the question that the guards decide for the call.
+// question returns the question that the guards must answer for the call.
 func (s *callState) question() Question {
 	return Question{Caller: s.call.Caller, Kind: s.target.kind, Spec: s.target.spec, Method: s.call.Method,
 		Params: s.call.Params}
 }
 
-// refuse notes the verdict for the audit and returns err.
+// refuse adds the verdict to the audit entry, and returns err.
 func (s *callState) refuse(verdict drawbridge.Verdict, err error) error {
 	s.log.NoteRefusal(s.target.spec, verdict)
 	return err
 }
 
-// checkGuards asks the guards: all must allow the call or want a person to approve it. The check of scopes is the
-// first guard. The verdict is the last one that names a rule, or the first that wants a person asked.
+// checkGuards asks the guards. Each guard must allow the call or require a person's approval. s.verdict is set to the
+// last verdict that names a rule, or to the first verdict that requires an approval.
 func (d *Deck) checkGuards(ctx context.Context, s *callState) (err error) {
 	if s.target.findTools {
 		s.verdict = drawbridge.Verdict{Effect: drawbridge.Allow}
@@ -58,7 +59,8 @@ func (d *Deck) checkGuards(ctx context.Context, s *callState) (err error) {
 	return nil
 }
 
-// approve asks a person where guards want that, and then the guards again: the rules may have changed meanwhile.
+// approve asks a person if guards require an approval. Then it asks the guards again, because the rules may have
+// changed in the meantime.
 func (d *Deck) approve(ctx context.Context, s *callState) error {
 	if len(s.asked) == 0 {
 		return nil
@@ -72,8 +74,8 @@ func (d *Deck) approve(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// countCall asks the counting guards, which may refuse the call too. They see the arguments under the server's names,
-// since the upstream counts how calls end by the params it was sent.
+// countCall asks the counting guards, which may also refuse the call. They receive the arguments under the server's
+// names. The upstream reports the outcome of the call with these names too, so that both counts match.
 func (d *Deck) countCall(ctx context.Context, s *callState) error {
 	s.argumentEdits = argumentNameEdits(s.call.Params, s.target.ownArguments)
 	q := s.question()
@@ -84,12 +86,13 @@ func (d *Deck) countCall(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// recordIntent records that the call is about to be sent. A call that cannot be recorded is not sent.
+// recordIntent writes an audit record that the call will be sent. If the record cannot be written, the call is not
+// sent.
 func (d *Deck) recordIntent(_ context.Context, s *callState) error {
 	return s.log.RecordIntent(s.call, s.params.Arguments, s.target.spec, s.verdict)
 }
 
-// requestApproval asks a person about the call. Anything but a clear yes is a no.
+// requestApproval asks a person about the call. Any answer other than an approval refuses the call.
 func (d *Deck) requestApproval(ctx context.Context, s *callState) error {
 	spec := s.target.spec
 	r := ApprovalRequest{Call: s.call, Spec: spec}
@@ -106,8 +109,8 @@ func (d *Deck) requestApproval(ctx context.Context, s *callState) error {
 	return err
 }
 
-// targetUnchanged reports whether the target is still visible to the caller, on the server with that configuration,
-// with the same definition, and not held.
+// targetUnchanged reports whether the target is still visible to the caller, has the same definition, and is not
+// quarantined. The configuration of its server must also have this hash.
 func (d *Deck) targetUnchanged(caller drawbridge.Caller, t callTarget, configHash string) bool {
 	v := d.view.Load()
 	m := v.server(t.spec.Server)
@@ -123,7 +126,8 @@ func (d *Deck) targetUnchanged(caller drawbridge.Caller, t callTarget, configHas
 		bytes.Equal(it.spec.Definition, t.spec.Definition)
 }
 
-// heldVerdict refuses a call of a held target, and params that the deck did not give out.
+// heldVerdict returns a refusal for a quarantined target, or for params with a state or a name that the deck did not
+// give to the caller.
 func (t *callTarget) heldVerdict(method string) (drawbridge.Verdict, error) {
 	switch {
 	case t.heldReason != "":

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// resolve finds the target that the params name. A call that already has a target keeps it.
+// resolve finds the target that the params name. It does nothing if the call already has a target.
 func (d *Deck) resolve(ctx context.Context, s *callState) error {
 	if s.target.spec.Server != "" {
 		return nil
@@ -30,7 +30,7 @@ func (d *Deck) resolve(ctx context.Context, s *callState) error {
 	return d.resolveExtension(ctx, s)
 }
 
-// resolveListed finds the target of a call to a listed item.
+// resolveListed finds the target of a call to a tool, prompt or resource, or of a completion.
 func (d *Deck) resolveListed(ctx context.Context, s *callState) (err error) {
 	if s.params, err = ReadParams(s.call.Method, s.call.Params); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (d *Deck) resolveListed(ctx context.Context, s *callState) (err error) {
 	return err
 }
 
-// findTarget returns the target of a call to a listed item by its params.
+// findTarget returns the target that the params of the call name.
 func (d *Deck) findTarget(ctx context.Context, s *callState) (callTarget, error) {
 	method, name := s.call.Method, s.params.Name
 	switch {
@@ -78,8 +78,8 @@ func (d *Deck) findTarget(ctx context.Context, s *callState) (callTarget, error)
 	return callTarget{}, invalidParamsFault(method, fmt.Errorf("no such reference %q", clipText(s.params.RefType)))
 }
 
-// findItem finds the tool or prompt that the params name. It waits for servers that are about to appear before it
-// reports that the name is unknown.
+// findItem returns the tool or prompt that the params name. If the name is unknown, it waits for servers that are about
+// to appear, and then looks again.
 func (d *Deck) findItem(ctx context.Context, s *callState, k itemKind) (*item, error) {
 	caller, name := s.call.Caller, s.params.Name
 	look := func() *item { return d.view.Load().indexForMethod(k.list).findByName(caller, name) }
@@ -95,7 +95,7 @@ func (d *Deck) findItem(ctx context.Context, s *callState, k itemKind) (*item, e
 	return it, nil
 }
 
-// waitForName waits for the servers that could bring the name, until there reports that it is known.
+// waitForName waits for the servers that may have the name. It stops waiting when there reports true.
 func (d *Deck) waitForName(ctx context.Context, caller drawbridge.Caller, name string, there func() bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -104,18 +104,18 @@ func (d *Deck) waitForName(ctx context.Context, caller drawbridge.Caller, name s
 			cancel()
 		}
 	})()
-	if !there() { // it may have appeared before the listener was added
+	if !there() { // the name may have appeared before the listener was added
 		d.beforeUnknown(ctx, caller, name)
 	}
 }
 
-// authorizeCall runs the stages from the guards to the record of the intent, for a call outside [Deck.Do].
+// authorizeCall runs the stages from checkGuards to recordIntent for a call that [Deck.Do] does not run.
 func (d *Deck) authorizeCall(ctx context.Context, log *audit.LoggedCall, call drawbridge.Call, kind string,
 	spec drawbridge.Spec) error {
 	return d.authorize(ctx, &callState{call: call, log: log, target: callTarget{kind: kind, spec: spec}})
 }
 
-// authorize asks the guards and a person, counts the call, and records that it is about to be sent.
+// authorize asks the guards and, if required, a person. Then it counts the call and records that the call will be sent.
 func (d *Deck) authorize(ctx context.Context, s *callState) error {
 	if err := d.decide(ctx, s); err != nil {
 		return err
@@ -123,12 +123,12 @@ func (d *Deck) authorize(ctx context.Context, s *callState) error {
 	return d.recordIntent(ctx, s)
 }
 
-// decide runs the stages that may refuse a call.
+// decide runs the stages that can refuse a call: guards, approval and counting.
 func (d *Deck) decide(ctx context.Context, s *callState) error {
 	return d.runStages(ctx, s, (*Deck).checkGuards, (*Deck).approve, (*Deck).countCall)
 }
 
-// decideOthers asks the guards about the further targets that the params name.
+// decideOthers runs decide for each further target that the params name.
 func (d *Deck) decideOthers(ctx context.Context, s *callState) error {
 	for _, other := range s.others {
 		if err := d.decide(ctx, &callState{call: s.call, log: s.log, target: other}); err != nil {

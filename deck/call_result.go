@@ -21,8 +21,8 @@ func (d *Deck) vetSkillEntry(ctx context.Context, s *callState) (err error) {
 	return s.filter.ApplyToError(ctx, err)
 }
 
-// restoreNames turns the names in the result from the server's into the caller's: task ids, URIs and links. Resources
-// that are hidden from the caller are removed.
+// restoreNames replaces the server's names in the result with the caller's names: task IDs, URIs and links. It also
+// removes resources that are hidden from the caller.
 func (d *Deck) restoreNames(_ context.Context, s *callState) (err error) {
 	if s.tasks != nil && s.call.Method == mcp.MethodToolsCall {
 		if s.result, err = s.tasks.translateCreatedTask(s.result, s.taskRequested); err != nil {
@@ -36,21 +36,21 @@ func (d *Deck) restoreNames(_ context.Context, s *callState) (err error) {
 	return nil
 }
 
-// guardResult marks the texts of the result as foreign, or holds it back. The error is a *[drawbridge.Fault] for a
-// result that is held back.
+// guardResult marks the texts of the result as foreign texts, or withholds the result. For a withheld result it returns
+// a *[drawbridge.Fault].
 func (d *Deck) guardResult(ctx context.Context, s *callState) (err error) {
 	s.result.Raw, err = s.filter.Apply(ctx, s.result.Raw)
 	return err
 }
 
-// sealState seals the request state of a result that asks for input.
+// sealState seals the request state of a result with which the server asks for input.
 func (d *Deck) sealState(_ context.Context, s *callState) error {
 	s.result.Raw = d.sealer.sealResultState(s.result.Raw, s.binding)
 	return nil
 }
 
-// A ForeignCard is a card of Drawbridge that may return texts of others, such as pages of the web. Its results are marked
-// and examined as those of a server are.
+// A ForeignCard is a card of Drawbridge that may return texts from other sources, such as web pages. Its results are
+// marked and examined in the same way as the results of a server.
 type ForeignCard interface {
 	drawbridge.Card
 	ReturnsForeignTexts() bool
@@ -65,9 +65,9 @@ func (d *Deck) filterOf(s *callState) spotlight.ResultFilter {
 	return d.resultFilter(s.call, s.target.spec.Server, card, tool)
 }
 
-// resultFilter returns the filter for a server's result. Call it before the request is sent, because the server may
-// leave meanwhile. The configuration of a server that already left is unknown, so its result is marked, and held back
-// where it meets a rule.
+// resultFilter returns the filter for a server's result. Call it before the request is sent, because the server may be
+// removed in the meantime. If the server is already removed, its configuration is unknown. Then the result is marked,
+// and is withheld if a rule matches.
 func (d *Deck) resultFilter(call drawbridge.Call, server drawbridge.ServerID, card,
 	tool string) spotlight.ResultFilter {
 	switch m := d.view.Load().server(server); {
@@ -81,7 +81,7 @@ func (d *Deck) resultFilter(call drawbridge.Call, server drawbridge.ServerID, ca
 	return d.resultGuard.FilterFor(call, server, card, tool, spotlight.ResultTreatment{Mark: &yes, Hold: yes})
 }
 
-// filterName is the name of the target in the records of the result filter.
+// filterName returns the name of the target for the records of the result filter.
 func (t *callTarget) filterName() string {
 	if t.kind == taskKind {
 		return taskKind
@@ -89,7 +89,7 @@ func (t *callTarget) filterName() string {
 	return t.ownName
 }
 
-// callerURI returns the form of the server's URI own that the caller used in the request.
+// callerURI converts a URI of the server to the form that the caller used in the request.
 func (t *callTarget) callerURI(own string) string {
 	switch {
 	case t.calledAs == "":
@@ -100,8 +100,8 @@ func (t *callTarget) callerURI(own string) string {
 	return naming.QualifyLike(t.spec.Server, t.calledAs, own)
 }
 
-// restoreURIs returns the result with URIs in the form that the caller used, so that the caller finds the requested URI
-// in the answer.
+// restoreURIs returns the result with its URIs in the form that the caller used. So the caller finds the requested URI
+// in the result.
 func (t *callTarget) restoreURIs(method string, result json.RawMessage) json.RawMessage {
 	if t.calledAs == "" {
 		return result

@@ -11,13 +11,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// rewriteParams turns the call into the one that the server gets: its own names, URIs, request state and task ids. All
-// edits of the params are applied in one pass.
+// rewriteParams sets s.sent to the call for the server, with the server's own names, URIs, request state and task IDs.
+// It applies all edits of the params in one pass.
 func (d *Deck) rewriteParams(_ context.Context, s *callState) error {
 	s.sent = s.call
 	edits := slices.Concat(s.argumentEdits, s.target.edits)
 	m := d.view.Load().server(s.target.spec.Server)
-	// without m the server left since the target was found, and the upstream returns the fault
+	// If m is nil, the server was removed after the target was found. Then the upstream returns the fault.
 	if s.target.card == nil && !s.target.findTools && m != nil {
 		k := d.taskTranslatorFor(m, s.call.Caller)
 		s.tasks = &k
@@ -37,7 +37,8 @@ func (d *Deck) rewriteParams(_ context.Context, s *callState) error {
 	return nil
 }
 
-// send sends the call to its card or server. The result filter is chosen before, since the server may leave meanwhile.
+// send sends the call to its card or server. It chooses the result filter first, because the server may be removed
+// during the call.
 func (d *Deck) send(ctx context.Context, s *callState) (err error) {
 	server := s.target.spec.Server
 	s.filter = d.filterOf(s)
@@ -52,7 +53,7 @@ func (d *Deck) send(ctx context.Context, s *callState) (err error) {
 	return s.filter.ApplyToError(ctx, err)
 }
 
-// runCard runs a shipped card. A panic is logged without its value and returned as a fault.
+// runCard runs a shipped card. If the card panics, it logs the panic and returns a fault.
 func (d *Deck) runCard(ctx context.Context, t callTarget, call drawbridge.Call) (result drawbridge.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// maxInstructions is how much is said to every model that reads a deck's instructions, maxServerInstructions how much
-// of it one server says.
+// The limits for the instructions of a deck, which models read.
 const (
-	// maxInstructions bounds the instructions of a deck, and maxServerInstructions one server's part, in bytes.
+	// maxInstructions is the maximum size of the instructions of a deck, in bytes. maxServerInstructions is the maximum
+	// size of one server's part.
 	maxInstructions       = 16 << 10
 	maxServerInstructions = 2 << 10
 )
@@ -22,8 +22,8 @@ const (
 // An instructionsBuilder joins the instructions of a deck. The zero value is empty.
 type instructionsBuilder struct{ b strings.Builder }
 
-// addServer adds a server's instructions under its name, truncated to 2 KiB, and the whole to 16 KiB. It returns false
-// if the text is full.
+// addServer adds a server's instructions under its name. It truncates them to maxServerInstructions, and the whole text
+// to maxInstructions. It returns false if the text is full.
 func (i *instructionsBuilder) addServer(server drawbridge.ServerID, text string) bool {
 	if text = strings.TrimSpace(text); text == "" {
 		return true
@@ -40,14 +40,15 @@ func (i *instructionsBuilder) addServer(server drawbridge.ServerID, text string)
 	return true
 }
 
-// addPreamble adds a text of the deck's own, before any server.
+// addPreamble adds a text of the deck itself. Call it before addServer.
 func (i *instructionsBuilder) addPreamble(text string) { i.b.WriteString(text) }
 
 // String returns the joined instructions.
 func (i *instructionsBuilder) String() string { return i.b.String() }
 
-// serverCapabilities returns the ServerCapabilities object for these servers' capabilities, without extensions and
-// tasks. If never is set, a server was never listed and may offer anything, so everything is promised.
+// serverCapabilities returns the union of the servers' capabilities as a ServerCapabilities object, without extensions
+// and tasks. never reports that a server was never listed. Such a server may have any capability, so the object then
+// has all of them.
 func serverCapabilities(servers []json.RawMessage, never bool) json.RawMessage {
 	has := func(path ...string) bool {
 		return never || slices.ContainsFunc(servers, func(caps json.RawMessage) bool {

@@ -10,23 +10,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// A Card is a row of a [Catalogue]: it describes a built-in tool, and builds it.
+// A Card is a row of a [Catalogue]. It describes a built-in tool and can build it.
 type Card struct {
-	// ID is the name that the tool is listed and called by.
+	// ID is the name under which the tool is listed and called.
 	ID drawbridge.CardName
-	// Title and Summary are for people: one line each.
+	// Title and Summary describe the tool to people, in one line each.
 	Title, Summary string
-	// Profiles are the groups that the card belongs to.
+	// Profiles are the groups to which the card belongs.
 	Profiles []Membership
-	// Build returns the tool for a working context. It changes nothing outside the tool.
+	// Build returns the tool for a working context. It has no effect outside the tool.
 	Build func(Context) (drawbridge.Card, error)
 }
 
-// A Membership names a group of cards. A [Profile] selects groups. A group and a profile with one name are not the same:
-// the profile Survey selects the group MemberAll.
+// A Membership names a group of cards. A [Profile] selects groups. A group and a profile may have the same name but a
+// different meaning: the profile Survey selects the group MemberAll.
 type Membership string
 
-// The memberships.
+// The groups of cards.
 const (
 	// MemberSurvey is the group of the built-in cards that only read.
 	MemberSurvey Membership = "survey"
@@ -36,23 +36,23 @@ const (
 	MemberApp Membership = "app"
 )
 
-// A Profile is a named selection of cards.
+// A Profile is a named selection of groups of cards.
 type Profile string
 
-// The profiles. The names are those of the system that Drawbridge follows: there, too, "authoring" selects the cards
-// that only read, and "survey" selects all built-in cards.
+// The profiles. The names are the same as in the system that Drawbridge follows. There, "authoring" also selects the
+// cards that only read, and "survey" selects all built-in cards.
 const (
 	// NoProfile selects no card.
 	NoProfile Profile = ""
-	// Authoring selects the built-in cards that only read. Its plain alias is "read-only".
+	// Authoring selects the built-in cards that only read. Its alias is "read-only".
 	Authoring Profile = "authoring"
-	// Survey selects every built-in card. Its plain alias is "built-in".
+	// Survey selects every built-in card. Its alias is "built-in".
 	Survey Profile = "survey"
 	// All selects the built-in cards and the app cards.
 	All Profile = "all"
 )
 
-// profileTable has the groups that each profile selects.
+// profileTable lists the groups that each profile selects.
 var profileTable = []struct {
 	profile Profile
 	alias   string
@@ -63,8 +63,8 @@ var profileTable = []struct {
 	{All, "", []Membership{MemberAll, MemberApp}},
 }
 
-// ParseProfile returns the profile with a name or an alias; "" and "none" are NoProfile. The error is an
-// UnknownCapability fault that lists the names.
+// ParseProfile returns the profile with this name or alias; "" and "none" mean NoProfile. For an unknown name it
+// returns an UnknownCapability fault that lists the valid names.
 func ParseProfile(name string) (Profile, error) {
 	if name == "" || name == "none" {
 		return NoProfile, nil
@@ -95,15 +95,14 @@ func (p Profile) Selects(member []Membership) bool {
 	return false
 }
 
-// A Catalogue is an ordered list of cards. Everything that is known of the built-in tools is derived from one. It is
-// immutable.
+// A Catalogue is an ordered, immutable list of cards. All information about the built-in tools comes from a catalogue.
 type Catalogue struct {
 	cards []Card
 	index map[drawbridge.CardName]int
 }
 
-// NewCatalogue returns a catalogue of cards, in this order. The error names a card without an ID, a title or a builder,
-// and an ID that occurs twice.
+// NewCatalogue returns a catalogue of cards, in this order. It returns an error if a card has no ID, title or builder,
+// or if an ID occurs twice.
 func NewCatalogue(cards ...Card) (*Catalogue, error) {
 	c := &Catalogue{cards: slices.Clone(cards), index: make(map[drawbridge.CardName]int, len(cards))}
 	for i, card := range cards {
@@ -127,13 +126,13 @@ func (c *Catalogue) IDs() []drawbridge.CardName {
 	return ids
 }
 
-// Cards returns a copy of the list.
+// Cards returns a copy of the list of cards.
 func (c *Catalogue) Cards() []Card { return slices.Clone(c.cards) }
 
 // Has reports whether a card has the ID.
 func (c *Catalogue) Has(id drawbridge.CardName) bool { _, ok := c.index[id]; return ok }
 
-// Find returns the card with an ID.
+// Find returns the card with this ID, and whether it exists.
 func (c *Catalogue) Find(id drawbridge.CardName) (Card, bool) {
 	i, ok := c.index[id]
 	if !ok {
@@ -142,19 +141,19 @@ func (c *Catalogue) Find(id drawbridge.CardName) (Card, bool) {
 	return c.cards[i], true
 }
 
-// ForProfile returns the cards of a group, in order.
+// ForProfile returns the cards that belong to a group, in order.
 func (c *Catalogue) ForProfile(m Membership) []Card {
 	return slices.DeleteFunc(c.Cards(), func(card Card) bool { return !slices.Contains(card.Profiles, m) })
 }
 
-// ProfilesOf returns the groups of a card; nil for an unknown one.
+// ProfilesOf returns the groups to which a card belongs; nil if the card does not exist.
 func (c *Catalogue) ProfilesOf(id drawbridge.CardName) []Membership {
 	card, _ := c.Find(id)
 	return slices.Clone(card.Profiles)
 }
 
-// CardsForDeckProfile returns the cards that a profile selects, in order. The error is an UnknownCapability fault for a
-// profile that does not exist.
+// CardsForDeckProfile returns the cards that a profile selects, in order. For an unknown profile it returns an
+// UnknownCapability fault.
 func (c *Catalogue) CardsForDeckProfile(p Profile) ([]Card, error) {
 	if _, err := ParseProfile(string(p)); err != nil {
 		return nil, err
@@ -162,8 +161,8 @@ func (c *Catalogue) CardsForDeckProfile(p Profile) ([]Card, error) {
 	return slices.DeleteFunc(c.Cards(), func(card Card) bool { return !p.Selects(card.Profiles) }), nil
 }
 
-// Build builds the card with an ID. The error is an UnknownCapability fault for an unknown ID, and a BuildFailed fault
-// that names the card if it cannot be built.
+// Build builds the card with this ID. It returns an UnknownCapability fault for an unknown ID. If the card cannot be
+// built, it returns a BuildFailed fault that names the card.
 func (c *Catalogue) Build(id drawbridge.CardName, ctx Context) (drawbridge.Card, error) {
 	card, ok := c.Find(id)
 	if !ok {
@@ -175,7 +174,7 @@ func (c *Catalogue) Build(id drawbridge.CardName, ctx Context) (drawbridge.Card,
 	return buildCard(card, ctx)
 }
 
-// buildCard builds a card. A builder that panics or returns nil has failed.
+// buildCard builds a card. It returns a BuildFailed fault if the builder fails, panics or returns nil.
 func buildCard(card Card, ctx Context) (built drawbridge.Card, err error) {
 	fail := func(cause error) error {
 		f := &drawbridge.Fault{
@@ -201,13 +200,14 @@ func buildCard(card Card, ctx Context) (built drawbridge.Card, err error) {
 	return built, nil
 }
 
-// SelectTools returns the tools that a list of names selects, in their own order, with the names that select none. Case
-// and the characters "_" and "-" are ignored, so "TodoRead" selects "todo_read". No names select all tools.
+// SelectTools returns the tools with the given names, in the order of tools. It also returns the names that match no
+// tool. It ignores case and the characters "_" and "-", so "TodoRead" selects "todo_read". Without names it returns all
+// tools.
 func SelectTools(tools []drawbridge.Card, names []string) (selected []drawbridge.Card, unknown []string) {
 	if len(names) == 0 {
 		return slices.Clone(tools), nil
 	}
-	wanted := make(map[string]bool, len(names)) // whether a tool was found
+	wanted := make(map[string]bool, len(names)) // the value reports whether a tool was found
 	for _, name := range names {
 		wanted[naming.Canonical(name)] = false
 	}

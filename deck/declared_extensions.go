@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// extensionSettings returns the settings of an extension in one declaration of capabilities; nil if they are not an
-// object.
+// extensionSettings returns the settings of an extension in capabilities, or nil if they are not an object. declaration
+// is the member of capabilities that has the extension.
 func extensionSettings(capabilities json.RawMessage, declaration, extension string) json.RawMessage {
 	if s := rawjson.Get(capabilities, declaration, extension); len(s) > 0 && s[0] == '{' {
 		return s
@@ -16,16 +16,17 @@ func extensionSettings(capabilities json.RawMessage, declaration, extension stri
 	return nil
 }
 
-// extensionEdits returns the edits that put the servers' extensions into the deck's capabilities, for a caller with
-// these capabilities. Servers are in configuration order.
+// extensionEdits returns the edits that add the servers' extensions to the deck's capabilities. caller has the
+// capabilities of the caller. servers has the capabilities of the servers, in configuration order.
 //
-// MCP Apps and skills are always declared: Apps needs no method of its own, and the deck answers the methods of skills.
-// If several servers declare one, the first server's settings are used, byte for byte. Skills with readable directories
-// take precedence, so that some server can answer "resources/directory/read".
+// The extensions MCP Apps and skills are always declared. Apps has no methods of its own, and the deck answers the
+// methods of skills. If several servers declare an extension, the first server's settings are used unchanged. For
+// skills, the first server with readable directories takes precedence. So at least one server can answer
+// "resources/directory/read".
 //
-// An extension that the deck does not know is declared only to a caller who declares it too, since nothing of it passes
-// otherwise (see [Deck.Do]). It stays in the member in which its first server has it, with that server's settings.
-// Unlisted servers contribute nothing. How Drawbridge signs in at servers is never declared.
+// An extension that the deck does not know is declared only if the caller declares it too, because [Deck.Do] refuses
+// its methods otherwise. It is declared in the same member and with the same settings as by its first server. A server
+// without a listing adds no extensions. Extensions for Drawbridge's sign-in at servers are never declared.
 func extensionEdits(caller json.RawMessage, servers []json.RawMessage) []rawjson.Edit {
 	told := map[string]*declaredExtensions{}
 	for _, declaration := range mcp.ExtensionMembers() {
@@ -56,13 +57,13 @@ func extensionEdits(caller json.RawMessage, servers []json.RawMessage) []rawjson
 	return edits
 }
 
-// declaredExtensions holds the extensions of one declaration in the order in which they were added.
+// declaredExtensions are the extensions of one member of capabilities, in the order in which they were added.
 type declaredExtensions struct {
 	settings map[string]json.RawMessage
 	order    []string
 }
 
-// add adds an extension with its settings; nil settings add nothing.
+// add adds an extension with its settings. It does nothing if settings is nil.
 func (d *declaredExtensions) add(id string, settings json.RawMessage) {
 	switch before := d.settings[id]; {
 	case settings == nil:
@@ -74,8 +75,8 @@ func (d *declaredExtensions) add(id string, settings json.RawMessage) {
 	}
 }
 
-// encode returns the declaration as JSON; nil if it is empty. It is one pass, since servers decide the number of
-// extensions.
+// encode returns the extensions as a JSON object; nil if there are none. It runs in one pass, because a server can
+// declare any number of extensions.
 func (d *declaredExtensions) encode() json.RawMessage {
 	if len(d.order) == 0 {
 		return nil
@@ -90,7 +91,7 @@ func (d *declaredExtensions) encode() json.RawMessage {
 	return append(out, '}')
 }
 
-// supportsDirectoryRead reports whether a server with these settings for skills answers "resources/directory/read".
+// supportsDirectoryRead reports whether a server with these settings of skills answers "resources/directory/read".
 func supportsDirectoryRead(settings json.RawMessage) bool {
 	return string(rawjson.Get(settings, "directoryRead")) == "true"
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// A Deck is the catalogue of everything that can be called now. It is safe for concurrent use.
+// A Deck is the catalogue of all items that can be called now. It is safe for concurrent use.
 type Deck struct {
 	upstream         Upstream
 	log              *slog.Logger
@@ -37,15 +37,15 @@ type Deck struct {
 	guards           *guardChain
 	interceptors     []Interceptor
 	scanForeignCards bool
-	// nil refuses calls that need approval
+	// If approver is nil, calls that need an approval are refused.
 	approver    Approver
 	callLog     *audit.CallLog                                                          // nil records nothing
-	trail       *ReadTrail                                                              // nil keeps nothing
-	filterSkill func(context.Context, Server, json.RawMessage) (json.RawMessage, error) // nil shows all
+	trail       *ReadTrail                                                              // nil stores nothing
+	filterSkill func(context.Context, Server, json.RawMessage) (json.RawMessage, error) // nil shows all skills
 	sealer      tokenSealer
 	now         func() time.Time
 	maxTools    int
-	// ending is the context of New without its end: sessions end with it.
+	// ending is the context of New without its cancellation. It is the parent context for the end of sessions.
 	ending context.Context
 	// beforeList and beforeUnknown may be nil.
 	beforeList    func(context.Context)
@@ -59,15 +59,16 @@ type Deck struct {
 	taskHolders   taskHolders
 	linkOwners    naming.LinkOwners
 
-	// mu serialises changes of the deck. Readers load the view.
+	// mu serializes changes of the deck. Readers load the view without it.
 	mu         sync.Mutex
-	configured bool            // Configure has succeeded
-	ledger     ledger.Snapshot // what is live: the log is the journal's, and grows for ever
+	configured bool            // Configure has succeeded at least once
+	ledger     ledger.Snapshot // the live entries only; the journal stores all entries and grows forever
 	keys       ledger.KeyGenerator
 }
 
-// New returns a deck with the enrolments of its journal and without servers; [Deck.Configure] sets those. The error is
-// the journal's, or a *drawbridge.Fault InvalidInput for an unknown naming style or two shipped cards with one name.
+// New returns a deck with the enrolments of its journal and without servers; [Deck.Configure] adds the servers. It
+// returns the journal's error, or a *drawbridge.Fault InvalidInput. The fault is for an unknown naming style, or for
+// two shipped cards with the same name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		upstream: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, approver: o.Approver,
@@ -135,8 +136,8 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 func (d *Deck) nextVersion() uint64 { return d.versions.Add(1) }
 
 // Configure sets the servers, in configuration order. A server with an unchanged configuration keeps its listing. The
-// live cards of servers that vanished, or whose configuration changed, are retired. The error is the journal's, and
-// then nothing has changed.
+// live cards of removed servers, and of servers whose configuration changed, are retired. If the journal fails,
+// Configure returns its error, and the deck shows the same items as before.
 func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 	rows := make(map[drawbridge.ServerID]string, len(servers))
 	for _, s := range servers {
@@ -175,8 +176,8 @@ func (d *Deck) Configure(ctx context.Context, servers []Server) error {
 	})
 }
 
-// configureServer returns the state of a server: its previous state if the configuration is unchanged, or else the
-// remembered one.
+// configureServer returns the new state of a server. It is the previous state if the configuration is unchanged, and
+// otherwise the state from the remembered listing or the ledger.
 func (d *Deck) configureServer(ctx context.Context, before *serverState, s Server) (*serverState, error) {
 	r := s.Remembered
 	s.Remembered = nil
@@ -197,7 +198,7 @@ func (d *Deck) configureServer(ctx context.Context, before *serverState, s Serve
 	return d.applyListing(ctx, m, r.Listing, r.Vetted)
 }
 
-// serverFromLedger returns the state of a server before its first listing: the cards that are live in the ledger.
+// serverFromLedger returns the state of a server before its first listing. Its tools are the live cards of the ledger.
 func (d *Deck) serverFromLedger(s Server) *serverState {
 	m := &serverState{Server: s, scopes: []drawbridge.Scope{drawbridge.ServerScope(s.ID)}}
 	all := d.ledger.LiveByServer(s.ID)
@@ -214,11 +215,11 @@ func (d *Deck) serverFromLedger(s Server) *serverState {
 	return m
 }
 
-// Enrol shows a server as vetted has it, the part of the listing l that may be shown. It compares the tools with the
-// live cards and records the differences as one batch. A listing without a difference records nothing and notifies no
-// caller. The listings of one server must be enrolled one after another, in their order. The error is a
-// *drawbridge.Fault NotFound for a server that is not configured or was listed with another configuration, or else the
-// journal's; then nothing has changed.
+// Enrol replaces the items of a server. vetted is the part of the listing l that may be shown. Enrol compares the tools
+// with the live cards, and appends the differences to the journal as one batch. If there is no difference, it appends
+// nothing and notifies no caller. The listings of a server must be enrolled one after another, in order. The error is
+// the journal's, or a *drawbridge.Fault NotFound. The fault means that the server is not configured, or that its
+// configuration has changed since the listing. After an error nothing has changed.
 func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing, vetted VettedListing) error {
 	return d.updateView(func(v *view) ([]*serverState, error) {
 		before := v.server(l.Server)
@@ -233,7 +234,7 @@ func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing, vetted VettedLis
 	})
 }
 
-// ServerOf returns the configured server that a listing describes. The error is a *drawbridge.Fault NotFound, as for
+// ServerOf returns the configured server that a listing describes. It returns the same *drawbridge.Fault NotFound as
 // [Deck.Enrol].
 func (d *Deck) ServerOf(l drawbridge.Listing) (Server, error) {
 	m := d.view.Load().server(l.Server)
@@ -250,7 +251,8 @@ func notConfiguredFault(id drawbridge.ServerID) error {
 	}
 }
 
-// applyListing is a member as a listing makes it, of which so much may be shown. What differs in its tools is recorded.
+// applyListing returns the state of a server after a new listing. v is the part of the listing that may be shown. It
+// appends the changes of the server's tools to the journal.
 func (d *Deck) applyListing(ctx context.Context, before *serverState, l drawbridge.Listing,
 	v VettedListing) (*serverState, error) {
 	said := l
@@ -275,8 +277,9 @@ func (d *Deck) applyListing(ctx context.Context, before *serverState, l drawbrid
 	return m, nil
 }
 
-// RetireServer retires the live cards of a server and forgets its listing. The server stays configured, and its next
-// listing restores everything. For a server that is not configured it does nothing. The error is the journal's.
+// RetireServer retires the live cards of a server and removes its listing. The server stays configured, and its next
+// listing restores its items. For a server that is not configured, RetireServer does nothing. The error is the
+// journal's.
 func (d *Deck) RetireServer(ctx context.Context, id drawbridge.ServerID) error {
 	return d.updateView(func(v *view) ([]*serverState, error) {
 		before := v.server(id)
@@ -295,7 +298,7 @@ func (d *Deck) RetireServer(ctx context.Context, id drawbridge.ServerID) error {
 	})
 }
 
-// replaceServer returns members with m in place of the member with the same id.
+// replaceServer returns a copy of members in which m replaces the member with the same ID.
 func replaceServer(members []*serverState, m *serverState) []*serverState {
 	out := slices.Clone(members)
 	for i := range out {
@@ -313,8 +316,8 @@ func (d *Deck) toolLimit(own int) int {
 	return d.maxTools
 }
 
-// updateView replaces the view by one of the members that f returns, and notifies the listeners of the changes. f runs
-// under the deck's lock; nil members mean no change.
+// updateView calls f under the deck's lock, and replaces the view with a view of the members that f returns. Then it
+// notifies the listeners of the changes. If f returns nil members, the view does not change.
 func (d *Deck) updateView(f func(v *view) ([]*serverState, error)) error {
 	events, err := func() ([]Event, error) {
 		d.mu.Lock()
@@ -333,8 +336,8 @@ func (d *Deck) updateView(f func(v *view) ([]*serverState, error)) error {
 	return err
 }
 
-// Refresh rebuilds the view and notifies all callers of changed lists. Guards call it when the set of hidden items has
-// changed.
+// Refresh rebuilds the view and notifies listeners of changed lists. It must be called when a guard has changed the set
+// of hidden items.
 func (d *Deck) Refresh() {
 	d.mu.Lock()
 	old := d.view.Load()
@@ -344,8 +347,8 @@ func (d *Deck) Refresh() {
 	d.listeners.notify(changeEvents(old, next)...)
 }
 
-// logChanges logs new name clashes, once for each pair of servers, and the number of omitted items of each server where
-// it changed.
+// logChanges logs new name clashes, one line for each pair of servers. It also logs the number of omitted items of each
+// server if the number changed, and the new vetting notes.
 func (d *Deck) logChanges(old, next *view) {
 	for _, m := range next.servers {
 		known := map[NameClash]bool{}
@@ -386,9 +389,10 @@ func changeEvents(old, next *view) []Event {
 	return out
 }
 
-// enrolTools records how the offers differ from the live tools of the server, as one batch, and returns the offers as
-// they are live afterwards. An offer with the same content in other bytes keeps its old bytes. So a server that
-// reorders the members of its tools does not invalidate every model's prompt cache.
+// enrolTools appends the differences between the offers and the server's live tools to the journal, as one batch. It
+// returns the offers in their new live form. If an offer differs from the live tool only in formatting or the order of
+// members, the old bytes are used. So a server that reorders the members of its tools does not invalidate every model's
+// prompt cache.
 func (d *Deck) enrolTools(ctx context.Context, m Server, offers []offeredItem) ([]offeredItem, error) {
 	all := d.ledger.LiveByServer(m.ID)
 	live, batch := d.liveByTool(all)
@@ -418,8 +422,8 @@ func (d *Deck) enrolTools(ctx context.Context, m Server, offers []offeredItem) (
 	return out, d.appendToLedger(ctx, append(batch, enrolled...))
 }
 
-// liveByTool returns the live entries of a server by tool. Two processes that saw two versions of a tool may both have
-// enrolled theirs: the later one counts, and surplus retires the others.
+// liveByTool returns the live entries of a server by tool. If two processes saw different versions of a tool, both may
+// have enrolled their version. Then live has the later entry, and surplus has retire entries for the others.
 func (d *Deck) liveByTool(all []ledger.Entry) (live map[string]ledger.Entry, surplus []ledger.Entry) {
 	live = make(map[string]ledger.Entry, len(all))
 	for _, e := range all {
@@ -431,8 +435,8 @@ func (d *Deck) liveByTool(all []ledger.Entry) (live map[string]ledger.Entry, sur
 	return live, surplus
 }
 
-// contentKey returns the card's content key, or a generated key if another card has that one. That can happen if a
-// server's id ends in "_".
+// contentKey returns the card's content key, or a generated key if another card has that content key. This can happen
+// if a server's ID ends in "_".
 func (d *Deck) contentKey(c *ledger.EnrolledCard) ledger.CardKey {
 	key := c.Key()
 	if e, ok := d.ledger.LiveEntry(key); ok && (e.Server != c.Server || e.Card.Tool != c.Tool) {
@@ -445,7 +449,8 @@ func (d *Deck) retireEntry(e ledger.Entry) ledger.Entry {
 	return ledger.Entry{Op: ledger.OpRetire, Key: e.Key, Server: e.Server, At: d.now()}
 }
 
-// appendToLedger appends a batch to the journal and then to the ledger. An empty batch does nothing.
+// appendToLedger appends a batch to the journal, if there is one, and then to the ledger. It does nothing for an empty
+// batch.
 func (d *Deck) appendToLedger(ctx context.Context, batch []ledger.Entry) error {
 	if len(batch) == 0 {
 		return nil

@@ -21,24 +21,26 @@ const (
 	TaskChanged
 )
 
-// An Event tells a surface about a change outside any call.
+// An Event reports a change outside any call to the parts of Drawbridge that serve clients.
 type Event struct {
 	Kind EventKind
 	// URI is the public URI of the resource, for ResourceUpdated.
 	URI string
-	// Task is the task's public id, for TaskChanged.
+	// Task is the public ID of the task, for TaskChanged.
 	Task string
-	// Principal is the only principal whose callers may receive the event; empty means all.
+	// Principal is the only principal whose callers may receive the event; empty means all principals.
 	Principal string
-	// Notification is the server's notification, for ResourceUpdated, ServerNotified and TaskChanged, with public URI
-	// or task id.
+	// Notification is the server's notification, for ResourceUpdated, ServerNotified and TaskChanged. Its URI or task ID
+	// is the public one.
 	Notification drawbridge.ServerNotification
-	// HiddenFrom reports whether a guard hides the subject from a caller; nil hides it from no caller.
+	// HiddenFrom reports whether a guard hides the subject of the event from a caller; nil means that it is visible to
+	// all.
 	HiddenFrom func(drawbridge.Caller) bool
 }
 
-// VisibleTo reports whether the caller may receive the event. A server's notification is for callers with its scope.
-// One from a caller's own session is for that session alone, and one from a principal's connection for that principal.
+// VisibleTo reports whether the caller may receive the event. A server's notification is only for callers that have the
+// server's scope. A notification from a caller's own session is only for that session. A notification from a
+// principal's connection is only for that principal.
 func (e Event) VisibleTo(caller drawbridge.Caller) bool {
 	n := e.Notification
 	for _, principal := range []string{e.Principal, n.Principal} {

@@ -2,14 +2,16 @@ package deck
 
 import "sync"
 
-// eventListeners calls functions with events. The zero value is ready, and it is safe for concurrent use.
+// eventListeners is a set of functions that are called with each event. The zero value is empty and ready to use. It is
+// safe for concurrent use.
 type eventListeners[E any] struct {
 	mu   sync.Mutex
 	next int
 	byID map[int]func(E)
 }
 
-// Add registers f for every event until cancel is called. An event that is on its way may still arrive after cancel.
+// Add registers f for every event until cancel is called. f may still be called after cancel with an event that was
+// sent before.
 func (l *eventListeners[E]) Add(f func(E)) (cancel func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

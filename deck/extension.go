@@ -11,7 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// sharesExtension reports whether the caller and the server both declare an extension that the deck does not know.
+// sharesExtension reports whether the server declares one of the caller's extensions. theirs are the caller's
+// extensions that the deck does not know.
 func (m *serverState) sharesExtension(theirs map[string]bool) bool {
 	if m.listing == nil || len(theirs) == 0 {
 		return false
@@ -24,9 +25,9 @@ func (m *serverState) sharesExtension(theirs map[string]bool) bool {
 	return false
 }
 
-// resolveExtension finds the server of a request of an extension that the deck does not know. The caller and the server
-// must both have declared an extension; only they can tell which of the shared ones the method belongs to. Where
-// several servers qualify, the request goes to the one whose tool, prompt or resource its params name.
+// resolveExtension finds the server for a request of an extension that the deck does not know. The caller and the
+// server must both declare an extension. The deck cannot know to which of their common extensions the method belongs.
+// If several servers qualify, the request goes to the server whose tool, prompt or resource the params name.
 func (d *Deck) resolveExtension(ctx context.Context, s *callState) error {
 	call := s.call
 	theirs := mcp.UnknownExtensions(call.Caller.Capabilities)
@@ -72,7 +73,7 @@ func (d *Deck) resolveExtension(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// extensionServers returns the visible servers that share an extension with the caller.
+// extensionServers returns the servers that are visible to the caller and share an extension with it.
 func (v *view) extensionServers(caller drawbridge.Caller, theirs map[string]bool) (out []*serverState) {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) && m.sharesExtension(theirs) {
@@ -82,13 +83,13 @@ func (v *view) extensionServers(caller drawbridge.Caller, theirs map[string]bool
 	return out
 }
 
-// resolveExtensionTarget returns the target of a request of an unknown extension: the only possible server, with the
-// public names in "name" and "uri" replaced by its own. Others has the further targets that the params name, which must
-// be allowed too. It returns false if several servers are possible.
+// resolveExtensionTarget returns the target of a request of an unknown extension. It replaces the public names in the
+// members "name" and "uri" with the server's own names. besides are the further targets that the params name; the
+// guards must allow them too. ok is false if several servers are possible.
 func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverState, name, uri json.RawMessage) (
 	t callTarget, besides []callTarget, ok bool) {
 	var found []callTarget
-	strayed := false // the params have an unlisted URI
+	strayed := false // the params have a URI that is not listed
 	add := func(t callTarget, said, place string) {
 		if slices.ContainsFunc(partners, func(m *serverState) bool { return m.ID == t.spec.Server }) {
 			found = append(found, t.withOwnName(said, place))
@@ -138,8 +139,8 @@ func (v *view) resolveExtensionTarget(call drawbridge.Call, partners []*serverSt
 	return t, found[1:], true
 }
 
-// hidesName reports whether the server has a tool or prompt with that own or public name that is hidden from the
-// caller.
+// hidesName reports whether the server has a tool or prompt with this name that is hidden from the caller. The name is
+// the server's own name or the public name.
 func (v *view) hidesName(caller drawbridge.Caller, server drawbridge.ServerID, name json.RawMessage) bool {
 	said, _ := rawjson.DecodeString(name)
 	return slices.ContainsFunc([]*itemIndex{v.tools, v.prompts}, func(s *itemIndex) bool {
@@ -149,7 +150,7 @@ func (v *view) hidesName(caller drawbridge.Caller, server drawbridge.ServerID, n
 	})
 }
 
-// scopesOf returns exactly the scopes of the members.
+// scopesOf returns the scopes of the members.
 func scopesOf(members []*serverState) (out []drawbridge.Scope) {
 	for _, m := range members {
 		out = append(out, m.scopes...)
@@ -157,7 +158,7 @@ func scopesOf(members []*serverState) (out []drawbridge.Scope) {
 	return out
 }
 
-// ambiguousMethod returns the fault for a method that several visible servers may have.
+// ambiguousMethod returns the fault for a method that several visible servers may support.
 func ambiguousMethod(method string, members []*serverState) error {
 	ids := make([]string, 0, len(members))
 	for _, m := range members {

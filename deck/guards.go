@@ -14,64 +14,66 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Guard decides on calls. Every guard must allow a call; a guard that panics denies it.
+// A Guard decides whether a call is allowed. Every guard of a deck must allow a call. If a guard panics, the call is
+// refused.
 type Guard interface {
-	// Decide returns the verdict on a question. The zero verdict denies. It must not keep the question.
+	// Decide returns the verdict on a question. The zero verdict refuses the call. Decide must not store the question.
 	Decide(ctx context.Context, q Question) drawbridge.Verdict
 }
 
-// A CountingGuard counts the calls that it allows. It decides last: after all other guards have allowed the call, and a
-// person has approved it where one was asked. Its verdict is allow or deny.
+// A CountingGuard counts the calls that it allows. It is asked last, after all other guards have allowed the call and a
+// person has approved it if required. Its verdict is Allow or Deny.
 type CountingGuard interface {
 	Guard
-	// Preview returns the verdict of Decide without counting, so that a person is not asked about a call that would be
-	// refused afterwards.
+	// Preview returns the same verdict as Decide, but does not count the call. It is called before a person is asked, so
+	// that a person does not approve a call that is refused afterwards.
 	Preview(ctx context.Context, q Question) drawbridge.Verdict
 }
 
-// A HidingGuard knows in advance which items will never be allowed to a caller, so that they are hidden.
+// A HidingGuard also hides items that a caller is never allowed to call.
 type HidingGuard interface {
 	Guard
-	// Hides reports whether an item is hidden from the caller. For the kind see [Question]. An empty kind means
-	// everything of the spec's server.
+	// Hides reports whether an item is hidden from the caller. The kinds are those of [Question]. An empty kind means
+	// everything of the server in spec.
 	Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool
-	// CallerClass returns a key for callers with the same hidden items. It holds until the deck is told of a change.
+	// CallerClass returns a key that is the same for callers with the same hidden items. It is valid until [Deck.Refresh].
 	CallerClass(caller drawbridge.Caller) string
-	// HidesAnything reports whether it hides any item from any caller.
+	// HidesAnything reports whether the guard hides any item from any caller.
 	HidesAnything() bool
 }
 
-// An OwnToolsGuard shows Drawbridge's own tools, see [Options].Tools, to callers other than the person at the command
-// line and our own agent. Without such a guard no other caller sees any.
+// An OwnToolsGuard makes Drawbridge's own tools visible to more callers; see [Options].Tools. Without such a guard,
+// only the person at the command line and Drawbridge's own agent see these tools.
 type OwnToolsGuard interface {
 	HidingGuard
-	// ShowsOwnTools reports whether the caller may see any of the tools. Hides decides on each.
+	// ShowsOwnTools reports whether the caller may see any of the tools. Hides decides on each tool.
 	ShowsOwnTools(caller drawbridge.Caller) bool
 }
 
-// An ExplainingGuard explains why it hides an item: for the audit, never for the caller.
+// An ExplainingGuard can explain why it hides an item. The explanation is for the audit and is never sent to the
+// caller.
 type ExplainingGuard interface {
 	HidingGuard
-	// HideReason returns the verdict behind the answer of Hides for the same arguments.
+	// HideReason returns the verdict that explains the result of Hides for the same arguments.
 	HideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict
 }
 
 // A Question is the input of a guard: may this caller send these params to this tool, prompt, resource or task?
 type Question struct {
 	Caller drawbridge.Caller
-	// Kind is "tool", "prompt", "resource", "template" or "task"; empty if the target is unknown, as for a request of
-	// an extension.
+	// Kind is "tool", "prompt", "resource", "template" or "task". It is empty if the target is unknown, for example in a
+	// request of an extension.
 	Kind string
-	// Spec is the target. A prompt has its name and definition. For a resource, Name and Tool are URIs. For a task,
-	// Name is its public id and Tool the server's id; both are empty for a list of tasks.
+	// Spec is the target. For a prompt, it has the prompt's name and definition. For a resource, Name and Tool are URIs.
+	// For a task, Name is the public ID and Tool is the server's ID; both are empty for a list of tasks.
 	Spec drawbridge.Spec
-	// Method is the MCP method and Params the params as the caller sent them. A counting guard that decides sees the
-	// server's argument names.
+	// Method is the MCP method. Params are the params as the caller sent them. In CountingGuard.Decide, the names of
+	// arguments are the server's names.
 	Method string
 	Params json.RawMessage
 }
 
-// A guardChain holds the guards of a deck. It is safe for concurrent use.
+// A guardChain is the ordered list of guards of a deck. It is safe for concurrent use.
 type guardChain struct {
 	guards   []Guard
 	counters []CountingGuard
@@ -79,7 +81,7 @@ type guardChain struct {
 	log      *slog.Logger
 }
 
-// newGuardChain returns a chain that asks guards in this order, and counting guards after all others.
+// newGuardChain returns a chain that asks guards in this order, but counting guards after all others.
 func newGuardChain(guards []Guard, log *slog.Logger) *guardChain {
 	g := &guardChain{log: log}
 	for _, guard := range guards {
@@ -95,12 +97,12 @@ func newGuardChain(guards []Guard, log *slog.Logger) *guardChain {
 	return g
 }
 
-// check asks whether a call may be made and returns the verdict that decided: the last one that names a rule, or else a
-// plain allow.
+// check asks the guards whether a call is allowed, and returns the deciding verdict. That is the last verdict that
+// names a rule, or a plain allow if no verdict does.
 //
-// If no guard refuses the call, asked has the verdicts that want a person's approval; a refused call is never shown to
-// a person. The error is a *drawbridge.Fault: NotFound for a hidden target, PolicyBlocked or the code of the verdict
-// for a refusal.
+// If the call needs an approval, asked has the verdicts that require it, and last is the first of them. If a guard
+// refuses the call, asked is empty, so that a person is not asked. The error is a *drawbridge.Fault. Its code is
+// NotFound for a hidden target. For a refusal it is the code of the verdict, or PolicyBlocked.
 func (g *guardChain) check(ctx context.Context, q Question) (last drawbridge.Verdict,
 	asked []drawbridge.Verdict, err error) {
 	last = drawbridge.Verdict{Effect: drawbridge.Allow}
@@ -133,8 +135,8 @@ func (g *guardChain) check(ctx context.Context, q Question) (last drawbridge.Ver
 	return asked[0], asked, nil
 }
 
-// countCall asks the counting guards about a call that is about to be sent. The error is as for check, with the verdict
-// that refused.
+// countCall asks the counting guards about a call that will be sent. If a guard refuses the call, it returns that
+// verdict and the same error as check.
 func (g *guardChain) countCall(ctx context.Context, q Question) (verdict drawbridge.Verdict, err error) {
 	for _, c := range g.counters {
 		if verdict := g.askGuard(ctx, c, &q); verdict.Effect != drawbridge.Allow {
@@ -145,7 +147,7 @@ func (g *guardChain) countCall(ctx context.Context, q Question) (verdict drawbri
 	return drawbridge.Verdict{}, nil
 }
 
-// refuseByCounter turns the verdict of a counting guard into a refusal.
+// refuseByCounter converts the verdict of a counting guard into a refusal.
 func refuseByCounter(q Question, verdict drawbridge.Verdict) (drawbridge.Verdict, []drawbridge.Verdict, error) {
 	verdict.Effect, verdict.Reason = drawbridge.Deny, cmp.Or(verdict.Reason, "it is not allowed")
 	return verdict, nil, refusalFault(q.Method, q.Spec, verdict, errors.New(verdict.Reason))
@@ -159,7 +161,7 @@ func refusalFault(method string, spec drawbridge.Spec, verdict drawbridge.Verdic
 	}
 }
 
-// A previewGuard decides by Preview, so that nothing is counted.
+// A previewGuard is a guard that calls Preview, so that the call is not counted.
 type previewGuard struct{ CountingGuard }
 
 // Decide implements [Guard].
@@ -167,7 +169,7 @@ func (r previewGuard) Decide(ctx context.Context, q Question) drawbridge.Verdict
 	return r.Preview(ctx, q)
 }
 
-// askGuard asks one guard. A guard that panics returns the zero verdict.
+// askGuard asks one guard. If the guard panics, it logs the panic and returns the zero verdict.
 func (g *guardChain) askGuard(ctx context.Context, guard Guard, q *Question) (verdict drawbridge.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -179,12 +181,12 @@ func (g *guardChain) askGuard(ctx context.Context, guard Guard, q *Question) (ve
 	return guard.Decide(ctx, *q)
 }
 
-// hidesAnything reports whether any item may be hidden from any caller.
+// hidesAnything reports whether any guard hides an item from any caller.
 func (g *guardChain) hidesAnything() bool {
 	return slices.ContainsFunc(g.hiders, HidingGuard.HidesAnything)
 }
 
-// hides reports whether an item is hidden from the caller, see [HidingGuard]. A guard that panics hides it.
+// hides reports whether an item is hidden from the caller; see [HidingGuard]. If a guard panics, the item is hidden.
 func (g *guardChain) hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) (hidden bool) {
 	if len(g.hiders) == 0 {
 		return false
@@ -204,8 +206,8 @@ func (g *guardChain) hides(caller drawbridge.Caller, kind string, spec drawbridg
 	return false
 }
 
-// hideReason returns why an item is hidden from a caller, for the audit: missing scopes, or a hiding guard. It is the
-// zero verdict for a visible item.
+// hideReason returns, for the audit, why an item is hidden from a caller: missing scopes or a hiding guard. For a
+// visible item it returns the zero verdict.
 func (g *guardChain) hideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) (why drawbridge.Verdict) {
 	if !caller.HasScopes(spec.Scopes) {
 		why = drawbridge.Verdict{Rule: "scopes", Reason: fmt.Sprintf("the caller does not hold %v", spec.Scopes)}
@@ -215,7 +217,7 @@ func (g *guardChain) hideReason(caller drawbridge.Caller, kind string, spec draw
 			why = drawbridge.Verdict{Rule: "panic", Reason: "a guard panicked"}
 		}
 	}()
-	for _, s := range g.hiders { // also if the answer is known already: an unknown name must take as long
+	for _, s := range g.hiders { // always ask all guards, so that an unknown name takes the same time
 		verdict := drawbridge.Verdict{Effect: drawbridge.Allow}
 		if t, ok := s.(ExplainingGuard); ok {
 			verdict = t.HideReason(caller, kind, spec)
@@ -245,7 +247,7 @@ func (g *guardChain) showsOwnTools(caller drawbridge.Caller) (shown bool) {
 	})
 }
 
-// callerClass returns the caller's class for all hiding guards together.
+// callerClass returns a key for the caller that combines the classes of all hiding guards.
 func (g *guardChain) callerClass(caller drawbridge.Caller) string {
 	var all strings.Builder
 	for _, s := range g.hiders {
@@ -254,7 +256,7 @@ func (g *guardChain) callerClass(caller drawbridge.Caller) string {
 	return all.String()
 }
 
-// methodSubject returns a readable noun for the subject of a method.
+// methodSubject returns a noun for the items of a method, such as "tool" for "tools/call".
 func methodSubject(method string) string {
 	word, _, _ := strings.Cut(method, "/")
 	if word == "completion" {
@@ -263,7 +265,8 @@ func methodSubject(method string) string {
 	return strings.TrimSuffix(word, "s")
 }
 
-// unknownNameFault returns the one fault for names that do not exist and for names that are hidden from the caller.
+// unknownNameFault returns the fault for a name that does not exist. The fault for a name that is hidden from the
+// caller is the same.
 func unknownNameFault(word, name string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
@@ -271,5 +274,5 @@ func unknownNameFault(word, name string) error {
 	}
 }
 
-// clipText truncates a caller's text so that an error may repeat it.
+// clipText truncates a text from a caller, so that it can be part of an error.
 func clipText(text string) string { return safetext.Truncate(text, 200, safetext.Bytes, "…") }

@@ -5,8 +5,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// hiddenReason returns, for the audit only, why a name is hidden from its caller; the zero verdict if the name does not
-// exist. Another item is judged in its place then, so that both take equally long.
+// hiddenReason returns, for the audit only, why a name is hidden from its caller. For a name that does not exist, it
+// returns the zero verdict. In this case it asks the guards about another item, so that both cases take the same time.
 func (v *view) hiddenReason(caller drawbridge.Caller, k itemKind, name string) drawbridge.Verdict {
 	it := v.findHidden(k, name)
 	judged := it
@@ -22,7 +22,7 @@ func (v *view) hiddenReason(caller drawbridge.Caller, k itemKind, name string) d
 	return why
 }
 
-// findHidden returns the item with a name, visible or not; nil if there is none.
+// findHidden returns the item with a name, even if it is hidden; nil if no item has the name.
 func (v *view) findHidden(k itemKind, name string) *item {
 	s := v.indexForMethod(k.list)
 	it := s.byName[name]

@@ -12,49 +12,51 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An Interceptor stands around calls of tools. Before a call is approved, recorded and sent, the interceptors are entered
-// in order, and each may continue, rewrite the arguments, or block the call. After it they are left in reverse order, and
-// each may rewrite the result. The guards have allowed the call before the first is entered, and decide again on
-// arguments that were rewritten. Each rewriting is on record.
+// An Interceptor is called before and after calls of tools. Before a call is approved, recorded and sent, the Before
+// methods are called in order. Each can change the arguments, block the call, or do nothing. After the call, the After
+// methods are called in reverse order, and each can change the result. The guards allow the call before the first
+// interceptor is called, and decide again if arguments were changed. Each change is recorded in the audit.
 //
-// An error or a panic of an interceptor fails that call, and no other one: an interceptor may be there to protect
-// something. Its methods are called from several goroutines, must honour ctx, and must not keep what they are given.
+// An error or a panic of an interceptor makes only the current call fail, because the interceptor may protect
+// something. Its methods are called from several goroutines. They must stop when ctx ends, and must not store their
+// arguments.
 type Interceptor interface {
-	// Name identifies the interceptor on record and in errors.
+	// Name identifies the interceptor in the audit and in errors.
 	Name() string
-	// Intercepts reports whether it wants the calls of a tool.
+	// Intercepts reports whether the interceptor must be called for a tool.
 	Intercepts(spec drawbridge.Spec) bool
-	// Before is called before the call.
+	// Before is called before the call. It may change the arguments or block the call.
 	Before(ctx context.Context, c *InterceptedCall) (Interception, error)
-	// After is called after the call if Before let it continue. It returns the result, a JSON object; nil keeps the
-	// result. What it returns for a call that failed is ignored.
+	// After is called after the call, if Before did not block it. It returns a new result, a JSON object, or nil to leave
+	// the result unchanged. If the call failed, the returned result is ignored.
 	After(ctx context.Context, c *InterceptedCall, o CallOutcome) (json.RawMessage, error)
 }
 
-// An InterceptedCall is a call as an [Interceptor] sees it.
+// An InterceptedCall is the data of a call that an [Interceptor] receives.
 type InterceptedCall struct {
 	Caller drawbridge.Caller
 	Spec   drawbridge.Spec
-	// Arguments are the arguments under the names that the caller knows, as the interceptors before left them. Nil means
-	// that the call has none.
+	// Arguments are the arguments under their listed names, with the changes of the previous interceptors. Nil means that
+	// the call has no arguments.
 	Arguments json.RawMessage
 }
 
-// An Interception is what an [Interceptor] wants done to a call. The zero value lets it continue.
+// An Interception is the decision of an [Interceptor] on a call. The zero value leaves the call unchanged.
 type Interception struct {
-	// Arguments, a JSON object, replace those of the call; nil keeps them.
+	// Arguments, a JSON object, replace the arguments of the call; nil leaves them unchanged.
 	Arguments json.RawMessage
-	// Blocked is the reason for the caller why the call is not made; empty lets it continue.
+	// Blocked is the reason why the call is blocked, for the caller; empty means that the call is not blocked.
 	Blocked string
 }
 
-// A CallOutcome is how a call ended: with a result or an error.
+// A CallOutcome is the outcome of a call: a result or an error.
 type CallOutcome struct {
 	Result json.RawMessage
 	Err    error
 }
 
-// enterInterceptors enters the interceptors. It refuses a call that one of them blocks or fails.
+// enterInterceptors calls the Before methods. It refuses a call that an interceptor blocks or for which an interceptor
+// fails.
 func (d *Deck) enterInterceptors(ctx context.Context, s *callState) error {
 	if len(d.interceptors) == 0 || s.target.kind != tools.word || s.target.findTools {
 		return nil
@@ -86,7 +88,7 @@ func (d *Deck) enterInterceptors(ctx context.Context, s *callState) error {
 	return d.useArguments(ctx, s, c.Arguments)
 }
 
-// useArguments puts arguments in place of the caller's, and asks the guards about them.
+// useArguments replaces the arguments of the call, and asks the guards again.
 func (d *Deck) useArguments(ctx context.Context, s *callState, arguments json.RawMessage) error {
 	s.call.Params = rawjson.Apply(s.call.Params, rawjson.Put(arguments, "arguments"))
 	s.params.Arguments = arguments
@@ -101,7 +103,7 @@ func (d *Deck) enterInterceptor(ctx context.Context, i Interceptor, c *Intercept
 	return i.Before(ctx, c)
 }
 
-// leaveInterceptors leaves the interceptors after a call that succeeded.
+// leaveInterceptors calls the After methods after a successful call.
 func (d *Deck) leaveInterceptors(ctx context.Context, s *callState) error {
 	for len(s.entered) > 0 {
 		i := s.entered[len(s.entered)-1]
@@ -123,7 +125,7 @@ func (d *Deck) leaveInterceptors(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// leaveAfterFailure leaves the interceptors of a call that failed. They cannot change that.
+// leaveAfterFailure calls the After methods after a failed call. They cannot change the failure.
 func (d *Deck) leaveAfterFailure(ctx context.Context, s *callState, failure error) {
 	for _, i := range slices.Backward(s.entered) {
 		if _, err := d.leaveInterceptor(ctx, i, s, CallOutcome{Err: failure}); err != nil {
@@ -138,7 +140,8 @@ func (d *Deck) leaveInterceptor(ctx context.Context, i Interceptor, s *callState
 	return i.After(ctx, &s.intercepted, o)
 }
 
-// recoverInterceptor turns a panic into an error without its value.
+// recoverInterceptor recovers from a panic of an interceptor, logs it, and sets err. The error does not contain the
+// panic value.
 func (d *Deck) recoverInterceptor(i Interceptor, err *error) {
 	if p := recover(); p != nil {
 		d.log.Error("an interceptor panicked", "interceptor", i.Name(), "panic", panicMessage(p), "at", panicLocation())
@@ -146,7 +149,7 @@ func (d *Deck) recoverInterceptor(i Interceptor, err *error) {
 	}
 }
 
-// refuseIntercepted refuses a call that an interceptor blocked or failed.
+// refuseIntercepted refuses a call that an interceptor blocked or for which it failed.
 func (s *callState) refuseIntercepted(i Interceptor, why string) error {
 	verdict := drawbridge.Verdict{Rule: "interceptor " + clipText(i.Name()), Reason: why}
 	return s.refuse(verdict, refusalFault(s.call.Method, s.target.spec, verdict,

@@ -14,7 +14,8 @@ import (
 
 // An itemKind is one of the four kinds of listed items.
 type itemKind struct {
-	// word is the name for people, list the method that lists the kind, and member the member that the deck may rename.
+	// word is the name of the kind for people. list is the method that lists the kind. member is the member of an item
+	// that the deck may rename.
 	word, list, member string
 }
 
@@ -22,28 +23,29 @@ type itemKind struct {
 type item struct {
 	// kind is the word of its itemKind.
 	kind string
-	// spec has the listed name or URI as Name, the server's own as Tool, and the listed object as Definition.
+	// spec is the listed form of the item: Name is the listed name or URI, Tool is the server's own, and Definition is the
+	// listed object.
 	spec drawbridge.Spec
-	// offer is the object as it may be shown, with its own name.
+	// offer is the form of the object that may be shown, before the deck assigns a name.
 	offer offeredItem
 	// names are the possible public names, best first.
 	names []drawbridge.CardName
-	// card is set for tools, and template for templates that can be matched.
+	// card is set for tools. template is set for templates that can be matched.
 	card     drawbridge.Card
 	template *naming.Template
-	// late is set if the server had a listing without the item before. See nameRank.
+	// late is set if an earlier listing of the server did not have the item. See nameRank.
 	late bool
-	// pageURIs are the server's URIs of the pages that a tool names.
+	// pageURIs are the server's URIs of the pages that the tool names.
 	pageURIs []string
-	// inside is set for a tool that only some callers see, see [OwnToolsGuard].
+	// inside is set for one of Drawbridge's own tools, which only some callers see; see [OwnToolsGuard].
 	inside bool
 }
 
-// An itemIndex holds the items of one kind in listed order. A change makes a new index.
+// An itemIndex has the items of one kind in listed order. It does not change: a new view gets new indexes.
 type itemIndex struct {
 	guards *guardChain
 	items  []*item
-	// claimed items are not listed, but their names are taken and they can be called.
+	// claimed are items that are not listed. Their names are taken, and they can be called.
 	claimed  []*item
 	byName   map[string]*item
 	groups   []itemGroup
@@ -52,18 +54,19 @@ type itemIndex struct {
 	clashes map[drawbridge.ServerID][]NameClash
 	omitted map[drawbridge.ServerID][]OmittedItem
 
-	// byAlias and byOwner are built on first use: most callers use the listed names.
+	// byAlias and byOwner are built on first use, because most callers use the listed names.
 	byAlias func() map[string][]*item
 	byOwner func() map[ownerKey]*item
 
 	mu sync.Mutex
-	// partialLists caches the lists of callers who see a part of the index, by the groups that they see.
+	// partialLists caches the lists for callers that do not see all items. The key is the groups that the caller sees,
+	// with its class.
 	partialLists *simplelru.LRU[string, List]
-	// next returns a fresh version.
+	// next returns a new version number.
 	next func() uint64
 }
 
-// maxParts bounds the cached partial lists.
+// maxParts is the maximum number of cached partial lists.
 const maxParts = 64
 
 func newPartialLists() *simplelru.LRU[string, List] {
@@ -76,32 +79,35 @@ type ownerKey struct {
 	own    string
 }
 
-// An itemGroup is a run of items that the same callers see.
+// An itemGroup is a sequence of items that need the same scopes.
 type itemGroup struct {
 	scopes []drawbridge.Scope
 	items  []json.RawMessage
-	// from is the position of its first item in the index.
+	// from is the position of the group's first item in the index.
 	from int
-	// hint bounds the cache hint of the list; nil does not.
+	// hint limits the cache hint of a list with this group; nil means no limit.
 	hint *drawbridge.CacheHint
-	// inside is set for items that only some callers see, see [OwnToolsGuard]. They are not in the full list.
+	// inside is set for Drawbridge's own tools, which only some callers see; see [OwnToolsGuard]. They are not in the full
+	// list.
 	inside bool
 }
 
-// serverItems are the items of one server, or of Drawbridge itself, for one index.
+// serverItems are the items for one index from one server, or from Drawbridge itself.
 type serverItems struct {
 	scopes []drawbridge.Scope
 	items  []*item
-	// claims take names too, but are not listed.
+	// claims are items that take names but are not listed.
 	claims []*item
 	hint   *drawbridge.CacheHint
-	// fromProject reports that a project brought the server, late that it was added to a running deck. See nameRank.
+	// fromProject reports whether a project added the server. late reports whether it was added to a running deck. See
+	// nameRank.
 	fromProject, late bool
 	inside            bool // see itemGroup
 }
 
-// newItemIndex builds the index of the stacks in their order, with the names of assignNames. Lists of the old index
-// with the same items keep their versions; with nil all lists get new ones.
+// newItemIndex returns an index of the items in stacks, in this order. assignNames chooses their names; items keep the
+// names that they have in holders. Lists with the same items as in old keep their versions; if old is nil, all lists
+// get new versions.
 func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old *itemIndex,
 	next func() uint64) *itemIndex {
 	n := 0
@@ -119,7 +125,7 @@ func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old 
 	}
 	named := s.assignNames(k, stacks, holders)
 	raw, full := make([]json.RawMessage, 0, n), 0
-	for _, st := range stacks { // those with inside items come last
+	for _, st := range stacks { // stacks with inside items are last
 		from := len(raw)
 		for _, it := range st.items {
 			if placed := named[it]; placed != nil {
@@ -148,12 +154,12 @@ func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, holders, old 
 	return s
 }
 
-// A nameRank orders items that want the same name: the first has it.
+// A nameRank orders items that have the same best name. The item with the lowest rank gets the name.
 type nameRank uint8
 
-// The ranks. Early items are those of the first configuration and of a server's first listing: their order does not
-// depend on which server answers first. What comes later takes no name from an item that has it, since a person may
-// have allowed the item by that name. A project's servers take no names from the person's own.
+// The ranks. Early items are from the first configuration and from a server's first listing. So their order does not
+// depend on which server answers first. A later item does not take the name of an existing item, because a person may
+// have allowed the existing item by its name. A project's server does not take a name from the person's own servers.
 const (
 	rankShipped nameRank = iota
 	rankOwnEarly
@@ -165,7 +171,7 @@ const (
 	rankInside
 )
 
-// rankOf returns the rank of an item for its best name; holder reports that the item has the name already.
+// rankOf returns the rank of an item for its best name. holder reports whether the item already has this name.
 func (st serverItems) rankOf(it *item, holder bool) nameRank {
 	late := it.late || st.late
 	switch {
@@ -187,8 +193,9 @@ func (st serverItems) rankOf(it *item, holder bool) nameRank {
 	return rankProjectLate
 }
 
-// assignNames returns each item under its name; nil for one whose names are all taken. Items of one rank come in the
-// order of the stacks. Holders is the index from which items keep their names; nil for none.
+// assignNames assigns a name to each item. The result maps each item to the item with its assigned name, or to nil if
+// all its names are taken. Items of the same rank are in the order of the stacks. Items keep the names that they have
+// in the index holders, which may be nil.
 func (s *itemIndex) assignNames(k itemKind, stacks []serverItems, holders *itemIndex) map[*item]*item {
 	type ranked struct {
 		it   *item
@@ -219,7 +226,7 @@ func (s *itemIndex) hasName(it *item) bool {
 	return holder != nil && holder.spec.Server == it.spec.Server && holder.spec.Tool == it.spec.Tool
 }
 
-// assignName returns the item under a free name; nil if all its names are taken.
+// assignName returns the item with its first free name; nil if all its names are taken.
 func (s *itemIndex) assignName(k itemKind, it *item) *item {
 	best := s.byName[string(it.names[0])]
 	if best == nil {
@@ -228,7 +235,7 @@ func (s *itemIndex) assignName(k itemKind, it *item) *item {
 	}
 	server := it.spec.Server
 	if best.spec.Server == server && best.spec.Tool == it.spec.Tool {
-		return it // a server that lists a URI twice: both are its own, and they are called alike
+		return it // the server listed the URI twice; a call is the same for both
 	}
 	clash := NameClash{Kind: k.word, Name: string(it.names[0]), Winner: best.spec.Server, Tool: it.spec.Tool}
 	others := it.names[1:]
@@ -248,7 +255,7 @@ func (s *itemIndex) assignName(k itemKind, it *item) *item {
 	return nil
 }
 
-// withName returns the item under another of its names.
+// withName returns a copy of the item with another name.
 func (it *item) withName(k itemKind, name drawbridge.CardName) *item {
 	out := *it
 	out.spec.Name = name
@@ -260,7 +267,8 @@ func (it *item) withName(k itemKind, name drawbridge.CardName) *item {
 	return &out
 }
 
-// reuseVersions sets the versions of the lists; unchanged lists keep the version that they have in old.
+// reuseVersions sets the versions of the lists. A list that is unchanged since old keeps its version and its cached
+// partial lists.
 func (s *itemIndex) reuseVersions(old *itemIndex) {
 	if old == nil || !slices.EqualFunc(old.fullList.Items, s.fullList.Items, sameBytes) {
 		s.fullList.Version = s.next()
@@ -278,7 +286,7 @@ func (s *itemIndex) reuseVersions(old *itemIndex) {
 	}
 }
 
-// sameBytes reports whether two values are equal, quickly if they are the same memory.
+// sameBytes reports whether two values are equal. It is fast if both are the same memory.
 func sameBytes(a, b json.RawMessage) bool {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
 		return true
@@ -330,7 +338,8 @@ func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	return list
 }
 
-// combinedHint returns the strictest hint of the groups. A partial list must not be shared with other callers.
+// combinedHint returns the strictest hint of the groups. whole reports whether the list is the full list; a partial
+// list must not be shared with other callers.
 func combinedHint(groups []itemGroup, whole bool) drawbridge.CacheHint {
 	var out *drawbridge.CacheHint
 	for _, g := range groups {
@@ -347,8 +356,8 @@ func (s *itemIndex) visibleTo(caller drawbridge.Caller, it *item) bool {
 	return caller.HasScopes(it.spec.Scopes) && (!it.inside || s.guards.showsOwnTools(caller)) && !s.guards.hides(caller, it.kind, it.spec)
 }
 
-// findByName returns the item that is listed by name, or else the only one with that name in another style. It skips
-// items that are hidden from the caller.
+// findByName returns the visible item that is listed under name. If there is none, it returns the only visible item
+// that has this name in another naming style.
 func (s *itemIndex) findByName(caller drawbridge.Caller, name string) *item {
 	listed := s.byName[name]
 	if listed != nil && s.visibleTo(caller, listed) {
@@ -371,8 +380,8 @@ func (s *itemIndex) findByName(caller drawbridge.Caller, name string) *item {
 	return found
 }
 
-// equalizeTiming makes an unknown name take as long as a hidden one. It judges further items until most have been
-// judged.
+// equalizeTiming makes the search for an unknown name take the same time as for a hidden name. It asks the guards about
+// further items, until most items have been checked. judged are the items that were already checked.
 func (s *itemIndex) equalizeTiming(caller drawbridge.Caller, name string, most int, judged []*item) {
 	for _, it := range judged {
 		if it != nil && caller.HasScopes(it.spec.Scopes) {
@@ -385,7 +394,7 @@ func (s *itemIndex) equalizeTiming(caller drawbridge.Caller, name string, most i
 	}
 }
 
-// itemsByAlias returns the items by the names under which they are not listed.
+// itemsByAlias returns the items by the names that they have in other naming styles.
 func (s *itemIndex) itemsByAlias() map[string][]*item {
 	out := make(map[string][]*item, 2*len(s.items))
 	for _, it := range s.items {
@@ -403,7 +412,8 @@ func (s *itemIndex) itemsByAlias() map[string][]*item {
 	return out
 }
 
-// findByOwnName returns a server's item by its own name or URI, listed or claimed; nil if there is none.
+// findByOwnName returns a server's item, listed or claimed, by the server's own name or URI; nil if there is no such
+// item.
 func (s *itemIndex) findByOwnName(server drawbridge.ServerID, own string) *item {
 	return s.byOwner()[ownerKey{server, own}]
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// List returns the items that the caller sees by a list method: tools/list, prompts/list, resources/list,
-// resources/templates/list or skills/list. The error is a *drawbridge.Fault NotFound for any other method, and for
-// skills/list if no visible server has skills. Servers are asked for skills on request, so that skills/list may also
-// return a server's error.
+// List returns the items that the caller sees with a list method. The methods are tools/list, prompts/list,
+// resources/list, resources/templates/list and skills/list. The error is a *drawbridge.Fault NotFound for any other
+// method, and for skills/list if no visible server has skills. The deck requests skills from the servers on each call,
+// so skills/list may also return a server's error.
 func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string) (List, error) {
 	if d.beforeList != nil {
 		d.beforeList(ctx)
@@ -27,8 +27,8 @@ func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string
 	return d.applyListMode(s, caller, method), nil
 }
 
-// CacheHint returns how long, and by which callers, the answer to a list method or server/discover may be cached. The
-// strictest of the contributing servers decides. The zero hint forbids caching.
+// CacheHint returns how long the result of a list method or server/discover may be cached, and whether callers may
+// share it. It is the strictest hint of the servers that contribute to the result. The zero hint forbids caching.
 func (d *Deck) CacheHint(caller drawbridge.Caller, method string) drawbridge.CacheHint {
 	v := d.view.Load()
 	if s := v.indexForMethod(method); s != nil {
@@ -43,7 +43,7 @@ func (d *Deck) CacheHint(caller drawbridge.Caller, method string) drawbridge.Cac
 		hint := drawbridge.CacheHint{}
 		if m.listing != nil {
 			hint = m.listing.CacheHints[mcp.MethodDiscover]
-			// unknown extensions are announced only to clients that declare them too
+			// Unknown extensions are declared only to clients that declare them too, so the result differs between callers.
 			hint.Public = hint.Public && len(mcp.UnknownExtensions(m.listing.Capabilities)) == 0
 		}
 		if v.mayKnowServer(caller, m) {
@@ -55,7 +55,7 @@ func (d *Deck) CacheHint(caller drawbridge.Caller, method string) drawbridge.Cac
 	return combinedHint(groups, whole)
 }
 
-// FindCard returns the tool that the caller means by name, if it is visible to the caller. It does not wait for
+// FindCard returns the tool with this name, in any naming style, if it is visible to the caller. It does not wait for
 // servers.
 func (d *Deck) FindCard(caller drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool) {
 	it := d.view.Load().tools.findByName(caller, string(name))
@@ -65,8 +65,8 @@ func (d *Deck) FindCard(caller drawbridge.Caller, name drawbridge.CardName) (dra
 	return it.spec, true
 }
 
-// FindUnfiltered returns the item with a name or URI, even if it is hidden from callers: for the authors of rules. Of
-// several it returns the first, tools before others.
+// FindUnfiltered returns the item with a name or URI, even if it is hidden from callers. It is for people who write
+// rules. If several items match, it returns the first; tools come before other items.
 func (d *Deck) FindUnfiltered(name string) (kind string, spec drawbridge.Spec, ok bool) {
 	for _, s := range d.view.Load().allIndexes() {
 		found := s.byAlias()[name]
@@ -80,13 +80,13 @@ func (d *Deck) FindUnfiltered(name string) (kind string, spec drawbridge.Spec, o
 	return "", drawbridge.Spec{}, false
 }
 
-// Cards returns the tools that the caller may call, in listed order, for help. Shipped cards and tools of servers stand
-// side by side.
+// Cards returns the tools that the caller may call, in listed order, for help. It includes both shipped cards and tools
+// of servers.
 func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {
 	return d.view.Load().tools.callableSpecs(caller)
 }
 
-// Items returns the items that the caller sees by a list method, as List, with their servers. Other methods have none.
+// Items returns the same items as [Deck.List], with their servers. For other methods it returns nil.
 func (d *Deck) Items(caller drawbridge.Caller, method string) []drawbridge.Spec {
 	if s := d.view.Load().indexForMethod(method); s != nil {
 		return s.callableSpecs(caller)
@@ -94,9 +94,9 @@ func (d *Deck) Items(caller drawbridge.Caller, method string) []drawbridge.Spec 
 	return nil
 }
 
-// Instructions joins the instructions of the servers that are visible to the caller, in configuration order. Each
-// stands under its server's name and is truncated to 2 KiB, and the whole to 16 KiB. It is empty if no server has
-// instructions.
+// Instructions returns the instructions of the servers that are visible to the caller, in configuration order. Each
+// server's instructions follow a heading with its name. They are truncated to 2 KiB, and the whole text to 16 KiB. The
+// text is empty if no server has instructions and the caller's list of tools is not a short list.
 func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	var said instructionsBuilder
 	said.addPreamble(d.shortListHint(caller))
@@ -109,9 +109,9 @@ func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	return said.String()
 }
 
-// Capabilities returns the deck's ServerCapabilities object for the caller: the union over the visible servers. A
-// server that was never listed may offer anything, and a stateful caller gets the object only once. So the object has all
-// capabilities while such a server is visible. For extensions see extensionEdits.
+// Capabilities returns the deck's ServerCapabilities object for the caller: the union of the visible servers'
+// capabilities. A server that was never listed may have any capability, and a stateful caller requests the object only
+// once. So the object has all capabilities while such a server is visible. For extensions see extensionEdits.
 func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 	var known []json.RawMessage
 	never := false

@@ -7,26 +7,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A ServerSummary describes what one server contributes to the deck, and what is missing and why.
+// A ServerSummary describes the items of one server on the deck, and the omitted items with the reasons.
 type ServerSummary struct {
 	Server     drawbridge.ServerID
 	ConfigHash string
-	// Era is the server's protocol and Listed the time of its listing; both are zero before the first listing.
+	// Era is the protocol generation of the server. Listed is the time of its listing. Both are zero before the first
+	// listing.
 	Era    drawbridge.ProtocolEra
 	Listed time.Time
-	// Cards and Prompts have the listed names; Resources and Templates are counts.
+	// Cards and Prompts are the listed names. Resources and Templates are counts.
 	Cards, Prompts       []drawbridge.CardName
 	Resources, Templates int
-	// Clashes are the names and URIs that another server has too. Those of skills are as of the last request for
-	// skills.
+	// Clashes are the names and URIs that another server has too. Clashes of skills are from the last request for skills.
 	Clashes []NameClash
 	// Omitted are the server's items that are not on the deck.
 	Omitted []OmittedItem
-	// Notes are the changes to the server's texts.
+	// Notes describe the changes that vetting made to the server's texts.
 	Notes []VettingNote
 }
 
-// ServerSummaries describes each configured server, in configuration order.
+// ServerSummaries returns a summary of each configured server, in configuration order.
 func (d *Deck) ServerSummaries() []ServerSummary {
 	v := d.view.Load()
 	out := make([]ServerSummary, 0, len(v.servers))

@@ -17,7 +17,7 @@ func methodNotFoundFault(method string) error {
 	}
 }
 
-// severalServersFault returns the fault for a method that several visible servers may have.
+// severalServersFault returns the fault for a method that several visible servers may support.
 func severalServersFault(method string, servers []string) error {
 	text := fmt.Sprintf(
 		"Method not found: %s: several servers have an extension that you declare (%s): name a tool, prompt or resource of one of them",
@@ -28,7 +28,8 @@ func severalServersFault(method string, servers []string) error {
 	}
 }
 
-// unexpectedTaskFault returns the fault for a task whose caller's protocol does not support tasks.
+// unexpectedTaskFault returns the fault for a server that answered with a task, although the caller's protocol does not
+// support tasks.
 func unexpectedTaskFault(server drawbridge.ServerID) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: fmt.Sprintf("tools/call on %s", server),

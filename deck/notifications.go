@@ -6,12 +6,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// OnEvent registers f for every event until cancel is called. f must not block and may be called concurrently. An event
-// that is on its way may still arrive after cancel.
+// OnEvent registers f for every event until cancel is called. f must not block and may be called concurrently. f may
+// still be called after cancel with an event that was sent before.
 func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.Add(f) }
 
-// HandleNotification turns a server's notification outside any call into an event. A change of a list is taken from the
-// listing that follows instead, see [Deck.Enrol].
+// HandleNotification converts a server's notification outside any call into an event. It ignores notifications of
+// changed lists: the following [Deck.Enrol] detects the changes.
 func (d *Deck) HandleNotification(n drawbridge.ServerNotification) {
 	v := d.view.Load()
 	m := v.server(n.Server)
@@ -47,8 +47,8 @@ func (d *Deck) HandleNotification(n drawbridge.ServerNotification) {
 	}
 }
 
-// publicURIsOf returns the public URIs of a server's resource: the watched ones, or else the listed one, or else its
-// own.
+// publicURIsOf returns the public URIs of a server's resource. These are the watched URIs, or the listed URI if none is
+// watched, or otherwise the server's own URI.
 func (d *Deck) publicURIsOf(server drawbridge.ServerID, own string) []string {
 	if watched := d.subscriptions.watchedURIs(server, own); len(watched) > 0 {
 		return watched

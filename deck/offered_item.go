@@ -10,44 +10,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A VettedItem is one object of a server's list with its shown form. The zero value is not shown.
+// A VettedItem is one object of a server's list and the form in which it may be shown. The zero value is not shown.
 type VettedItem struct {
 	// Original is the object as the server sent it.
 	Original json.RawMessage
-	// Definition is the shown object: the bytes of Original if nothing was changed. Nil is not shown, for the reason
-	// OmitReason with the code Code.
+	// Definition is the object as it may be shown; it is Original if nothing was changed. If Definition is nil, the object
+	// is not shown; OmitReason and Code are the reason.
 	Definition       json.RawMessage
 	OmitReason, Code string
-	// OwnArguments maps the names of properties and arguments in Definition to the server's names, where they differ.
+	// OwnArguments maps the names of arguments in Definition to the server's names, for names that differ.
 	OwnArguments map[string]string
-	// HeldReason denies calls and explains why; NextStep tells a person how to allow them. Both are empty for an item
-	// that may be called.
+	// HeldReason is why calls of a quarantined item are refused. NextStep is how a person can allow them. Both are empty
+	// for an item that may be called.
 	HeldReason, NextStep string
 }
 
-// A VettingNote describes, for people, a change to or a finding in a server's texts.
+// A VettingNote describes to people a change of a server's text, or a problem that was found in it.
 type VettingNote struct {
-	// Kind is "tool", "prompt", "resource", "template", or "server" for the server's own texts. Name is the object's
-	// own name.
+	// Kind is "tool", "prompt", "resource", "template", or "server" for the texts about the server itself. Name is the
+	// server's own name of the object.
 	Kind, Name string
-	// Action is one word: "blanked", "renamed", "stripped", "cut", "flagged", "kept". Why is the full explanation.
+	// Action is one word: "blanked", "renamed", "stripped", "cut", "flagged", "kept". Why is the explanation.
 	Action, Why string
-	// Weak reports that only the weights of sentences flagged it, which is sometimes wrong. Nothing was removed and no
-	// rule matched.
+	// Weak reports whether only the weights of sentences flagged the text, which is sometimes wrong. Then no rule matched
+	// and nothing was removed.
 	Weak bool
 }
 
-// A VettedListing is the shown form of a listing.
+// A VettedListing is a listing in the form in which it may be shown.
 type VettedListing struct {
 	// Tools, Prompts, Resources and Templates are in listed order.
 	Tools, Prompts, Resources, Templates []VettedItem
-	// Info, Capabilities and Instructions replace those of the listing.
+	// Info, Capabilities and Instructions replace the members of the listing with the same names.
 	Info, Capabilities json.RawMessage
 	Instructions       string
 	Notes              []VettingNote
 }
 
-// ShowAll returns a listing of which everything is shown as the server sent it.
+// ShowAll returns a vetted listing that shows all items as the server sent them.
 func ShowAll(l drawbridge.Listing) VettedListing {
 	return VettedListing{
 		Tools: unvettedItems(l.Tools), Prompts: unvettedItems(l.Prompts), Resources: unvettedItems(l.Resources),
@@ -64,25 +64,26 @@ func unvettedItems(list []json.RawMessage) []VettedItem {
 	return out
 }
 
-// An offeredItem is an object that can be on the deck.
+// An offeredItem is an object of a server that can be an item on the deck.
 type offeredItem struct {
-	// ownName is the server's name or URI for it, and Name the one in its shown definition.
+	// ownName is the server's name or URI of the object. Name is the name or URI in the definition that is shown.
 	ownName, Name        string
 	Raw                  json.RawMessage
 	ownArguments         map[string]string
 	heldReason, nextStep string
 }
 
-// equal reports whether two offers make the same item.
+// equal reports whether two offers result in the same item.
 func (o offeredItem) equal(other offeredItem) bool {
 	return o.ownName == other.ownName && o.Name == other.Name && o.heldReason == other.heldReason &&
 		o.nextStep == other.nextStep &&
 		sameBytes(o.Raw, other.Raw) && maps.Equal(o.ownArguments, other.ownArguments)
 }
 
-// selectOffers returns the offers of a list and the items that are left out. An offer is shown, has a unique name in
-// member, and is among the first most; 0 means no limit. Before returns the previous offer at a position: if the object
-// there is unchanged it is not parsed again.
+// selectOffers returns the offers of a list and the omitted items. Each offer is shown and has a non-empty name in
+// member. If member is "name", a name that occurs twice is offered once. There are at most most offers; 0 means no
+// limit. before returns the previous offer at a position. If the object at this position is unchanged, it is not parsed
+// again.
 func selectOffers(kind, member string, list []VettedItem, most int, before func(i int) (offeredItem, bool)) (
 	offers []offeredItem, out []OmittedItem) {
 	seen := make(map[string]bool, len(list))
@@ -124,7 +125,7 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 	return offers, out
 }
 
-// matchesOffer reports whether s is the unchanged object of the offer b, shown as received.
+// matchesOffer reports whether s is the object of the offer b, unchanged and shown as the server sent it.
 func (s VettedItem) matchesOffer(b offeredItem) bool {
 	return len(b.ownArguments) == 0 && len(s.OwnArguments) == 0 && b.ownName == b.Name && sameBytes(s.Original,
 		s.Definition) && sameBytes(s.Definition, b.Raw)

@@ -6,30 +6,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A NameClash is a name or URI of two servers. The first in configuration order keeps it.
+// A NameClash is a name or URI that two servers want. Only one of them can have it.
 type NameClash struct {
 	// Kind is "tool", "prompt", "resource", "template" or "skill".
 	Kind string
-	// Name is the name that both would have.
+	// Name is the name or URI that both servers want.
 	Name string
-	// Winner is the server that keeps it; empty for a shipped card.
+	// Winner is the server that has the name; empty for a shipped card.
 	Winner drawbridge.ServerID
-	// Tool is the loser's own name for the item. Listed is the name under which it is listed instead; empty if it is
-	// not listed.
+	// Tool is the name that the other server uses for its item. Listed is the name under which this item is listed
+	// instead; empty if it is not listed.
 	Tool, Listed string
 }
 
-// An OmittedItem is an item of a server that is not on the deck.
+// An OmittedItem is a server's item that is not on the deck.
 type OmittedItem struct {
 	// Kind is "tool", "prompt", "resource", "template" or "skill".
 	Kind string
-	// Name is its own name; empty where it has none.
+	// Name is the server's own name of the item; empty if it has none.
 	Name string
-	// Reason is for people. Code is set for a decision of the vetter: "unexpected", "unreadable" or "unvetted".
+	// Reason explains the omission to people. Code is set if the vetter omitted the item: "unexpected", "unreadable" or
+	// "unvetted".
 	Reason, Code string
 }
 
-// addedSince returns the entries of all that are not in before. Either may have tens of thousands of entries.
+// addedSince returns the entries of all that are not in before. It uses a map, because both may have tens of thousands
+// of entries.
 func addedSince[T comparable](all, before []T) []T {
 	known := make(map[T]bool, len(before))
 	for _, b := range before {

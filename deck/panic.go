@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// panicMessage returns the part of a panic value that is safe to log: the text of a runtime error, or else the type.
-// Other values may hold the arguments of a call.
+// panicMessage returns a text about a panic value that is safe to log: the text of a runtime error, or the type of any
+// other value. Other values are not logged, because they may contain arguments of a call.
 func panicMessage(p any) string {
 	if err, ok := p.(runtime.Error); ok {
 		return err.Error()
@@ -15,7 +15,7 @@ func panicMessage(p any) string {
 	return fmt.Sprintf("a %T", p)
 }
 
-// panicLocation returns the place of a panic. Call it from the deferred function that recovers.
+// panicLocation returns the function and line that panicked. Call it from the deferred function that recovers.
 func panicLocation() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs[:])])

@@ -11,8 +11,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ArgumentsInText returns the object that a text contains, no arguments for null, and anything else unchanged. Some
-// models write the arguments of a call as a text.
+// ArgumentsInText returns the arguments of a call as an object. If arguments is a JSON string that contains an object,
+// it returns the object, because some models write arguments in this way. It returns nil for null, and any other value
+// unchanged.
 func ArgumentsInText(arguments json.RawMessage) json.RawMessage {
 	if string(arguments) == "null" {
 		return nil
@@ -24,17 +25,18 @@ func ArgumentsInText(arguments json.RawMessage) json.RawMessage {
 	return arguments
 }
 
-// callParams are the members of a call's params that the deck reads.
+// callParams are the members of the params that the deck reads.
 type callParams struct {
 	// Name is the name or URI of the target.
 	Name string
-	// RefType is the type of a completion's reference.
+	// RefType is the type of the reference in a completion.
 	RefType string
 	// Arguments and State are nil if absent.
 	Arguments, State json.RawMessage
 }
 
-// ReadParams reads params in one pass. The error is an InvalidInput fault, for params that do not name a target.
+// ReadParams reads params in one pass. It returns an InvalidInput fault if the params do not name a target or have
+// ambiguous members.
 func ReadParams(method string, raw json.RawMessage) (callParams, error) {
 	subject := "name"
 	switch method {
@@ -69,9 +71,9 @@ func ReadParams(method string, raw json.RawMessage) (callParams, error) {
 	return p, nil
 }
 
-// pickMembers returns the members of an object by their names. A duplicate member is refused, because another parser
-// might take the other one. So is a name that some parsers take for one of names: the server would act on a member that
-// no guard saw.
+// pickMembers returns the values of the members with these names. It refuses duplicate members, because parsers
+// disagree about which one counts. It also refuses a name that some parsers treat as one of names. Otherwise the server
+// could use a member that no guard has checked.
 func pickMembers(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
 	parts := make([]json.RawMessage, len(names))
 	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
@@ -92,13 +94,13 @@ func pickMembers(method string, object json.RawMessage, names ...string) ([]json
 	return parts, nil
 }
 
-// The reference types of a completion.
+// The types of references in a completion.
 const (
 	promptRefType   = "ref/prompt"
 	resourceRefType = "ref/resource"
 )
 
-// invalidParamsFault returns an InvalidInput fault for a call by a method.
+// invalidParamsFault returns an InvalidInput fault for a call of a method.
 func invalidParamsFault(method string, cause error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: method, Err: cause}
 }

@@ -15,22 +15,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Context is what cards are built with. The zero value works: the cards then use the disk and the working
+// A Context is the working context in which cards are built. With the zero value, cards use the disk and the working
 // directory of the process.
 type Context struct {
-	// Dir is the directory in which relative paths start, for callers without a directory of their own. It is absolute;
-	// empty means the working directory of the process.
+	// Dir is the base directory of relative paths, for callers that have no directory of their own. It is an absolute
+	// path; empty means the working directory of the process.
 	Dir string
-	// FS replaces the disk for the cards that read and write files, for example by an editor; nil is the disk.
+	// FS is the file system for cards that read and write files, for example that of an editor; nil means the disk.
 	FS FileSystem
-	// Shell replaces the shell of this machine for the cards that execute; nil is that shell.
+	// Shell runs the commands of cards that execute commands; nil means the shell of this machine.
 	Shell Shell
-	// Handles are the backends that single cards use, by key. A card whose handle is absent answers that it is not
+	// Handles are backends that some cards use, by key. If its handle is missing, a card returns the error that it is not
 	// connected. A handle of the wrong type is a Backend fault.
 	Handles map[string]any
 }
 
-// WorkingDir returns the directory in which a caller's relative paths start.
+// WorkingDir returns the base directory of a caller's relative paths.
 func (c Context) WorkingDir(caller drawbridge.Caller) (string, error) {
 	if dir := cmp.Or(caller.Dir, c.Dir); dir != "" {
 		return dir, nil
@@ -38,8 +38,8 @@ func (c Context) WorkingDir(caller drawbridge.Caller) (string, error) {
 	return os.Getwd()
 }
 
-// ResolvePath returns the absolute path that a caller means. "~" is the home directory, and a relative path starts in
-// the caller's working directory. Links are not followed.
+// ResolvePath returns the absolute path for a path of a caller. "~" is the home directory, and a relative path is
+// relative to the caller's working directory. Symbolic links are not resolved.
 func (c Context) ResolvePath(caller drawbridge.Caller, path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -55,15 +55,15 @@ func (c Context) ResolvePath(caller drawbridge.Caller, path string) (string, err
 
 // A FileSystem reads and writes files by absolute path.
 type FileSystem interface {
-	// Open opens a file or a directory. It must not block for a FIFO or a device.
+	// Open opens a file or a directory. It must not block when it opens a FIFO or a device.
 	Open(path string) (fs.File, error)
-	// WriteFile replaces the content of a file in one step, and creates it with its directories if it does not exist. An
-	// existing file keeps its mode and owner.
+	// WriteFile replaces the content of a file atomically. If the file does not exist, it creates the file and its
+	// directories. An existing file keeps its mode and owner.
 	WriteFile(path string, data []byte) error
 }
 
-// Handle returns the handle with a key. Without one it returns the zero value. The error is a Backend fault for a
-// handle of another type.
+// Handle returns the handle with this key, or the zero value if there is none. If the handle has another type, it
+// returns a Backend fault.
 func Handle[T any](ctx Context, key string) (handle T, err error) {
 	value, ok := ctx.Handles[key]
 	if !ok || value == nil {
@@ -78,10 +78,10 @@ func Handle[T any](ctx Context, key string) (handle T, err error) {
 	return handle, nil
 }
 
-// A Provisioned deck has the built cards of a profile.
+// A Provisioned is the set of built cards of a profile.
 type Provisioned struct{ tools []drawbridge.Card }
 
-// Provision builds the cards of a catalogue that a profile selects, each once. The error is an UnknownCapability fault
+// Provision builds the cards that a profile selects from a catalogue, each once. It returns an UnknownCapability fault
 // for an unknown profile, or the BuildFailed fault of the first card that cannot be built.
 func Provision(c *Catalogue, p Profile, ctx Context) (*Provisioned, error) {
 	cards, err := c.CardsForDeckProfile(p)
@@ -99,10 +99,10 @@ func Provision(c *Catalogue, p Profile, ctx Context) (*Provisioned, error) {
 	return built, nil
 }
 
-// Tools returns the built cards in the order of the catalogue. The slice is the caller's own.
+// Tools returns the built cards in the order of the catalogue. The caller may change the slice.
 func (p *Provisioned) Tools() []drawbridge.Card { return slices.Clone(p.tools) }
 
-// Box returns the built cards by name. The map is the caller's own.
+// Box returns the built cards by name. The caller may change the map.
 func (p *Provisioned) Box() map[drawbridge.CardName]drawbridge.Card {
 	box := make(map[drawbridge.CardName]drawbridge.Card, len(p.tools))
 	for _, tool := range p.tools {
@@ -111,7 +111,7 @@ func (p *Provisioned) Box() map[drawbridge.CardName]drawbridge.Card {
 	return box
 }
 
-// Close ends what the cards have started.
+// Close closes the cards that implement [io.Closer].
 func (p *Provisioned) Close() error {
 	var errs []error
 	for _, tool := range p.tools {

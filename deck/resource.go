@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// findResource finds the server of a URI. It waits for servers that are about to appear before it reports that the URI
-// is unknown.
+// findResource returns the target for a URI. If the URI is unknown, it waits for servers that are about to appear, and
+// then looks again.
 func (d *Deck) findResource(ctx context.Context, log *audit.LoggedCall, caller drawbridge.Caller,
 	uri string) (callTarget, error) {
 	t, ok := d.findURIOwner(ctx, caller, uri)
@@ -28,7 +28,7 @@ func (d *Deck) findResource(ctx context.Context, log *audit.LoggedCall, caller d
 	return t, nil
 }
 
-// findCompletionRef finds the server of a completion's reference: a listed template, or any URI.
+// findCompletionRef returns the target for a completion's reference, which is a listed template or any URI.
 func (d *Deck) findCompletionRef(ctx context.Context, log *audit.LoggedCall, caller drawbridge.Caller,
 	uri string) (callTarget, error) {
 	if t, ok := d.view.Load().templates.findURI(caller, uri); ok {
@@ -37,8 +37,8 @@ func (d *Deck) findCompletionRef(ctx context.Context, log *audit.LoggedCall, cal
 	return d.findResource(ctx, log, caller, uri)
 }
 
-// findURIOwner finds the owner of a URI: the server that lists it, that has the skill containing it, whose template it
-// matches, or that sent the caller's principal a link to it.
+// findURIOwner finds the server that owns a URI. The owner lists the URI, has a skill with the URI, or has a matching
+// template. Otherwise the owner is the server that sent the caller's principal a link to the URI.
 func (d *Deck) findURIOwner(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	v := d.view.Load()
 	if t, ok := v.findKnownURI(caller, uri); ok {
@@ -53,13 +53,13 @@ func (d *Deck) findURIOwner(ctx context.Context, caller drawbridge.Caller, uri s
 	return d.findLinkOwner(v, caller, uri)
 }
 
-// knowsURI reports whether a URI is listed or matches a server's template.
+// knowsURI reports whether a URI is listed, contains the name of a server, or matches a server's template.
 func (v *view) knowsURI(caller drawbridge.Caller, uri string) bool {
 	_, named := v.findKnownURI(caller, uri)
 	return named || v.templates.closestTemplate(caller, uri) != nil
 }
 
-// findKnownURI finds the owner of a known URI: the server that lists it, or the server that it names.
+// findKnownURI finds the owner of a URI that is listed or that contains the name of a server.
 func (v *view) findKnownURI(caller drawbridge.Caller, uri string) (callTarget, bool) {
 	if t, ok := v.resources.findURI(caller, uri); ok {
 		return t, true
@@ -72,8 +72,9 @@ func (v *view) findKnownURI(caller drawbridge.Caller, uri string) (callTarget, b
 	return callTarget{}, false
 }
 
-// matchURI finds the owner of any other URI: the server with the closest matching template. If only one visible server
-// has resources, it is that one, since servers need not list all of them.
+// matchURI finds the owner of any other URI. It is the server with the closest matching template. If no template
+// matches and only one visible server has resources, this server is the owner, because servers need not list all
+// resources.
 func (v *view) matchURI(caller drawbridge.Caller, uri string) (callTarget, bool) {
 	if it := v.templates.closestTemplate(caller, uri); it != nil {
 		return templateTarget(it, uri), true
@@ -94,7 +95,7 @@ func (v *view) matchURI(caller drawbridge.Caller, uri string) (callTarget, bool)
 	return v.ifVisible(caller, only.unlistedResource(uri, uri))
 }
 
-// ifVisible returns an unlisted target, unless it is hidden from the caller.
+// ifVisible returns t and true, unless t is hidden from the caller.
 func (v *view) ifVisible(caller drawbridge.Caller, t callTarget) (callTarget, bool) {
 	if v.hidesTarget(caller, t) {
 		return callTarget{}, false
@@ -106,7 +107,7 @@ func (v *view) hidesTarget(caller drawbridge.Caller, t callTarget) bool {
 	return v.guards.hides(caller, t.kind, t.spec)
 }
 
-// findURI returns the item that is listed under this URI.
+// findURI returns the target for the item that is listed under this URI.
 func (s *itemIndex) findURI(caller drawbridge.Caller, uri string) (callTarget, bool) {
 	it := s.byName[uri]
 	if it == nil || !s.visibleTo(caller, it) {
@@ -116,7 +117,8 @@ func (s *itemIndex) findURI(caller drawbridge.Caller, uri string) (callTarget, b
 	return it.asTarget(), true
 }
 
-// closestTemplate returns the matching template with the most literal characters; of equals the first.
+// closestTemplate returns the visible template that matches the URI and has the most literal characters. If several
+// have the same number, it returns the first.
 func (s *itemIndex) closestTemplate(caller drawbridge.Caller, uri string) *item {
 	var best *item
 	var judged []*item
@@ -138,8 +140,8 @@ func (s *itemIndex) closestTemplate(caller drawbridge.Caller, uri string) *item 
 	return best
 }
 
-// templateTarget returns the target for a URI that matches a template. It is judged as a resource, even if the template
-// itself is hidden.
+// templateTarget returns the target for a URI that matches a template. The guards decide on it as a resource, even if
+// the template itself is hidden.
 func templateTarget(it *item, uri string) callTarget {
 	t := callTarget{spec: it.spec, kind: resources.word, ownName: uri}
 	t.spec.Name, t.spec.Tool = drawbridge.CardName(uri), uri
@@ -155,14 +157,14 @@ func (m *serverState) unlistedResource(uri, own string) callTarget {
 	}
 }
 
-// hasResources reports whether the server has resources, listed or not.
+// hasResources reports whether the server has resources, including resources that it does not list.
 func (m *serverState) hasResources() bool {
 	return m.listing != nil &&
 		(m.skills || len(m.resources) > 0 || len(m.templates) > 0 || rawjson.Get(m.listing.Capabilities,
 			"resources") != nil)
 }
 
-// renamedURIs returns, by server and own URI, the public URIs that differ from the server's.
+// renamedURIs returns the public URIs that differ from the server's own URIs. The keys are the server and its own URI.
 func (v *view) renamedURIs() map[drawbridge.ServerID]map[string]string {
 	out := map[drawbridge.ServerID]map[string]string{}
 	for _, items := range [][]*item{v.resources.items, v.resources.claimed} {

@@ -8,11 +8,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// rewriteLinks returns the result of a tool or prompt with public URIs in its embedded and linked resources. A server's
-// own URI might lead the caller to another server's resource.
+// rewriteLinks returns the result of a tool or prompt with public URIs in its embedded and linked resources. With a
+// server's own URI, the caller might read a resource of another server.
 //
-// Linked resources need not be listed, so links are remembered per principal. A URI that another server linked first is
-// qualified with its server, as a listed one would be.
+// Linked resources need not be listed, so the links are stored for each principal. If another server was the first to
+// link a URI, the URI is qualified with the name of the present server, like a listed URI.
 func (d *Deck) rewriteLinks(caller drawbridge.Caller, method string, server drawbridge.ServerID,
 	result json.RawMessage) json.RawMessage {
 	v := d.view.Load()
@@ -33,8 +33,8 @@ func (d *Deck) rewriteLinks(caller drawbridge.Caller, method string, server draw
 	return naming.RewriteLinks(method, result, public)
 }
 
-// mayHaveLinks reports whether a result may link to resources that its server can be asked for. The search is much
-// cheaper than parsing a large result.
+// mayHaveLinks reports whether a result may link to resources of its server. It only searches for a substring, which is
+// much cheaper than parsing a large result.
 func (v *view) mayHaveLinks(server drawbridge.ServerID, result json.RawMessage) bool {
 	if !rawjson.MayContain(result, `"resource`) {
 		return false
@@ -43,7 +43,7 @@ func (v *view) mayHaveLinks(server drawbridge.ServerID, result json.RawMessage) 
 	return m != nil && m.hasResources()
 }
 
-// rememberLink remembers a server's link to an unlisted URI and returns the public URI.
+// rememberLink stores a server's link to an unlisted URI, and returns the public URI.
 func (d *Deck) rememberLink(v *view, caller drawbridge.Caller, server drawbridge.ServerID, own string) string {
 	if _, known := v.findKnownURI(caller, own); known || own == "" {
 		return own
@@ -54,7 +54,7 @@ func (d *Deck) rememberLink(v *view, caller drawbridge.Caller, server drawbridge
 	return naming.QualifiedURI(server, own)
 }
 
-// findLinkOwner finds the server that sent the caller's principal a link to the URI.
+// findLinkOwner returns the target for a URI that a server has sent to the caller's principal as a link.
 func (d *Deck) findLinkOwner(v *view, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	server, ok := d.linkOwners.Owner(caller.Principal, uri)
 	m := v.server(server)

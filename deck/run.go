@@ -11,8 +11,9 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// RunOf returns the run that a call belongs to: that of an agent, or else the MCP session, or else everything that the
-// same principal does with the same client in the same directory. State that outlives a call is kept by run.
+// RunOf returns the key of the run to which a call belongs. A run is the run of an agent, or otherwise the MCP session.
+// Without either, it is all calls of the same principal with the same client in the same directory. State that must
+// survive a call is stored by run.
 func RunOf(c drawbridge.Caller) string {
 	switch {
 	case c.Run != "":
@@ -23,24 +24,24 @@ func RunOf(c drawbridge.Caller) string {
 	return "caller:" + strings.Join([]string{c.Principal, rawjson.GetString(c.Client, "name"), c.Dir}, "\x00")
 }
 
-// A Source is a thing that a run has read.
+// A Source is a file, page or result that a run has read.
 type Source struct {
 	// Kind is "file", "page" or "result".
 	Kind string `json:"kind"`
-	// Name is the path of a file, the URL of a page, or the public name of the tool, prompt or resource that answered.
+	// Name is the path of a file or the URL of a page. For a result it is the public name of the tool, prompt or resource.
 	Name string `json:"name"`
-	// Server is the server that answered; empty for Drawbridge's own tools.
+	// Server is the server that returned the result; empty for Drawbridge's own tools.
 	Server drawbridge.ServerID `json:"server,omitempty"`
 }
 
-// These bound a read trail: the runs that are kept, and the sources of one run.
+// The limits of a read trail: the number of runs, and the number of sources of one run.
 const (
 	maxTrailRuns    = 1000
 	maxTrailSources = 10_000
 )
 
-// A ReadTrail keeps what each run has read. Past its bound the run that read nothing for the longest time is forgotten.
-// Its methods may be called from several goroutines; those of a nil trail keep nothing.
+// A ReadTrail stores the sources that each run has read. When it is full, it removes the least recently used run. Its
+// methods may be called from several goroutines. A nil trail stores nothing.
 type ReadTrail struct {
 	mu   sync.Mutex
 	runs *lru.Cache[string, *runTrail]
@@ -61,7 +62,7 @@ func NewReadTrail() *ReadTrail {
 	return &ReadTrail{runs: runs}
 }
 
-// Add adds a source to a run, unless the run has it.
+// Add adds a source to a run, unless the run already has it.
 func (t *ReadTrail) Add(run string, s Source) {
 	if t == nil {
 		return
@@ -83,7 +84,7 @@ func (t *ReadTrail) Add(run string, s Source) {
 	}
 }
 
-// Sources returns what a run has read, in order, and the number of sources that were not kept.
+// Sources returns the sources that a run has read, in order, and the number of sources that were not stored.
 func (t *ReadTrail) Sources(run string) (sources []Source, dropped int) {
 	if t == nil {
 		return nil, 0
@@ -97,7 +98,7 @@ func (t *ReadTrail) Sources(run string) (sources []Source, dropped int) {
 	return slices.Clone(r.sources), r.dropped
 }
 
-// addResult adds a result that a run received.
+// addResult adds the result of a server to the run of the call.
 func (t *ReadTrail) addResult(s *callState) {
 	if t != nil && s.target.spec.Server != "" {
 		t.Add(RunOf(s.call.Caller), Source{

@@ -17,32 +17,32 @@ import (
 )
 
 // A modern server may answer a call with input_required and a requestState, which the caller sends back with its retry.
-// In between the caller holds the state, and the specification tells servers to treat it as untrusted input. So the
-// caller gets an envelope: the server's state, its expiry, and a MAC over both and over the request (caller, server,
-// method, arguments). The request is not part of the envelope, because the retry repeats it.
+// In the meantime the caller stores the state, and the specification tells servers to treat it as untrusted input. So
+// the caller receives an envelope. It contains the server's state, its expiry, and a MAC over both and over the request
+// (caller, server, method, arguments). The request itself is not in the envelope, because the retry repeats it.
 
-// Keys are short-lived: the key of an envelope is derived from a master key and the hour of the expiry, so that keys
-// change without storage. The first master key seals, and every master key opens.
+// Keys are valid for a short time. The key of an envelope is derived from a master key and the hour of the expiry, so
+// that keys change without being stored. The first master key seals, and every master key opens.
 
 const (
 	stateVersion = 2
-	// StateLife is how long a person has to answer a server's request for input.
+	// StateLife is the time that a person has to answer a server's request for input.
 	StateLife = 15 * time.Minute
 	// stateHeaderLen is the length of the version, the expiry in Unix seconds, and the MAC.
 	stateHeaderLen = 1 + 8 + sha256.Size
-	// stateEpoch is the number of seconds of expiry that share a key.
+	// stateEpoch is the length in seconds of the period in which all expiries have the same key.
 	stateEpoch = 3600
 )
 
-// A tokenSealer seals and opens request states and ids. It is safe for concurrent use.
+// A tokenSealer seals and opens request states and IDs. It is safe for concurrent use.
 type tokenSealer struct {
-	// keys are the master keys; idKeys are the keys derived from them for ids.
+	// keys are the master keys. idKeys are the keys for IDs, derived from the master keys.
 	keys, idKeys [][]byte
 	now          func() time.Time
 }
 
-// newTokenSealer returns a sealer for these master keys, or for a random key if there are none. The first key seals and
-// every key opens.
+// newTokenSealer returns a sealer with these master keys, or with a random key if there are none. The first key seals,
+// and every key opens.
 func newTokenSealer(keys [][]byte, now func() time.Time) tokenSealer {
 	if len(keys) == 0 {
 		own := make([]byte, 32)
@@ -56,15 +56,15 @@ func newTokenSealer(keys [][]byte, now func() time.Time) tokenSealer {
 	return s
 }
 
-// deriveKey derives the key of one use from a master key. Uses differ by label or salt. As for everything authenticated
-// here, each part is preceded by its length.
+// deriveKey derives a key for one purpose from a master key. label and salt identify the purpose. Each part of the hash
+// input is preceded by its length.
 func deriveKey(master []byte, label string, salt []byte) []byte {
 	h := hmac.New(sha256.New, master)
 	hashParts(h, []byte("drawbridge "+label), salt)
 	return h.Sum(nil)
 }
 
-// hashParts writes each part after its length, so that different lists of parts never hash the same bytes.
+// hashParts writes each part after its length, so that different lists of parts never have the same hash input.
 func hashParts(h hash.Hash, parts ...[]byte) {
 	var size [8]byte
 	for _, part := range parts {
@@ -74,9 +74,10 @@ func hashParts(h hash.Hash, parts ...[]byte) {
 	}
 }
 
-// A stateBinding is the request to which a state belongs.
+// A stateBinding is the request for which a state is sealed.
 type stateBinding struct {
-	// Principal calls Method on Server. Own is the tool's or prompt's own name, or the resource's own URI.
+	// Principal calls Method on Server. Own is the server's own name of the tool or prompt, or its own URI of the
+	// resource.
 	Principal string
 	Server    drawbridge.ServerID
 	Method    string
@@ -85,7 +86,7 @@ type stateBinding struct {
 	Arguments json.RawMessage
 }
 
-// sealState returns the envelope of a state as a JSON string in URL-safe Base64. It is valid for StateLife.
+// sealState returns the envelope of a state as a JSON string in URL-safe Base64. The envelope is valid for StateLife.
 func (s tokenSealer) sealState(state json.RawMessage, r stateBinding) json.RawMessage {
 	out := make([]byte, stateHeaderLen, stateHeaderLen+len(state))
 	out[0] = stateVersion
@@ -94,8 +95,8 @@ func (s tokenSealer) sealState(state json.RawMessage, r stateBinding) json.RawMe
 	return rawjson.Quote(base64.RawURLEncoding.EncodeToString(append(out, state...)))
 }
 
-// sealResultState seals the request state of a result that asks for input. The search for the member is much cheaper
-// than parsing a large result.
+// sealResultState seals the request state of a result that has one. It first searches for a substring, which is much
+// cheaper than parsing a large result.
 func (s tokenSealer) sealResultState(result json.RawMessage, r stateBinding) json.RawMessage {
 	if !rawjson.MayContain(result, `"requestState"`) {
 		return result
@@ -113,8 +114,8 @@ var (
 	errExpiredState = errors.New("it has expired")
 )
 
-// openState returns the state in the envelope if it was sealed for this request and has not expired. The error is
-// errForeignState or errExpiredState.
+// openState returns the state in the envelope if the envelope was sealed for this request and has not expired.
+// Otherwise it returns errForeignState or errExpiredState.
 func (s tokenSealer) openState(envelope json.RawMessage, r stateBinding) (json.RawMessage, error) {
 	text, ok := rawjson.DecodeString(envelope)
 	if !ok {
@@ -136,7 +137,7 @@ func (s tokenSealer) openState(envelope json.RawMessage, r stateBinding) (json.R
 	return state, nil
 }
 
-// stateMAC authenticates the state with its expiry and binding.
+// stateMAC returns the MAC of the state, its expiry and its binding.
 func stateMAC(master, expiry, state []byte, r stateBinding) []byte {
 	epoch := binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(expiry)/stateEpoch)
 	h := hmac.New(sha256.New, deriveKey(master, "request state", epoch))

@@ -9,39 +9,40 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Servers choose task ids freely: two servers may use the same id, and many ids can be guessed. So callers see a sealed
-// id. It contains the server and the server's id, and a MAC proves that this deck, or one with the same key, issued it
-// to this principal. Forged ids and ids of other principals do not open. A sealed id needs no table, and one task
-// always has the same sealed id: in a list, in a notification, after a restart.
+// Servers choose task IDs freely: two servers may use the same ID, and many IDs can be guessed. So callers receive a
+// sealed ID. It contains the server's name, the server's ID, and a MAC. The MAC proves that this deck, or another deck
+// with the same key, issued the ID to this principal. Forged IDs and IDs of other principals are refused. Sealed IDs
+// need no table. A task always has the same sealed ID: in lists, in notifications and after a restart.
 
 const (
 	sealedIDVersion = 1
 	sealedIDMACLen  = 16
-	// sealedIDHeaderLen is the version, the kind, the MAC, and the length of the server's id.
+	// sealedIDHeaderLen is the length of the version, the kind, the MAC, and the length of the server's name.
 	sealedIDHeaderLen = 2 + sealedIDMACLen + 1
 )
 
-// An idKind is the use of a sealed id. An id opens for its own use only.
+// An idKind is the purpose of a sealed ID. An ID can be opened only for its own purpose.
 type idKind byte
 
-// The kinds.
+// The kinds of sealed IDs.
 
 const (
-	// A task of one protocol generation is unknown to a caller of the other, which has other methods for tasks.
+	// Tasks of one protocol generation are unknown to callers of the other generation, because the methods for tasks
+	// differ.
 	legacyTaskID idKind = 'l'
 	modernTaskID idKind = 'm'
 	// listCursorID is a position in a list of tasks.
 	listCursorID idKind = 'c'
 )
 
-// A sealedID names an object of a server: Own is the server's id.
+// A sealedID identifies an object of a server. Own is the server's ID of the object.
 type sealedID struct {
 	Kind   idKind
 	Server drawbridge.ServerID
 	Own    string
 }
 
-// sealID returns the sealed id for a principal in URL-safe Base64, so that it fits into a header.
+// sealID returns the sealed ID for a principal in URL-safe Base64, so that it can be used in a header.
 func (s tokenSealer) sealID(principal string, t sealedID) string {
 	return t.encode(s.idKeys[0], principal)
 }
@@ -57,19 +58,20 @@ func (t sealedID) encode(key []byte, principal string) string {
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
-// openID opens an id that was sealed for this principal and use by any of the keys.
+// openID opens an ID that was sealed with any of the keys for this principal and kind. It returns false for any other
+// ID.
 func (s tokenSealer) openID(principal, text string, kind idKind) (sealedID, bool) {
 	t, ok := parseSealedID(text)
 	if !ok || t.Kind != kind {
 		return sealedID{}, false
 	}
-	// compare the whole text: Base64 can encode the same bytes in several ways
+	// Compare the whole text, because several Base64 texts can decode to the same bytes.
 	return t, slices.ContainsFunc(s.idKeys, func(key []byte) bool {
 		return hmac.Equal([]byte(text), []byte(t.encode(key, principal)))
 	})
 }
 
-// parseSealedID decodes a sealed id without checking its MAC.
+// parseSealedID decodes a sealed ID without checking its MAC.
 func parseSealedID(text string) (sealedID, bool) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) < sealedIDHeaderLen || b[0] != sealedIDVersion {

@@ -13,13 +13,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/skillmerge"
 )
 
-// A server with skills (extension io.modelcontextprotocol/skills, SEP-2640) lists them by "skills/list", returns one by
-// "skills/get", and serves their files as resources; with "directoryRead" it also lists directories. It sends no
-// notification when its skills change; a list only has a cache time. So the deck does not enrol skills: it requests
-// them when a caller does, as that caller. Package skills decides which server owns a skill.
+// A server with skills (extension io.modelcontextprotocol/skills, SEP-2640) lists them with "skills/list" and returns
+// one with "skills/get". The files of a skill are resources of the server. With "directoryRead" the server also lists
+// directories. It sends no notification when its skills change; a list only has a cache time. So the deck does not
+// enrol skills: it requests them from the server when a caller requests them, as this caller. Package skillmerge
+// decides which server owns a skill.
 
-// resolveSkill finds the server of a request about skills or a directory. The list of skills is answered by
-// [Deck.List].
+// resolveSkill finds the target of a request about a skill or a directory. For skills/list, use [Deck.List].
 func (d *Deck) resolveSkill(ctx context.Context, s *callState) error {
 	can := hasSkills
 	switch s.call.Method {
@@ -47,8 +47,8 @@ func (d *Deck) resolveSkill(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// serversWith returns the visible servers for which can is true. It waits for servers that are about to appear before
-// it returns none.
+// serversWith returns the visible servers for which can returns true. If there is none, it waits for servers that are
+// about to appear, and then looks again.
 func (d *Deck) serversWith(ctx context.Context, caller drawbridge.Caller, can func(*serverState) bool) []*serverState {
 	look := func() (out []*serverState) {
 		v := d.view.Load()
@@ -69,12 +69,12 @@ func (d *Deck) serversWith(ctx context.Context, caller drawbridge.Caller, can fu
 
 func hasSkills(m *serverState) bool { return m.skills }
 
-// skillServer returns the server's value for package skills.
+// skillServer returns the description of the server for package skillmerge.
 func (m *serverState) skillServer() skillmerge.Server {
 	return skillmerge.Server{ID: m.ID, Row: m.ConfigHash, Listing: m.listing}
 }
 
-// newResourceTree returns the owners of the listed resources by path.
+// newResourceTree returns a tree of the listed and claimed resources by path, with their servers.
 func (v *view) newResourceTree() *skillmerge.ResourceTree {
 	return skillmerge.NewResourceTree(func(add func(string, drawbridge.ServerID)) {
 		for _, items := range [][]*item{v.resources.items, v.resources.claimed} {
@@ -85,7 +85,7 @@ func (v *view) newResourceTree() *skillmerge.ResourceTree {
 	})
 }
 
-// skillProblems returns the clashes and omissions of a server's skills.
+// skillProblems returns the name clashes and the omitted items of a server's skills.
 func (d *Deck) skillProblems(id drawbridge.ServerID) (clashes []NameClash, leftOut []OmittedItem) {
 	notes := d.skills.Problems(id)
 	for _, c := range notes.Clashes {
@@ -98,8 +98,8 @@ func (d *Deck) skillProblems(id drawbridge.ServerID) (clashes []NameClash, leftO
 	return clashes, leftOut
 }
 
-// listSkills answers skills/list. A server that fails keeps the skills of its last answer. It is a fault only if no
-// server ever answered.
+// listSkills returns the result of skills/list. If a server fails, the skills of its last answer are used. It returns
+// an error only if no server has ever answered.
 func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, error) {
 	members := d.serversWith(ctx, caller, hasSkills)
 	if len(members) == 0 {
@@ -130,7 +130,7 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 	return list, nil
 }
 
-// visibleSkills returns the skills that are visible to the caller, without hidden resources.
+// visibleSkills returns the skills that are visible to the caller, without their hidden resources.
 func (v *view) visibleSkills(caller drawbridge.Caller, s *skillmerge.Set) (items []json.RawMessage) {
 	for _, item := range s.Items {
 		uri := rawjson.GetString(item, "uri")
@@ -147,7 +147,7 @@ func (v *view) visibleSkills(caller drawbridge.Caller, s *skillmerge.Set) (items
 	return items
 }
 
-// findSkillOwner finds the server whose skills contain the URI.
+// findSkillOwner returns the target for a URI that is part of a server's skill.
 func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	var members []*serverState
 	others := 0
@@ -161,7 +161,7 @@ func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Ca
 		}
 	}
 	if len(members)+others < 2 || len(members) == 0 {
-		return callTarget{}, false // the owner is clear without the skills
+		return callTarget{}, false // the owner is known without the skills
 	}
 	s, err := d.collectSkills(ctx, caller, members, maxRouteAge)
 	if err != nil {
@@ -173,8 +173,8 @@ func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Ca
 	return callTarget{}, false
 }
 
-// probeSkill asks the servers with skills, in their order, for a skill that none of them lists; lists may be
-// incomplete. Each request is the one that the server would get if it were alone.
+// probeSkill requests a skill that no server lists from each server with skills, in order, because lists may be
+// incomplete. It returns the first server that has the skill. Each request is a normal call, with guards and audit.
 func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, bool) {
 	if !skillmerge.IsSkillURI(uri) {
 		return callTarget{}, false
@@ -197,19 +197,21 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 	return callTarget{}, false
 }
 
-// Limits for the skills of one server.
+// The limits for the skills of one server.
 const (
 	maxSkillPages = 100
 	maxSkills     = 10_000
 	maxSkillBytes = 16 << 20
-	// skillListTimeout bounds the time of one server's list.
+	// skillListTimeout is the maximum time for fetching one server's list of skills.
 	skillListTimeout = 10 * time.Second
-	// maxRouteAge bounds the age of the lists used to find the owner of a URI, whatever the servers allow.
+	// maxRouteAge is the maximum age of the lists that are used to find the owner of a URI. It applies regardless of the
+	// cache time of the servers.
 	maxRouteAge = time.Minute
 )
 
-// collectSkills returns the servers' skills as the caller's principal may see them. It refreshes lists older than age,
-// or older than their servers allow if age is 0. The error is that of the first server if none ever answered.
+// collectSkills returns the servers' skills that the caller's principal may see. It requests a list again if the list
+// is older than age, or than the server's cache time if age is 0. If no server has ever answered, it returns the error
+// of the first server.
 func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, members []*serverState,
 	age time.Duration) (*skillmerge.Set, error) {
 	catalogues := make([]*skillmerge.ServerSkills, 0, len(members))
@@ -242,7 +244,7 @@ func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, memb
 	return s, nil
 }
 
-// fetchSkills requests a server's skills, page by page.
+// fetchSkills requests all skills of a server, page by page, up to the limits.
 func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *serverState) (_ *skillmerge.ServerSkills,
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, skillListTimeout)
@@ -291,11 +293,11 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *ser
 	}
 }
 
-// The results about directories and skills list resources, so those that are hidden from the caller are removed there
-// too.
+// Results about directories and skills also list resources. Resources that are hidden from the caller must be removed
+// from them.
 
-// hideResources removes resources that are hidden from the caller from the result about a directory or a skill. The
-// result has the server's own URIs.
+// hideResources removes the resources that are hidden from the caller from the result of resources/directory/read or
+// skills/get. The URIs in the result are the server's own.
 func (d *Deck) hideResources(caller drawbridge.Caller, method string, t callTarget,
 	result json.RawMessage) json.RawMessage {
 	v := d.view.Load()
@@ -310,7 +312,8 @@ func (d *Deck) hideResources(caller drawbridge.Caller, method string, t callTarg
 	return naming.RemoveHidden(result, hidden, "resources")
 }
 
-// hidesResource reports whether a resource of the server is hidden from the caller, who knows it as uri.
+// hidesResource reports whether a resource of the server is hidden from the caller. uri is the caller's URI of the
+// resource.
 func (v *view) hidesResource(caller drawbridge.Caller, m *serverState, uri, own string) bool {
 	if it := v.resources.findByOwnName(m.ID, own); it != nil {
 		return !v.resources.visibleTo(caller, it)

@@ -16,18 +16,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// unwatchTimeout bounds the wait at the end of a session.
+// unwatchTimeout limits the time to update the watched items of servers, after a failure or at the end of a session.
 const unwatchTimeout = 5 * time.Second
 
-// A watchRequest is a requested subscription with the server's own name of the item.
+// A watchRequest is a requested subscription, with the server's own name of the item.
 type watchRequest struct {
 	sub     subscription
 	ownName string
 }
 
-// Subscribe watches resources for the caller, with one request to each server. A session subscribes to a URI once,
-// however often it asks. A caller without a session must unsubscribe as often as it subscribed. The error is a
-// *drawbridge.UnwatchedError with the URIs that are not watched; all others are.
+// Subscribe subscribes the caller to resources, with one request to each server. A session has at most one subscription
+// to a URI, even if it subscribes again. A caller without a session must unsubscribe as often as it subscribed. The
+// error is a *drawbridge.UnwatchedError with the URIs that could not be subscribed to.
 func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
 	var failed drawbridge.UnwatchedError
 	entries := map[string]*audit.LoggedCall{}
@@ -75,8 +75,8 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...
 	return nil
 }
 
-// addSubscriptions adds one caller's subscriptions and tells the server about new items. It returns the refused ones
-// and the reason.
+// addSubscriptions adds subscriptions of one caller at a server, and sends the server the new set of watched items. It
+// returns the subscriptions that failed, and the reason.
 func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID, claims ...watchRequest) (
 	refused []watchRequest, err error) {
 	first := claims[0].sub
@@ -97,7 +97,7 @@ func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID,
 			added[watchedItem{Topic: c.sub.Topic, Own: c.ownName}] = true
 		}
 	}
-	if err := ctx.Err(); err != nil { // the session may have ended already, so remove them here
+	if err := ctx.Err(); err != nil { // EndSession may have run already, so remove them here
 		for _, c := range claims {
 			d.subscriptions.Remove(c.sub)
 		}
@@ -124,7 +124,7 @@ func (d *Deck) addSubscriptions(ctx context.Context, server drawbridge.ServerID,
 	return refused, err
 }
 
-// isIn reports whether the set has the requested item.
+// isIn reports whether the set contains the requested item.
 func (c watchRequest) isIn(w drawbridge.WatchSet) bool {
 	if c.sub.Topic == topicTask {
 		return slices.Contains(w.Tasks, c.ownName)
@@ -132,8 +132,8 @@ func (c watchRequest) isIn(w drawbridge.WatchSet) bool {
 	return slices.Contains(w.URIs, c.ownName)
 }
 
-// resyncWatches tells the server the remaining watched items after a failure. The caller holds the server's lock; the
-// request may be cancelled already.
+// resyncWatches sends the server the remaining watched items after a failure. The caller must hold the server's lock.
+// ctx may already have ended.
 func (d *Deck) resyncWatches(ctx context.Context, server drawbridge.ServerID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTimeout)
 	defer cancel()
@@ -142,12 +142,13 @@ func (d *Deck) resyncWatches(ctx context.Context, server drawbridge.ServerID) {
 	}
 }
 
-// Unsubscribe ends subscriptions of Subscribe. A URI without a subscription is not an error.
+// Unsubscribe removes subscriptions that Subscribe added. A URI without a subscription is not an error.
 func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
 	return d.removeSubscriptions(ctx, caller, topicURI, uris...)
 }
 
-// removeSubscriptions removes a caller's subscriptions, and tells each server about items without a subscriber left.
+// removeSubscriptions removes subscriptions of a caller. It sends a server its new set of watched items if an item has
+// lost its last subscriber.
 func (d *Deck) removeSubscriptions(ctx context.Context, caller drawbridge.Caller, topic watchTopic,
 	public ...string) error {
 	subs := map[drawbridge.ServerID][]subscription{}
@@ -180,8 +181,8 @@ func (d *Deck) removeFromServer(ctx context.Context, server drawbridge.ServerID,
 	return d.upstream.Watch(ctx, server, d.subscriptions.watchedAt(server))
 }
 
-// ForwardNotification forwards the caller's notification: changed roots, or one of an extension. Without a session no
-// server knows the caller.
+// ForwardNotification forwards a notification of the caller to its servers: changed roots, or a notification of an
+// extension. It does nothing for a caller without a session, because such a caller has no server sessions of its own.
 func (d *Deck) ForwardNotification(ctx context.Context, caller drawbridge.Caller, method string,
 	params json.RawMessage) {
 	if caller.Session != "" {
@@ -189,8 +190,8 @@ func (d *Deck) ForwardNotification(ctx context.Context, caller drawbridge.Caller
 	}
 }
 
-// EndSession drops the session's subscriptions and closes what was opened upstream for it. A caller without a session
-// has nothing to end.
+// EndSession removes the session's subscriptions and closes the upstream connections of the session. It does nothing
+// for a caller without a session.
 func (d *Deck) EndSession(caller drawbridge.Caller) {
 	if caller.Session == "" {
 		return
@@ -210,7 +211,7 @@ func (d *Deck) EndSession(caller drawbridge.Caller) {
 	d.upstream.EndSession(caller.Session)
 }
 
-// SetLogLevel requests log messages of a level and above for the caller's session.
+// SetLogLevel requests log messages of this level and above for the caller's session.
 func (d *Deck) SetLogLevel(ctx context.Context, caller drawbridge.Caller, level string) error {
 	switch level {
 	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":

@@ -9,54 +9,56 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A subscriptionTable counts callers' subscriptions to resources and tasks, so that a server is told about each item
-// once. The zero value is ready.
+// A subscriptionTable counts the callers' subscriptions to resources and tasks, so that each item is watched only once
+// at its server. The zero value is ready to use.
 type subscriptionTable struct {
 	mu sync.Mutex
-	// bySubscription has each caller's subscriptions. counts has their number by server, watched item and public name.
+	// bySubscription has the state of each subscription. counts has the number of subscriptions by server, watched item
+	// and public name.
 	bySubscription map[subscription]*subscriptionState
-	bySubscriber   map[subscriber]map[subscription]bool // the same, by whose they are
+	bySubscriber   map[subscriber]map[subscription]bool // the same subscriptions, by subscriber
 	counts         map[drawbridge.ServerID]map[watchedItem]map[string]int
-	// serverLocks has a one-place channel for each server. Its holder may tell the server what is watched, so that the
-	// last update sent is the newest.
+	// serverLocks has a lock for each server: a channel with a buffer of one. Only the holder of the lock may send the
+	// server the watched items, so that the last update is the newest.
 	serverLocks map[drawbridge.ServerID]chan struct{}
 }
 
 // A watchTopic is the kind of a watched item.
 type watchTopic uint8
 
-// The topics: the topicURI of a resource, the id of a task.
+// The topics: topicURI for a resource, topicTask for a task.
 const (
 	topicURI watchTopic = iota
 	topicTask
 )
 
-// A watchedItem is a resource or task under the server's own name.
+// A watchedItem is a resource or task, identified by the server's own URI or ID.
 type watchedItem struct {
 	Topic watchTopic
 	Own   string
 }
 
-// A subscription is one caller's, to a resource or task under its public name.
+// A subscription is the subscription of one caller to a resource or task, identified by its public URI or ID.
 type subscription struct {
 	Principal, Session string
 	Topic              watchTopic
 	Public             string
 }
 
-// A subscriber is a session, or all callers of a principal without a session.
+// A subscriber is a session, or all callers of a principal that have no session.
 type subscriber struct{ principal, session string }
 
 func (s subscription) subscriber() subscriber { return subscriber{s.Principal, s.Session} }
 
-// A subscriptionState is the state of a subscription. A session subscribes once; callers without a session are counted.
+// A subscriptionState is the state of a subscription. times counts the subscriptions of callers without a session; for
+// a session it is 1.
 type subscriptionState struct {
 	server drawbridge.ServerID
 	own    string
 	times  int
 }
 
-// lockServer waits until the caller may tell the server what is watched.
+// lockServer waits until the caller holds the lock of the server. Call done to release the lock.
 func (w *subscriptionTable) lockServer(ctx context.Context, server drawbridge.ServerID) (done func(), err error) {
 	w.mu.Lock()
 	if w.serverLocks == nil {
@@ -76,7 +78,7 @@ func (w *subscriptionTable) lockServer(ctx context.Context, server drawbridge.Se
 	}
 }
 
-// Add counts a subscription and reports whether the server must be told about a new item.
+// Add adds a subscription. It reports whether the item is new, so that the server must be updated.
 func (w *subscriptionTable) Add(sub subscription, server drawbridge.ServerID, own string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,8 +111,8 @@ func (w *subscriptionTable) Add(sub subscription, server drawbridge.ServerID, ow
 	return isNew
 }
 
-// Remove removes a subscription and reports whether the server must be told that the last subscription to an item is
-// gone.
+// Remove removes a subscription. It reports whether the item has lost its last subscription, so that the server must be
+// updated.
 func (w *subscriptionTable) Remove(sub subscription) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +126,7 @@ func (w *subscriptionTable) Remove(sub subscription) bool {
 	return w.dropSubscription(sub, h)
 }
 
-// dropSubscription removes a subscription. The lock is held.
+// dropSubscription removes a subscription, with the same result as Remove. The caller must hold mu.
 func (w *subscriptionTable) dropSubscription(sub subscription, h *subscriptionState) bool {
 	w.unindex(sub)
 	item := watchedItem{sub.Topic, h.own}
@@ -139,7 +141,7 @@ func (w *subscriptionTable) dropSubscription(sub subscription, h *subscriptionSt
 	return true
 }
 
-// unindex removes a subscription from its subscriber. The lock is held.
+// unindex removes a subscription from bySubscription and bySubscriber. The caller must hold mu.
 func (w *subscriptionTable) unindex(sub subscription) {
 	delete(w.bySubscription, sub)
 	if own := w.bySubscriber[sub.subscriber()]; own != nil {
@@ -149,7 +151,7 @@ func (w *subscriptionTable) unindex(sub subscription) {
 	}
 }
 
-// dropSession removes the caller's subscriptions and returns the servers that must be told.
+// dropSession removes the caller's subscriptions, and returns the servers that must be updated.
 func (w *subscriptionTable) dropSession(caller drawbridge.Caller) []drawbridge.ServerID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,7 +164,7 @@ func (w *subscriptionTable) dropSession(caller drawbridge.Caller) []drawbridge.S
 	return slices.Sorted(maps.Keys(tell))
 }
 
-// ForgetServer drops the subscriptions at a removed server.
+// ForgetServer removes the subscriptions of a removed server.
 func (w *subscriptionTable) ForgetServer(server drawbridge.ServerID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +203,7 @@ func (w *subscriptionTable) watchedAt(server drawbridge.ServerID) drawbridge.Wat
 	return out
 }
 
-// taskWatchers returns the principals who watch a server's task, by the public ids under which they watch it.
+// taskWatchers returns the principals that watch a server's task. The keys are the public task IDs of the principals.
 func (w *subscriptionTable) taskWatchers(server drawbridge.ServerID, own string) map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +219,7 @@ func (w *subscriptionTable) taskWatchers(server drawbridge.ServerID, own string)
 	return out
 }
 
-// watchedURIs returns the public URIs under which a server's resource is watched, sorted.
+// watchedURIs returns the public URIs with which callers watch a server's resource, sorted.
 func (w *subscriptionTable) watchedURIs(server drawbridge.ServerID, own string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// presumedTaskCapabilities returns the task capabilities that an unlisted server may have; nil for a stateless caller,
-// because it asks again later.
+// presumedTaskCapabilities returns the task capabilities that a server without a listing may have. It returns nil for a
+// stateless caller, because such a caller requests the capabilities again later.
 func presumedTaskCapabilities(caller drawbridge.Caller) json.RawMessage {
 	if caller.Era == drawbridge.Modern {
 		return nil
@@ -18,8 +18,8 @@ func presumedTaskCapabilities(caller drawbridge.Caller) json.RawMessage {
 	return json.RawMessage(`{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`)
 }
 
-// addTaskCapabilities adds the servers' task capabilities to the deck's, in the caller's form. A nil offer adds
-// nothing.
+// addTaskCapabilities adds the servers' task capabilities to caps, in the form of the caller's protocol. A nil offer
+// adds nothing.
 func addTaskCapabilities(caller drawbridge.Caller, caps json.RawMessage, offers []json.RawMessage) json.RawMessage {
 	modern := caller.Era == drawbridge.Modern
 	if !modern && caller.Protocol != "" && caller.Protocol < mcp.Version20251125 {
@@ -41,8 +41,8 @@ func addTaskCapabilities(caller drawbridge.Caller, caps json.RawMessage, offers 
 	return caps
 }
 
-// capabilitiesWithoutTasks returns the caller's capabilities without modern tasks for a stateful client. Otherwise a
-// server might answer with a task that the client cannot use.
+// capabilitiesWithoutTasks returns the caller's capabilities. For a stateful client it removes modern tasks, because
+// otherwise a server might answer with a task that the client cannot use.
 func capabilitiesWithoutTasks(caller drawbridge.Caller) json.RawMessage {
 	if caller.Era == drawbridge.Modern || !bytes.Contains(caller.Capabilities, []byte("tasks")) {
 		return caller.Capabilities

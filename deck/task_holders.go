@@ -7,28 +7,30 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// taskHolders remembers which principal holds which tasks. It is safe for concurrent use, and the zero value is empty.
+// taskHolders stores which principal holds which tasks. It is safe for concurrent use. The zero value is empty.
 //
-// Sealed ids prove themselves and need no table. But if several principals share a server, its lists of tasks and its
-// notifications do not tell whose a task is. They are shown only to a principal who is known to hold the task: it was
-// issued here, or the principal sent its id. A task that is not remembered is not shown.
+// A sealed ID proves its principal without a table. But if several principals share a server, the server's lists of
+// tasks and its notifications do not show to which principal a task belongs. A task in them is shown only to a
+// principal that holds the task. A principal holds a task if the deck issued its ID to the principal, or if the
+// principal sent the ID. A task that is not stored here is not shown.
 type taskHolders struct {
 	mu sync.Mutex
-	// holders has the sealed ids of each task by principal.
+	// holders has, for each task, the sealed IDs by principal.
 	holders map[sealedID]map[string]string
-	// oldestFirst has each principal's tasks, oldest first; total counts them.
+	// oldestFirst has each principal's tasks, oldest first. total is the number of all these tasks.
 	oldestFirst map[string][]sealedID
 	total       int
 }
 
 const (
-	// maxHeldTasks bounds the tasks of one principal, and maxHeldTasksTotal the tasks of all.
+	// maxHeldTasks is the maximum number of tasks of one principal, and maxHeldTasksTotal of all principals.
 	maxHeldTasks      = 4096
 	maxHeldTasksTotal = 65536
 )
 
-// Add remembers that a principal holds a task under this sealed id. When full, it evicts the principal's oldest task,
-// or that of the principal with the most tasks.
+// Add stores that a principal holds a task under the sealed ID text. If the principal has too many tasks, its oldest
+// task is removed. If there are too many tasks in total, the oldest task of the principal with the most tasks is
+// removed.
 func (h *taskHolders) Add(principal string, t sealedID, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +55,7 @@ func (h *taskHolders) Add(principal string, t sealedID, text string) {
 	h.total++
 }
 
-// evictOldest forgets a principal's oldest task. The lock is held.
+// evictOldest removes a principal's oldest task. The caller must hold mu.
 func (h *taskHolders) evictOldest(principal string) {
 	t := h.oldestFirst[principal][0]
 	if h.oldestFirst[principal] = h.oldestFirst[principal][1:]; len(h.oldestFirst[principal]) == 0 {
@@ -74,7 +76,7 @@ func (h *taskHolders) largestHolder() (principal string) {
 	return principal
 }
 
-// sealedIDOf returns the sealed id under which a principal holds a task.
+// sealedIDOf returns the sealed ID under which a principal holds a task.
 func (h *taskHolders) sealedIDOf(principal string, t sealedID) (text string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +84,7 @@ func (h *taskHolders) sealedIDOf(principal string, t sealedID) (text string, ok 
 	return text, ok
 }
 
-// principalsByID returns the principals who hold a task by their sealed ids, in a new map.
+// principalsByID returns the principals that hold a task, by their sealed IDs. The map is new.
 func (h *taskHolders) principalsByID(t sealedID) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +95,7 @@ func (h *taskHolders) principalsByID(t sealedID) map[string]string {
 	return out
 }
 
-// ForgetServer drops the tasks of a removed server.
+// ForgetServer removes the tasks of a removed server.
 func (h *taskHolders) ForgetServer(server drawbridge.ServerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,17 +11,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A taskTranslator converts task ids between one principal and one server: the server's ids to sealed ids in results,
-// and back in requests, wherever the protocol has a task id.
+// A taskTranslator converts task IDs between one principal and one server. It replaces the server's IDs with sealed IDs
+// in results, and the sealed IDs with the server's IDs in requests.
 type taskTranslator struct {
 	deck         *Deck
 	principal    string
 	server       drawbridge.ServerID
 	perPrincipal bool
 	form         idKind
-	// serverEra is the protocol generation used with the server for this caller; zero if it is not known yet.
+	// serverEra is the protocol generation that is used with the server for this caller; zero if it is not known yet.
 	serverEra drawbridge.ProtocolEra
-	// offered has the server's legacy task capabilities, if the connection is legacy.
+	// offered is the server's legacy task capabilities, if the connection is legacy.
 	offered json.RawMessage
 }
 
@@ -43,8 +43,9 @@ func (d *Deck) taskTranslatorFor(m *serverState, caller drawbridge.Caller) taskT
 	return k
 }
 
-// maySendTaskParam reports whether the member "task" of a request goes to the server. It is meaningless from a modern
-// caller, while a legacy server would obey it. A legacy caller gets a plain answer from a server without legacy tasks.
+// maySendTaskParam reports whether the member "task" of a request may be sent to the server. A modern caller may send
+// it only to a modern server, because a legacy server would obey it although it means nothing. A legacy caller may not
+// send it to a modern server, so that the server answers without a task.
 func (k taskTranslator) maySendTaskParam(caller drawbridge.Caller) bool {
 	if caller.Era == drawbridge.Modern {
 		return k.serverEra == drawbridge.Modern
@@ -52,7 +53,8 @@ func (k taskTranslator) maySendTaskParam(caller drawbridge.Caller) bool {
 	return k.serverEra != drawbridge.Modern
 }
 
-// translateCreatedTask seals the id of a task that the call became. Asked reports that the caller requested a task.
+// translateCreatedTask seals the ID of the task that the call became, and the related task IDs of the result. asked
+// reports whether the caller requested a task.
 func (k taskTranslator) translateCreatedTask(result drawbridge.Result, asked bool) (drawbridge.Result, error) {
 	if !rawjson.MayContain(result.Raw, `"taskId"`) {
 		return result, nil
@@ -69,7 +71,7 @@ func (k taskTranslator) translateCreatedTask(result drawbridge.Result, asked boo
 	return result, nil
 }
 
-// issueID returns the sealed id of a task and remembers that the principal holds it. Use it only for answers to the
+// issueID returns the sealed ID of a task, and stores that the principal holds the task. Use it only for results of the
 // principal's own requests.
 func (k taskTranslator) issueID(own string) string {
 	t := sealedID{Kind: k.form, Server: k.server, Own: own}
@@ -81,8 +83,8 @@ func (k taskTranslator) issueID(own string) string {
 	return text
 }
 
-// knownID returns the sealed id of a task in a message that was not requested. If principals share the server, the
-// principal must be known to hold the task.
+// knownID returns the sealed ID of a task in a message that the principal did not request. If principals share the
+// server, ok is false unless the principal holds the task.
 func (k taskTranslator) knownID(own string) (text string, ok bool) {
 	if k.perPrincipal {
 		return k.issueID(own), true
@@ -90,15 +92,15 @@ func (k taskTranslator) knownID(own string) (text string, ok bool) {
 	return k.deck.taskHolders.sealedIDOf(k.principal, sealedID{Kind: k.form, Server: k.server, Own: own})
 }
 
-// rewriteID replaces the task id at path by its sealed id, if there is one.
+// rewriteID replaces the task ID at path, if there is one, with its sealed ID.
 func (k taskTranslator) rewriteID(object json.RawMessage, path ...string) json.RawMessage {
 	return naming.ReplaceID(object, k.issueAnyID, path...)
 }
 
 func (k taskTranslator) issueAnyID(own string) (string, bool) { return k.issueID(own), true }
 
-// rewriteResponse seals the related task ids of a result. They are removed if the caller's form of tasks is not the
-// server's.
+// rewriteResponse seals the related task IDs of a result. If caller and server use different protocol generations, it
+// removes them.
 func (k taskTranslator) rewriteResponse(result json.RawMessage) json.RawMessage {
 	switch {
 	case !rawjson.MayContain(result, naming.RelatedTaskMarker):
@@ -109,8 +111,8 @@ func (k taskTranslator) rewriteResponse(result json.RawMessage) json.RawMessage 
 	return naming.ReplaceRelatedTaskIDs(result, k.issueAnyID)
 }
 
-// rewriteNotification does the same for a message that was not requested. It returns false if the principal is not
-// known to hold the task.
+// rewriteNotification seals the related task IDs of a message that the principal did not request, like rewriteResponse.
+// It returns false if the principal does not hold the task.
 func (k taskTranslator) rewriteNotification(params json.RawMessage) (json.RawMessage, bool) {
 	if !rawjson.MayContain(params, naming.RelatedTaskMarker) {
 		return params, true
@@ -131,8 +133,9 @@ func (k taskTranslator) isMixedEra() bool {
 	return k.serverEra != 0 && (k.serverEra == drawbridge.Modern) != (k.form == modernTaskID)
 }
 
-// requestEdits returns the edits that replace the sealed task id in _meta of a request by the server's id. An id that
-// does not belong to the server is removed: the server must not learn of a task that is not the caller's.
+// requestEdits returns the edits that replace the sealed task ID in the _meta of a request with the server's ID. An ID
+// that does not belong to the server is removed. So the server does not receive task IDs of other servers or
+// principals.
 func (k taskTranslator) requestEdits(params json.RawMessage) []rawjson.Edit {
 	if !rawjson.MayContain(params, naming.RelatedTaskMarker) || rawjson.Get(params, "_meta",
 		mcp.MetaRelatedTask) == nil {
@@ -145,7 +148,7 @@ func (k taskTranslator) requestEdits(params json.RawMessage) []rawjson.Edit {
 	return []rawjson.Edit{rawjson.Drop("_meta", mcp.MetaRelatedTask)}
 }
 
-// wrapPeer wraps the caller's side of a conversation in which the server may refer to tasks.
+// wrapPeer returns a peer that translates the task IDs in the server's messages to the caller.
 func (k taskTranslator) wrapPeer(peer drawbridge.Peer) drawbridge.Peer {
 	if peer == nil {
 		return nil
@@ -158,7 +161,7 @@ type taskPeer struct {
 	translator taskTranslator
 }
 
-// Notify forwards a notification, unless it is about another principal's task.
+// Notify forwards a notification, unless it is about a task that the principal does not hold.
 func (p taskPeer) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	params, ok := p.translator.rewriteNotification(params)
 	if !ok {
@@ -167,9 +170,10 @@ func (p taskPeer) Notify(ctx context.Context, method string, params json.RawMess
 	return p.Peer.Notify(ctx, method, params)
 }
 
-// Request forwards a request and its answer. A request about another principal's task is refused.
+// Request forwards a request and returns its answer. A request about a task that the principal does not hold is
+// refused.
 func (p taskPeer) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	// such a request is about a task that the caller runs for the server: its ids are the caller's
+	// The caller runs such a task for the server, so the task ID is the caller's own.
 	if strings.HasPrefix(method, "tasks/") {
 		return p.Peer.Request(ctx, method, params)
 	}

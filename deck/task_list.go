@@ -9,9 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// listTasks answers tasks/list of 2025-11-25 with the tasks of the caller's principal, in configuration order of the
-// servers and each server's own order. A page ends with a server's page that has a next cursor. A server that fails is
-// skipped, so that the tasks of the others remain visible.
+// listTasks answers tasks/list of 2025-11-25 with the tasks of the caller's principal. The tasks are in configuration
+// order of the servers, then in the order of each server. If a server's page has a next cursor, the deck's page ends
+// there. A server that fails is skipped, so that the tasks of other servers are still listed.
 func (d *Deck) listTasks(ctx context.Context, s *callState) error {
 	call := s.call
 	if err := d.checkTaskMethod(call.Caller, call.Method); err != nil {
@@ -58,8 +58,8 @@ func (d *Deck) listTasks(ctx context.Context, s *callState) error {
 	return nil
 }
 
-// taskListStart returns the servers whose tasks the caller can list, and the position to start from: a server and the
-// cursor in its list.
+// taskListStart returns the servers whose tasks the caller can list. It also returns where to start: the index of a
+// server, and the cursor in the server's list.
 func (d *Deck) taskListStart(call drawbridge.Call) (servers []*serverState, at int, cursor string, err error) {
 	v := d.view.Load()
 	for _, m := range v.servers {
@@ -81,7 +81,7 @@ func (d *Deck) taskListStart(call drawbridge.Call) (servers []*serverState, at i
 	return nil, 0, "", invalidParamsFault(call.Method, errors.New("unknown cursor: start again without one"))
 }
 
-// fetchPage requests a page of tasks from the server.
+// fetchPage requests one page of tasks from the server.
 func (k taskTranslator) fetchPage(ctx context.Context, call drawbridge.Call, cursor string) (json.RawMessage, error) {
 	edits := append(k.requestEdits(call.Params), rawjson.Drop("cursor"))
 	if cursor != "" {
@@ -97,8 +97,8 @@ func (k taskTranslator) fetchPage(ctx context.Context, call drawbridge.Call, cur
 	return pass.Apply(ctx, result.Raw)
 }
 
-// rewriteListItem returns an item of a server's list with the sealed id of its task. If principals share the server, it
-// returns false for a task that the principal is not known to hold.
+// rewriteListItem returns an item of a server's list with the sealed ID of its task. If principals share the server, it
+// returns false for a task that the principal does not hold.
 func (k taskTranslator) rewriteListItem(item json.RawMessage) (json.RawMessage, bool) {
 	own, ok := rawjson.DecodeString(rawjson.Get(item, "taskId"))
 	if !ok {

@@ -11,16 +11,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A call may outlive its response: it becomes a task, which is polled, answered and cancelled by its id. There are two
-// forms: the modern extension (SEP-2663), in which the server decides, and the experiment of 2025-11-25, in which the
-// caller does. Tasks work only between a caller and a server of the same form; a server of the other form is called so
-// that it answers without a task. The upstream handles tools of 2025-11-25 that only run as tasks: a caller who
-// requested no task gets a plain answer.
+// A task is a call that continues after its response. The caller polls, answers and cancels the task by its ID. There
+// are two forms. In the modern extension (SEP-2663) the server decides whether a call becomes a task. In the experiment
+// of 2025-11-25 the caller decides. Tasks work only between a caller and a server with the same form. A server with the
+// other form is called in such a way that it answers without a task. Some tools of 2025-11-25 can only run as tasks.
+// For a caller that requested no task, the upstream runs the task and returns its result.
 
-// taskKind is the kind of a task for guards and records.
+// taskKind is the kind of a task in questions to guards and in records.
 const taskKind = "task"
 
-// resolveTask finds the task that a request is about.
+// resolveTask finds the task that the params of a request name.
 func (d *Deck) resolveTask(_ context.Context, s *callState) error {
 	if err := d.checkTaskMethod(s.call.Caller, s.call.Method); err != nil {
 		return err
@@ -36,12 +36,12 @@ func (d *Deck) resolveTask(_ context.Context, s *callState) error {
 	return d.findTask(s, id)
 }
 
-// findTask sets the target to the task with the sealed id, if the caller may ask for it.
+// findTask sets the target to the task with this sealed ID, if the caller may use the task.
 func (d *Deck) findTask(s *callState, id string) error {
 	t, ok := d.sealer.openID(s.call.Caller.Principal, id, taskFormOf(s.call.Caller))
 	v := d.view.Load()
 	m := v.server(t.Server)
-	// a listed server without the capability has no tasks any more
+	// A server with a listing but without the task capability has no tasks any more.
 	if !ok || m == nil || !v.mayKnowServer(s.call.Caller, m) || m.listing != nil &&
 		m.taskCapabilities(s.call.Caller) == nil {
 		return unknownNameFault("task", id)
@@ -53,13 +53,13 @@ func (d *Deck) findTask(s *callState, id string) error {
 	return nil
 }
 
-// rememberHolder remembers that the caller's principal holds the task of the call.
+// rememberHolder stores that the caller's principal holds the task of the call.
 func (d *Deck) rememberHolder(s *callState) {
 	t := sealedID{Kind: taskFormOf(s.call.Caller), Server: s.target.spec.Server, Own: s.target.ownName}
 	d.taskHolders.Add(s.call.Caller.Principal, t, string(s.target.spec.Name))
 }
 
-// rewriteTaskParams turns the request about a task into the one that the server gets, with its own task ids.
+// rewriteTaskParams sets s.sent to the request for the server, with the server's own task IDs.
 func (d *Deck) rewriteTaskParams(_ context.Context, s *callState) error {
 	d.rememberHolder(s)
 	s.sent = s.call
@@ -69,17 +69,17 @@ func (d *Deck) rewriteTaskParams(_ context.Context, s *callState) error {
 	return nil
 }
 
-// restoreTaskIDs turns the task ids and links of the result into the caller's.
+// restoreTaskIDs replaces the task IDs and links in the result with the caller's.
 func (d *Deck) restoreTaskIDs(_ context.Context, s *callState) error {
 	s.result.Raw = d.rewriteLinks(s.call.Caller, s.call.Method, s.target.spec.Server,
 		s.tasks.rewriteResponse(s.result.Raw))
-	if s.call.Method != mcp.MethodTasksResult { // that is the result of the tool, whose members are its own
+	if s.call.Method != mcp.MethodTasksResult { // the result of tasks/result is a tool's, and keeps its members
 		s.result.Raw = s.tasks.rewriteID(s.result.Raw, "taskId")
 	}
 	return nil
 }
 
-// taskFormOf returns the form of tasks of a caller's protocol.
+// taskFormOf returns the form of tasks in the caller's protocol.
 func taskFormOf(caller drawbridge.Caller) idKind {
 	if caller.Era == drawbridge.Modern {
 		return modernTaskID
@@ -87,8 +87,8 @@ func taskFormOf(caller drawbridge.Caller) idKind {
 	return legacyTaskID
 }
 
-// checkTaskMethod returns the fault if a caller may not use a method of tasks. Some visible server must have tasks of
-// the caller's form. A modern caller must also declare the extension in every request.
+// checkTaskMethod returns a fault if the caller may not use a method of tasks. A visible server must have tasks of the
+// caller's form. A modern caller must also declare the extension in every request.
 func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 	known := false
 	switch method {
@@ -114,7 +114,7 @@ func (d *Deck) checkTaskMethod(caller drawbridge.Caller, method string) error {
 	return nil
 }
 
-// hasTasks reports whether a visible server has tasks of the caller's form, or may have them once it is listed.
+// hasTasks reports whether a visible server has tasks of the caller's form, or has no listing yet and may have them.
 func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) && (m.listing == nil || m.taskCapabilities(caller) != nil) {
@@ -124,7 +124,8 @@ func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	return false
 }
 
-// taskCapabilities returns the server's task capabilities in the caller's form; nil if it has none.
+// taskCapabilities returns the server's task capabilities in the form of the caller's protocol; nil if the server has
+// none.
 func (m *serverState) taskCapabilities(caller drawbridge.Caller) json.RawMessage {
 	switch {
 	case m.listing == nil || !bytes.Contains(m.listing.Capabilities, []byte("tasks")):
@@ -140,8 +141,8 @@ func (m *serverState) taskCapabilities(caller drawbridge.Caller) json.RawMessage
 	return nil
 }
 
-// allTaskCapabilities returns the task capabilities of the visible servers. A stateful caller is told only once, so a
-// server that was never listed counts as having all of them.
+// allTaskCapabilities returns the task capabilities of the visible servers. A server without a listing counts as having
+// all of them, because a stateful caller requests the capabilities only once.
 func (v *view) allTaskCapabilities(caller drawbridge.Caller) (offers []json.RawMessage) {
 	for _, m := range v.servers {
 		if v.mayKnowServer(caller, m) {
@@ -154,8 +155,9 @@ func (v *view) allTaskCapabilities(caller drawbridge.Caller) (offers []json.RawM
 	return offers
 }
 
-// WatchTask subscribes the caller to changes of a task; events carry its id. The error is a *drawbridge.Fault for a
-// task that the caller may not access. Each call needs one UnwatchTask.
+// WatchTask subscribes the caller to changes of a task. The events have the ID that the caller used. For a task that
+// the caller may not access, it returns a *drawbridge.Fault. A caller without a session must call UnwatchTask as often
+// as WatchTask.
 func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
 	if err := d.checkTaskMethod(caller, mcp.MethodTasksGet); err != nil {
 		return err
@@ -178,13 +180,14 @@ func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id strin
 	return entry.End(drawbridge.Result{}, err)
 }
 
-// UnwatchTask ends a subscription of WatchTask. A task that is not watched is not an error.
+// UnwatchTask removes a subscription that WatchTask added. A task without a subscription is not an error.
 func (d *Deck) UnwatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
 	return d.removeSubscriptions(ctx, caller, topicTask, id)
 }
 
-// forwardTaskUpdate forwards a server's notification about a task. In the modern form it goes to the principals that
-// watch the task. In the legacy form, which has no subscription, it goes to all who hold it.
+// forwardTaskUpdate forwards a server's notification about a task. In the modern form the notification is sent to the
+// principals that watch the task. The legacy form has no subscriptions, so it is sent to all principals that hold the
+// task.
 func (d *Deck) forwardTaskUpdate(m *serverState, n drawbridge.ServerNotification, hidden func(drawbridge.Caller) bool) {
 	own := rawjson.GetString(n.Params, "taskId")
 	form, to := modernTaskID, d.subscriptions.taskWatchers

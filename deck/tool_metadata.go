@@ -10,12 +10,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// pageURIPaths returns the two places in which a tool may name its page: the specified one, and the older flat key.
+// pageURIPaths returns the two paths at which a tool may name its page: the specified path and an older flat key.
 func pageURIPaths() [][]string {
 	return [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}}
 }
 
-// isAppOnly reports whether the "_meta" of a tool restricts it to the server's own pages.
+// isAppOnly reports whether the "_meta" of a tool makes the tool visible only to the server's own pages.
 func isAppOnly(meta json.RawMessage) bool {
 	only := false
 	for who := range rawjson.Elements(rawjson.Get(meta, "ui", "visibility")) {
@@ -27,8 +27,8 @@ func isAppOnly(meta json.RawMessage) bool {
 	return only
 }
 
-// pageURIsOf returns the distinct URIs of the pages that a tool names. Hosts ignore URIs that do not begin with
-// "ui://".
+// pageURIsOf returns the distinct URIs of the pages that a tool names. It ignores URIs that do not begin with "ui://",
+// as hosts do.
 func pageURIsOf(tool json.RawMessage) []string {
 	meta := rawjson.Get(tool, "_meta")
 	if meta == nil {
@@ -44,10 +44,11 @@ func pageURIsOf(tool json.RawMessage) []string {
 	return out
 }
 
-// maxSummary bounds a title or summary, in characters.
+// maxSummary is the maximum length of a title or summary, in characters.
 const maxSummary = 120
 
-// oneLine returns the first line of a JSON string, truncated, with invisible characters shown as code points.
+// oneLine returns the first line of a JSON string, truncated to maxSummary. Invisible characters are shown as code
+// points.
 func oneLine(raw json.RawMessage) string {
 	text, _ := rawjson.DecodeString(raw)
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

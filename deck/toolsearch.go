@@ -8,10 +8,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/toolsearch"
 )
 
-// shortVersion is the bit that distinguishes the version of a short list from that of the full list.
+// shortVersion is a bit that is set in the version of a short list, so that it differs from the version of the full
+// list.
 const shortVersion = 1 << 63
 
-// searchCards returns the two search tools of short lists. They are not listed in the index, but their names are taken.
+// searchCards returns the two search tools of short lists. They are not in the index as listed items, but reserve their
+// names.
 func (d *Deck) searchCards() (own []*item) {
 	if !d.searcher.MayShorten() {
 		return nil
@@ -25,7 +27,7 @@ func (d *Deck) searchCards() (own []*item) {
 	return own
 }
 
-// SearchView returns a searchable view of the tools that the caller may call.
+// SearchView returns a view for searching in the tools that the caller may call.
 func (d *Deck) SearchView(caller drawbridge.Caller) *toolsearch.CardView {
 	return d.searchView(d.view.Load().tools, caller)
 }
@@ -35,8 +37,8 @@ func (d *Deck) searchView(s *itemIndex, caller drawbridge.Caller) *toolsearch.Ca
 		func() []drawbridge.Spec { return s.searchableSpecs(caller) })
 }
 
-// applyListMode returns the list of an index for a caller: the short one if the mode asks for it. Modes apply to
-// external clients, and change only the list.
+// applyListMode returns the list of an index for a caller. It is the short list of tools if the mode requires it. Modes
+// apply only to external clients, and affect only the list.
 func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method string) List {
 	list := s.listForCaller(caller)
 	if method != tools.list || caller.Kind != drawbridge.External || !d.searcher.MayShorten() {
@@ -48,7 +50,8 @@ func (d *Deck) applyListMode(s *itemIndex, caller drawbridge.Caller, method stri
 	return list
 }
 
-// shortListHint returns the text about a short list that precedes the instructions; empty for a full list.
+// shortListHint returns the text about short lists that is put before the instructions. It is empty if the caller sees
+// the full list.
 func (d *Deck) shortListHint(caller drawbridge.Caller) string {
 	if caller.Kind == drawbridge.External && d.searcher.MayShorten() && d.SearchView(caller).IsShort() {
 		return toolsearch.ShortListHint
@@ -56,14 +59,14 @@ func (d *Deck) shortListHint(caller drawbridge.Caller) string {
 	return ""
 }
 
-// isSearchCall reports whether a call is one of find_tools or call_tool.
+// isSearchCall reports whether a call is a call of find_tools or call_tool.
 func (d *Deck) isSearchCall(call drawbridge.Call, name string) bool {
 	return (name == toolsearch.FindToolsName || name == toolsearch.CallToolName) &&
 		call.Method == mcp.MethodToolsCall && d.searcher.ServesCaller(call.Caller)
 }
 
-// resolveSearchCall resolves a call of find_tools or call_tool. A call_tool becomes the call of the tool that it names,
-// with the rest of its params, and takes the same stages as any call.
+// resolveSearchCall finds the target of a call of find_tools or call_tool. A call of call_tool is replaced with the
+// call of the named tool, which goes through all stages.
 func (d *Deck) resolveSearchCall(ctx context.Context, s *callState) error {
 	if s.params.Name == toolsearch.CallToolName {
 		inner, err := toolsearch.ParseCallTool(s.call.Params, s.params.Arguments)
@@ -80,7 +83,7 @@ func (d *Deck) resolveSearchCall(ctx context.Context, s *callState) error {
 			return nil
 		}
 	}
-	// find_tools is a list in the form of a tool: like a list, it waits for servers, and no rule can forbid it
+	// find_tools returns a list. So it waits for servers as a list method does, and no rule can forbid it.
 	if d.beforeList != nil {
 		d.beforeList(ctx)
 	}
@@ -91,8 +94,8 @@ func (d *Deck) resolveSearchCall(ctx context.Context, s *callState) error {
 // EstimateTokens estimates the tokens of a definition in a model's prompt.
 func EstimateTokens(definition []byte) int { return toolsearch.EstimateTokens(definition) }
 
-// searchableSpecs returns the specs that a search of the caller is about. A person at the command line searches what
-// clients can find.
+// searchableSpecs returns the specs of the tools in which the caller can search. For the person at the command line
+// these are the tools that clients can find.
 func (s *itemIndex) searchableSpecs(caller drawbridge.Caller) (out []drawbridge.Spec) {
 	for _, it := range s.items {
 		if s.visibleTo(caller, it) && !(it.inside && caller.Kind == drawbridge.Author) {

@@ -14,7 +14,7 @@ type callSender interface {
 	Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error)
 }
 
-// An upstreamCard is a tool of a mounted server as a card.
+// An upstreamCard is the card of a server's tool.
 type upstreamCard struct {
 	upstream callSender
 	spec     drawbridge.Spec
@@ -25,13 +25,13 @@ var _ drawbridge.Card = upstreamCard{}
 // Spec returns the tool's spec.
 func (b upstreamCard) Spec() drawbridge.Spec { return b.spec }
 
-// Run sends the call under the tool's own name.
+// Run sends the call with the server's own name of the tool.
 func (b upstreamCard) Run(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	call.Params = rawjson.Apply(call.Params, rawjson.Put(rawjson.Quote(b.spec.Tool), "name"))
 	return b.upstream.Do(ctx, b.spec.Server, call)
 }
 
-// newUpstreamCard returns the card of a tool. The tool is listed and called by name; definition is the object as the
+// newUpstreamCard returns the card of a server's tool. name is the public name. definition is the tool object as the
 // server sent it.
 func newUpstreamCard(up callSender, server drawbridge.ServerID, name drawbridge.CardName,
 	definition json.RawMessage) upstreamCard {
@@ -54,7 +54,8 @@ func newUpstreamCard(up callSender, server drawbridge.ServerID, name drawbridge.
 	return upstreamCard{up, spec}
 }
 
-// replaceName returns the object with its member (a name or URI) changed from own to name.
+// replaceName returns the object with the value of its member replaced. own is the old name or URI, and name the new
+// one.
 func replaceName(object json.RawMessage, member, own, name string) json.RawMessage {
 	if own == name {
 		return object

@@ -13,14 +13,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// vetSkills applies the skill filter to the skills of a result: those of a list, or the one that was requested.
+// vetSkills applies the skill filter to the skills in a result of skills/list or skills/get.
 func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result json.RawMessage) (
 	_ json.RawMessage, err error) {
 	if d.filterSkill == nil {
 		return result, nil
 	}
 	m := d.view.Load().server(server)
-	if m == nil { // the server left meanwhile, so its trust settings are unknown
+	if m == nil { // the server was removed, so its trust settings are unknown
 		return nil, fmt.Errorf("vet the skills of %s: the server is not configured any more", server)
 	}
 	defer func() {
@@ -47,7 +47,7 @@ func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result
 	return result, err
 }
 
-// LastListing returns the last listing of a server, as the server sent it; false if the server never listed.
+// LastListing returns the last listing of a server, as the server sent it. It returns false if there is no listing.
 func (d *Deck) LastListing(id drawbridge.ServerID) (drawbridge.Listing, bool) {
 	m := d.view.Load().server(id)
 	if m == nil || m.rawListing == nil {
@@ -56,14 +56,15 @@ func (d *Deck) LastListing(id drawbridge.ServerID) (drawbridge.Listing, bool) {
 	return *m.rawListing, true
 }
 
-// describes reports whether a listing is one of the server with its present configuration.
+// describes reports whether a listing is of the server s with its current configuration.
 func describes(l drawbridge.Listing, s Server) bool {
 	return l.Server == s.ID && l.ConfigHash == s.ConfigHash
 }
 
-// ListingToVet returns the listing of a server to vet before [Deck.Configure], for [RememberedListing]: last, the last
-// listing that is stored, or else the tools that are live in the ledger. The latter has no ListedAt. It reports false
-// if the deck shows this configuration of the server already, or if nothing is remembered.
+// ListingToVet returns a listing of a server from an earlier process. The listing is to be vetted for
+// [RememberedListing] before [Deck.Configure]. It is last, the last stored listing, or otherwise a listing of the live
+// tools in the ledger, without ListedAt. ok is false if the deck already shows this configuration of the server, or if
+// there is no such listing.
 func (d *Deck) ListingToVet(s Server, last *drawbridge.Listing) (l drawbridge.Listing, ok bool) {
 	if m := d.view.Load().server(s.ID); m != nil && m.ConfigHash == s.ConfigHash {
 		return l, false
@@ -75,7 +76,7 @@ func (d *Deck) ListingToVet(s Server, last *drawbridge.Listing) (l drawbridge.Li
 	defer d.mu.Unlock()
 	l = drawbridge.Listing{Server: s.ID, ConfigHash: s.ConfigHash}
 	all := slices.DeleteFunc(slices.Clone(d.ledger.LiveByServer(s.ID)), func(e ledger.Entry) bool {
-		return e.Card.ConfigHash != s.ConfigHash // Configure retires it
+		return e.Card.ConfigHash != s.ConfigHash // Configure retires this entry
 	})
 	live, _ := d.liveByTool(all)
 	for _, e := range all {
@@ -86,7 +87,7 @@ func (d *Deck) ListingToVet(s Server, last *drawbridge.Listing) (l drawbridge.Li
 	return l, len(l.Tools) > 0
 }
 
-// applyLedgerListing returns a server whose tools are those that the ledger has live, as far as v shows them.
+// applyLedgerListing returns the state of a server whose tools are the live tools of the ledger that v shows.
 func (d *Deck) applyLedgerListing(m *serverState, v VettedListing) *serverState {
 	own := make(map[string]string, len(m.tools))
 	for _, it := range m.tools {
@@ -101,14 +102,15 @@ func (d *Deck) applyLedgerListing(m *serverState, v VettedListing) *serverState 
 	return m
 }
 
-// unvettedServer returns a server without items, because vetting failed.
+// unvettedServer returns the state of a server without items. It is used if vetting failed.
 func (d *Deck) unvettedServer(m *serverState, why error) *serverState {
 	d.log.Error("remembered tools of the server are not shown", "server", m.ID, "err", why)
 	return &serverState{Server: m.Server, scopes: m.scopes, late: m.late,
 		omitted: []OmittedItem{{Kind: "listing", Reason: why.Error(), Code: "unvetted"}}}
 }
 
-// selectOffers returns the offers of a list and notes the omitted items. Before has the server's previous items.
+// selectOffers returns the offers of a list, and adds the omitted items to m.omitted. before are the server's previous
+// items.
 func (m *serverState) selectOffers(k itemKind, list []VettedItem, most int, before []*item) []offeredItem {
 	offers, out := selectOffers(k.word, k.member, list, most, func(i int) (offeredItem, bool) {
 		if i >= len(before) {
@@ -120,7 +122,8 @@ func (m *serverState) selectOffers(k itemKind, list []VettedItem, most int, befo
 	return offers
 }
 
-// recordVetting records the changes to a listing in the audit, up to a limit.
+// recordVetting records the changes of a listing and the omissions by the vetter in the audit, up to maxAuditedNotes of
+// each.
 func (d *Deck) recordVetting(server drawbridge.ServerID, notes []VettingNote, leftOut []OmittedItem) {
 	for _, n := range notes[:min(len(notes), maxAuditedNotes)] {
 		d.callLog.RecordShieldAction(server, n.Name, n.Action, n.Why)
@@ -132,19 +135,19 @@ func (d *Deck) recordVetting(server drawbridge.ServerID, notes []VettingNote, le
 	}
 }
 
-// maxLoggedNotes bounds the log lines about the changes to one listing.
+// maxLoggedNotes limits the log lines about the changes of one listing.
 const maxLoggedNotes = 5
 
-// maxAuditedNotes bounds the audit records about the changes to one listing.
+// maxAuditedNotes limits the audit records about the changes of one listing.
 const maxAuditedNotes = 50
 
-// logVetting logs and records new changes to a listing and new omissions by the vetter.
+// logVetting logs and records the new changes of a listing and the new omissions by the vetter.
 func (d *Deck) logVetting(m, before *serverState) {
 	notes, leftOut := m.notes, m.omitted
 	if before != nil {
 		notes, leftOut = addedSince(notes, before.notes), addedSince(leftOut, before.omitted)
 	}
-	if before != nil { // else an earlier process recorded it
+	if before != nil { // without before, an earlier process recorded it
 		d.recordVetting(m.ID, notes, leftOut)
 	}
 	for i, n := range notes {

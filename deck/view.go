@@ -18,15 +18,16 @@ var (
 	templates = itemKind{"template", mcp.MethodTemplatesList, "uriTemplate"}
 )
 
-// A view is the deck at one moment. It is immutable: readers load it without a lock, and a change makes a new one.
+// A view is the state of the deck at one time. It is immutable: readers load it without a lock, and a change creates a
+// new view.
 type view struct {
 	guards                               *guardChain
 	visibleServers                       *visibilityCache
 	servers                              []*serverState
 	byID                                 map[drawbridge.ServerID]*serverState
 	tools, prompts, resources, templates *itemIndex
-	// resourceTree has the owners of resources by path, and renamedByServer the resources with a public URI that
-	// differs from the server's. The latter is built on first use.
+	// resourceTree has the resources by path, with their servers. renamedByServer returns the resources whose public URI
+	// differs from the server's URI; it is computed on first use.
 	resourceTree    *skillmerge.ResourceTree
 	renamedByServer func() map[drawbridge.ServerID]map[string]string
 }
@@ -35,11 +36,11 @@ type view struct {
 type serverState struct {
 	Server
 	scopes []drawbridge.Scope
-	// listing is nil before the first one; its texts about the server are the vetted ones. rawListing is the listing as
-	// received.
+	// listing is the last listing, with the vetted texts about the server. rawListing is the listing as the server sent
+	// it. Both are nil before the first listing.
 	listing, rawListing                  *drawbridge.Listing
 	tools, prompts, resources, templates []*item
-	// pages are resources that tools name as their pages and that the server does not list.
+	// pages are resources that the tools name as their pages but that the server does not list.
 	pages   []*item
 	omitted []OmittedItem
 	notes   []VettingNote
@@ -51,8 +52,8 @@ type serverState struct {
 
 func (v *view) server(id drawbridge.ServerID) *serverState { return v.byID[id] }
 
-// newView builds the indexes of the shipped cards and the members, in configuration order. Items keep the names that
-// they hold in before, and unchanged lists their versions in old; both may be nil.
+// newView returns a view of the shipped cards and the members, in configuration order. Items keep the names that they
+// have in before. Unchanged lists keep the versions that they have in old. Both may be nil.
 func newView(g *guardChain, shipped []*item, members []*serverState, before, old *view, next func() uint64) *view {
 	v := &view{guards: g, visibleServers: newVisibilityCache(), servers: members,
 		byID: make(map[drawbridge.ServerID]*serverState, len(members))}
@@ -73,7 +74,8 @@ func newView(g *guardChain, shipped []*item, members []*serverState, before, old
 	v.resources = newItemIndex(g, resources, collectServerItems(members, resources,
 		func(m *serverState) []*item { return m.resources }), before.indexOf(resources), old.indexOf(resources), next)
 	v.resourceTree, v.renamedByServer = v.newResourceTree(), sync.OnceValue(v.renamedURIs)
-	// The tools come after the resources: which URI a tool's page has depends on who has it already.
+	// The tools come after the resources, because the public URI of a tool's page depends on the URIs that are already
+	// taken.
 	v.tools = newItemIndex(g, tools,
 		slices.Concat(own, collectServerItems(members, tools, v.toolsWithPageURIs), inside),
 		before.indexOf(tools), old.indexOf(tools), next)
@@ -84,8 +86,8 @@ func newView(g *guardChain, shipped []*item, members []*serverState, before, old
 	return v
 }
 
-// mayKnowServer reports whether the server is visible to the caller: the caller holds its scopes, and not everything
-// that it offers is hidden.
+// mayKnowServer reports whether the server is visible to the caller. The caller must have the scopes of the server, and
+// the guards must not hide everything that the server offers.
 func (v *view) mayKnowServer(caller drawbridge.Caller, m *serverState) bool {
 	if !caller.HasScopes(m.scopes) || !v.guards.hidesAnything() {
 		return caller.HasScopes(m.scopes)
@@ -101,7 +103,7 @@ func (v *view) mayKnowServer(caller drawbridge.Caller, m *serverState) bool {
 	})
 }
 
-// indexOf returns the index of a kind; nil for a nil view.
+// indexOf returns the index of a kind; nil if v is nil.
 func (v *view) indexOf(k itemKind) *itemIndex {
 	if v == nil {
 		return nil
@@ -109,7 +111,7 @@ func (v *view) indexOf(k itemKind) *itemIndex {
 	return v.indexForMethod(k.list)
 }
 
-// indexForMethod returns the index that a list method lists, or nil.
+// indexForMethod returns the index for a list method, or nil.
 func (v *view) indexForMethod(method string) *itemIndex {
 	switch method {
 	case tools.list:
@@ -128,7 +130,7 @@ func (v *view) allIndexes() []*itemIndex {
 	return []*itemIndex{v.tools, v.prompts, v.resources, v.templates}
 }
 
-// clashesOf returns the clashes of a server in a new slice.
+// clashesOf returns the name clashes of a server in a new slice.
 func (v *view) clashesOf(id drawbridge.ServerID) (out []NameClash) {
 	for _, s := range v.allIndexes() {
 		out = append(out, s.clashes[id]...)
@@ -137,7 +139,7 @@ func (v *view) clashesOf(id drawbridge.ServerID) (out []NameClash) {
 }
 
 // collectServerItems returns each member's items of a kind, with the cache hint of its listing. A member without a
-// listing may add items at any moment, so that a list without it must not be cached.
+// listing may add items at any time, so its hint forbids caching.
 func collectServerItems(members []*serverState, k itemKind, pick func(*serverState) []*item) []serverItems {
 	out := make([]serverItems, 0, len(members))
 	for _, m := range members {
@@ -148,21 +150,21 @@ func collectServerItems(members []*serverState, k itemKind, pick func(*serverSta
 		if m.listing == nil {
 			st.hint = &drawbridge.CacheHint{}
 		} else if hint, ok := m.listing.CacheHints[k.list]; ok || len(st.items) > 0 {
-			st.hint = &hint // an empty list may fill as soon as any other
+			st.hint = &hint // an empty list can change as well as any other
 		}
 		out = append(out, st)
 	}
 	return out
 }
 
-// An itemMaker makes items of offers.
+// An itemMaker creates items from offers.
 type itemMaker struct {
 	upstream Upstream
 	naming   NamingStyle
 }
 
-// makeItems makes the items of a server's offers. Unchanged items of before are reused. Listed reports that the server
-// had a listing before, so that new items are late.
+// makeItems creates items from a server's offers. It reuses unchanged items of before. listed reports whether the
+// server had a listing before; then new items are late.
 func (mk itemMaker) makeItems(k itemKind, server drawbridge.ServerID, offers []offeredItem, before []*item,
 	listed bool) []*item {
 	old := make(map[string]*item, len(before))

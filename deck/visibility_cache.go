@@ -10,10 +10,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// maxVisibilities bounds the number of remembered entries.
+// maxVisibilities is the maximum number of cached entries.
 const maxVisibilities = 4096
 
-// A visibilityCache remembers which servers are visible to callers of a class.
+// A visibilityCache caches which servers are visible to the callers of a class.
 type visibilityCache struct {
 	mu  sync.Mutex
 	all *simplelru.LRU[visibilityKey, bool]
@@ -32,7 +32,7 @@ type visibilityKey struct {
 	server drawbridge.ServerID
 }
 
-// getOrFind returns the remembered entry for a class and a server, or else the result of find.
+// getOrFind returns the cached entry for a class and a server. If there is none, it calls find and caches the result.
 func (k *visibilityCache) getOrFind(class string, server drawbridge.ServerID, find func() bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,7 +45,8 @@ func (k *visibilityCache) getOrFind(class string, server drawbridge.ServerID, fi
 	return known
 }
 
-// listVersion returns a version for lists made of lists with these versions. It differs between caller classes.
+// listVersion returns a version for a list that is computed from lists with these versions. It differs between classes
+// of callers.
 func (g *guardChain) listVersion(caller drawbridge.Caller, of ...uint64) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(g.callerClass(caller)))

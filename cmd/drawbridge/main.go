@@ -1,4 +1,4 @@
-// Command drawbridge serves many MCP servers as one. See "drawbridge help".
+// Command drawbridge serves many MCP servers as one MCP server. See "drawbridge help".
 package main
 
 import (

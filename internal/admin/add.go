@@ -17,10 +17,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// An AddRequest asks for a new server: one that Command starts, or one at URL.
+// An AddRequest asks for a new server. The server is started with Command, or is reached at URL.
 type AddRequest struct {
 	Name drawbridge.ServerID
-	// Scope selects the file that gets the row: config.OriginProject or config.OriginUser; empty means OriginProject.
+	// Scope selects the configuration file for the row: config.OriginProject or config.OriginUser. Empty means
+	// OriginProject.
 	Scope config.OriginKind
 
 	Command string
@@ -28,21 +29,21 @@ type AddRequest struct {
 	Env     []config.NameValue
 
 	URL string
-	// Type is "http" or "sse"; empty means that it is detected.
+	// Type is "http" or "sse"; empty means that the type is detected.
 	Type    string
 	Headers []config.NameValue
-	// Token becomes the header Authorization, as a bearer token.
+	// Token is a bearer token; it is written as the header Authorization.
 	Token string
 
-	// MoveSecrets moves secrets that are in the row in plain text to Options.Secrets.
+	// MoveSecrets moves the plain-text secrets of the row to Options.Secrets.
 	MoveSecrets bool
 }
 
-// Complete reports whether the request has a command or a URL. RunAddWizard completes the others.
+// Complete reports whether the request has a command or a URL. RunAddWizard completes other requests.
 func (q AddRequest) Complete() bool { return q.Command != "" || q.URL != "" }
 
-// Split returns the request with a command that is a whole command line split into command and arguments; false if the
-// command is a single word.
+// Split splits a command that is a whole command line into the command and its arguments. It returns the changed
+// request, and false if the command is a single word.
 func (q AddRequest) Split() (AddRequest, bool) {
 	words := config.SplitCommandLine(q.Command)
 	if words == nil {
@@ -81,7 +82,8 @@ func (q AddRequest) Row() json.RawMessage {
 	return rawjson.Apply(json.RawMessage("{}"), edits...)
 }
 
-// jsonObject returns a JSON object of strings, in the order of pairs. Of two pairs with one name the later one counts.
+// jsonObject returns a JSON object of strings, in the order of pairs. If two pairs have the same name, the later value
+// is used.
 func jsonObject(pairs []config.NameValue) json.RawMessage {
 	var edits []rawjson.Edit
 	for _, p := range pairs {
@@ -90,11 +92,11 @@ func jsonObject(pairs []config.NameValue) json.RawMessage {
 	return rawjson.Apply(nil, edits...)
 }
 
-// AddServer writes a new server to a configuration file. It approves a row that it wrote to the project's file, since
-// the person typed it. The server is not started.
+// AddServer writes a new server to a configuration file. It also approves a row that it wrote to the project's file,
+// because the person requested this row. It does not start the server.
 //
-// The error is a UserError for an incomplete request. Any other begins with "Failed to add server: ": the name is
-// taken, the row is invalid, or the file cannot be written.
+// The error is a UserError for an incomplete request. Any other error begins with "Failed to add server: ". It means
+// that the name is already used, the row is invalid, or the file cannot be written.
 func (r *Service) AddServer(ctx context.Context, q AddRequest) (Change, error) {
 	if !q.Complete() {
 		return Change{}, r.nothingToAddError()
@@ -129,7 +131,7 @@ func (r *Service) AddServer(ctx context.Context, q AddRequest) (Change, error) {
 	return c, nil
 }
 
-// rowToWrite returns the row of a request, with its secrets moved where the request asks for it.
+// rowToWrite returns the row of a request. If the request asks for it, the secrets of the row are moved first.
 func (r *Service) rowToWrite(q AddRequest) (MovedSecrets, error) {
 	switch {
 	case !q.MoveSecrets:
@@ -142,7 +144,8 @@ func (r *Service) rowToWrite(q AddRequest) (MovedSecrets, error) {
 	return MoveRowSecrets(r.o.Secrets, q.Name, q.Row(), r.o.ConfigOptions.LookupEnv)
 }
 
-// plainSecretsNote names secrets that were written in plain text, and the command that moves them.
+// plainSecretsNote returns a note with the names of secrets that were written in plain text, and the command that moves
+// them.
 func (r *Service) plainSecretsNote(id drawbridge.ServerID, plain []string, row json.RawMessage) string {
 	text := "in plain text, and it looks like a secret: " + strings.Join(plain, ", ")
 	if CountMovableSecrets(row, r.o.ConfigOptions.LookupEnv) > 0 {
@@ -152,12 +155,12 @@ func (r *Service) plainSecretsNote(id drawbridge.ServerID, plain []string, row j
 	return text
 }
 
-// nothingToAddError returns the error for a quick form without a command and without a URL.
+// nothingToAddError returns the error for add without a command and without a URL.
 func (r *Service) nothingToAddError() error {
 	return userErrorf("Nothing to add: give --url U or -- <command...>. Usage: %s add <name> ...", r.o.CommandPrefix)
 }
 
-// configFile returns the file that new rows of a scope are written to.
+// configFile returns the file for new rows of a scope, and the scope of that file.
 func (r *Service) configFile(scope config.OriginKind) (string, config.OriginKind, error) {
 	if len(r.o.ConfigOptions.Paths) > 0 {
 		return "", scope, UserError("--mcp names files for one run; servers are added to the project or user config")
@@ -170,7 +173,7 @@ func (r *Service) configFile(scope config.OriginKind) (string, config.OriginKind
 	return path, config.OriginProject, err
 }
 
-// An addServerError is an error of AddServer for the person, which keeps its cause.
+// An addServerError is an error of AddServer, with a text for the person and the underlying error.
 type addServerError struct {
 	cause error
 	tip   string
@@ -179,7 +182,7 @@ type addServerError struct {
 func (e addServerError) Error() string { return "Failed to add server: " + e.cause.Error() + e.tip }
 func (e addServerError) Unwrap() error { return e.cause }
 
-// wrapAddError adds the next step to the error of a row that could not be written.
+// wrapAddError adds the next step for the person to the error for a row that could not be written.
 func (r *Service) wrapAddError(err error) error {
 	text, tip := err.Error(), ""
 	switch {
@@ -193,7 +196,7 @@ func (r *Service) wrapAddError(err error) error {
 	return addServerError{err, tip}
 }
 
-// approveWrittenRow approves the row of a project's file, if it still equals the row that was written.
+// approveWrittenRow approves a row in a project's file, if it is still equal to the row that was written.
 func (r *Service) approveWrittenRow(ctx context.Context, id drawbridge.ServerID, path string,
 	written json.RawMessage) error {
 	set, err := config.Load(r.o.ConfigOptions)
@@ -214,10 +217,10 @@ func (r *Service) approveWrittenRow(ctx context.Context, id drawbridge.ServerID,
 			return r.storeDecision(ctx, set, []config.Server{row}, true)
 		}
 	}
-	return nil // not the row of a project, as where the home is the project
+	return nil // it is not a project's row, for example if the project is the home directory
 }
 
-// storeDecision records a decision about rows, as they were read.
+// storeDecision stores a decision on rows. The decision is valid only for the rows in the form in which they were read.
 func (r *Service) storeDecision(ctx context.Context, set config.Configuration, rows []config.Server,
 	approved bool) error {
 	db, err := r.openStoreForProject(ctx, set, true)
@@ -239,7 +242,7 @@ func (r *Service) storeDecision(ctx context.Context, set config.Configuration, r
 	return errors.Join(err, db.Close())
 }
 
-// fillChangeState sets the phase of a server after a change, and adds notes on what may surprise.
+// fillChangeState sets the phase of the server after a change, and adds notes about other rows with the same name.
 func (r *Service) fillChangeState(ctx context.Context, c *Change) error {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -274,7 +277,7 @@ func (r *Service) fillChangeState(ctx context.Context, c *Change) error {
 	return nil
 }
 
-// entryInFile finds the row of a name in a file, or where that has none the one that counts.
+// entryInFile returns the row with this name in a file. If the file has no such row, it returns the row in force.
 func (roll ServerList) entryInFile(id drawbridge.ServerID, path string) ServerEntry {
 	for i, rows := range [][]config.Server{roll.Servers, roll.Shadowed} {
 		for _, row := range rows {
@@ -299,7 +302,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// equalJSON reports whether two rows are equal apart from their layout.
+// equalJSON reports whether two JSON values are equal apart from their formatting.
 func equalJSON(a, b json.RawMessage) bool {
 	decode := func(raw json.RawMessage) (v any) {
 		d := json.NewDecoder(bytes.NewReader(raw))

@@ -9,8 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// SplitWords splits a line into words. Single and double quotes keep blanks, and each keeps the other quotes. A
-// backslash is an ordinary character, since Windows paths contain them. The error reports a quote that does not end.
+// SplitWords splits a line into words. Single and double quotes enclose blanks; each may also enclose the other kind of
+// quote. A backslash is an ordinary character, because Windows paths contain backslashes. It returns an error for a
+// quote that is not closed.
 func SplitWords(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -43,17 +44,17 @@ func SplitWords(line string) ([]string, error) {
 	return words, nil
 }
 
-// An AddFlag is an option of the quick form of add.
+// An AddFlag is an option of the command add.
 type AddFlag struct {
-	// Name stands after two dashes, Short, if there is one, after one.
+	// Name is the option without its two dashes. Short is the short form without its dash; it may be empty.
 	Name, Short string
-	// Usage is one line; the word in backquotes stands for the value.
+	// Usage is a one-line description, in which the word in backquotes is the name of the value.
 	Usage string
 
 	set func(r *Service, q *AddRequest, value string) error
 }
 
-// AddFlags lists the options of the quick form of add, in the order of help.
+// AddFlags returns the options of the command add, in the order of the help text.
 func AddFlags() []AddFlag {
 	return []AddFlag{
 		{"scope", "s", "`project` (.drawbridge/mcp.json here) or user (your own configuration); default project",
@@ -67,9 +68,9 @@ func AddFlags() []AddFlag {
 	}
 }
 
-// ParseAdd parses the quick form: NAME, options before or after it, and a URL as a word of its own or, after "--", a
-// command. An incomplete request is for RunAddWizard. The error is a UserError; it contains no value that may be a
-// secret.
+// ParseAdd parses the words after the command add: NAME, options, and a URL or, after "--", a command. Options may be
+// before or after NAME. If the request is incomplete, call RunAddWizard. The error is a UserError; it does not contain
+// values that may be secrets.
 func (r *Service) ParseAdd(words []string) (AddRequest, error) {
 	var q AddRequest
 	var stdio bool
@@ -89,7 +90,7 @@ func (r *Service) ParseAdd(words []string) (AddRequest, error) {
 		if !joined && len(words) > 0 && !strings.HasPrefix(words[0], "--") {
 			value, joined, words = words[0], true, words[1:]
 		}
-		if flag.Name == "transport" && value == "stdio" { // a habit from another program: it is what a command is
+		if flag.Name == "transport" && value == "stdio" { // other programs accept this value; it means a command
 			stdio = true
 			continue
 		}
@@ -109,7 +110,7 @@ func (r *Service) ParseAdd(words []string) (AddRequest, error) {
 	return q, r.checkAddRequest(q, stdio)
 }
 
-// splitAtCommand separates the command after "--" from the words before it.
+// splitAtCommand separates the command after "--" from the words before "--".
 func splitAtCommand(words []string) (before, command []string) {
 	for i, word := range words {
 		if word == "--" {
@@ -119,8 +120,8 @@ func splitAtCommand(words []string) (before, command []string) {
 	return words, nil
 }
 
-// parseFlag returns the option that a word names, and the value that is joined to it. For an unknown option it returns
-// the name with its dashes.
+// parseFlag returns the option that a word names, and the value that follows "=" in the word. joined reports whether
+// there is such a value. For an unknown option, flag.Name is the name with its dashes.
 func parseFlag(word string) (flag AddFlag, value string, joined, ok bool) {
 	name, value, joined := strings.Cut(word, "=")
 	for _, f := range AddFlags() {
@@ -161,7 +162,7 @@ func setURL(_ *Service, q *AddRequest, value string) error {
 	return nil
 }
 
-// withDefaultScheme puts https:// before an address without a scheme, unless a variable may contain the scheme.
+// withDefaultScheme adds https:// to an address that has no scheme, unless the address begins with a variable.
 func withDefaultScheme(address string) string {
 	if strings.Contains(address, "://") || strings.HasPrefix(address, "${") {
 		return address
@@ -186,7 +187,7 @@ func setHeader(_ *Service, q *AddRequest, value string) error {
 	return nil
 }
 
-// parseHeader parses a header at the first "=" or ":". Names of headers contain neither.
+// parseHeader parses a header and splits it at the first "=" or ":", because header names contain neither.
 func parseHeader(text string) (config.NameValue, bool) {
 	i := strings.IndexAny(text, "=:")
 	if i < 0 {
@@ -224,7 +225,7 @@ func parseVariable(text string) (config.NameValue, bool) {
 	return config.NameValue{Name: name, Value: value}, ok && name != ""
 }
 
-// setNameAndURL sets the name and the URL from the words that are not options.
+// setNameAndURL sets the name and the URL from the words that are neither options nor the command.
 func (r *Service) setNameAndURL(q *AddRequest, plain []string) error {
 	if len(plain) > 0 {
 		q.Name = drawbridge.ServerID(plain[0])
@@ -242,7 +243,7 @@ func (r *Service) setNameAndURL(q *AddRequest, plain []string) error {
 	return nil
 }
 
-// checkAddRequest returns an error for options that exclude each other.
+// checkAddRequest returns an error for a missing name and for options that cannot be combined.
 func (r *Service) checkAddRequest(q AddRequest, stdio bool) error {
 	said := q.Complete() || q.Token != "" || q.Type != "" || stdio || len(q.Headers)+len(q.Env) > 0
 	authorized := false

@@ -13,7 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// Addons returns the addons of the person and of the working directory with their states. It runs none.
+// Addons returns the person's own addons and the addons of the working directory, with their states. It does not run
+// them.
 func (r *Service) Addons(ctx context.Context) ([]gateway.FoundAddon, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -34,8 +35,8 @@ func (r *Service) Addons(ctx context.Context) ([]gateway.FoundAddon, error) {
 		LookupEnv: r.o.ConfigOptions.LookupEnv}, roll.Settings, decisions)
 }
 
-// FindProjectAddon returns the addon of the working directory with an id. A UserError reports an addon that is unknown,
-// the person's own, or unusable.
+// FindProjectAddon returns the addon of the working directory with this ID. It returns a UserError if the addon is
+// unknown, is the person's own addon, or is unusable.
 func (r *Service) FindProjectAddon(ctx context.Context, id string) (gateway.FoundAddon, error) {
 	all, err := r.Addons(ctx)
 	if err != nil {
@@ -57,7 +58,8 @@ func (r *Service) FindProjectAddon(ctx context.Context, id string) (gateway.Foun
 	return found, nil
 }
 
-// DecideAddon approves or rejects an addon of the working directory with the files that it had when it was found.
+// DecideAddon approves or rejects an addon of the working directory. The decision is valid only for the files that the
+// addon had when it was found.
 func (r *Service) DecideAddon(ctx context.Context, a gateway.FoundAddon, approved bool) error {
 	db, err := r.openStoreOfSettings(ctx, true)
 	if err != nil {
@@ -73,7 +75,7 @@ func (r *Service) DecideAddon(ctx context.Context, a gateway.FoundAddon, approve
 	return errors.Join(err, db.Close())
 }
 
-// AddonFacts returns all that an addon can do, for a person who decides about it.
+// AddonFacts returns the properties of an addon as lines for the person who decides on it.
 func AddonFacts(f addons.Found) (facts []config.NameValue) {
 	add := func(name, format string, args ...any) {
 		facts = append(facts, config.NameValue{Name: name, Value: fmt.Sprintf(format, args...)})

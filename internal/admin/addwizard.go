@@ -14,20 +14,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// ErrAddCancelled is the error of RunAddWizard when the person ends it.
+// ErrAddCancelled is the error of RunAddWizard if the person cancels.
 const ErrAddCancelled = UserError("Server creation cancelled.")
 
-// A Prompter asks a person questions and shows them texts.
+// A Prompter asks a person questions and shows texts to the person.
 type Prompter interface {
-	// Ask asks a question and returns the answer, a line without its end. An error means that no answer will come.
+	// Ask asks a question and returns the answer, a line without its line ending. An error means that the person cannot
+	// answer.
 	Ask(question string) (string, error)
-	// Say shows a text of one or more lines.
+	// Say shows a text, which may have several lines.
 	Say(text string)
 }
 
-// RunAddWizard asks the questions that q leaves open and returns the complete request. Each answer is checked at once;
-// a wrong one is asked for again, with the reason. Nothing is written. The error is ErrAddCancelled if the person
-// stopped, or that of ReadServers.
+// RunAddWizard asks a person for the parts of a server's row, and returns the complete request. It asks for the name
+// only if q has no valid name. The type and the scope of q are the default answers. If an answer is invalid, it shows
+// the reason and asks again. It writes nothing. The error is ErrAddCancelled if the person cancels, or the error of
+// ReadServers.
 func (r *Service) RunAddWizard(ctx context.Context, q AddRequest, person Prompter) (AddRequest, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -51,7 +53,8 @@ type addWizard struct {
 	person  Prompter
 }
 
-// askUntilValid repeats a question until take accepts the answer. An empty answer stands for the default.
+// askUntilValid repeats a question until take returns no error for the answer. An empty answer means otherwise, the
+// default.
 func (w *addWizard) askUntilValid(question, otherwise string, take func(answer string) error) error {
 	if otherwise != "" {
 		question += " [" + otherwise + "]"
@@ -102,7 +105,7 @@ func (w *addWizard) askTransport() error {
 	})
 }
 
-// askCommandOrURL asks for the command, or for the URL.
+// askCommandOrURL asks for the command or, for a remote server, for the URL.
 func (w *addWizard) askCommandOrURL() error {
 	if w.remote {
 		return w.askUntilValid("URL", "", func(answer string) error {
@@ -131,7 +134,7 @@ func (w *addWizard) askCommandOrURL() error {
 	})
 }
 
-// askVariablesOrHeaders asks for environment variables or headers until the person enters none.
+// askVariablesOrHeaders asks for environment variables or headers until the answer is empty.
 func (w *addWizard) askVariablesOrHeaders() error {
 	question, wrong := "Environment variable KEY=VALUE (empty to go on)",
 		UserError("KEY=VALUE is needed, such as TOKEN=${MY_TOKEN}")
@@ -184,7 +187,7 @@ func (w *addWizard) askScope() error {
 		})
 }
 
-// confirmAdd shows the row that will be written and asks for a yes.
+// confirmAdd shows the row that will be written and asks for a confirmation.
 func (w *addWizard) confirmAdd() error {
 	path, _, err := w.service.configFile(w.request.Scope)
 	if err != nil {
@@ -211,7 +214,7 @@ func (w *addWizard) confirmAdd() error {
 	return err
 }
 
-// reviewLines describes a request, without values that may be secrets.
+// reviewLines returns lines that describe a request. Values that may be secrets are redacted.
 func (q AddRequest) reviewLines() []string {
 	var lines []string
 	if q.Command != "" {
@@ -235,7 +238,7 @@ func (q AddRequest) reviewLines() []string {
 	return lines
 }
 
-// joinQuoted joins words so that SplitWords splits them again, where that is possible.
+// joinQuoted joins words to a line that SplitWords splits into the same words, if such a line exists.
 func joinQuoted(words []string) string {
 	shown := make([]string, len(words))
 	for i, word := range words {

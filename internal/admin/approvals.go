@@ -13,13 +13,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// Approvals reads and answers the calls that wait for a person. Close it after use.
+// Approvals is the queue of calls that wait for a person's approval. Close it after use.
 type Approvals struct {
-	db       *store.DB // nil where no store exists
+	db       *store.DB // nil if there is no store
 	recorder gateway.AdminRecorder
 }
 
-// OpenApprovals opens the queue of calls. Where no store exists, the queue is empty unless create is set.
+// OpenApprovals opens the queue of calls. If there is no store, it creates one if create is set; otherwise the queue is
+// empty.
 func (r *Service) OpenApprovals(ctx context.Context, create bool) (*Approvals, error) {
 	db, err := r.openStoreOfSettings(ctx, create)
 	if err != nil {
@@ -31,13 +32,13 @@ func (r *Service) OpenApprovals(ctx context.Context, create bool) (*Approvals, e
 // Close closes the store.
 func (a *Approvals) Close() error { return closeStore(a.db, nil) }
 
-// A PendingCall is a call that waits for an answer until a moment.
+// A PendingCall is a call that waits for a person's answer. It ends without an answer at Until.
 type PendingCall struct {
 	ID      string                  `json:"id"`
 	Created time.Time               `json:"created"`
 	Until   time.Time               `json:"until"`
 	Call    gateway.ApprovalDetails `json:"call"`
-	// Damage is set where the store holds details that cannot be read; Call is empty then.
+	// Damage is an error if the stored details of the call cannot be read; Call is empty then.
 	Damage error `json:"-"`
 
 	stored store.PendingApproval
@@ -51,7 +52,7 @@ func newPendingCall(a store.PendingApproval) PendingCall {
 	return p
 }
 
-// Pending returns the calls that wait.
+// Pending returns the calls that wait for an answer.
 func (a *Approvals) Pending(ctx context.Context) (all []PendingCall, err error) {
 	if a.db == nil {
 		return nil, nil
@@ -63,7 +64,8 @@ func (a *Approvals) Pending(ctx context.Context) (all []PendingCall, err error) 
 	return all, err
 }
 
-// Find returns the call that waits under an ID, or an error that names the command that lists the calls.
+// Find returns the waiting call with this ID. If there is none, the error names the command that lists the waiting
+// calls.
 func (a *Approvals) Find(ctx context.Context, id string) (PendingCall, error) {
 	all, err := a.Pending(ctx)
 	if err != nil {
@@ -79,27 +81,27 @@ func (a *Approvals) Find(ctx context.Context, id string) (PendingCall, error) {
 			shortID(id))
 }
 
-// shortID returns an ID that a person typed on one line, cut to 20 characters.
+// shortID returns an ID that a person entered, on one line and truncated to 20 characters.
 func shortID(id string) string {
 	return safetext.Truncate(safetext.Exact(id), 20, safetext.Runes, "…")
 }
 
-// A GrantScope is what a person allows beyond one call. The zero value allows nothing more.
+// A GrantScope is the permission that a person gives in addition to one call. The zero value permits only the call.
 type GrantScope struct {
-	// Duration is how long the grant lasts, in JSON in nanoseconds; negative is invalid.
+	// Duration is how long the grant is valid, in JSON in nanoseconds. A negative value is invalid.
 	Duration time.Duration `json:"duration,omitempty"`
-	// Session ends the grant with the caller's session, after 24 hours at the latest.
+	// Session ends the grant with the caller's session. If Duration is 0, the grant ends after 24 hours at the latest.
 	Session bool `json:"session,omitempty"`
-	// AnyArguments grants the tool with any arguments. It needs Duration or Session.
+	// AnyArguments permits the tool with any arguments. It needs Duration or Session.
 	AnyArguments bool `json:"any_arguments,omitempty"`
-	// Always grants the same call until it is revoked. It excludes the other fields.
+	// Always permits the same call until the grant is revoked. It cannot be combined with other fields.
 	Always bool `json:"always,omitempty"`
 }
 
-// maxSessionGrant is how long a grant for a session lasts at most.
+// maxSessionGrant is how long a grant for a session is valid if it has no duration.
 const maxSessionGrant = 24 * time.Hour
 
-// Validate returns a UserError where fields contradict each other.
+// Validate returns a UserError if the fields contradict each other.
 func (s GrantScope) Validate() error {
 	switch {
 	case s.Duration < 0:
@@ -112,7 +114,8 @@ func (s GrantScope) Validate() error {
 	return nil
 }
 
-// newGrant returns the grant of a scope for a call and its duration; nil where the scope grants nothing.
+// newGrant returns the grant of the scope for a call, and the duration of the grant. The grant is nil if the scope
+// permits only the call.
 func (s GrantScope) newGrant(p PendingCall) (*store.Grant, time.Duration, error) {
 	if err := s.Validate(); err != nil {
 		return nil, 0, err
@@ -140,7 +143,7 @@ func (s GrantScope) newGrant(p PendingCall) (*store.Grant, time.Duration, error)
 	return g, s.Duration, nil
 }
 
-// Allow lets a call continue and grants the scope. The audit records both.
+// Allow lets a call continue and stores the grant of the scope. Both are recorded in the audit.
 func (a *Approvals) Allow(ctx context.Context, p PendingCall, s GrantScope) error {
 	grant, lasts, err := s.newGrant(p)
 	if err != nil {
@@ -149,7 +152,7 @@ func (a *Approvals) Allow(ctx context.Context, p PendingCall, s GrantScope) erro
 	return a.answer(ctx, p, store.AnswerAllowed, grant, lasts)
 }
 
-// Deny refuses a call. The audit records it.
+// Deny refuses a call. The refusal is recorded in the audit.
 func (a *Approvals) Deny(ctx context.Context, p PendingCall) error {
 	return a.answer(ctx, p, store.AnswerDenied, nil, 0)
 }
@@ -171,15 +174,15 @@ func (a *Approvals) answer(ctx context.Context, p PendingCall, answer store.Appr
 	})
 }
 
-// A Grant allows more than one call.
+// A Grant permits more than one call.
 type Grant struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
-	// Until is zero where the grant does not expire.
+	// Until is the end of the grant; zero if the grant does not expire.
 	Until time.Time `json:"until,omitzero"`
-	// Session reports that the grant ends with the caller's session.
+	// Session reports whether the grant ends with the caller's session.
 	Session bool `json:"session"`
-	// AnyArguments reports that the grant is for the tool with any arguments; those of Call were only the first.
+	// AnyArguments reports whether the grant is for any arguments. Then Call has the arguments of the first call only.
 	AnyArguments bool                    `json:"anyArguments"`
 	Uses         int                     `json:"uses"`
 	Call         gateway.ApprovalDetails `json:"call"`
@@ -205,7 +208,7 @@ func (a *Approvals) Grants(ctx context.Context) (all []Grant, err error) {
 	return all, nil
 }
 
-// Revoke ends a grant. If no grant has the ID, the error names the command that lists them.
+// Revoke ends a grant. If no grant has the ID, the error names the command that lists the grants.
 func (a *Approvals) Revoke(ctx context.Context, id string) error {
 	unknown := fmt.Errorf("grant %s not found (drawbridge ask grants lists them)", shortID(id))
 	if a.db == nil {
@@ -220,7 +223,7 @@ func (a *Approvals) Revoke(ctx context.Context, id string) error {
 	})
 }
 
-// AnswerApproval lets the call that waits under an ID continue, with a further scope, or refuses it.
+// AnswerApproval lets the waiting call with this ID continue, and stores the grant of the scope, or refuses the call.
 func (r *Service) AnswerApproval(ctx context.Context, id string, allow bool, s GrantScope) error {
 	queue, err := r.OpenApprovals(ctx, false)
 	if err != nil {

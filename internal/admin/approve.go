@@ -7,9 +7,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// DecidableServers returns the rows of project directories with these names, which a person may approve or reject.
-// Without names it returns those that wait for a decision; a row that was rejected as it is now does not wait. The
-// error is a UserError for a name that is not configured and for a server that needs no approval or cannot have it.
+// DecidableServers returns the rows of project directories with these names. A person may approve or reject these rows.
+// Without names it returns the rows that wait for a decision. A row does not wait if it was rejected and has not
+// changed since. The error is a UserError for a name that is not configured, and for a server that needs no approval or
+// cannot be approved.
 func (r *Service) DecidableServers(ctx context.Context, ids ...drawbridge.ServerID) ([]ServerEntry, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -42,7 +43,8 @@ func (roll ServerList) pendingEntries() (entries []ServerEntry) {
 	return entries
 }
 
-// decidableRow returns the row that a decision on this name is about: one that waits, else any of a project directory.
+// decidableRow returns the row on which a person decides with this name. It is a row that waits for approval, or
+// otherwise any row of a project directory.
 func (roll ServerList) decidableRow(id drawbridge.ServerID) (config.Server, error) {
 	rows := roll.rowsNamed(id)
 	if len(rows) == 0 {
@@ -67,13 +69,14 @@ func (roll ServerList) decidableRow(id drawbridge.ServerID) (config.Server, erro
 	return found, nil
 }
 
-// Approve puts rows in force as DecidableServers returned them: a row that has changed since then still waits. The
-// changes are in the order of entries. The error is the store's; some or all rows are not approved then.
+// Approve approves rows in the form in which DecidableServers returned them. A row that has changed since then still
+// waits for approval. The changes are in the order of entries. The error is the store's; then at least one row is not
+// approved.
 func (r *Service) Approve(ctx context.Context, entries []ServerEntry) ([]Change, error) {
 	return r.decideEntries(ctx, entries, true)
 }
 
-// Reject turns rows off, also approved ones. A person is not asked about them again unless they change.
+// Reject disables rows, including approved rows. A person is asked about them again only if they change.
 func (r *Service) Reject(ctx context.Context, entries []ServerEntry) ([]Change, error) {
 	return r.decideEntries(ctx, entries, false)
 }

@@ -18,15 +18,15 @@ import (
 // followInterval is how often Follow polls the store for new records.
 const followInterval = 250 * time.Millisecond
 
-// Audit reads the record of calls. Close it after use.
+// An Audit reads the audit records of calls. Close it after use.
 type Audit struct {
 	db *store.DB
-	// lost reports that the store is not the one that was there before; nil if it is.
+	// lost is an error if the store is missing or is not the same store as before; nil otherwise.
 	lost error
 }
 
-// OpenAudit opens the audit and first stores the records that processes left behind when they died. The error is a
-// *NoStoreError where no store exists.
+// OpenAudit opens the audit. It first stores the records of processes that died before they stored them. If there is no
+// store, it returns a *NoStoreError.
 func (r *Service) OpenAudit(ctx context.Context) (*Audit, error) {
 	set, db, err := r.openRecords(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Service) OpenAudit(ctx context.Context) (*Audit, error) {
 	}
 	a := &Audit{db: db, lost: gateway.CheckStore(ctx, r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv, db)}
 	if a.lost != nil {
-		return a, nil // the records that wait are those of the other one
+		return a, nil // the waiting records belong to the earlier store
 	}
 	if err := gateway.RecoverAudit(ctx, r.o.Gateway, db); err != nil {
 		return nil, closeStore(db, err)
@@ -45,12 +45,12 @@ func (r *Service) OpenAudit(ctx context.Context) (*Audit, error) {
 // Close closes the store.
 func (a *Audit) Close() error { return a.db.Close() }
 
-// Records returns the records stored since a moment as the store holds them, with their hashes.
+// Records returns the stored records with their hashes, from the first record that was stored at since or later.
 func (a *Audit) Records(ctx context.Context, since time.Time) iter.Seq2[ledger.Record, error] {
 	return a.db.AuditRecords(ctx, since)
 }
 
-// Call returns all records of one call. If no call has the ID, the error names the command that lists calls.
+// Call returns all records of one call. If no call has the ID, the error names the command that lists the calls.
 func (a *Audit) Call(ctx context.Context, id string) ([]ledger.Record, error) {
 	records, err := a.db.AuditRecordsOfCall(ctx, id)
 	if err == nil && len(records) == 0 {
@@ -67,14 +67,14 @@ type AuditQuery struct {
 	// Failed selects calls that were refused, failed or have no outcome.
 	Failed bool
 	Since  time.Time
-	// Limit selects the last calls; 0 means all.
+	// Limit is the maximum number of calls; the last calls are selected. 0 means no limit.
 	Limit int
 }
 
 // matches reports whether the query selects a record.
 func (q AuditQuery) matches(r audit.Record) bool {
 	switch {
-	case r.Kind == audit.Done: // of a call that began before Since
+	case r.Kind == audit.Done: // its call began before Since
 	case q.Server != "" && r.Server != q.Server:
 	case q.Caller != "" && r.Caller.Principal != q.Caller && !strings.HasPrefix(r.Caller.Client, q.Caller):
 	case q.Failed && (r.Kind == audit.Note || r.Kind == audit.Shield || !r.Outcome.Failed()):
@@ -84,8 +84,8 @@ func (q AuditQuery) matches(r audit.Record) bool {
 	return false
 }
 
-// Calls returns the selected calls, oldest first, each merged with its outcome. A call without an outcome is still
-// running, or its process died.
+// Calls returns the selected calls, oldest first. Each call is merged with its outcome. A call without an outcome is
+// still running, or its process died.
 func (a *Audit) Calls(ctx context.Context, q AuditQuery) ([]audit.Record, error) {
 	calls, _, err := a.readCalls(ctx, q.Since)
 	if err != nil {
@@ -94,7 +94,8 @@ func (a *Audit) Calls(ctx context.Context, q AuditQuery) ([]audit.Record, error)
 	return q.selectCalls(calls, nil), nil
 }
 
-// selectCalls returns the calls that match, up to the limit. With open, calls that have no outcome go there instead.
+// selectCalls returns the calls that match, up to the limit. If open is not nil, calls without an outcome are added to
+// open instead.
 func (q AuditQuery) selectCalls(calls []audit.Record, open map[string]audit.Record) []audit.Record {
 	shown := make([]audit.Record, 0, len(calls))
 	for _, r := range calls {
@@ -110,7 +111,7 @@ func (q AuditQuery) selectCalls(calls []audit.Record, open map[string]audit.Reco
 	return shown
 }
 
-// readCalls reads the calls since a moment, sorted by time, and the last stored record.
+// readCalls returns the calls made at or after since, sorted by time. It also returns the last stored record.
 func (a *Audit) readCalls(ctx context.Context, since time.Time) (calls []audit.Record, end ledger.Record, err error) {
 	var records []audit.Record
 	end, err = eachAuditRecord(a.db.AuditRecords(ctx, since), since, func(r audit.Record) {
@@ -120,13 +121,13 @@ func (a *Audit) readCalls(ctx context.Context, since time.Time) (calls []audit.R
 		return nil, end, err
 	}
 	calls = audit.MergeOutcomes(records)
-	// Each process stores its own records in batches, so the order in the store is not the order of the calls.
+	// Each process stores its own records in batches. So the records are not stored in the order of the calls.
 	slices.SortStableFunc(calls, func(a, b audit.Record) int { return a.At.Compare(b.At) })
 	return calls, end, nil
 }
 
-// Follow calls show for the selected calls that ended already, and then for each call as it ends. It returns nil when
-// ctx ends.
+// Follow calls show for each selected call that has ended, and then for each further call when it ends. It returns nil
+// when ctx ends.
 func (a *Audit) Follow(ctx context.Context, q AuditQuery, show func(audit.Record)) error {
 	calls, end, err := a.readCalls(ctx, q.Since)
 	if err != nil {
@@ -136,7 +137,7 @@ func (a *Audit) Follow(ctx context.Context, q AuditQuery, show func(audit.Record
 	for _, r := range q.selectCalls(calls, open) {
 		show(r)
 	}
-	if end.Seq == 0 { // nothing since then: continue after the record before
+	if end.Seq == 0 { // no record since then: continue after the last earlier record
 		if end, err = a.db.LastAuditRecordBefore(ctx, q.Since); err != nil {
 			return err
 		}
@@ -175,8 +176,8 @@ func (a *Audit) Follow(ctx context.Context, q AuditQuery, show func(audit.Record
 	}
 }
 
-// eachAuditRecord decodes records and calls each for those of calls made since a moment. It returns the last record
-// it read. A record is stored after its call, so records stored later may be of earlier calls.
+// eachAuditRecord decodes records, and calls each for the records of calls made at or after since. It returns the last
+// record that it read. A record is stored after its call, so a record that is stored later may be of an earlier call.
 func eachAuditRecord(records iter.Seq2[ledger.Record, error], since time.Time, each func(audit.Record)) (
 	end ledger.Record, err error) {
 	for r, err := range records {
@@ -204,7 +205,7 @@ func decodeAuditRecord(r ledger.Record) (audit.Record, error) {
 	return rec, nil
 }
 
-// isOpenCall reports whether a record begins a call whose outcome follows in another record.
+// isOpenCall reports whether a record is the beginning of a call whose outcome is in another record.
 func isOpenCall(r audit.Record) bool {
 	return (r.Kind == audit.Call || r.Kind == audit.AdminAction) && r.Outcome == ""
 }

@@ -17,18 +17,19 @@ import (
 // An AuditVerification is the result of a check of the audit's hash chain and signatures.
 type AuditVerification struct {
 	store.AuditReport
-	// ChainErr names the first defect of the chain; nil where it is intact.
+	// ChainErr describes the first defect of the hash chain; nil if there is none.
 	ChainErr error
-	// UnknownSigner is why the signer cannot be identified; nil where it is known, or nothing is signed.
+	// UnknownSigner is why the signer cannot be identified; nil if the signer is known or nothing is signed.
 	UnknownSigner error
-	// Lost summarizes the notes on lost records, Torn those on a record that a process did not finish before it died,
-	// and ClockJumps those on clock jumps, after which no record was removed by age.
+	// Lost summarizes the notes about lost records. Torn summarizes the notes about a record that a process did not
+	// complete before it died. ClockJumps summarizes the notes about clock jumps; after a jump no records are removed by
+	// age.
 	Lost, Torn, ClockJumps NoteSummary
-	// Clock is how the clock of the store is.
+	// Clock is the state of the store's clock.
 	Clock store.ClockState
-	// LostStore reports that it is not the store that was there before; nil if it is.
+	// LostStore is an error if the store is not the same store as before; nil otherwise.
 	LostStore error
-	// Waiting are the records of calls beside the store that wait for another one.
+	// Waiting are directories with records of calls that belong to another store and are not stored yet.
 	Waiting []gateway.WaitingSpool
 }
 
@@ -42,7 +43,7 @@ func (v AuditVerification) KeyTexts() []string {
 	return all
 }
 
-// A NoteSummary counts the notes of one sort in the audit.
+// A NoteSummary summarizes the audit's notes of one kind.
 type NoteSummary struct {
 	Notes  int       `json:"notes"`
 	Oldest time.Time `json:"oldest"`
@@ -60,9 +61,10 @@ func (n *NoteSummary) add(r audit.Record) {
 
 var errNoMachineKey = errors.New("the key of this machine is not there")
 
-// VerifyAudit checks the hash chain and the signatures of the audit. Checkpoints must be signed by the key of this
-// machine or by one of keys, in hexadecimal; with keys, one of them must have signed. Defects are in the result. The
-// error is a UserError for a malformed key, a *NoStoreError, or that of a store that cannot be read.
+// VerifyAudit checks the hash chain and the signatures of the audit. keys are public keys in hexadecimal. Checkpoints
+// must be signed with the key of this machine or with one of keys. If keys is not empty, one of keys must have signed a
+// checkpoint. Defects are in the result. The error is a UserError for an invalid key, a *NoStoreError, or the error of
+// a store that cannot be read.
 func (r *Service) VerifyAudit(ctx context.Context, keys []string) (v AuditVerification, err error) {
 	trusted, unknown, err := r.trustedKeys(ctx, keys)
 	if err != nil {
@@ -92,8 +94,8 @@ func (r *Service) VerifyAudit(ctx context.Context, keys []string) (v AuditVerifi
 	return v, nil
 }
 
-// trustedKeys returns the keys that may sign: the named ones and that of this machine. Where there are none, unknown
-// is the reason.
+// trustedKeys returns the keys that may sign: the named keys and the key of this machine. If there are none, unknown is
+// the reason.
 func (r *Service) trustedKeys(ctx context.Context, named []string) (keys []ed25519.PublicKey, unknown, err error) {
 	for _, text := range named {
 		key, err := audit.ParsePublicKey(text)
@@ -106,7 +108,7 @@ func (r *Service) trustedKeys(ctx context.Context, named []string) (keys []ed255
 	case own != nil:
 		keys = append(keys, own)
 	case len(keys) > 0:
-	case err != nil: // settings that cannot be read are an error of the store too
+	case err != nil: // settings that cannot be read also cause an error when the store is opened
 		unknown = err
 	default:
 		unknown = errNoMachineKey
@@ -146,8 +148,9 @@ func (a *Audit) verify(ctx context.Context, trusted []ed25519.PublicKey, named [
 	return v, nil
 }
 
-// ConfirmClock accepts the clock of the store as it is, and has that on record. It returns the state before. The error
-// is a *NoStoreError where no store exists, and a *drawbridge.Fault where the clock of this machine is another.
+// ConfirmClock accepts the present time of the store's clock, and records this in the audit. It returns the state
+// before. If there is no store, the error is a *NoStoreError. If the clock of this machine differs from the store's
+// clock, it is a *drawbridge.Fault.
 func (r *Service) ConfirmClock(ctx context.Context) (before store.ClockState, err error) {
 	a, err := r.OpenAudit(ctx)
 	if err != nil {
@@ -166,8 +169,8 @@ func (r *Service) ConfirmClock(ctx context.Context) (before store.ClockState, er
 	return before, err
 }
 
-// ConfirmStore accepts the store as the one of its place, whatever was there before, and then has that on record. It
-// returns the name of the store.
+// ConfirmStore accepts the store at the configured location, even if another store was there before. Then it records
+// this in the audit. It returns the name of the store.
 func (r *Service) ConfirmStore(ctx context.Context) (name string, err error) {
 	if name, err = gateway.ConfirmStore(ctx, r.o.Gateway); err != nil {
 		return name, err
@@ -176,15 +179,16 @@ func (r *Service) ConfirmStore(ctx context.Context) (name string, err error) {
 	return name, r.o.AdminRecorder.Run(act, func() error { return nil })
 }
 
-// isTornRecordNote reports whether a note is on the last record of a process that died before it was complete: its
-// call was not answered. More bytes than one record can have are several lost records.
+// isTornRecordNote reports whether a note is about the last, incomplete record of a process that died. The call of this
+// record was not answered. If the note is about more bytes than one record can have, several records are lost.
 func isTornRecordNote(note audit.Record) bool {
 	const maxRecordBytes = 64 << 10
 	return note.Bytes <= maxRecordBytes && (strings.Contains(note.Reason, "bytes of an incomplete record") ||
-		strings.Contains(note.Reason, "no whole record")) // as earlier versions wrote it
+		strings.Contains(note.Reason, "no whole record")) // the text of earlier versions
 }
 
-// checkSigners requires a checkpoint of one of the named keys, if any, and a signed beginning.
+// checkSigners returns nil if no keys are named. Otherwise one of the named keys must have signed a checkpoint, and
+// older records must not have been removed up to an unsigned place.
 func (v AuditVerification) checkSigners(named []string) error {
 	if len(named) > 0 && v.Loose {
 		return fmt.Errorf("the records before %d were taken out up to a place that no key has signed", v.First)

@@ -13,11 +13,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
-// maxPassphrase bounds the file of a passphrase.
+// maxPassphrase is the maximum size of a file with a passphrase, in bytes.
 const maxPassphrase = 4 << 10
 
-// ReadPassphrase returns the text of a file without the line ends at its end. The error is a UserError, and has none of
-// the text.
+// ReadPassphrase returns the content of a file without line endings at its end. The error is a UserError and does not
+// contain the content.
 func ReadPassphrase(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -35,7 +35,7 @@ func ReadPassphrase(path string) (string, error) {
 	return passphrase, nil
 }
 
-// BackUp writes an archive of the store and the vault, and has that on record before. The error names the next step.
+// BackUp writes an archive of the store and the vault. The action is recorded in the audit.
 func (r *Service) BackUp(ctx context.Context, path string, o gateway.BackupOptions) (report gateway.BackupReport,
 	err error) {
 	act := gateway.AdminAction{Command: "backup", Detail: filepath.Base(path)}
@@ -46,8 +46,8 @@ func (r *Service) BackUp(ctx context.Context, path string, o gateway.BackupOptio
 	return report, err
 }
 
-// Restore puts an archive in the place of the store and the vault, and has that on record in the restored store. It
-// refuses while a process uses the store, which the error names.
+// Restore replaces the store and the vault with the content of an archive, and records this in the restored store. If a
+// process uses the store, it returns an error that names the process.
 func (r *Service) Restore(ctx context.Context, path string, o gateway.RestoreOptions) (report gateway.RestoreReport,
 	err error) {
 	pid, err := r.o.Hub.Process()
@@ -74,7 +74,8 @@ func inUseFault(what, next string) error {
 		Err: errors.New(what), Next: next}
 }
 
-// describeStoreUse returns the error for a store that a process has open, with the process where the system names it.
+// describeStoreUse returns the error for a store that other processes have open. It names the processes if the system
+// can list them.
 func (r *Service) describeStoreUse() error {
 	location, err := gateway.StoreLocationFor(r.o.Gateway)
 	if err != nil {

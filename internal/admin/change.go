@@ -10,12 +10,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// nativeProvider is the Provider of Drawbridge's own files, which it may change.
+// nativeProvider is the Provider of rows in Drawbridge's own files. Drawbridge changes only these files.
 const nativeProvider = "native"
 
-// RemoveServer removes a server from the file of the scope, config.OriginProject or config.OriginUser. With an empty
-// scope it is the file of the row in force. The error is a UserError for a server that does not exist or is in a file
-// of another program; any other means that the file cannot be changed.
+// RemoveServer removes a server from the file of a scope: config.OriginProject or config.OriginUser. If scope is empty,
+// it removes the row in force. The error is a UserError if the server does not exist or is in a file of another
+// program. Any other error means that the file cannot be changed.
 func (r *Service) RemoveServer(ctx context.Context, id drawbridge.ServerID, scope config.OriginKind) (Change, error) {
 	if scope != "" && scope != config.OriginProject && scope != config.OriginUser {
 		return Change{}, UserError("Invalid --scope value. Use project or user.")
@@ -46,7 +46,7 @@ func (r *Service) RemoveServer(ctx context.Context, id drawbridge.ServerID, scop
 	return c, nil
 }
 
-// removableRow finds the row to remove.
+// removableRow returns the row to remove.
 func (r *Service) removableRow(roll ServerList, id drawbridge.ServerID, scope config.OriginKind) (
 	config.Server, error) {
 	rows := roll.rowsNamed(id)
@@ -78,7 +78,7 @@ func (r *Service) isInScope(row config.Server, scope config.OriginKind) bool {
 	return err == nil && sameFile(path, row.Origin.Path)
 }
 
-// unreadableFileError returns the error for a server that was not found, where a file that may have it is unreadable.
+// unreadableFileError returns an error if the server was not found and a file that may have the server cannot be read.
 func (r *Service) unreadableFileError(id drawbridge.ServerID, scope config.OriginKind) error {
 	for _, one := range []config.OriginKind{config.OriginProject, config.OriginUser} {
 		path, _, err := r.configFile(one)
@@ -106,9 +106,10 @@ func programTitle(provider string) string {
 	return provider
 }
 
-// DisableServer turns a server off: in its row, if that is in a file of Drawbridge. For a row of another program, and
-// where another definition of the name would replace it, the name goes to disabledServers of the user's mcp.json. The
-// error is a UserError for a name that is not configured; any other means that the file cannot be changed.
+// DisableServer disables a server. If the row is in a file of Drawbridge, it changes the row. It adds the name to
+// disabledServers of the user's mcp.json instead in two cases: the row is in another program's file, or another row of
+// the name would replace it. The error is a UserError for a name that is not configured. Any other error means that the
+// file cannot be changed.
 func (r *Service) DisableServer(ctx context.Context, id drawbridge.ServerID) (Change, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -146,12 +147,12 @@ func (r *Service) DisableServer(ctx context.Context, id drawbridge.ServerID) (Ch
 	return c, nil
 }
 
-// maxDisablingFiles is how many files may turn one server off.
+// maxDisablingFiles is the maximum number of settings that may disable one server.
 const maxDisablingFiles = 8
 
-// EnableServer turns a disabled server on. A server of a project directory may still need approval: the change reports
-// it. The error is a UserError for a name that is not configured and for a server that another program's file turns
-// off; any other means that the file cannot be changed.
+// EnableServer enables a disabled server. A server of a project directory may still need approval; the change then has
+// that phase. The error is a UserError for a name that is not configured, and for a server that another program's file
+// disables. Any other error means that the file cannot be changed.
 func (r *Service) EnableServer(ctx context.Context, id drawbridge.ServerID) (Change, error) {
 	c := Change{Server: id, Kind: AlreadyEnabled}
 	for range maxDisablingFiles {
@@ -182,8 +183,8 @@ func (r *Service) EnableServer(ctx context.Context, id drawbridge.ServerID) (Cha
 	return c, nil
 }
 
-// disabledRow returns the row of a name to turn on, and reports whether it is off. It is not off if a row of the name
-// is in force or no row of the name is off.
+// disabledRow returns the row to enable for a name, and reports whether it is disabled. It returns false if a row of
+// the name is in force or no row of the name is disabled.
 func (roll ServerList) disabledRow(id drawbridge.ServerID) (row config.Server, off bool) {
 	rows := roll.rowsNamed(id)
 	if len(rows) == 0 {
@@ -199,7 +200,7 @@ func (roll ServerList) disabledRow(id drawbridge.ServerID) (row config.Server, o
 	return rows[0], false
 }
 
-// enableRow removes one setting that turns a row off.
+// enableRow removes one setting that disables a row.
 func (r *Service) enableRow(row config.Server) error {
 	switch {
 	case row.DisabledBy != "":
@@ -211,14 +212,14 @@ func (r *Service) enableRow(row config.Server) error {
 		programTitle(row.Provider), row.Origin)
 }
 
-// An UnavailableError is the reason why a configured server cannot be started now, and the next step for a person.
+// An UnavailableError describes why a configured server cannot be started now, and the next step for the person.
 type UnavailableError string
 
-// Error returns the sentence.
+// Error returns the description.
 func (o UnavailableError) Error() string { return string(o) }
 
 // CheckStartable returns nil if a server can be started now. The error is a UserError for a name that is not
-// configured, else an UnavailableError.
+// configured, and otherwise an UnavailableError.
 func (r *Service) CheckStartable(roll ServerList, id drawbridge.ServerID) error {
 	row, ok := roll.Lookup(id)
 	switch {

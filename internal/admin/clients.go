@@ -13,16 +13,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A Client is a client of the HTTP endpoint with a token of its own.
+// A Client is a client of the HTTP endpoint that has its own token.
 type Client struct {
 	Name    string             `json:"name"`
 	Scopes  []drawbridge.Scope `json:"scopes"`
 	Created time.Time          `json:"created,omitzero"`
-	// Expires is zero where the token does not expire.
+	// Expires is the end of the token's validity; zero if the token does not expire.
 	Expires time.Time `json:"expires,omitzero"`
 	// Used is the day of the last request, as 2006-01-02; empty means never.
 	Used string `json:"used,omitempty"`
-	// Token is set in the result of AddClient only: the store keeps its hash.
+	// Token is set only in the result of AddClient, because the store has only the hash of the token.
 	Token string `json:"token,omitempty"`
 }
 
@@ -68,17 +68,17 @@ func ParseNewClient(name string, scopes []string, lifetime string, now time.Time
 	return c, nil
 }
 
-// ownToolScopes are the scopes that Drawbridge's own tools require, and its metrics.
+// ownToolScopes are the scopes for Drawbridge's own tools and for its metrics.
 var ownToolScopes = []string{"fs:read", "fs:write", "exec", "web", "metrics"}
 
-// isScope reports whether a text is a scope that a client may be given.
+// isScope reports whether a text is a valid scope for a client.
 func isScope(text string) bool {
 	server, ok := strings.CutPrefix(text, "mcp:")
 	return text == "*" || slices.Contains(ownToolScopes, text) ||
 		ok && (server == "*" || drawbridge.ServerID(strings.TrimSuffix(server, "*")).Validate() == nil)
 }
 
-// parseLifetime parses a duration that may be in days.
+// parseLifetime parses a duration. Unlike time.ParseDuration it accepts days, such as "90d".
 func parseLifetime(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -87,8 +87,8 @@ func parseLifetime(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// AddClient stores a client and returns it with its new token, which cannot be read again. It reports whether the
-// client is the first: from then on every HTTP request needs a token.
+// AddClient stores a client and returns it with its new token. The token cannot be read again later. first reports
+// whether this is the first client; after that every HTTP request needs a token.
 func (r *Service) AddClient(ctx context.Context, c Client) (added Client, first bool, err error) {
 	db, err := r.openStoreOfSettings(ctx, true)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Service) AddClient(ctx context.Context, c Client) (added Client, first 
 	return c, !others, nil
 }
 
-// Clients returns the clients that have tokens, by name. The slice is never nil.
+// Clients returns the clients that have tokens, sorted by name. The slice is never nil.
 func (r *Service) Clients(ctx context.Context) ([]Client, error) {
 	all := []Client{}
 	db, err := r.openStoreOfSettings(ctx, false)
@@ -130,7 +130,7 @@ func (r *Service) Clients(ctx context.Context) ([]Client, error) {
 	return all, err
 }
 
-// RemoveClient revokes the token of a client. Running servers notice it at their next reload.
+// RemoveClient revokes the token of a client. Running servers refuse the token after their next reload.
 func (r *Service) RemoveClient(ctx context.Context, name string) error {
 	unknown := fmt.Errorf("client %q not found (drawbridge client list lists them)", name)
 	db, err := r.openStoreOfSettings(ctx, false)

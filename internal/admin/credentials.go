@@ -15,11 +15,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// CredentialStates are the states of the credentials for servers.
+// CredentialStates are the states of the credentials by server.
 type CredentialStates map[drawbridge.ServerID]drawbridge.CredentialStatus
 
-// ReadCredentialStates returns the credential states of the rows that have auth settings, a stored credential or a
-// pending sign-in. It sends no request.
+// ReadCredentialStates returns the credential states of the rows that have auth settings, a stored credential, a
+// pending sign-in or a problem. It sends no request.
 func ReadCredentialStates(p SignInProvider, rows []config.Server) CredentialStates {
 	all := CredentialStates{}
 	for _, row := range rows {
@@ -28,7 +28,7 @@ func ReadCredentialStates(p SignInProvider, rows []config.Server) CredentialStat
 			continue // the server has no sign-in
 		}
 		c, err := access.Status()
-		if err != nil && c.Name != "" { // it is kept, and cannot be read
+		if err != nil && c.Name != "" { // the credential is stored but cannot be read
 			c.Problem, err = err.Error(), nil
 		}
 		if err == nil && (c.SignedIn || c.URL != "" || c.Problem != "" || row.Auth != nil) {
@@ -39,7 +39,7 @@ func ReadCredentialStates(p SignInProvider, rows []config.Server) CredentialStat
 }
 
 // CredentialStates returns the states of the credentials for the servers of these rows. It sends no request. The error
-// is that of gateway.OpenSignInManager.
+// is the error of gateway.OpenSignInManager.
 func (r *Service) CredentialStates(ctx context.Context, rows []config.Server) (CredentialStates, error) {
 	p, err := gateway.OpenSignInManager(ctx, r.o.Gateway, rows)
 	if err != nil {
@@ -48,15 +48,16 @@ func (r *Service) CredentialStates(ctx context.Context, rows []config.Server) (C
 	return ReadCredentialStates(p, rows), nil
 }
 
-// A CredentialReport is the state of a credential with its description, as the doctor prints it.
+// A CredentialReport is the state of a credential with a description, for the command doctor.
 type CredentialReport struct {
 	drawbridge.CredentialStatus
 	Standing string `json:"standing"`
-	// SignInReason is the reason why a sign-in is required; empty if none is.
+	// SignInReason is why a sign-in is required; empty if none is required.
 	SignInReason string `json:"needed,omitempty"`
 }
 
-// Reports returns all credentials by the servers' names. Statuses are the stored states of the servers.
+// Reports returns a report for each credential, sorted by server name. statuses are the stored statuses of the servers.
+// A server that needs a sign-in has a report even if it has no credential.
 func (all CredentialStates) Reports(statuses []drawbridge.ServerStatus) (kept []CredentialReport) {
 	known := maps.Clone(all)
 	wanted := map[drawbridge.ServerID]bool{}
@@ -84,7 +85,7 @@ func (all CredentialStates) Reports(statuses []drawbridge.ServerStatus) (kept []
 	return kept
 }
 
-// UnconfiguredSignIns returns the names of sign-ins in the vault that belong to none of these servers.
+// UnconfiguredSignIns returns the names of the vault's sign-ins that do not belong to any of these servers.
 func (all CredentialStates) UnconfiguredSignIns(entries []secrets.SecretInfo) (names []string) {
 	for _, e := range entries {
 		name, ok := strings.CutPrefix(e.Name, "signin/")
@@ -103,8 +104,8 @@ func IsAuthFailure(fault error) bool {
 	return fault != nil && drawbridge.AsFault(fault).Code == drawbridge.AuthFailure
 }
 
-// AuthRequiredText names the next step for a server that refused a request without a credential (seed 001 has three
-// cases).
+// AuthRequiredText returns the next step for a server that refused a request without a credential. There are three
+// cases: an API key, OAuth, and an unknown type.
 func AuthRequiredText(row config.Server) string {
 	key := row.Auth != nil && row.Auth.Type == "apikey" ||
 		slices.ContainsFunc(row.Headers, func(p config.NameValue) bool {
@@ -120,16 +121,16 @@ func AuthRequiredText(row config.Server) string {
 	return "Server requires authentication but type could not be determined."
 }
 
-// A ServerWithCredential is the status of a server with the state of its credential.
+// A ServerWithCredential is the status of a server and the state of its credential.
 type ServerWithCredential struct {
 	drawbridge.ServerStatus
 	Credential *drawbridge.CredentialStatus `json:"credential,omitempty"`
-	// SignInPending reports that the process which began the sign-in still waits for the browser.
+	// SignInPending reports whether the process that began the sign-in is still waiting for the browser.
 	SignInPending bool `json:"-"`
 }
 
-// AnnotateStatuses adds the stored credentials to the statuses of servers. The status of a living process is current;
-// a sign-in that an ended process required may have been completed since.
+// AnnotateStatuses adds the stored credentials to the statuses of servers. The status of a running process is current.
+// If a process has ended, the sign-in that it required may have been completed since.
 func (all CredentialStates) AnnotateStatuses(rows []drawbridge.ServerStatus) []ServerWithCredential {
 	out := make([]ServerWithCredential, len(rows))
 	for i, row := range rows {
@@ -156,7 +157,7 @@ func (all CredentialStates) AnnotateStatuses(rows []drawbridge.ServerStatus) []S
 	return out
 }
 
-// DescribeCredential returns the state of a credential in a few words.
+// DescribeCredential returns a short description of the state of a credential.
 func DescribeCredential(c drawbridge.CredentialStatus) string {
 	switch {
 	case c.SignedIn && c.Expires.IsZero() && c.AutoRenews:
@@ -177,13 +178,13 @@ func DescribeCredential(c drawbridge.CredentialStatus) string {
 	return "not signed in"
 }
 
-// forbiddenStatusPattern matches the HTTP statuses 401 and 403, and not as part of another number.
+// forbiddenStatusPattern matches the HTTP statuses 401 and 403, but not as part of another number.
 var forbiddenStatusPattern = lazyregexp.New(`\b40[13]\b`)
 
 // notFoundStatusPattern matches the HTTP statuses 404 and 410.
 var notFoundStatusPattern = lazyregexp.New(`\bstatus (404|410)\b`)
 
-// FaultTip returns the next step after a server did not start or was not reached; empty if none is known.
+// FaultTip returns the next step for a server that could not be started or reached; empty if none is known.
 func FaultTip(fault error) string {
 	text := strings.ToLower(fault.Error())
 	switch {
@@ -198,7 +199,7 @@ func FaultTip(fault error) string {
 	case notFoundStatusPattern().MatchString(text):
 		return "Check that the URL is right: nothing answers there as an MCP server."
 	case strings.Contains(text, "not found on path"), strings.Contains(text, `"command" contains spaces`):
-		return "" // the text names the next step
+		return "" // the text of the fault already names the next step
 	case strings.Contains(text, "not found"):
 		return "Check that the command is installed and on the PATH."
 	}

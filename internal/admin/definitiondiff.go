@@ -7,21 +7,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A DefinitionDiff is the difference between two definitions of one tool.
+// A DefinitionDiff is the difference between two definitions of the same tool.
 type DefinitionDiff struct {
-	// Kind is that of the riskiest change, see shield.Change.Kind; "unreadable" if they cannot be compared.
+	// Kind is the kind of the change with the highest risk; see shield.Change.Kind. It is "unreadable" if the definitions
+	// cannot be compared.
 	Kind string `json:"kind"`
 	shield.Comparison
 }
 
-// DiffDefinitions compares two definitions. Definitions that cannot be compared have the highest risk.
+// DiffDefinitions compares two definitions of a tool. If they cannot be compared, the difference has the highest risk.
 func DiffDefinitions(s *shield.Shield, before, after json.RawMessage) DefinitionDiff {
 	c, err := s.CompareDefinitions(before, after)
 	switch worst := c.WorstChange(); {
 	case err != nil:
 		return DefinitionDiff{"unreadable", shield.Comparison{Risk: shield.RiskHigh, NeedsApproval: true,
 			Changes: []shield.DefinitionChange{}, Reasons: []shield.Finding{}}}
-	case worst == nil: // the same to one reader, and not to another
+	case worst == nil: // parsers may disagree about whether the definitions are equal
 		c.Risk, c.NeedsApproval = shield.RiskHigh, true
 		return DefinitionDiff{"unreadable", c}
 	default:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// findFileUsers returns the processes of this user that have a file open, without this one.
+// findFileUsers returns the other processes of this user that have a file open.
 func findFileUsers(path string) (found []fileUser) {
 	want, err := os.Stat(path)
 	if err != nil {
@@ -20,7 +20,7 @@ func findFileUsers(path string) (found []fileUser) {
 			continue
 		}
 		dir := filepath.Join("/proc", e.Name(), "fd")
-		files, _ := os.ReadDir(dir) // those of other users cannot be read
+		files, _ := os.ReadDir(dir) // files of other users' processes cannot be read
 		for _, f := range files {
 			if open, err := os.Stat(filepath.Join(dir, f.Name())); err == nil && os.SameFile(open, want) {
 				name, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))

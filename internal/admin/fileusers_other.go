@@ -2,5 +2,5 @@
 
 package admin
 
-// findFileUsers returns nothing: this system does not name the processes that have a file open.
+// findFileUsers returns nil, because this system does not list the processes that have a file open.
 func findFileUsers(string) []fileUser { return nil }

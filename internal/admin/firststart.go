@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// UnlistedServers returns the servers in force that may start and that were never listed.
+// UnlistedServers returns the servers in force that can be started but were never listed.
 func (r *Service) UnlistedServers(ctx context.Context) ([]config.Server, error) {
 	statuses, list, err := r.ServerStatuses(ctx, false)
 	if err != nil {
@@ -26,8 +26,8 @@ func (r *Service) UnlistedServers(ctx context.Context) ([]config.Server, error) 
 	}), nil
 }
 
-// StartProgressText returns a line about servers that are starting for the first time. It names the package manager
-// that downloads for them.
+// StartProgressText returns a line about servers that are starting for the first time. It names the package managers
+// that download the servers' packages. since is the time since the start.
 func StartProgressText(waiting []config.Server, since time.Duration) string {
 	var names, fetchers []string
 	packages := 0
@@ -55,8 +55,8 @@ func StartProgressText(waiting []config.Server, since time.Duration) string {
 	return fmt.Sprintf("  starting %s%s, %d s", strings.Join(names, ", "), why, int(since.Seconds()))
 }
 
-// FirstStartProblem returns why a server did not start, in a few words for a person. A download that did not come is
-// named as such.
+// FirstStartProblem returns a short reason why a server did not start, for a person. If the download of the server's
+// package failed, the text says so.
 func FirstStartProblem(row config.Server, fault error, stderr []string) string {
 	if problem := row.CommandLineProblem(); problem != "" {
 		return problem
@@ -71,8 +71,8 @@ func FirstStartProblem(row config.Server, fault error, stderr []string) string {
 	return text
 }
 
-// downloadFailed reports whether a package runner ended without its package: it could not reach the registry, or did
-// not answer in time.
+// downloadFailed reports whether a package manager could not download its package. It could not reach the registry, or
+// the start took too long.
 func downloadFailed(fault error, stderr []string) bool {
 	if errors.Is(fault, context.DeadlineExceeded) {
 		return true

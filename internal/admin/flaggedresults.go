@@ -10,38 +10,39 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A FlaggedResult is a result that was passed on to its caller and matched rules of the shield. The result itself is
-// not kept. Results that differ only in their time are one.
+// A FlaggedResult is a result that was sent to its caller and in which rules of the shield matched. The result itself
+// is not stored. Equal results at different times are one FlaggedResult.
 type FlaggedResult struct {
 	ID string `json:"id"`
-	// First and At are the times of the first and the last such result; Times counts them.
+	// First and At are the times of the first and the last such result. Times is their number.
 	First time.Time `json:"first"`
 	At    time.Time `json:"at"`
 	Times int       `json:"times"`
-	// CallID is the id of the last call in the audit; empty if calls are not recorded.
+	// CallID is the ID of the last call in the audit; empty if calls are not recorded.
 	CallID string              `json:"call,omitempty"`
 	Caller string              `json:"caller"`
 	Method string              `json:"method"`
 	Server drawbridge.ServerID `json:"server"`
 	Card   string              `json:"card"`
-	// Rules names the rules of the shield that matched, and Excerpt is the match of the first one.
+	// Rules are the names of the shield's rules that matched. Excerpt is the text that the first rule matched.
 	Rules   []string `json:"met"`
 	Excerpt string   `json:"excerpt,omitempty"`
 }
 
-// A ScanSummary counts the results of one server that were to be examined after they were passed on.
+// A ScanSummary counts the results of one server that were to be examined after they were sent to their callers.
 type ScanSummary struct {
 	Server drawbridge.ServerID `json:"server"`
-	// Scanned were examined, Flagged of them matched rules, and Skipped were not examined.
+	// Scanned is the number of examined results, and Flagged the number of these in which a rule matched. Skipped is the
+	// number of results that were not examined.
 	Scanned int `json:"scanned"`
 	Flagged int `json:"flagged"`
 	Skipped int `json:"skipped"`
-	// Since is when counting began.
+	// Since is the time when counting began.
 	Since time.Time `json:"since"`
 }
 
-// FlaggedResults returns the results that were flagged after they were passed on, the latest first, and the counts of
-// all servers by name.
+// FlaggedResults returns the flagged results, latest first. It also returns the counts of all servers, sorted by server
+// name.
 func (r *Service) FlaggedResults(ctx context.Context) ([]FlaggedResult, []ScanSummary, error) {
 	db, err := r.openStoreOfSettings(ctx, false)
 	if err != nil || db == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A HeldResult is the result of a call that the shield held back.
+// A HeldResult is the result of a call that the shield withheld from the caller.
 type HeldResult struct {
 	ID     string              `json:"id"`
 	At     time.Time           `json:"at"`
@@ -19,9 +19,9 @@ type HeldResult struct {
 	Method string              `json:"method"`
 	Server drawbridge.ServerID `json:"server"`
 	Card   string              `json:"card"`
-	// Rules names the rules of the shield that matched.
+	// Rules are the names of the shield's rules that matched.
 	Rules []string `json:"met"`
-	// Result is empty in a list.
+	// Result is the content of the result; it is empty in a list.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
@@ -29,7 +29,7 @@ func newHeldResult(r store.HeldResult) HeldResult {
 	return HeldResult{r.ID, r.At, r.Principal, r.Method, r.Server, r.Card, r.Rules, r.Result}
 }
 
-// HeldResults returns the results that are held back, without their content.
+// HeldResults returns the withheld results without their content.
 func (r *Service) HeldResults(ctx context.Context) ([]HeldResult, error) {
 	db, err := r.openStoreOfSettings(ctx, false)
 	if err != nil || db == nil {
@@ -46,7 +46,7 @@ func (r *Service) HeldResults(ctx context.Context) ([]HeldResult, error) {
 	return all, nil
 }
 
-// HeldResult returns one result that is held back, with its content.
+// HeldResult returns one withheld result with its content.
 func (r *Service) HeldResult(ctx context.Context, id string) (HeldResult, error) {
 	db, err := r.openStoreOfSettings(ctx, false)
 	if err != nil {

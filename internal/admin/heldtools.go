@@ -18,8 +18,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A HeldTool is a tool whose server offers another definition than the pinned one, or another Part of a server whose
-// text changed. Its Pin has an Offer.
+// A HeldTool is a tool for which the server offers a definition that differs from the pinned definition. If Part is not
+// a tool, it is another part of a server whose text changed. Pin.Pending is the new definition.
 type HeldTool struct {
 	Server drawbridge.ServerID
 	Part   string
@@ -29,12 +29,12 @@ type HeldTool struct {
 	lockable bool
 }
 
-// Label returns the name of the part and the tool, see shield.PinLabel.
+// Label returns a name for the part and the tool; see shield.PinLabel.
 func (h HeldTool) Label() string { return shield.PinLabel(h.Part, h.Pin.Tool) }
 
-// HeldTools returns the tools of configured servers that wait for a decision, and the rejected ones, by server and
-// name. With tools, it returns these in their order. The error is the store's, or a UserError for a server that is
-// not configured and for a tool without an offer.
+// HeldTools returns the tools with a changed definition that waits for a decision or was rejected. They are sorted by
+// server and name. If tools are named, it returns these tools in their order. The error is the store's, or a UserError.
+// The UserError is for a server that is not configured, and for a named tool without a changed definition.
 func (r *Service) HeldTools(ctx context.Context, id drawbridge.ServerID, tools ...string) ([]HeldTool, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Service) HeldTools(ctx context.Context, id drawbridge.ServerID, tools .
 	return named, nil
 }
 
-// notHeldError names the nearest tool that is held.
+// notHeldError returns the error for a tool without a changed definition. It suggests the most similar name of held.
 func notHeldError(id drawbridge.ServerID, tool string, held []HeldTool) error {
 	text := fmt.Sprintf("Tool %q of server %q is not held", tool, id)
 	labels := make([]string, len(held))
@@ -76,7 +76,7 @@ func notHeldError(id drawbridge.ServerID, tool string, held []HeldTool) error {
 	return userErrorf("%s. drawbridge shield held %s lists those that are.", text, id)
 }
 
-// readHeldTools reads the offers of the servers of rows.
+// readHeldTools returns the tools with a changed definition of the servers of rows.
 func (r *Service) readHeldTools(ctx context.Context, set config.Configuration, rows []config.Server) (
 	all []HeldTool, err error) {
 	db, err := r.openStore(ctx, set, false)
@@ -112,9 +112,9 @@ func (r *Service) readHeldTools(ctx context.Context, set config.Configuration, r
 	return all, nil
 }
 
-// AcceptTools pins the definitions that HeldTools returned, and updates the lockfile for the tools that it contains.
-// Live is the result in the running servers. The error is the store's or the lockfile's, or reports a tool whose offer
-// has changed since; the tools before it are accepted then.
+// AcceptTools pins the new definitions of tools that HeldTools returned. It also updates the lockfile for the tools
+// that the lockfile contains. live describes the result in the running servers. The error is the store's or the
+// lockfile's, or it names a tool whose definition has changed again. The tools before this tool are then accepted.
 func (r *Service) AcceptTools(ctx context.Context, tools []HeldTool) (live string, err error) {
 	return r.decideHeldTools(ctx, tools, func(p shield.Pin, hash string) (shield.Pin, error) {
 		return p.Accept(hash,
@@ -122,8 +122,8 @@ func (r *Service) AcceptTools(ctx context.Context, tools []HeldTool) (live strin
 	}, true)
 }
 
-// RejectTools keeps the offered definitions unavailable and does not ask about them again. The results are as for
-// AcceptTools.
+// RejectTools rejects the new definitions, so that they stay unavailable and no decision is requested again. The
+// results are the same as for AcceptTools.
 func (r *Service) RejectTools(ctx context.Context, tools []HeldTool) (live string, err error) {
 	return r.decideHeldTools(ctx, tools, shield.Pin.Reject, false)
 }
@@ -174,14 +174,14 @@ func (r *Service) decideHeldTools(ctx context.Context, tools []HeldTool, decide 
 	return r.relistAfterDecision(ctx, slices.Compact(servers)...), err
 }
 
-// updateLockfile writes the accepted definitions of tools that the lockfile contains.
+// updateLockfile writes the accepted definitions to the lockfile, for tools that the lockfile contains.
 func (r *Service) updateLockfile(set config.Configuration, tools []HeldTool) error {
 	path, _, err := config.LockfilePath(r.o.ConfigOptions, set.Settings)
 	if err != nil || path == "" {
 		return err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return nil // there is none
+		return nil // there is no lockfile
 	}
 	_, err = gateway.EditLockfile(path, func(said []shield.LockedTool) []shield.LockedTool {
 		for i, l := range said {

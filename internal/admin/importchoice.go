@@ -9,15 +9,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// An ImportPick chooses one definition of a scan by its index in Candidates. A non-empty As is the name of the copy.
+// An ImportPick selects one definition of a scan by its index in Candidates. If As is not empty, it is the name of the
+// copy.
 type ImportPick struct {
 	Index int
 	As    drawbridge.ServerID
 }
 
-// PickImports returns the candidates of a scan with the picked ones New, under their names, and the other new ones
-// LeftOut. The error is a UserError for a pick that cannot be copied and for a name that is taken, or a
-// drawbridge.NameError.
+// PickImports returns the candidates of a scan. The picked ones have the status ImportNew and their chosen names. Other
+// new ones have the status ImportLeftOut. The error is a UserError for a definition that cannot be copied and for a
+// name that is already used, or a drawbridge.NameError.
 func PickImports(scan config.ImportScan, picks []ImportPick) ([]config.ImportCandidate, error) {
 	rows := slices.Clone(scan.Candidates)
 	for i := range rows {
@@ -47,7 +48,7 @@ func PickImports(scan config.ImportScan, picks []ImportPick) ([]config.ImportCan
 	return rows, nil
 }
 
-// IsImportable reports whether a definition can be copied, perhaps under another name.
+// IsImportable reports whether a definition can be copied, under its own or another name.
 func IsImportable(c config.ImportCandidate) bool {
 	switch c.Status {
 	case config.ImportNew, config.ImportShadowed, config.ImportConflict:
@@ -56,9 +57,9 @@ func IsImportable(c config.ImportCandidate) bool {
 	return false
 }
 
-// ParseImportPicks resolves the words of a command line to picks: servers, as [PROGRAM:]NAME, restricts the copy to
-// these; renames, as [PROGRAM:]NAME=NEW, adds definitions under another name. Without servers every new definition is
-// picked. The error is a UserError.
+// ParseImportPicks converts the words of a command line to picks. servers are words of the form [PROGRAM:]NAME; if
+// there are any, only these definitions are picked. Without servers every new definition is picked. renames are words
+// of the form [PROGRAM:]NAME=NEW; they pick further definitions under another name. The error is a UserError.
 func ParseImportPicks(scan config.ImportScan, servers, renames []string) ([]ImportPick, error) {
 	var picks []ImportPick
 	for i, c := range scan.Candidates {
@@ -94,7 +95,8 @@ func ParseImportPicks(scan config.ImportScan, servers, renames []string) ([]Impo
 	return picks, nil
 }
 
-// findCandidate returns the index of the importable definition that [PROGRAM:]NAME names.
+// findCandidate returns the index of the importable definition with the name in word, which has the form
+// [PROGRAM:]NAME.
 func findCandidate(rows []config.ImportCandidate, word string) (int, error) {
 	program, name, ok := strings.Cut(word, ":")
 	if !ok {
@@ -117,7 +119,7 @@ func findCandidate(rows []config.ImportCandidate, word string) (int, error) {
 	return found[0], nil
 }
 
-// FreeImportName returns a free name for the copy of a definition whose own name is taken: NAME-PROGRAM.
+// FreeImportName returns an unused name for a copy whose own name is already used: NAME-PROGRAM or NAME-PROGRAM-NUMBER.
 func FreeImportName(scan config.ImportScan, picks []ImportPick, i int) drawbridge.ServerID {
 	taken := slices.Clone(scan.OwnNames)
 	for _, c := range scan.Candidates {
@@ -134,7 +136,8 @@ func FreeImportName(scan config.ImportScan, picks []ImportPick, i int) drawbridg
 	return name
 }
 
-// UnresolvedPicks returns the positions in picks of those whose name an own server or an earlier pick has.
+// UnresolvedPicks returns the indexes of the picks whose name is already used by one of the person's servers or by an
+// earlier pick.
 func UnresolvedPicks(scan config.ImportScan, picks []ImportPick) (clashes []int) {
 	taken := slices.Clone(scan.OwnNames)
 	for n, p := range picks {
@@ -151,7 +154,7 @@ func UnresolvedPicks(scan config.ImportScan, picks []ImportPick) (clashes []int)
 	return clashes
 }
 
-// An ImportOffer is a definition that the person can choose to copy.
+// An ImportOffer is a definition that a person can choose to copy.
 type ImportOffer struct {
 	Index int
 	Name  drawbridge.ServerID
@@ -159,14 +162,15 @@ type ImportOffer struct {
 	Programs []string
 	// Runs is the command line or the URL, without secrets.
 	Runs string
-	// Marked is set for a definition that is copied unless the person decides otherwise.
+	// Marked is set if the definition is copied unless the person deselects it.
 	Marked bool
-	// Note is for people: why it is not marked, and what was changed or left out.
+	// Note explains to people why the definition is not marked, and which members were changed or omitted.
 	Note string
 }
 
-// ImportOffers returns the definitions of a scan that can be copied. Those whose name the person's own configuration
-// has with another definition are included only if there is also a new one: otherwise a person decided before.
+// ImportOffers returns the definitions of a scan that can be copied. It returns nil if no definition is new. It
+// includes a definition whose name the person's configuration already uses for another definition. If there are only
+// such definitions, the person has already decided on them.
 func ImportOffers(scan config.ImportScan) (offers []ImportOffer) {
 	fresh := false
 	for i, c := range scan.Candidates {

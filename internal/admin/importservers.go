@@ -8,26 +8,27 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// An ImportReport has the servers of other programs and the result of copying them. It contains no value of a row.
+// An ImportReport describes the servers of other programs and the result of copying them. It contains no values of
+// rows.
 type ImportReport struct {
-	// File is the file to which servers are copied, and Taken the names of those that were.
+	// File is the file to which servers are copied. Taken are the names of the copied servers.
 	File    string                `json:"file"`
 	Taken   []drawbridge.ServerID `json:"taken"`
 	Servers []ImportableServer    `json:"servers"`
-	// Kept names the values that were moved to the keychain.
+	// Kept are the names of the values that were moved to the keychain.
 	Kept  []string `json:"kept,omitempty"`
 	Notes []string `json:"warnings,omitempty"`
-	// New counts the servers that are copied, and MovableSecrets their secrets that can be moved.
+	// New is the number of servers to copy. MovableSecrets is the number of their secrets that can be moved.
 	New            int `json:"-"`
 	MovableSecrets int `json:"-"`
 
 	candidates []config.ImportCandidate
 }
 
-// PlaintextFiles returns the files of other programs that still hold secrets of copied servers in plain text, sorted.
+// PlaintextFiles returns the files of other programs that still contain plain-text secrets of copied servers, sorted.
 func (i ImportReport) PlaintextFiles() []string { return PlaintextFiles(i.candidates) }
 
-// An ImportableServer is a definition that was found.
+// An ImportableServer is a definition that was found in a file of another program.
 type ImportableServer struct {
 	Name      drawbridge.ServerID `json:"name"`
 	Provider  string              `json:"provider"`
@@ -37,19 +38,19 @@ type ImportableServer struct {
 	Status    config.ImportStatus `json:"status"`
 	Reason    string              `json:"reason,omitempty"`
 	Notes     []string            `json:"notes,omitempty"`
-	// Secrets names the values that look like secrets in plain text.
+	// Secrets are the names of the plain-text values that look like secrets.
 	Secrets []string `json:"plain_secrets,omitempty"`
-	// Movable reports that some of them can be moved.
+	// Movable reports whether some of the secrets can be moved.
 	Movable bool `json:"-"`
 }
 
-// ScanImports reads the servers that are configured in other programs, all or those named. The error is that of
-// config.ScanImports.
+// ScanImports reads the servers that are configured in other programs. from are the programs to read; empty means all.
+// The error is that of config.ScanImports.
 func (r *Service) ScanImports(from []string) (config.ImportScan, error) {
 	return config.ScanImports(r.o.ConfigOptions, from)
 }
 
-// NewImportReport returns the report of a scan of which only the picked servers are copied; without picks, all new ones.
+// NewImportReport returns the report of a scan. Only the picked servers are to be copied.
 func (r *Service) NewImportReport(s config.ImportScan, picks []ImportPick) (ImportReport, error) {
 	file, err := config.UserFile(r.o.ConfigOptions)
 	if err != nil {
@@ -78,8 +79,9 @@ func (r *Service) NewImportReport(s config.ImportScan, picks []ImportPick) (Impo
 	return all, nil
 }
 
-// ImportServers copies the new servers of a scan. With moveSecrets it stores their plain-text secrets first, and the
-// copies refer to them. After an error nothing is written, and the values stored so far are removed.
+// ImportServers copies the servers of a report that are to be copied. With moveSecrets it first stores their plain-text
+// secrets, and the copies refer to the stored values. After an error nothing is written, and the values stored so far
+// are removed.
 func (r *Service) ImportServers(found *ImportReport, moveSecrets bool) error {
 	rows := slices.Clone(found.candidates)
 	var moved []MovedSecrets

@@ -13,8 +13,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ServerItems lists what one server offers by list methods such as mcp.MethodResourcesList, as the caller sees it. It
-// starts the server. The error is a UserError for an unknown name, or why the server cannot be started.
+// ServerItems returns the items of one server that the caller sees with these list methods, such as
+// mcp.MethodResourcesList. It starts the server. The error is a UserError for an unknown name, or the reason why the
+// server cannot be started.
 func (r *Service) ServerItems(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller,
 	id drawbridge.ServerID, methods ...string) (items []drawbridge.Spec, err error) {
 	roll, err := r.ReadServers(ctx)
@@ -37,8 +38,8 @@ func (r *Service) ServerItems(ctx context.Context, g *gateway.Gateway, caller dr
 	return items, nil
 }
 
-// ReadResource reads a resource of a server. The uri is the server's own, or the one under which Drawbridge lists it. A
-// UserError reports a URI that belongs to another server.
+// ReadResource reads a resource of a server. uri is the server's own URI or the URI under which Drawbridge lists the
+// resource. If the URI belongs to another server, the error is a UserError.
 func (r *Service) ReadResource(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller,
 	id drawbridge.ServerID, uri string) (json.RawMessage, error) {
 	items, err := r.ServerItems(ctx, g, caller, id, mcp.MethodResourcesList)
@@ -50,7 +51,7 @@ func (r *Service) ReadResource(ctx context.Context, g *gateway.Gateway, caller d
 		if owner := resourceOwner(g, caller, uri); owner != "" && owner != id {
 			return nil, userErrorf("the resource %q belongs to server %q", uri, owner)
 		}
-		// A server need not list its resources. The qualified URI keeps other servers from answering.
+		// A server need not list all its resources. A qualified URI ensures that no other server answers.
 		if _, _, qualified := naming.CutServer(uri); !qualified {
 			uri = naming.QualifiedURI(id, uri)
 		}
@@ -59,7 +60,8 @@ func (r *Service) ReadResource(ctx context.Context, g *gateway.Gateway, caller d
 	return callItem(ctx, g, caller, mcp.MethodResourcesRead, rawjson.Put(rawjson.Quote(string(named)), "uri"))
 }
 
-// resourceOwner returns the server that a qualified URI names, or that lists the URI; empty if there is none.
+// resourceOwner returns the server whose name is in a qualified URI, or the server that lists the URI; empty if there
+// is none.
 func resourceOwner(g *gateway.Gateway, caller drawbridge.Caller, uri string) drawbridge.ServerID {
 	if owner, _, qualified := naming.CutServer(uri); qualified {
 		return owner
@@ -72,8 +74,9 @@ func resourceOwner(g *gateway.Gateway, caller drawbridge.Caller, uri string) dra
 	return ""
 }
 
-// GetPrompt gets a prompt of a server, by the server's own name or the one under which Drawbridge lists it. Of two
-// arguments with one name the later one counts. A UserError reports a prompt that the server does not list.
+// GetPrompt gets a prompt of a server. name is the server's own name or the name under which Drawbridge lists the
+// prompt. If two arguments have the same name, the later value is used. If the server does not list the prompt, the
+// error is a UserError.
 func (r *Service) GetPrompt(ctx context.Context, g *gateway.Gateway, caller drawbridge.Caller, id drawbridge.ServerID,
 	name string, arguments []config.NameValue) (json.RawMessage, error) {
 	items, err := r.ServerItems(ctx, g, caller, id, mcp.MethodPromptsList)
@@ -91,7 +94,7 @@ func (r *Service) GetPrompt(ctx context.Context, g *gateway.Gateway, caller draw
 	return callItem(ctx, g, caller, mcp.MethodPromptsGet, edits...)
 }
 
-// findItem returns the listed name of the item with that name, its own or the listed one.
+// findItem returns the listed name of the item whose own or listed name is name.
 func findItem(items []drawbridge.Spec, name string) (drawbridge.CardName, bool) {
 	for _, spec := range items {
 		if spec.Tool == name || string(spec.Name) == name {

@@ -13,48 +13,52 @@ import (
 // A Decision is a person's decision on a row of a project directory.
 type Decision string
 
-// The decisions. A row without a decision has the empty one.
+// The decisions. A row without a decision has the empty Decision.
 const (
 	DecisionApproved Decision = "approved"
 	DecisionRejected Decision = "rejected"
-	// DecisionOutdated is a decision that no longer counts, since the row changed.
+	// DecisionOutdated is a decision that is no longer valid, because the row or its program has changed.
 	DecisionOutdated Decision = "outdated"
 )
 
-// A ServerEntry is one configured row. All fields except Server are free of secrets and safe for a terminal.
+// A ServerEntry describes one row. All fields except Server contain no secrets and are safe to print on a terminal.
 type ServerEntry struct {
 	Name   drawbridge.ServerID    `json:"name"`
 	Phase  drawbridge.ServerPhase `json:"phase"`
 	Reason string                 `json:"reason,omitempty"`
-	// Shadowed reports that another definition of the name takes precedence.
+	// Shadowed reports whether another row with the same name takes precedence.
 	Shadowed  bool   `json:"shadowed,omitempty"`
 	Transport string `json:"transport"`
-	// Kind is the origin of the row: "user", "project" or "explicit". Source is its file and line.
+	// Kind is the origin of the row: "user", "project" or "explicit". Source is the file and line of the row.
 	Kind   config.OriginKind `json:"kind"`
 	Source string            `json:"source"`
-	// From is the program that owns the file, ImportedFrom the one that the row was copied from; "native" is Drawbridge.
+	// From is the program that owns the file; "native" means Drawbridge. ImportedFrom is the program from which the row
+	// was copied.
 	From         string `json:"from"`
 	ImportedFrom string `json:"imported_from,omitempty"`
-	// Decision is the person's decision, DecidedAt its time. Changes are those of the row since then, a line each.
+	// Decision is the person's decision, and DecidedAt is its time. Changes are the changes of the row since then, one
+	// line each.
 	Decision  Decision  `json:"decision,omitempty"`
 	DecidedAt time.Time `json:"decided_at,omitzero"`
 	Changes   []string  `json:"changes,omitempty"`
-	// Replaces is the file and line of the row in force that this row replaces once it is approved; else it is empty.
+	// Replaces is the file and line of the row in force that this row will replace after its approval; empty if there is
+	// none.
 	Replaces string `json:"replaces,omitempty"`
-	// Program is the file of a project's stdio server that would be started, or was approved, with its SHA-256. In a
-	// list it is empty for a row without a decision.
+	// Program is the file that would be started for a project's stdio server, or the file that was approved. It has the
+	// SHA-256 of the file. In a list it is empty for a row without a decision.
 	Program config.ProgramFile `json:"program,omitzero"`
-	// Findings are warnings that a person should read before they approve the row.
+	// Findings are warnings that a person should read before an approval of the row.
 	Findings []config.LaunchFinding `json:"findings,omitempty"`
-	// Row is the row as written, with variables not expanded and "[redacted]" where a secret may be.
+	// Row is the row as written. Variables are not expanded, and values that may be secrets are replaced with
+	// "[redacted]".
 	Row json.RawMessage `json:"row,omitempty"`
-	// Commands names the values that a command produces, Environment those that come from variables of the same name,
-	// and Unresolved the variables that are not set.
+	// Commands are the names of the values that a command produces. Environment are the names of the values that come from
+	// a variable of the same name. Unresolved are the variables that are not set.
 	Commands    []string `json:"commands,omitempty"`
 	Environment []string `json:"from_environment,omitempty"`
 	Unresolved  []string `json:"unresolved,omitempty"`
 
-	// Server is the row itself, with all secrets.
+	// Server is the complete row, with all secrets.
 	Server config.Server `json:"-"`
 }
 
@@ -88,7 +92,7 @@ func (roll ServerList) newEntry(row config.Server, shadowed bool) ServerEntry {
 	return e
 }
 
-// replacedLocation returns the file and line of the row in force that a row would replace; empty where none is.
+// replacedLocation returns the file and line of the row in force that a row would replace; empty if there is none.
 func (roll ServerList) replacedLocation(row config.Server) string {
 	before := false
 	for _, other := range roll.Servers {
@@ -104,15 +108,15 @@ func (roll ServerList) replacedLocation(row config.Server) string {
 // A ListResult contains the configured servers, in order.
 type ListResult struct {
 	Entries []ServerEntry
-	// Disabled and Shadowed count the rows that were left out.
+	// Disabled and Shadowed are the numbers of omitted rows.
 	Disabled, Shadowed int
 	Warnings           []config.Warning
-	// Settings are those of the configuration.
+	// Settings are the settings of the configuration.
 	Settings config.Settings
 }
 
-// ListServers returns the configured rows. With all, it includes disabled and shadowed rows; shadowed rows come last.
-// The error is that of ReadServers.
+// ListServers returns the configured rows. If all is set, it includes disabled rows and, at the end, shadowed rows. The
+// error is that of ReadServers.
 func (r *Service) ListServers(ctx context.Context, all bool) (ListResult, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -136,15 +140,15 @@ func (r *Service) ListServers(ctx context.Context, all bool) (ListResult, error)
 	return l, nil
 }
 
-// A ServerDetail contains all rows of one name.
+// A ServerDetail contains all rows with one name.
 type ServerDetail struct {
 	ServerEntry
-	// Others are further definitions of the name.
+	// Others are the further rows with the name.
 	Others []ServerEntry `json:"others,omitempty"`
 }
 
-// DescribeServer returns the row that counts for a name, and the other rows of that name. The error is a UserError for
-// a name that is not configured; it suggests the nearest one.
+// DescribeServer returns the row with this name that takes precedence, and the other rows with the name. The error is a
+// UserError for a name that is not configured; it suggests a similar name.
 func (r *Service) DescribeServer(ctx context.Context, id drawbridge.ServerID) (ServerDetail, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {

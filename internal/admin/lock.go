@@ -15,13 +15,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A LockQuery selects a lockfile and servers. The zero value selects the configured file and all the person's own
-// servers.
+// A LockQuery selects a lockfile and servers. The zero value selects the configured lockfile and all servers of the
+// person's own configuration.
 type LockQuery struct {
 	// File is the path of the lockfile; empty means the configured one.
 	File    string
 	Servers []string
-	// Progress is called before each server is listed, with the number of those before it. Nil shows nothing.
+	// Progress is called before each server is listed. done is the number of servers before it, and all the number of all
+	// servers. If Progress is nil, it is not called.
 	Progress func(server drawbridge.ServerID, done, all int)
 }
 
@@ -34,7 +35,7 @@ type LockedDefinition struct {
 	Definition json.RawMessage     `json:"definition"`
 }
 
-// LockedDefinitions returns the lines of a lockfile; an empty name means the configured one.
+// LockedDefinitions returns the lines of a lockfile. An empty file means the configured lockfile.
 func (r *Service) LockedDefinitions(file string) ([]LockedDefinition, error) {
 	path, err := r.lockfilePath(file)
 	if err != nil {
@@ -51,7 +52,7 @@ func (r *Service) LockedDefinitions(file string) ([]LockedDefinition, error) {
 	return all, nil
 }
 
-// lockfilePath returns the path of the lockfile.
+// lockfilePath returns the path of the lockfile: file, or the configured lockfile if file is empty.
 func (r *Service) lockfilePath(file string) (string, error) {
 	if file != "" {
 		return file, nil
@@ -67,7 +68,7 @@ func (r *Service) lockfilePath(file string) (string, error) {
 	return path, err
 }
 
-// readLockfile reads the lockfile.
+// readLockfile reads and parses a lockfile.
 func readLockfile(path string) ([]shield.LockedTool, error) {
 	text, err := config.ReadLockfile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,26 +80,26 @@ func readLockfile(path string) ([]shield.LockedTool, error) {
 	return shield.ParseLockfile(path, text)
 }
 
-// serverDefinitions are the definitions that a server listed, or the reason why it could not be listed.
+// serverDefinitions are the definitions that a server listed, or the error for a server that could not be listed.
 type serverDefinitions struct {
 	server      drawbridge.ServerID
 	definitions []lockableDefinition
 	err         error
-	// missingParts are the parts whose list is missing, and fault is the reason.
+	// missingParts are the parts that the server did not list. missingCause is the reason.
 	missingParts []string
 	missingCause string
 }
 
-// A lockableDefinition is a definition that a server listed, of a tool or another part.
+// A lockableDefinition is the definition of a tool or another part that a server listed.
 type lockableDefinition struct {
 	part string
 	shield.ListedTool
-	// pinned is the definition in force; held reports that the server now offers another one.
+	// pinned is the definition in force. changed reports whether the server now offers another definition.
 	pinned  json.RawMessage
 	changed bool
 }
 
-// listServers mounts and lists the servers of a query.
+// listServers starts the servers of a query and lists their definitions.
 func listServers(ctx context.Context, run GatewayRunner, q LockQuery) (all []serverDefinitions, err error) {
 	err = run(ctx, func(ctx context.Context, g *gateway.Gateway) error {
 		rows, err := lockableRows(g.Config(), q.Servers)
@@ -122,7 +123,8 @@ func listServers(ctx context.Context, run GatewayRunner, q LockQuery) (all []ser
 	return all, err
 }
 
-// missingListParts returns the parts whose list a server did not return and that have no earlier list.
+// missingListParts returns the parts that a server did not list now and that have no earlier list. It also returns the
+// server's fault.
 func missingListParts(g *gateway.Gateway, said drawbridge.Listing) (parts []string, fault string) {
 	for _, s := range g.Status() {
 		if s.Server == said.Server && s.Phase == drawbridge.Ready {
@@ -138,8 +140,8 @@ func missingListParts(g *gateway.Gateway, said drawbridge.Listing) (parts []stri
 	return parts, fault
 }
 
-// lockableRows returns the rows with these names, or without names all of the person's own. It includes rows that
-// cannot be mounted because of a mistake in them.
+// lockableRows returns the rows with these names. Without names it returns all rows of the person's own configuration,
+// including invalid rows that cannot be started.
 func lockableRows(set config.Configuration, names []string) ([]config.Server, error) {
 	rows := slices.DeleteFunc(set.Mountable(), func(row config.Server) bool { return !gateway.LockfileCovers(row) })
 	if len(names) == 0 {
@@ -163,7 +165,7 @@ func lockableRows(set config.Configuration, names []string) ([]config.Server, er
 	return some, nil
 }
 
-// lockableDefinitions returns the definitions of a listing that can be locked, with their pins.
+// lockableDefinitions returns the definitions of a listing that can be locked, with their pinned definitions.
 func lockableDefinitions(ctx context.Context, g *gateway.Gateway, row config.Server, said drawbridge.Listing) (
 	all []lockableDefinition, err error) {
 	for _, part := range shield.PinnedParts() {
@@ -182,8 +184,8 @@ func lockableDefinitions(ctx context.Context, g *gateway.Gateway, row config.Ser
 	return all, nil
 }
 
-// An UnlistedServer is a server that could not be listed, or not completely. Its lines in the lockfile stay: all, or
-// with Incomplete those of the missing parts.
+// An UnlistedServer is a server that could not be listed, or not completely. Its lines in the lockfile do not change.
+// If Incomplete is set, only the lines of the missing parts do not change.
 type UnlistedServer struct {
 	Server     drawbridge.ServerID `json:"server"`
 	Incomplete bool                `json:"incomplete,omitempty"`
@@ -193,20 +195,20 @@ type UnlistedServer struct {
 // A LockReport is the result of writing a lockfile.
 type LockReport struct {
 	File string `json:"file"`
-	// Written reports whether the file was written: it is not if no server could be listed.
+	// Written reports whether the file was written. The file is not written if no server could be listed.
 	Written bool `json:"written"`
-	// Servers and Definitions count the servers that were listed and their definitions in the file.
+	// Servers is the number of listed servers. Definitions is the number of their definitions in the file.
 	Servers     int `json:"servers"`
 	Definitions int `json:"definitions"`
-	// Waiting counts the definitions that changed and wait: the file has the pinned ones.
+	// Waiting is the number of changed definitions that wait for a decision. The file has their pinned definitions.
 	Waiting  int              `json:"waiting"`
 	Unlisted []UnlistedServer `json:"unlisted"`
-	// LeftOut are the definitions that cannot be locked, since parsers may disagree on them.
+	// LeftOut are the definitions that cannot be locked, because parsers may disagree about them.
 	LeftOut []LockedDefinition `json:"left_out"`
 }
 
-// WriteLockfile lists servers and writes their pinned definitions to the lockfile. Lines of other servers stay. After
-// an error the report has the servers that were not listed.
+// WriteLockfile lists servers and writes their pinned definitions to the lockfile. Lines of other servers do not
+// change. The report names the servers that could not be listed, also after an error.
 func (r *Service) WriteLockfile(ctx context.Context, run GatewayRunner, q LockQuery) (LockReport, error) {
 	report := LockReport{Unlisted: []UnlistedServer{}, LeftOut: []LockedDefinition{}}
 	var err error
@@ -253,7 +255,8 @@ func (r *Service) WriteLockfile(ctx context.Context, run GatewayRunner, q LockQu
 	return report, nil
 }
 
-// replaceLocked writes the definitions of listed servers to a lockfile, and returns those that it cannot hold.
+// replaceLocked writes the definitions of listed servers to a lockfile, and returns the definitions that a lockfile
+// cannot contain.
 func (r *Service) replaceLocked(path string, listed map[drawbridge.ServerID]serverDefinitions,
 	tools []shield.LockedTool) (leftOut []shield.LockedTool, err error) {
 	err = r.o.AdminRecorder.Run(gateway.AdminAction{Command: "lock write", Subject: path}, func() (err error) {

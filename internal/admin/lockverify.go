@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// The kinds of differences.
+// The kinds of differences between a server and the lockfile, in LockDifference.Found.
 const (
 	lockDiffChanged    = "changed"
 	lockDiffUnlocked   = "not in the lockfile"
@@ -22,7 +22,8 @@ type LockDifference struct {
 	Part   string              `json:"part,omitempty"`
 	Tool   string              `json:"tool,omitempty"`
 	Found  string              `json:"found"`
-	// Why is the reason for a server that could not be listed, Difference that of a tool that changed.
+	// Why is the reason why a server could not be listed. Difference is the difference between the definitions of a
+	// changed tool.
 	Why        string          `json:"why,omitempty"`
 	Difference *DefinitionDiff `json:"difference,omitempty"`
 }
@@ -30,16 +31,17 @@ type LockDifference struct {
 // A LockComparison is the result of comparing servers with a lockfile.
 type LockComparison struct {
 	File string
-	// Differences are in the order of servers and their lists.
+	// Differences are in the order of the servers and of their lists.
 	Differences []LockDifference
-	// Definitions counts the compared definitions.
+	// Definitions is the number of compared definitions.
 	Definitions int
-	// Unconfigured are the servers of the lockfile that are not configured here. It is empty if servers were named.
+	// Unconfigured are the servers in the lockfile that are not configured on this machine. It is empty if the query names
+	// servers.
 	Unconfigured []drawbridge.ServerID
 }
 
-// VerifyLockfile lists servers and compares them with the lockfile. It accepts no change and ignores the definitions
-// pinned in the store.
+// VerifyLockfile lists servers and compares them with the lockfile. It does not accept changes, and ignores the pinned
+// definitions in the store.
 func (r *Service) VerifyLockfile(ctx context.Context, run GatewayRunner, q LockQuery) (c LockComparison, err error) {
 	if c.File, err = r.lockfilePath(q.File); err != nil {
 		return c, err
@@ -63,7 +65,8 @@ func (r *Service) VerifyLockfile(ctx context.Context, run GatewayRunner, q LockQ
 	return c, nil
 }
 
-// compareWithLockfile returns the differences, in the order of servers and their lists, and counts the definitions.
+// compareWithLockfile returns the differences, in the order of the servers and of their lists. It also returns the
+// number of compared definitions.
 func compareWithLockfile(s *shield.Shield, locked []shield.LockedTool, all []serverDefinitions) (found []LockDifference,
 	tools int) {
 	found = []LockDifference{}

@@ -17,7 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A SecretStore stores values by name, outside of files that people read; secrets.UserSecrets is one. Get returns
+// A SecretStore stores values by name, separately from the configuration files; secrets.UserSecrets is one. Get returns
 // secrets.ErrNotFound for an unknown name.
 type SecretStore interface {
 	Get(name string) ([]byte, error)
@@ -25,7 +25,7 @@ type SecretStore interface {
 	Delete(name string) error
 }
 
-// MovedSecrets is a row whose secrets are in a SecretStore: the row contains references to them.
+// MovedSecrets is a row whose secrets were moved to a SecretStore, with references in their place.
 type MovedSecrets struct {
 	// Row is the row with the references.
 	Row json.RawMessage
@@ -33,23 +33,24 @@ type MovedSecrets struct {
 	Names []string
 
 	store        SecretStore
-	newNames     []string // those of Names that were not kept before
+	newNames     []string // names of values that were not stored before
 	replacements []config.TextReplacement
 }
 
-// movableMemberNames returns the members whose values may be references, by their names in config.PlaintextSecrets.
+// movableMemberNames returns the members of a row whose values may be references. The keys are their names in
+// config.PlaintextSecrets.
 func movableMemberNames() map[string]string {
 	return map[string]string{"env": "env", "header": "headers", "auth": "auth", "oauth": "oauth"}
 }
 
-// authSchemeAndSecret splits a header's value into the scheme, which is not a secret, and the rest.
+// authSchemeAndSecret splits the value of a header into the scheme, which is not a secret, and the secret.
 var authSchemeAndSecret = lazyregexp.New(`^((?i:bearer|basic|token) +)(\S.*)$`)
 
-// invalidNameChars are the characters that the name of a stored value cannot contain.
+// invalidNameChars matches the characters that are not allowed in the name of a stored value.
 var invalidNameChars = lazyregexp.New(`[^A-Za-z0-9._-]`)
 
-// movableSecrets returns the secrets of a row that are in plain text and may be references. A value that is also the
-// name of a variable which is set stands for that variable and is left out.
+// movableSecrets returns the plain-text secrets of a row that can be replaced with references. It omits a value that is
+// also the name of a variable that is set, because such a value means the variable.
 func movableSecrets(row json.RawMessage, lookup func(string) (string, bool)) (all []config.TextReplacement) {
 	for _, plain := range config.PlaintextSecrets(row) {
 		kind, name, _ := strings.Cut(plain, " ")
@@ -67,15 +68,15 @@ func movableSecrets(row json.RawMessage, lookup func(string) (string, bool)) (al
 	return all
 }
 
-// CountMovableSecrets counts the secrets of a row that MoveRowSecrets would move.
+// CountMovableSecrets returns the number of secrets that MoveRowSecrets would move.
 func CountMovableSecrets(row json.RawMessage, lookup func(string) (string, bool)) int {
 	return len(movableSecrets(row, lookup))
 }
 
-// MoveRowSecrets moves the plain-text secrets of a row to a keeper, under names such as "github.GITHUB_TOKEN", and
-// returns the row that refers to them. A name that holds another value is not overwritten: the next free name is used.
-// Each value is read back after it was stored. On an error the values stored so far are removed. The error contains no
-// value.
+// MoveRowSecrets moves the plain-text secrets of a row to a store, under names such as "github.GITHUB_TOKEN". It
+// returns the row with references to the stored values. If a name already has another value, it uses the next free
+// name. It reads each value again after it has stored the value. After an error it removes the values stored so far.
+// The error does not contain values.
 func MoveRowSecrets(keeper SecretStore, id drawbridge.ServerID, row json.RawMessage, lookup func(string) (string,
 	bool)) (MovedSecrets, error) {
 	k := MovedSecrets{Row: row, store: keeper}
@@ -95,7 +96,7 @@ func MoveRowSecrets(keeper SecretStore, id drawbridge.ServerID, row json.RawMess
 	return k, nil
 }
 
-// storeValue stores a value under a name that holds no other value, and returns that name.
+// storeValue stores a value and returns its name. If the name already has another value, it adds a number to the name.
 func (k *MovedSecrets) storeValue(name, value string) (string, error) {
 	const most = 100
 	for i := range most {
@@ -124,7 +125,8 @@ func (k *MovedSecrets) storeValue(name, value string) (string, error) {
 	return "", fmt.Errorf("%d names like %q keep other values", most, name)
 }
 
-// Undo removes the values that MoveRowSecrets stored, for a row that was not written. Values that existed before stay.
+// Undo removes the values that MoveRowSecrets stored, for a row that was not written. It does not remove values that
+// existed before.
 func (k MovedSecrets) Undo() error {
 	var errs []error
 	for _, name := range k.newNames {
@@ -133,12 +135,12 @@ func (k MovedSecrets) Undo() error {
 	return errors.Join(errs...)
 }
 
-// MoveSecrets moves the plain-text secrets of a server's row to Options.Secrets. Each is stored before the row refers
-// to it. A row of a project that was approved is approved again in its new form. The change's SecretNames are the
-// names of the values; it has none if the row has no such secret.
+// MoveSecrets moves the plain-text secrets of a server's row to Options.Secrets. Each value is stored before the row
+// refers to it. If the row is an approved row of a project, its new form is approved too. The change's SecretNames are
+// the names of the stored values; they are empty if the row has no such secret.
 //
-// The error is a UserError for a name that is not configured, or that no file of Drawbridge has. Any other means that
-// the file cannot be changed or a value cannot be stored. The row is unchanged after an error.
+// The error is a UserError for a name that is not configured or that is only in files of other programs. Any other
+// error means that the file cannot be changed or a value cannot be stored. After an error the row is unchanged.
 func (r *Service) MoveSecrets(ctx context.Context, id drawbridge.ServerID) (c Change, err error) {
 	err = r.o.AdminRecorder.Run(gateway.AdminAction{Command: "secret move", Server: id}, func() (err error) {
 		c, err = r.moveSecrets(ctx, id)
@@ -194,5 +196,5 @@ func (r *Service) moveSecrets(ctx context.Context, id drawbridge.ServerID) (Chan
 	return c, nil
 }
 
-// errNoSecretStore is the error of a Service without Options.Secrets.
+// errNoSecretStore is the error if the Service has no Options.Secrets or no Options.OpenVault.
 var errNoSecretStore = errors.New("there is nothing here that keeps secrets")

@@ -8,15 +8,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A ClientState is the state of a program that can have Drawbridge as a server.
+// A ClientState is the state of a client program that can use Drawbridge as a server.
 type ClientState struct {
 	Client string `json:"client"`
 	Title  string `json:"title"`
 	File   string `json:"file"`
-	// Present reports that the client's file exists.
+	// Present reports whether the client's file exists.
 	Present   bool `json:"present"`
 	Connected bool `json:"connected"`
-	// Command is the command that the client starts.
+	// Command is the command that the client starts for Drawbridge.
 	Command string `json:"command,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
@@ -39,9 +39,9 @@ func (r *Service) ClientStates() []ClientState {
 	return states
 }
 
-// DirectCopies returns the servers in a client's file that Drawbridge also serves: those that import copied, perhaps
-// under another name, and those that equal a server of the person's own configuration. A server that is disabled in
-// Drawbridge is not among them. The result is empty for an unknown client.
+// DirectCopies returns the servers in a client's file that Drawbridge also serves. A server is included if it was
+// imported, perhaps under another name, or equals a server of the person's own configuration. A server that is disabled
+// in Drawbridge is not included. For an unknown client the result is empty.
 func (r *Service) DirectCopies(id string, set config.Configuration) ([]string, error) {
 	c, ok := config.LookupClient(id)
 	if !ok {
@@ -68,8 +68,9 @@ func (r *Service) DirectCopies(id string, set config.Configuration) ([]string, e
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept, name) }), nil
 }
 
-// PlaintextFiles returns the files of other programs that hold secrets of copied definitions in plain text, sorted. A
-// definition is copied if it is New, or if it equals one that is or that the person has.
+// PlaintextFiles returns the files of other programs that contain plain-text secrets of copied definitions, sorted. A
+// definition is copied if its status is ImportNew. It is also copied if it equals such a definition or a definition of
+// the person's own configuration.
 func PlaintextFiles(rows []config.ImportCandidate) (paths []string) {
 	for _, c := range rows {
 		copied := c.Status == config.ImportNew || c.OwnName != "" ||

@@ -15,18 +15,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/policy"
 )
 
-// A RuleCheck is the result of checking a file with rules.
+// A RuleCheck is the result of checking the rules in a file.
 type RuleCheck struct {
 	Rules   int    `json:"rules"`
 	Default string `json:"default_effect"`
-	// Warnings describe valid rules that are probably a mistake. There are none if the file has mistakes.
+	// Warnings describe valid rules that are probably a mistake. It is empty if the file has mistakes.
 	Warnings []string `json:"warnings"`
-	// Mistakes are all mistakes in the file, by line. No server starts with such a file.
+	// Mistakes are all mistakes in the file, sorted by line. Servers do not start with such a file.
 	Mistakes []config.Mistake `json:"mistakes"`
 }
 
-// CheckRules checks the rules of a file like drawbridge.toml; an empty name means the person's own. The error is that
-// of config.LoadRules.
+// CheckRules checks the rules in a settings file, such as drawbridge.toml; an empty name means the person's own file.
+// The error is that of config.LoadRules.
 func (r *Service) CheckRules(file string) (RuleCheck, error) {
 	c := RuleCheck{Default: drawbridge.Allow.String(), Warnings: []string{}, Mistakes: []config.Mistake{}}
 	f, err := config.LoadRules(r.rulesFileOptions(file))
@@ -55,12 +55,12 @@ func (r *Service) CheckRules(file string) (RuleCheck, error) {
 	return c, nil
 }
 
-// rulesFileOptions returns the options that read the settings of a file; an empty name means the person's own.
+// rulesFileOptions returns the options to read a settings file; an empty name means the person's own file.
 func (r *Service) rulesFileOptions(file string) config.Options {
 	return config.Options{Dir: r.o.ConfigOptions.Dir, LookupEnv: r.o.ConfigOptions.LookupEnv, SettingsFile: file}
 }
 
-// ruleMistake converts a mistake in a rule. Its position is "file:line".
+// ruleMistake converts an error in a rule, whose position is "file:line", to a mistake.
 func ruleMistake(m *policy.RuleError) config.Mistake {
 	out := config.Mistake{File: m.Position, Text: m.Err.Error()}
 	if i := strings.LastIndexByte(m.Position, ':'); i >= 0 {
@@ -71,8 +71,8 @@ func ruleMistake(m *policy.RuleError) config.Mistake {
 	return out
 }
 
-// ReplayRules applies the rules of a file like drawbridge.toml, or of the person's own without a name, to the calls
-// recorded since a time. The error is that of config.LoadSettings, of run, or of gateway.Gateway.Replay.
+// ReplayRules applies the rules of a settings file to the calls recorded since a time; an empty name means the person's
+// own file. The error is that of config.LoadSettings, of run, or of gateway.Gateway.Replay.
 func (r *Service) ReplayRules(ctx context.Context, run GatewayRunner, file string, since time.Time) (
 	report gateway.ReplayReport, err error) {
 	s, err := config.LoadSettings(r.rulesFileOptions(file))
@@ -86,18 +86,19 @@ func (r *Service) ReplayRules(ctx context.Context, run GatewayRunner, file strin
 	return report, err
 }
 
-// A GatewayRunner opens a gateway whose servers start when they are needed, does work with it, and closes it.
+// A GatewayRunner opens a gateway, calls work with it, and closes it. The servers of the gateway start when they are
+// needed.
 type GatewayRunner func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
 
-// A CallerChange describes a caller by its differences from the owner. The zero value is the owner.
+// A CallerChange describes a caller by its differences from the owner. The zero value means the owner.
 type CallerChange struct {
-	// Principal makes an external caller.
+	// Principal is another principal; the caller is then an external caller.
 	Principal string
 	// Client is the name that the client declares.
 	Client string
-	// Kind is the word for a drawbridge.CallerKind.
+	// Kind is the name of a drawbridge.CallerKind.
 	Kind string
-	// Scopes replace all scopes; nil keeps them.
+	// Scopes replace all scopes of the owner; nil does not replace them.
 	Scopes []string
 }
 
@@ -118,7 +119,7 @@ func parseCallerKind(word string) drawbridge.CallerKind {
 	return drawbridge.Nobody
 }
 
-// Apply returns the owner with the changes.
+// Apply returns the owner with the changes applied.
 func (c CallerChange) Apply(owner drawbridge.Caller) drawbridge.Caller {
 	if c.Principal != "" {
 		owner.Principal, owner.Kind = c.Principal, drawbridge.External

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A programFinder finds the programs of the rows of one configuration, and hashes each file once.
+// A programFinder finds the programs of a configuration's rows. It hashes each file only once.
 type programFinder struct {
 	environ   []string
 	decisions store.RowApprovals
@@ -21,9 +21,9 @@ func (r *Service) newProgramFinder(decisions store.RowApprovals) programFinder {
 	return programFinder{r.o.Environ, decisions, &config.ProgramCache{}}
 }
 
-// findProgram returns the program of a project's stdio server. It is the file that was approved with the row, as long
-// as that is unchanged, since that file is started; else the file that the command resolves to now. It is zero if
-// there is none. The error is for a file that cannot be approved.
+// findProgram returns the program of a project's stdio server. If the approved program is unchanged, it returns that
+// program, because it is the program that would be started. Otherwise it returns the file that the command resolves to
+// now, or the zero value if there is none. The error is for a file that is too large to be approved.
 func (f programFinder) findProgram(row config.Server) (config.ProgramFile, error) {
 	if row.Origin.Kind != config.OriginProject || row.Command == "" {
 		return config.ProgramFile{}, nil
@@ -35,7 +35,7 @@ func (f programFinder) findProgram(row config.Server) (config.ProgramFile, error
 	}
 	path, _, err := gateway.ResolveProcess(row, config.Settings{}, f.environ)
 	if err != nil {
-		return config.ProgramFile{}, nil // there is nothing to approve but the row
+		return config.ProgramFile{}, nil // only the row itself can be approved
 	}
 	p, err := f.programs.Hash(path)
 	if isTooLarge(err) {
@@ -49,8 +49,8 @@ func isTooLarge(err error) bool {
 	return large
 }
 
-// attachProgram sets the program of a row, if a decision on the row depends on it. A project's row may name any file
-// of the machine. Therefore no file is read for a row without a decision; only the size is checked.
+// attachProgram sets the program of a row if a decision on the row depends on the program. A project's row may name any
+// file of the machine. So for a row without a decision it reads no file and checks only the size.
 func (f programFinder) attachProgram(row *config.Server) {
 	if row.Phase != drawbridge.Idle && row.Phase != drawbridge.NeedsApproval {
 		return
@@ -66,7 +66,7 @@ func (f programFinder) attachProgram(row *config.Server) {
 	}
 }
 
-// checkProgramSize returns an error if the program of a row is too large to be approved. It reads no file.
+// checkProgramSize returns an error if the program of a row is too large to be approved. It does not read the file.
 func (f programFinder) checkProgramSize(row config.Server) error {
 	if row.Origin.Kind != config.OriginProject || row.Command == "" {
 		return nil
@@ -81,7 +81,7 @@ func (f programFinder) checkProgramSize(row config.Server) error {
 	return nil
 }
 
-// withProgram returns a row with its program, for a person to examine. A program that became too large is left out.
+// withProgram returns a row with its program, for a person to examine. It omits a program that has become too large.
 func (f programFinder) withProgram(row config.Server) config.Server {
 	if row.Program == (config.ProgramFile{}) && row.Phase != drawbridge.Refused {
 		row.Program, _ = f.findProgram(row)
@@ -89,7 +89,7 @@ func (f programFinder) withProgram(row config.Server) config.Server {
 	return row
 }
 
-// isApproved reports whether a row was approved in its present form, with its program unchanged.
+// isApproved reports whether the row in its present form was approved and its program is unchanged.
 func (f programFinder) isApproved(row config.Server) bool {
 	last, ok := f.decisions.Find(row)
 	if !ok || !last.Approved || last.Hash != row.Hash {
@@ -99,7 +99,7 @@ func (f programFinder) isApproved(row config.Server) bool {
 	return err == nil && last.Program() == p
 }
 
-// ProgramLines returns the path and the digest of the file that would be started.
+// ProgramLines returns lines with the path and the digest of the file that would be started.
 func (e ServerEntry) ProgramLines() []config.NameValue {
 	if e.Program == (config.ProgramFile{}) {
 		return nil

@@ -18,9 +18,9 @@ import (
 // redactedText replaces a value that may be a secret.
 const redactedText = "[redacted]"
 
-// ApprovalLines returns the lines that a person reads before a decision on a row, the findings last. Commands,
-// arguments, addresses, variables that control how programs start, and the names of all variables that the server
-// receives are shown in full. A value that may be a secret is not shown.
+// ApprovalLines returns the lines that a person reads before a decision on a row; the findings are last. It shows
+// commands, arguments and addresses, the variables that control how programs start, and the names of all variables.
+// Values that may be secrets are redacted.
 func (e ServerEntry) ApprovalLines() []config.NameValue {
 	lines := e.MemberLines()
 	cwd := false
@@ -55,7 +55,7 @@ func (e ServerEntry) FindingLines() (lines []config.NameValue) {
 	return lines
 }
 
-// MemberLines returns the members of Row as lines. Each member of env and headers has a line of its own.
+// MemberLines returns the members of Row as lines. Each member of env and headers has its own line.
 func (e ServerEntry) MemberLines() []config.NameValue {
 	var lines []config.NameValue
 	for m := range rawjson.Members(e.Row) {
@@ -74,7 +74,7 @@ func (e ServerEntry) MemberLines() []config.NameValue {
 	return lines
 }
 
-// formatValue formats a value for a terminal: a text as it is, any other value as JSON.
+// formatValue formats a value for a terminal: a string without quotes, any other value as JSON.
 func formatValue(raw json.RawMessage) string {
 	if text, ok := rawjson.DecodeString(raw); ok {
 		return safetext.Exact(text)
@@ -82,8 +82,8 @@ func formatValue(raw json.RawMessage) string {
 	return shownJSON(raw)
 }
 
-// shownJSON returns JSON on one line, with characters that could mislead a person escaped. JSON texts already double
-// their backslashes.
+// shownJSON returns JSON on one line, with characters that could mislead a person escaped. JSON strings already have
+// their backslashes doubled.
 func shownJSON(raw json.RawMessage) string { return safetext.Line(string(raw)) }
 
 // describeValue returns the text that a person sees for a value of env or headers.
@@ -98,9 +98,9 @@ func (e ServerEntry) describeValue(what string, raw json.RawMessage) string {
 	return formatValue(raw)
 }
 
-// redactRow returns a row as written, without values that may be secrets. Only variables, references and harmless
-// values remain in these places: env and headers, the parts of a URL besides host and path, secrets of auth, unknown
-// members, and members of the wrong type.
+// redactRow returns a row as written, but with values that may be secrets redacted. It redacts env, headers, unknown
+// members and members of the wrong type. It also redacts the secrets of auth, and the parts of a URL except scheme,
+// host and path. Variables, references and harmless values in them are not redacted.
 func redactRow(row config.Server) json.RawMessage {
 	shown := rawjson.MapValues(row.Raw, func(m rawjson.Member) json.RawMessage {
 		name, _ := rawjson.DecodeString(m.Name)
@@ -130,7 +130,7 @@ func isSensitiveMember(row config.Server, name string) bool {
 		slices.ContainsFunc(row.UnknownMembers, func(u config.UnknownMember) bool { return u.Name == name })
 }
 
-// redactValue replaces every text and number in a value, except variables.
+// redactValue redacts every string and number in a value, except variables.
 func redactValue(value json.RawMessage) json.RawMessage {
 	if s, ok := rawjson.DecodeString(value); ok {
 		return rawjson.Quote(redactText(s))
@@ -159,7 +159,7 @@ func jsonArray(items [][]byte) json.RawMessage {
 	return slices.Concat([]byte{'['}, bytes.Join(items, []byte{','}), []byte{']'})
 }
 
-// redactAuth redacts auth, except the address of the issuer and the identity of the client.
+// redactAuth redacts the member auth, except the address of the issuer and the identity of the client.
 func redactAuth(row config.Server, auth json.RawMessage) json.RawMessage {
 	return rawjson.MapValues(auth, func(m rawjson.Member) json.RawMessage {
 		written, _ := rawjson.DecodeString(m.Name)
@@ -198,30 +198,31 @@ func redactPairs(row config.Server, kind string, pairs json.RawMessage) json.Raw
 	})
 }
 
-// loaderVariables matches the names of variables that control which code programs load when they start. They do not
-// contain secrets, and a person who approves a row must see them.
+// loaderVariables matches the names of variables that control which code programs load when they start. Their values
+// are not secrets, and a person who approves a row must see them.
 var loaderVariables = lazyregexp.New(
 	`^((LD|DYLD)_.*|.*PATH|BASH_ENV|ENV|SHELL|NODE_OPTIONS|PYTHON(STARTUP|HOME)|PERL5(LIB|OPT)|RUBY(LIB|OPT)|` +
 		`(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS|GIT_SSH_COMMAND)$`)
 
-// networkVariables matches the names of variables that control where a program sends data and downloads packages.
+// networkVariables matches the names of variables that control where a program sends data and from where it downloads
+// packages.
 var networkVariables = lazyregexp.New(
 	`(?i)^((HTTPS?|ALL|NO)_PROXY|NPM_CONFIG_REGISTRY|UV_(DEFAULT_INDEX|INDEX|INDEX_URL)|PIP_(EXTRA_)?INDEX_URL|DOCKER_HOST)$`)
 
 func isLoaderVariable(name string) bool { return loaderVariables().MatchString(name) }
 
-// harmlessValue matches the values of switches.
+// harmlessValue matches values that are usual for switches and are not secrets.
 var harmlessValue = lazyregexp.New(`(?i)^(true|false|yes|no|on|off|0|1|debug|info|warn|error|production|development)?$`)
 
 // authSchemePrefix matches the scheme before the secret in a header.
 var authSchemePrefix = lazyregexp.New(`(?i)^(Bearer|Basic|Token) +`)
 
-// valueReference matches a variable in a value, with its default, or a whole reference: a person who approves a row
-// must see which files are read and which commands are run.
+// valueReference matches a variable with its default, or a reference, in a value. A person who approves a row must see
+// which files are read and which commands are run.
 var valueReference = lazyregexp.New(
 	`\$\{((?:file|keychain|command):[^-}][^}]*|(?:env:)?[A-Za-z_][A-Za-z0-9_]*|input:[A-Za-z0-9_.-]+)(:-[^}]*)?\}`)
 
-// redactText redacts a text, except its variables and references.
+// redactText redacts a text, except its variables, references and the scheme of a header.
 func redactText(s string) string {
 	if harmlessValue().MatchString(s) {
 		return s
@@ -251,9 +252,9 @@ func redactText(s string) string {
 	}
 }
 
-// redactURL redacts a URL, except scheme, host and path. Variables and their defaults may contain any delimiter of a
-// URL, so a delimiter inside a variable is ignored. A text beside a variable before the host is shown, since it may be
-// the host.
+// redactURL redacts a URL, except its scheme, host and path. A variable or its default may contain any delimiter of a
+// URL, so delimiters inside a variable are ignored. A text next to a variable before the host is not redacted, because
+// it may be the host.
 func redactURL(s string) string {
 	mask := valueReference().ReplaceAllStringFunc(s, func(r string) string { return strings.Repeat("_", len(r)) })
 	main, rest := s, ""
@@ -284,13 +285,14 @@ func redactQuery(query string) string {
 	return strings.Join(parts, "&")
 }
 
-// secretFlag matches an option whose value is a secret, by its name; headerFlag one whose value is a header.
+// secretFlag matches an option whose value is a secret, by the name of the option. headerFlag matches an option whose
+// value is a header.
 var (
 	secretFlag = lazyregexp.New(`(?i)^--?[a-z0-9_-]*(token|key|secret|passw|pwd|auth|credential)[a-z0-9_-]*(=|$)`)
 	headerFlag = lazyregexp.New(`^(-H|--header)(=|$)`)
 )
 
-// redactArgs redacts the values of options with the name of a secret, and arguments that look like secrets.
+// redactArgs redacts the values of options whose names suggest a secret, and arguments that look like secrets.
 func redactArgs(args json.RawMessage) json.RawMessage {
 	var items [][]byte
 	var words []string
@@ -310,7 +312,7 @@ func redactArgs(args json.RawMessage) json.RawMessage {
 func redactWords(words []string) []string {
 	looks := config.PlaintextSecrets(rawjson.Apply(nil, rawjson.Put(rawjson.AppendStrings(nil, words...), "args")))
 	var shown []string
-	var value func(string) string // hides the value of the option before, if that has one
+	var value func(string) string // redacts the value of the previous option, if it has one
 	for i, word := range words {
 		option, hide := sensitiveOption(word)
 		switch {
@@ -329,8 +331,8 @@ func redactWords(words []string) []string {
 	return shown
 }
 
-// sensitiveOption returns the option that a word is or begins with, if its value must be redacted, and the function
-// that redacts it.
+// sensitiveOption returns the option that a word is or begins with, if the value of the option must be redacted. hide
+// is the function that redacts the value.
 func sensitiveOption(word string) (option string, hide func(string) string) {
 	if option = secretFlag().FindString(word); option != "" {
 		return option, redactText

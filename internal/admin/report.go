@@ -22,18 +22,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// ReportOptions are options of a report. The zero value has no findings and no CPU profile.
+// ReportOptions are the options of WriteReport. With the zero value, the report has no findings and no CPU profile.
 type ReportOptions struct {
-	// Findings are those of the doctor.
+	// Findings are the findings of the command doctor.
 	Findings doctor.Report
-	// CPU is how long a CPU profile of the hub takes; 0 takes none.
+	// CPU is the length of a CPU profile of the hub; 0 means no profile.
 	CPU time.Duration
 	// Overwrite replaces an existing file.
 	Overwrite bool
 }
 
-// A problemReport is the content of report.json. Every member is chosen: it holds no value of a row, no text of a
-// server and no name of a person.
+// A problemReport is the content of report.json. Its members are chosen so that it contains no values of rows, no texts
+// of servers and no names of people.
 type problemReport struct {
 	Versions map[string]string `json:"versions"`
 	Errors   []string          `json:"errors,omitempty"`
@@ -54,7 +54,7 @@ type reportedHub struct {
 	Servers int       `json:"servers,omitempty"`
 }
 
-// A reportedServer is a server by its number in the list, not by its name.
+// A reportedServer describes a server, identified by its number in the list instead of its name.
 type reportedServer struct {
 	Number      int                    `json:"server"`
 	Transport   string                 `json:"transport"`
@@ -80,9 +80,9 @@ type reportedFinding struct {
 	Text  string `json:"text"`
 }
 
-// WriteReport writes a report of a problem to path, and returns its parts. It holds versions, findings, states, counts
-// and stacks of the hub, and no secret: values of rows, texts of servers and arguments of calls are left out. Nothing is
-// sent anywhere.
+// WriteReport writes a report of a problem to path, and returns the list of its files. The report has versions,
+// findings, states, counts and the goroutine stacks of the hub. It has no secrets: values of rows, texts of servers and
+// arguments of calls are omitted. The report is not sent anywhere.
 func (r *Service) WriteReport(ctx context.Context, path string, o ReportOptions) (backup.Manifest, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".drawbridge-report-*")
 	if err != nil {
@@ -107,14 +107,14 @@ func (r *Service) WriteReport(ctx context.Context, path string, o ReportOptions)
 	return m, err
 }
 
-// addProfiles adds profiles of the hub, where one runs.
+// addProfiles adds the goroutine stacks and the CPU profile of the hub, if a hub is running.
 func (r *Service) addProfiles(ctx context.Context, dir string, o ReportOptions) error {
 	stacks, err := r.o.Hub.Goroutines(ctx)
 	if err != nil {
 		if o.CPU > 0 {
 			return userErrorf("take a CPU profile: %v", err)
 		}
-		return nil // report.json has the state of the hub
+		return nil // report.json describes the state of the hub
 	}
 	shortened := (&reportRedactor{home: r.homeDir()}).shortenHome(string(stacks))
 	if err := os.WriteFile(filepath.Join(dir, "goroutines.txt"), []byte(shortened), 0o600); err != nil || o.CPU <= 0 {
@@ -132,7 +132,7 @@ func (r *Service) homeDir() string {
 	return home
 }
 
-// collectReport collects all that can be read. What cannot be read becomes an error in the report.
+// collectReport collects the data of the report. If a part cannot be read, it adds an error to the report.
 func (r *Service) collectReport(ctx context.Context, o ReportOptions) problemReport {
 	p := problemReport{Versions: reportVersions(r.o.Gateway.Version), Servers: []reportedServer{},
 		Problems: []reportedFinding{}, Notes: []reportedFinding{}}
@@ -169,8 +169,8 @@ func (r *Service) collectReport(ctx context.Context, o ReportOptions) problemRep
 	return p
 }
 
-// findings returns findings without values. A text that may be of a server is replaced by the causes in it. foreign are
-// the faults and notes of servers.
+// findings returns the findings without values. If a text may be from a server, it is replaced with the known causes in
+// the text. foreign are the faults and notes of servers.
 func (r *reportRedactor) findings(all []doctor.Finding, foreign []string) []reportedFinding {
 	shown := make([]reportedFinding, 0, len(all))
 	for _, f := range all {

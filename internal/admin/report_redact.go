@@ -14,19 +14,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// minReportWord is the shortest word of a row or a secret that is taken out of texts.
+// minReportWord is the minimum length of the words of rows and secrets that are redacted in texts.
 const minReportWord = 4
 
-// A reportRedactor takes out of texts all that a row, the environment and the vault hold as values, and the home.
+// A reportRedactor redacts texts. It replaces the values of rows, settings, secret variables and the vault, and the
+// home directory.
 type reportRedactor struct {
-	// words are the longest first: one may be a part of another.
+	// words are sorted by length, longest first, because a word may be part of another.
 	words []string
 	home  string
-	// numbers are the numbers of servers by their names in findings.
+	// numbers maps the names of servers in findings to the servers' numbers.
 	numbers map[string]string
 }
 
-// newReportRedactor collects the words of all rows, of the environment's secrets and of the vault.
+// newReportRedactor collects the words of all rows, of the settings, of the environment's secrets and of the vault.
 func newReportRedactor(set config.Configuration, environ []string, vault *secrets.Vault, home string) *reportRedactor {
 	r := &reportRedactor{home: home, numbers: map[string]string{}}
 	for _, row := range slices.Concat(set.Servers, set.Shadowed) {
@@ -43,7 +44,7 @@ func newReportRedactor(set config.Configuration, environ []string, vault *secret
 		}
 	}
 	if vault != nil {
-		all, _ := vault.List() // values that cannot be read are in no text either
+		all, _ := vault.List() // a value that cannot be read is not in any text either
 		for _, s := range all {
 			if value, err := vault.Get(s.Name); err == nil {
 				r.addText(string(value))
@@ -78,7 +79,7 @@ func (r *reportRedactor) addValue(v any) {
 	}
 }
 
-// addStrings adds all strings in the settings.
+// addStrings adds all strings in a value of the settings.
 func (r *reportRedactor) addStrings(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -102,7 +103,7 @@ func (r *reportRedactor) addStrings(v reflect.Value) {
 	}
 }
 
-// addText adds a text and its words.
+// addText adds a text and the words in the text.
 func (r *reportRedactor) addText(text string) {
 	separates := func(c rune) bool { return strings.ContainsRune(" \t\r\n=,;:?&@/|\"'`(){}[]<>", c) }
 	for _, word := range append(strings.FieldsFunc(text, separates), text) {
@@ -112,7 +113,8 @@ func (r *reportRedactor) addText(text string) {
 	}
 }
 
-// redact returns a text of ours without values, quoted texts and the home.
+// redact redacts a text of Drawbridge itself. It removes values and quoted texts, and shortens the home directory to
+// "~".
 func (r *reportRedactor) redact(text string) string {
 	for _, word := range r.words {
 		text = strings.ReplaceAll(text, word, redactedText)
@@ -120,7 +122,7 @@ func (r *reportRedactor) redact(text string) string {
 	return safetext.Line(r.shortenHome(redactQuoted(text)))
 }
 
-// redactQuoted replaces what stands between double quotes: it is a name or a value of others.
+// redactQuoted replaces each text between double quotes, because it may be a name or a value from a server or a file.
 func redactQuoted(text string) string {
 	parts := strings.Split(text, `"`)
 	for i := 1; i < len(parts); i += 2 {
@@ -136,7 +138,7 @@ func (r *reportRedactor) shortenHome(text string) string {
 	return text
 }
 
-// faultCauses are texts in faults that are ours, the system's or the protocol's; what a server says is not among them.
+// faultCauses are texts in faults that come from Drawbridge, the system or the protocol, and not from a server.
 var faultCauses = []string{
 	"timeout", "deadline exceeded", "connection refused", "connection reset", "no such host", "no such file",
 	"not found", "permission denied", "unauthorized", "forbidden", "certificate", "exit code", "exit status", "exited", "ended",
@@ -145,7 +147,7 @@ var faultCauses = []string{
 	"mount", "spawn", "confine", "quarantine", "left out", "disk is full", "locked",
 }
 
-// describeFault returns the causes in a fault that are known; the text of the fault may be that of a server.
+// describeFault returns the known causes in a fault. The complete text is omitted, because it may come from a server.
 func describeFault(fault string) string {
 	if fault == "" {
 		return ""
@@ -162,13 +164,13 @@ func describeFault(fault string) string {
 	return strings.Join(known, ", ") + "; its text is left out"
 }
 
-// describeSettings returns the settings as names and values. Of a text it shows only that it is set.
+// describeSettings returns the settings as names and values. For a text it returns only that the text is set.
 func describeSettings(s config.Settings) map[string]any {
 	shown, _ := describeValue(reflect.ValueOf(s)).(map[string]any)
 	return shown
 }
 
-// describeValue returns a value of the settings for a report; nil for one that is not set.
+// describeValue returns a value of the settings for a report; nil for a value that is not set.
 func describeValue(v reflect.Value) any {
 	if v.IsZero() {
 		return nil
@@ -203,11 +205,11 @@ func describeValue(v reflect.Value) any {
 	return "set"
 }
 
-// ownFindings begin the subjects of findings whose texts are ours: those about models and other services may have the
-// texts of these.
+// ownFindings are the beginnings of the subjects of findings whose texts are from Drawbridge. Findings about models and
+// other services may have texts of these services.
 var ownFindings = []string{"server ", "the file", "the store", "the hub", "clients", "private files"}
 
-// isForeignText reports whether the text of a finding may be that of a server or a service. foreign are the faults and
+// isForeignText reports whether the text of a finding may come from a server or a service. foreign are the faults and
 // notes of servers.
 func isForeignText(f doctor.Finding, foreign []string) bool {
 	return strings.Contains(f.Text, "did not work") ||

@@ -17,10 +17,10 @@ type ServerTrust struct {
 	Reasons []trust.Event
 }
 
-// ServerTrust returns the trust in each server that may be mounted; nil where trust is not recorded. If server is not
-// empty, it returns only that server's, from each stored account of that name if it is not configured. With reset the
-// server gets its full score back first, and the running servers reload. The error is a *NoStoreError where no store
-// exists.
+// ServerTrust returns the trust in each server that can be started; nil if trust is not recorded. If server is not
+// empty, it returns only the trust in that server. If that server is not configured, it returns all stored accounts
+// with its name. With reset, it first restores the full score of the servers, and the running servers reload. If there
+// is no store, the error is a *NoStoreError.
 func (r *Service) ServerTrust(ctx context.Context, server drawbridge.ServerID, reset bool) ([]ServerTrust, error) {
 	set, db, err := r.openRecords(ctx)
 	if err != nil {
@@ -61,7 +61,8 @@ func (r *Service) ServerTrust(ctx context.Context, server drawbridge.ServerID, r
 	return all, nil
 }
 
-// resetTrust runs reset, which restores the score of a server, as a recorded action, and reloads the running servers.
+// resetTrust calls reset, which restores the score of a server. It records the action in the audit and reloads the
+// running servers.
 func (r *Service) resetTrust(ctx context.Context, id drawbridge.ServerID, reset func() error) error {
 	if err := r.recordAction(gateway.AdminAction{Command: "shield trust --reset", Server: id}, reset); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (r *Service) resetTrust(ctx context.Context, id drawbridge.ServerID, reset 
 	return nil
 }
 
-// trustOfServer returns the trust in the server of a row; nil where trust is not recorded.
+// trustOfServer returns the trust in the server of a row; nil if trust is not recorded.
 func trustOfServer(book *gateway.TrustRecords, row config.Server) *drawbridge.Trust {
 	if book == nil {
 		return nil

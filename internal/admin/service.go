@@ -16,36 +16,37 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// Options configure a Service. The zero value is for a session that was started in the working directory.
+// Options configure a Service. The zero value is for the configuration of the working directory.
 type Options struct {
-	// ConfigOptions selects the configuration files. Its Approved is ignored.
+	// ConfigOptions selects the configuration files. Its member Approved is ignored.
 	ConfigOptions config.Options
-	// Store is the location of the store, as for gateway.StoreLocation; empty means that of the configuration.
+	// Store is the location of the store, as for gateway.StoreLocation; empty means the configured location.
 	Store string
-	// CommandPrefix precedes the commands that texts name, such as "drawbridge mcp". Empty means "/mcp".
+	// CommandPrefix is the first part of the commands that texts name, such as "drawbridge mcp". Empty means "/mcp".
 	CommandPrefix string
-	// Environ is the environment that programs are looked for in, as "name=value"; nil means the process's.
+	// Environ is the environment in which programs are searched, in the form "name=value"; nil means the environment of
+	// the process.
 	Environ []string
-	// Secrets stores the secrets that are moved out of rows. Nil means that secrets cannot be moved.
+	// Secrets stores the secrets that are moved out of rows. If it is nil, secrets cannot be moved.
 	Secrets SecretStore
-	// OpenVault opens the vault with the person's secrets, or returns the open one. Nil means that there is none.
+	// OpenVault opens the vault with the person's secrets, or returns the open vault. If it is nil, there is no vault.
 	OpenVault func() (*secrets.Vault, error)
-	// ReloadServers reloads the running servers after a change and returns the result in a few words. Nil means that no
-	// server runs.
+	// ReloadServers reloads the running servers after a change, and returns a short description of the result. If it is
+	// nil, no server is running.
 	ReloadServers func(ctx context.Context) (string, error)
-	// RelistServers lists these servers again after a decision on their definitions, and returns the result in a few
-	// words. Nil means ReloadServers.
+	// RelistServers lists these servers again after a decision on their definitions, and returns a short description of
+	// the result. If it is nil, ReloadServers is used.
 	RelistServers func(ctx context.Context, servers ...drawbridge.ServerID) (string, error)
-	// Gateway is the configuration that a gateway would be opened with. Only the functions of the audit need it: for
-	// the files that processes left behind, and for the key of this machine.
+	// Gateway is the configuration with which a gateway would be opened. The functions for the audit, credentials, backups
+	// and reports use it.
 	Gateway gateway.Config
-	// Hub asks the hub of the store. Only Restore and Report need it.
+	// Hub sends requests to the hub of the store. Only Restore and WriteReport need it.
 	Hub HubClient
-	// AdminRecorder records the decisions of a person in the audit. Nil records nothing.
+	// AdminRecorder records a person's decisions in the audit. If it is nil, nothing is recorded.
 	AdminRecorder gateway.AdminRecorder
 }
 
-// A Service carries out a person's commands. Several goroutines and several processes may call its methods.
+// A Service runs a person's commands. Its methods may be called from several goroutines and several processes.
 type Service struct{ o Options }
 
 // New returns a Service with these options.
@@ -60,15 +61,15 @@ func New(o Options) *Service {
 	return &Service{o}
 }
 
-// A UserError reports a mistake in a person's input, such as a wrong name. It is a sentence for that person.
+// A UserError reports a mistake in a person's input, such as a wrong name. Its text is a sentence for the person.
 type UserError string
 
-// Error returns the sentence.
+// Error returns the text.
 func (m UserError) Error() string { return string(m) }
 
 func userErrorf(format string, args ...any) error { return UserError(fmt.Sprintf(format, args...)) }
 
-// A ServerList is the configuration at one moment, with the person's decisions. The reason of a row that waits for
+// A ServerList is the configuration at one time, with the person's decisions. The reason of a row that waits for
 // approval names the next step.
 type ServerList struct {
 	config.Configuration
@@ -76,8 +77,8 @@ type ServerList struct {
 	programs  programFinder
 }
 
-// ReadServers reads the configuration and the decisions on it. It starts no server and creates no store. The error is
-// that of config.Load, or the store's.
+// ReadServers reads the configuration and the decisions on its rows. It does not start servers and does not create a
+// store. The error is that of config.Load or of the store.
 func (r *Service) ReadServers(ctx context.Context) (ServerList, error) {
 	places := r.o.ConfigOptions
 	places.Approved = nil
@@ -110,8 +111,8 @@ func (r *Service) ReadServers(ctx context.Context) (ServerList, error) {
 	return roll, nil
 }
 
-// openStoreForProject opens the store. It returns nil if the store does not exist or the configuration has no row of a
-// project, unless make is set.
+// openStoreForProject opens the store. Unless make is set, it returns nil if the store does not exist or if the
+// configuration has no row of a project.
 func (r *Service) openStoreForProject(ctx context.Context, set config.Configuration, make bool) (*store.DB, error) {
 	if !make && !hasProjectRow(set) {
 		return nil, nil
@@ -119,8 +120,8 @@ func (r *Service) openStoreForProject(ctx context.Context, set config.Configurat
 	return r.openStore(ctx, set, make)
 }
 
-// openStore opens the store. It returns nil if the store does not exist, unless make is set. The error is a
-// *drawbridge.Fault if one was there before.
+// openStore opens the store. Unless make is set, it returns nil if the store does not exist. If a store that existed
+// before is missing or was replaced, the error is a *drawbridge.Fault.
 func (r *Service) openStore(ctx context.Context, set config.Configuration, make bool) (*store.DB, error) {
 	location, err := gateway.StoreLocation(r.o.Store, set.Settings, r.o.ConfigOptions.LookupEnv)
 	if err != nil {
@@ -135,7 +136,7 @@ func (r *Service) openStore(ctx context.Context, set config.Configuration, make 
 	return store.Open(ctx, location, store.Options{})
 }
 
-// openRecords reads the configuration and opens its store. The error is a *NoStoreError where no store exists.
+// openRecords reads the configuration and opens its store. If there is no store, the error is a *NoStoreError.
 func (r *Service) openRecords(ctx context.Context) (ServerList, *store.DB, error) {
 	set, err := r.ReadServers(ctx)
 	if err != nil {
@@ -156,7 +157,8 @@ func hasProjectRow(set config.Configuration) bool {
 	return false
 }
 
-// setApprovalReason sets the reason of a row that waits for approval, with the command that approves it.
+// setApprovalReason sets the reason of a row that waits for approval. The reason names the command that approves the
+// row.
 func (r *Service) setApprovalReason(row *config.Server, decisions store.RowApprovals) {
 	if row.Phase != drawbridge.NeedsApproval {
 		return
@@ -180,7 +182,7 @@ func (r *Service) setApprovalReason(row *config.Server, decisions store.RowAppro
 	}
 }
 
-// changesSinceDecision describes the changes of a row since the decision on it, a line each.
+// changesSinceDecision returns the changes of a row since the decision on it, one line each.
 func changesSinceDecision(last store.RowApproval, row config.Server) []string {
 	if last.Hash == row.Hash && (!last.Approved || last.Program() == row.Program) {
 		return nil
@@ -188,10 +190,10 @@ func changesSinceDecision(last store.RowApproval, row config.Server) []string {
 	if lines := config.ApprovalChanges(last.Shown, row.ApprovalFacts()); len(lines) > 0 {
 		return lines
 	}
-	return []string{"how it is written"} // members of another type may look the same
+	return []string{"how it is written"} // values of different types may have the same text
 }
 
-// joinFirstLines joins the first three lines and counts the rest.
+// joinFirstLines joins the first three lines and adds the number of the other lines.
 func joinFirstLines(lines []string) string {
 	const few = 3
 	if over := len(lines) - few; over > 0 {
@@ -200,7 +202,7 @@ func joinFirstLines(lines []string) string {
 	return strings.Join(lines, "; ")
 }
 
-// notFoundError returns the error for a name that is not configured, with suggestions.
+// notFoundError returns the error for a name that is not configured. The error suggests configured names.
 func (roll ServerList) notFoundError(id drawbridge.ServerID) error {
 	text := fmt.Sprintf("Server %q not found.", id)
 	if near := roll.Suggest(id); near != "" && near != id {
@@ -220,8 +222,7 @@ func (roll ServerList) notFoundError(id drawbridge.ServerID) error {
 	return UserError(text)
 }
 
-// rowsNamed returns all rows of a name: first the row that counts, then the others that are not shadowed, then the
-// shadowed ones.
+// rowsNamed returns all rows with a name. The first is the row that takes precedence; shadowed rows are last.
 func (roll ServerList) rowsNamed(id drawbridge.ServerID) (rows []config.Server) {
 	first, ok := roll.Lookup(id)
 	if !ok {
@@ -242,24 +243,25 @@ func (roll ServerList) rowsNamed(id drawbridge.ServerID) (rows []config.Server) 
 type Change struct {
 	Server drawbridge.ServerID `json:"server"`
 	Kind   ChangeKind          `json:"did"`
-	// Scope and Path identify the file of the row, or of the list that names it. Scope is "project", "user" or "explicit".
+	// Scope and Path identify the changed file: the file of the row, or the file whose list disables the row. Scope is
+	// "project", "user" or "explicit".
 	Scope config.OriginKind `json:"scope,omitempty"`
 	Path  string            `json:"path,omitempty"`
-	// Phase is the new phase of the row, and Reason its reason if it is not Idle. Both are empty for a row that is gone.
+	// Phase is the new phase of the row. Reason is the reason if the phase is not Idle. Both are empty for a removed row.
 	Phase  drawbridge.ServerPhase `json:"phase,omitempty"`
 	Reason string                 `json:"reason,omitempty"`
-	// SecretNames are the names of the values that were moved out of the row, as in its references.
+	// SecretNames are the names of the values that were moved out of the row, as in the row's references.
 	SecretNames []string `json:"kept,omitempty"`
-	// Notes are further texts for the person.
+	// Notes are further messages for the person.
 	Notes []string `json:"notes,omitempty"`
-	// Live is the result of the change in the running servers.
+	// Live describes the result of the change in the running servers.
 	Live string `json:"live,omitempty"`
 }
 
 // A ChangeKind is the kind of a change.
 type ChangeKind string
 
-// The kinds of changes. The Already kinds report that nothing had to be changed.
+// The kinds of changes. The kinds that begin with Already mean that nothing had to be changed.
 const (
 	Added           ChangeKind = "added"
 	Removed         ChangeKind = "removed"
@@ -274,7 +276,7 @@ const (
 	AlreadyRejected ChangeKind = "already rejected"
 )
 
-// String returns one line for a person.
+// String returns a line for a person.
 func (c Change) String() string {
 	var text string
 	switch c.Kind {
@@ -298,8 +300,8 @@ func (c Change) String() string {
 	return text
 }
 
-// ReloadServers makes the running servers load the present configuration. It returns the result in a few words, or an
-// empty text if no server runs.
+// ReloadServers makes the running servers load the current configuration. It returns a short description of the result,
+// or "" if no server is running.
 func (r *Service) ReloadServers(ctx context.Context) (string, error) {
 	if r.o.ReloadServers == nil {
 		return "", nil
@@ -307,7 +309,7 @@ func (r *Service) ReloadServers(ctx context.Context) (string, error) {
 	return r.o.ReloadServers(ctx)
 }
 
-// relistAfterDecision makes the running servers apply a decision and returns the result in a few words.
+// relistAfterDecision makes the running servers apply a decision, and returns a short description of the result.
 func (r *Service) relistAfterDecision(ctx context.Context, servers ...drawbridge.ServerID) string {
 	tell := r.o.RelistServers
 	if tell == nil {
@@ -320,8 +322,8 @@ func (r *Service) relistAfterDecision(ctx context.Context, servers ...drawbridge
 	return live
 }
 
-// reloadAfter makes the running servers apply changes. Its failure is only a note: the files are changed, and count
-// from the next start.
+// reloadAfter makes the running servers apply changes. If this fails, it adds a note to the changes, because the files
+// are changed and are used at the next start.
 func (r *Service) reloadAfter(ctx context.Context, changes ...*Change) {
 	live, err := r.ReloadServers(ctx)
 	for _, c := range changes {

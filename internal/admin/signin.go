@@ -18,13 +18,13 @@ var (
 	_ SignInProvider = (*gateway.SignInManager)(nil)
 )
 
-// A SignInProvider returns the sign-in of a server; a gateway.SignInManager is one.
+// A SignInProvider returns the sign-in of a server. gateway.SignInManager implements it.
 type SignInProvider interface {
-	// ServerSignIn returns the sign-in of a server. The error is the reason why the server has none.
+	// ServerSignIn returns the sign-in of a server. The error is the reason why the server has no sign-in.
 	ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error)
 }
 
-// SignInServers signs in at servers and mounts them; a running gateway.Gateway does.
+// SignInServers signs in at servers and starts them. A running gateway.Gateway implements it.
 type SignInServers interface {
 	SignInProvider
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
@@ -32,69 +32,70 @@ type SignInServers interface {
 
 // A SignInPrompter guides a person through a sign-in.
 type SignInPrompter interface {
-	// ShowSignInURL shows where to sign in.
+	// ShowSignInURL shows the address at which to sign in.
 	ShowSignInURL(SignInPrompt)
-	// ConfirmEndpoints asks whether a sign-in may lead to the two origins in asked. The error is asked itself if no
-	// person can be asked, else as for AskRedirectURL.
+	// ConfirmEndpoints asks the person whether a sign-in may use the two origins in asked. If no person can be asked, it
+	// returns asked as the error. Other errors are those of AskRedirectURL.
 	ConfirmEndpoints(ctx context.Context, asked *drawbridge.EndpointsNotAcceptedError) (bool, error)
-	// AskRedirectURL waits for the address that the person's browser ended at. Wrong is the defect of the previous
-	// address; nil the first time. The error is ctx's, or io.EOF or similar if the person stopped.
+	// AskRedirectURL waits until the person enters the address to which the browser was redirected. wrong is the defect of
+	// the previous address; nil the first time. The error is that of ctx, or an error such as io.EOF if the person
+	// cancelled.
 	AskRedirectURL(ctx context.Context, wrong error) (string, error)
 }
 
-// A SignInPrompt tells a person where to sign in.
+// A SignInPrompt has the data that a person needs to sign in.
 type SignInPrompt struct {
 	Server drawbridge.ServerID
-	// URL is an http or https address. Code is the code to enter there, for a sign-in on another device.
+	// URL is an http or https address. For a sign-in on another device, Code is the code to enter at this address.
 	URL, Code string
 	// Issuer is the scheme and host of the authorization server.
 	Issuer string
-	// Elsewhere names the endpoints that are on another origin than the issuer's.
+	// Elsewhere names the endpoints whose origin differs from the issuer's origin.
 	Elsewhere string
 }
 
-// A SignInRequest asks for a sign-in.
+// A SignInRequest has the parameters of a sign-in.
 type SignInRequest struct {
 	Server drawbridge.ServerID
 	// Device requests a sign-in on another device.
 	Device bool
-	// Reauthenticate signs in again; the old credential stays until the new sign-in succeeds.
+	// Reauthenticate signs in again. The old credential remains valid until the new sign-in succeeds.
 	Reauthenticate bool
-	// RedirectURL completes a sign-in that was begun before: it is the address that the browser ended at.
+	// RedirectURL completes a sign-in that was begun before. It is the address to which the browser was redirected.
 	RedirectURL string
-	// AcceptedEndpoints are two origins that the person accepts beforehand.
+	// AcceptedEndpoints are two origins that the person has already accepted.
 	AcceptedEndpoints drawbridge.SignInEndpoints
-	// Timeout is how long the person may take; 0 is five minutes.
+	// Timeout is the time that the person has to sign in; 0 means five minutes.
 	Timeout time.Duration
 }
 
-// defaultSignInTimeout is how long a person may take to sign in (seed 001: the whole flow is bounded by five minutes).
+// defaultSignInTimeout is the time that a person has to sign in.
 const defaultSignInTimeout = 5 * time.Minute
 
 // A SignInOutcome is the result of a sign-in.
 type SignInOutcome string
 
-// The outcomes.
+// The outcomes of a sign-in.
 const (
 	SignedIn        SignInOutcome = "signed in"
 	AlreadySignedIn SignInOutcome = "already signed in"
-	// SignInNotNeeded is for a server that requires no authentication.
+	// SignInNotNeeded means that the server does not require authentication.
 	SignInNotNeeded SignInOutcome = "not wanted"
 )
 
-// The sentences of sign-ins, as people know them (seed 001).
+// The texts about sign-ins. People may know them from other programs, so they do not change.
 const (
-	// SignInLaunchingText introduces a sign-in that the person did not request by name.
+	// SignInLaunchingText is the text before a sign-in that the person did not request explicitly.
 	SignInLaunchingText = "Server requires OAuth authentication. Launching authorization flow..."
 	// SignInNotNeededText is the text for the outcome SignInNotNeeded.
 	SignInNotNeededText = "Server connection succeeded without OAuth; reauthorization is not required."
-	// ErrSignInCancelled is the error of a sign-in that the person stopped.
+	// ErrSignInCancelled is the error of a sign-in that the person cancelled.
 	ErrSignInCancelled = UnavailableError("Sign-in cancelled.")
 )
 
-// SignIn asks a person to sign in at a server that may be started, and waits until they have: here, in another
-// process, or by pasting an address. The error is a sentence for them, or the context's. A stored credential stays
-// after an error.
+// SignIn asks a person to sign in at a server that can be started, and waits until the sign-in is complete. The person
+// may sign in here, in another process, or by pasting an address. The error is a text for the person, or the error of
+// ctx. After an error, a stored credential is unchanged.
 func (r *Service) SignIn(ctx context.Context, s SignInServers, v SignInRequest,
 	u SignInPrompter) (SignInOutcome, error) {
 	access, err := s.ServerSignIn(v.Server)
@@ -134,16 +135,17 @@ func (r *Service) SignIn(ctx context.Context, s SignInServers, v SignInRequest,
 	return SignedIn, nil
 }
 
-// An endpointsError is the error of a sign-in whose endpoints were not accepted.
+// An endpointsError is the error of a sign-in if the person did not accept its endpoints.
 type endpointsError struct{ error }
 
 func (e endpointsError) Unwrap() error { return e.error }
 
-// maxEndpointQuestions is how often a person is asked about endpoints: a device's page is known after its endpoint.
+// maxEndpointQuestions is how often a person is asked about endpoints. On a device, the page becomes known after the
+// endpoint.
 const maxEndpointQuestions = 2
 
-// beginAcceptedSignIn begins a sign-in. If its page and its token endpoint are on two origins, it asks the person
-// whether to accept both, unless the request already does.
+// beginAcceptedSignIn begins a sign-in. If the page and the token endpoint have different origins, it asks the person
+// to accept both origins, unless the request already accepts them.
 func beginAcceptedSignIn(ctx context.Context, access drawbridge.SignInManager, v SignInRequest,
 	u SignInPrompter) (drawbridge.PendingSignIn, error) {
 	for questions := 0; ; questions++ {
@@ -170,10 +172,11 @@ func beginAcceptedSignIn(ctx context.Context, access drawbridge.SignInManager, v
 	}
 }
 
-// errSignInTimeout is as package signin has it (seed 001).
+// errSignInTimeout is the error for a person who did not complete the sign-in in time. The text is the same as in
+// package oauth.
 const errSignInTimeout = UnavailableError("OAuth flow timed out. Please try again.")
 
-// signInTimeoutError returns the error for a person whose time ran out; nil before.
+// signInTimeoutError returns errSignInTimeout if the deadline of ctx has passed, otherwise nil.
 func signInTimeoutError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return errSignInTimeout
@@ -181,8 +184,8 @@ func signInTimeoutError(ctx context.Context) error {
 	return nil
 }
 
-// diagnoseFailedSignIn mounts a server whose sign-in could not be begun, to find out whether it needs one. For a
-// person who is signed in, a successful mount does not prove that.
+// diagnoseFailedSignIn starts a server whose sign-in could not be begun, to find out whether the server needs a
+// sign-in. If the person is already signed in, a successful start does not prove that no sign-in is needed.
 func (r *Service) diagnoseFailedSignIn(ctx context.Context, s SignInServers, v SignInRequest, signed bool,
 	why error) (SignInOutcome, error) {
 	switch {
@@ -212,10 +215,11 @@ func (r *Service) diagnoseFailedSignIn(ctx context.Context, s SignInServers, v S
 		"OAuth authentication failed: ")))
 }
 
-// signInPollInterval is the interval of checks whether another process has completed a sign-in.
+// signInPollInterval is the interval of the checks whether another process has completed a sign-in.
 const signInPollInterval = time.Second
 
-// awaitSignIn waits for the first way in which the sign-in completes.
+// awaitSignIn waits until the sign-in is completed in one of three ways: in the browser, by a pasted address, or in
+// another process.
 func awaitSignIn(ctx context.Context, access drawbridge.SignInManager, flow drawbridge.PendingSignIn, p SignInPrompt,
 	u SignInPrompter, signed bool) error {
 	back := make(chan error, 3)
@@ -247,7 +251,7 @@ func awaitSignIn(ctx context.Context, access drawbridge.SignInManager, flow draw
 	return <-back
 }
 
-// completeWithPastedURL asks for addresses until one completes the sign-in or the sign-in ends.
+// completeWithPastedURL asks the person for addresses until an address completes the sign-in or the sign-in ends.
 func completeWithPastedURL(ctx context.Context, access drawbridge.SignInManager, flow drawbridge.PendingSignIn,
 	p SignInPrompt, u SignInPrompter) error {
 	var wrong error
@@ -264,7 +268,7 @@ func completeWithPastedURL(ctx context.Context, access drawbridge.SignInManager,
 			return nil
 		}
 		if now, err := access.Status(); err != nil || now.URL != p.URL {
-			return wrong // its state is spent
+			return wrong // the pending sign-in has ended
 		}
 	}
 }
@@ -290,7 +294,8 @@ type SignOutResult struct {
 	Server drawbridge.ServerID `json:"server"`
 	// WasSignedIn reports whether a credential existed.
 	WasSignedIn bool `json:"was_signed_in"`
-	// Revoked reports that the issuer revoked the tokens; otherwise Why is the reason why they may still be valid.
+	// Revoked reports whether the issuer revoked the tokens. Otherwise Why is the reason, and the tokens may still be
+	// valid.
 	Revoked bool   `json:"revoked"`
 	Why     string `json:"why,omitempty"`
 }
@@ -304,7 +309,7 @@ func (p SignOutResult) String() string {
 }
 
 // SignOut revokes and removes the credential of a server, in any state of the server. A missing credential is not an
-// error. The error is a UserError for a name that is not configured; any other means that nothing was removed.
+// error. The error is a UserError for a name that is not configured. Any other error means that nothing was removed.
 func (r *Service) SignOut(ctx context.Context, roll ServerList, id drawbridge.ServerID,
 	p SignInProvider) (SignOutResult, error) {
 	if _, ok := roll.Lookup(id); !ok {

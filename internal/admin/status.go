@@ -16,7 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// InForce returns the rows of the list that no other row shadows.
+// InForce returns the rows of the list that are not shadowed by another row.
 func (l ListResult) InForce() (rows []config.Server) {
 	for _, e := range l.Entries {
 		if !e.Shadowed {
@@ -26,8 +26,8 @@ func (l ListResult) InForce() (rows []config.Server) {
 	return rows
 }
 
-// ServerStatuses lists the configured servers and joins each with its last state in the store, in the order of the
-// list. It starts no server. With all, disabled and shadowed rows are included.
+// ServerStatuses returns the last stored status of each configured server, in the order of the list. It does not start
+// servers. If all is set, it includes disabled and shadowed rows.
 func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.ServerStatus, ListResult, error) {
 	list, err := r.ListServers(ctx, all)
 	if err != nil {
@@ -60,8 +60,8 @@ func (r *Service) ServerStatuses(ctx context.Context, all bool) ([]drawbridge.Se
 	return rows, list, nil
 }
 
-// startProblem returns why a server's program cannot be started, without a start; "" if it can or if that is known
-// only when it starts.
+// startProblem returns why a server's program cannot be started, without starting it. It returns "" if the program can
+// be started, or if a problem can only be found by starting it.
 func (r *Service) startProblem(row config.Server, settings config.Settings) string {
 	if row.Command == "" || row.Phase != drawbridge.Idle || row.DeferredParts("env PATH") != nil {
 		return ""
@@ -76,14 +76,14 @@ func (r *Service) startProblem(row config.Server, settings config.Settings) stri
 	return strings.TrimSuffix(err.Error(), ": "+fs.ErrNotExist.Error()) + " (install it, or configure its full path)"
 }
 
-// A storedState has what the store knows of servers. The zero value is that of a store that does not exist.
+// A storedState has the stored data of servers. The zero value is for a store that does not exist.
 type storedState struct {
 	mounts map[string]store.MountRecord
 	trust  *gateway.TrustRecords
 	scans  map[drawbridge.ServerID]store.ResultScan
 }
 
-// readStoredState reads what the store knows of servers.
+// readStoredState reads the stored data of servers.
 func (r *Service) readStoredState(ctx context.Context, set config.Configuration) (s storedState, err error) {
 	db, err := r.openStore(ctx, set, false)
 	if err != nil || db == nil {
@@ -100,8 +100,8 @@ func (r *Service) readStoredState(ctx context.Context, set config.Configuration)
 	return s, err
 }
 
-// serverStatus returns the status of a row of a configuration with these settings and rows in force: the one that a
-// living process recorded last, else what the store holds.
+// serverStatus returns the status of a row. It uses the last status that a running process recorded, and otherwise the
+// other data of the store. settings and inForce are the settings and the rows in force of the configuration.
 func (r *Service) serverStatus(settings config.Settings, inForce []config.Server, s config.Server,
 	m store.MountRecord) drawbridge.ServerStatus {
 	row := drawbridge.ServerStatus{Server: s.ID, Phase: s.Phase, Transport: s.Transport(),
@@ -109,7 +109,7 @@ func (r *Service) serverStatus(settings config.Settings, inForce []config.Server
 	if m.Status != nil {
 		row = *m.Status
 		if !processExists(m.Owner) {
-			row.Phase, row.SignIn = phaseAfterExit(row), "" // the sign-in ended with its process
+			row.Phase, row.SignIn = phaseAfterExit(row), "" // the sign-in has ended with its process
 		}
 	}
 	if m.Listing != nil {
@@ -118,7 +118,7 @@ func (r *Service) serverStatus(settings config.Settings, inForce []config.Server
 		row.Resources, row.Templates = len(m.Listing.Resources), len(m.Listing.Templates)
 	}
 	var vetted gateway.VettedRecord
-	if json.Unmarshal(m.Vetted, &vetted) == nil { // a row without a vetted listing is not valid JSON
+	if json.Unmarshal(m.Vetted, &vetted) == nil { // without a vetted listing, m.Vetted is not valid JSON
 		naming := cmp.Or(r.o.Gateway.Naming, deck.NamingStyle(settings.Naming))
 		row.Cards, row.Notes = vetted.Cards, append(row.Notes, vetted.NotesIn(naming, func(id drawbridge.ServerID) bool {
 			return slices.ContainsFunc(inForce, func(other config.Server) bool {
@@ -133,8 +133,8 @@ func (r *Service) serverStatus(settings config.Settings, inForce []config.Server
 	return row
 }
 
-// phaseAfterExit returns the phase of a server whose gateway process has ended. A fault and a required sign-in
-// outlive the process, every other phase becomes idle.
+// phaseAfterExit returns the phase of a server whose gateway process has ended. The phases for a fault and for a
+// required sign-in remain; every other phase becomes Idle.
 func phaseAfterExit(last drawbridge.ServerStatus) drawbridge.ServerPhase {
 	if last.Phase == drawbridge.NeedsSignIn {
 		return last.Phase
@@ -150,7 +150,7 @@ func (r *Service) recordAction(act gateway.AdminAction, do func() error) error {
 	return r.o.AdminRecorder.Run(act, do)
 }
 
-// closeStore closes db, which may be nil, and joins its error to err.
+// closeStore closes db, which may be nil. It returns err joined with the error of Close.
 func closeStore(db *store.DB, err error) error {
 	if db == nil {
 		return err

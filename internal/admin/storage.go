@@ -14,18 +14,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// A NoStoreError reports that no process has created the store yet.
+// A NoStoreError reports that the store has not been created yet.
 type NoStoreError struct {
-	// Location is the path of the file that would hold it.
+	// Location is the path at which the store would be created.
 	Location string
 }
 
-// Error returns a sentence that names the location and the command that creates a store.
+// Error returns a sentence with the location and the command that creates a store.
 func (e *NoStoreError) Error() string {
 	return fmt.Sprintf("no store exists at %s yet (drawbridge serve creates it; --store names another)", e.Location)
 }
 
-// StoreArgument checks a store location as a person wrote it and returns it for the arguments of another program: a
+// StoreArgument checks a store location that a person entered, and returns it for the arguments of another program. A
 // relative path is joined to dir. The error is a *drawbridge.Fault with the code InvalidInput.
 func StoreArgument(location, dir string) (string, error) {
 	location, err := store.CheckLocation(location)
@@ -38,8 +38,8 @@ func StoreArgument(location, dir string) (string, error) {
 	return location, nil
 }
 
-// openStoreOfSettings opens the store that the settings name, without reading servers. Where no store exists, it
-// returns nil unless create is set.
+// openStoreOfSettings opens the store in the settings, without reading servers. If there is no store, it creates one if
+// create is set, and otherwise returns nil.
 func (r *Service) openStoreOfSettings(ctx context.Context, create bool) (*store.DB, error) {
 	s, err := config.LoadSettings(r.o.ConfigOptions)
 	if err != nil {
@@ -48,8 +48,8 @@ func (r *Service) openStoreOfSettings(ctx context.Context, create bool) (*store.
 	return r.openStore(ctx, config.Configuration{Settings: s}, create)
 }
 
-// openExistingStore opens the store of a configuration. The error is a *NoStoreError where no store exists, and a
-// *drawbridge.Fault where one was there.
+// openExistingStore opens the store of a configuration. If there is no store, the error is a *NoStoreError. If a store
+// that existed before is missing or was replaced, it is a *drawbridge.Fault.
 func (r *Service) openExistingStore(ctx context.Context, set config.Configuration) (*store.DB, error) {
 	db, err := r.openStore(ctx, set, false)
 	if err != nil || db != nil {
@@ -62,37 +62,37 @@ func (r *Service) openExistingStore(ctx context.Context, set config.Configuratio
 	return nil, &NoStoreError{location}
 }
 
-// A BrokenStream is a ledger stream whose hash chain does not hold.
+// A BrokenStream is a ledger stream whose hash chain is not valid.
 type BrokenStream struct {
 	Stream string
 	Err    error
 }
 
-// A StoreReport is the result of an examination of the store.
+// A StoreReport is the result of InspectStore.
 type StoreReport struct {
-	// Location is the path or the URL of the store, without its password; empty where it could not be opened.
+	// Location is the path or the URL of the store, without its password. It is empty if the store could not be opened.
 	Location string
 	Broken   []BrokenStream
-	// Statuses holds the last known status of each configured server, in the order of the configuration.
+	// Statuses are the last known statuses of the configured servers, in the order of the configuration.
 	Statuses []drawbridge.ServerStatus
-	// Trust holds the trust of each configured server, in the same order; nil where trust is not recorded.
+	// Trust is the trust in each configured server, in the same order. An element is nil if trust is not recorded.
 	Trust []*drawbridge.Trust
-	// Clock is how the clock of the store is.
+	// Clock is the state of the store's clock.
 	Clock store.ClockState
-	// Lost reports that it is not the store that was there before; nil if it is.
+	// Lost is an error if the store is not the same store as before; nil otherwise.
 	Lost error
-	// Waiting are the records of calls beside it that wait for another store.
+	// Waiting are directories with records of calls that belong to another store and are not stored yet.
 	Waiting   []gateway.WaitingSpool
 	approvals store.RowApprovals
 }
 
-// Rejected reports whether the person rejected the row as it is now.
+// Rejected reports whether the person rejected the row in its present form.
 func (s StoreReport) Rejected(row config.Server) bool {
 	decided, ok := s.approvals.Find(row)
 	return ok && !decided.Approved && decided.Hash == row.Hash
 }
 
-// waitingSpools returns the records of calls that wait for another store than db.
+// waitingSpools returns the directories with records of calls that belong to a store other than db.
 func (r *Service) waitingSpools(ctx context.Context, db *store.DB) ([]gateway.WaitingSpool, error) {
 	id, err := db.Identity(ctx)
 	if err != nil {
@@ -101,8 +101,8 @@ func (r *Service) waitingSpools(ctx context.Context, db *store.DB) ([]gateway.Wa
 	return gateway.WaitingSpools(r.o.Gateway, id)
 }
 
-// InspectStore verifies the ledger of every configuration in the store and reads the state of the servers in set. The
-// report holds everything that was read before an error. The error is a *NoStoreError where no store exists.
+// InspectStore verifies all ledger streams in the store, and reads the state of the servers in set. After an error, the
+// report has everything that was read before the error. If there is no store, the error is a *NoStoreError.
 func (r *Service) InspectStore(ctx context.Context, set config.Configuration) (report StoreReport, err error) {
 	db, err := r.openExistingStore(ctx, set)
 	if err != nil {

@@ -7,11 +7,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A Trial is a tool to try first, and the request to type into a client.
+// A Trial is a suggestion for a person's first call. Tool is the name of the tool, and Ask is the text to enter in a
+// client.
 type Trial struct{ Tool, Ask string }
 
-// SuggestTrial returns a first request with a tool that was found: one without required arguments if there is one, and
-// one that only reads before others. It returns false without tools.
+// SuggestTrial suggests a tool for a first call. It prefers tools without required arguments, and among these tools
+// that only read. It returns false if there are no tools.
 func SuggestTrial(cards []drawbridge.Spec) (Trial, bool) {
 	best, bestScore := drawbridge.Spec{}, -1
 	for _, c := range cards {
@@ -32,13 +33,14 @@ func SuggestTrial(cards []drawbridge.Spec) (Trial, bool) {
 	return Trial{string(best.Name), ask}, true
 }
 
-// noArguments is the score of a tool that needs no arguments; readOnly is added for one that only reads.
+// noArguments is the score of a tool without required arguments. readOnly is added for a tool that only reads.
 const (
 	noArguments = 2
 	readOnly    = 1
 )
 
-// trialScore returns how well a tool suits a first call. A definition that deletes or overwrites has the lowest score.
+// trialScore returns a score for the use of a tool in a first call. A destructive tool does not get the score
+// noArguments.
 func trialScore(definition json.RawMessage) (score int) {
 	if string(rawjson.Get(definition, "annotations", "readOnlyHint")) == "true" {
 		score = readOnly

@@ -15,11 +15,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/undo"
 )
 
-// An UndoResult is a run and what an undo does, or did, with its files.
+// An UndoResult is a run and the steps of an undo of the run. The undo is planned or done.
 type UndoResult struct {
 	Run   undo.Run    `json:"run"`
 	Steps []undo.Step `json:"steps"`
-	// Others are calls of the same client since the first change that an undo does not take back: of commands and of
+	// Others are calls of the same client since the first change that an undo does not revert: commands and calls of
 	// servers.
 	Others []OtherCalls `json:"others,omitempty"`
 	// Done is true if the files were restored.
@@ -33,10 +33,10 @@ type OtherCalls struct {
 	Count  int    `json:"count"`
 }
 
-// errNoUndo reports that nothing is kept.
+// errNoUndo is the error for a store in memory, for which changes of files are not stored.
 const errNoUndo = UserError("nothing is kept to take back: a store in memory forgets")
 
-// openUndoLog opens the log of changed files of the configured store.
+// openUndoLog opens the log of changed files that belongs to the configured store.
 func (r *Service) openUndoLog(ctx context.Context) (*undo.Log, error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Service) openUndoLog(ctx context.Context) (*undo.Log, error) {
 	return log, err
 }
 
-// UndoRuns returns the runs whose changes of files are kept, the newest first.
+// UndoRuns returns the runs whose changes of files are stored, the newest first.
 func (r *Service) UndoRuns(ctx context.Context) ([]undo.Run, error) {
 	log, err := r.openUndoLog(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ func (r *Service) UndoRuns(ctx context.Context) ([]undo.Run, error) {
 	return log.Runs()
 }
 
-// PlanUndo returns what an undo of a run would do; an empty id means the last run. A UserError reports a run that is not
-// known.
+// PlanUndo returns the steps of an undo of a run; an empty id means the last run. The error is a UserError for an
+// unknown run.
 func (r *Service) PlanUndo(ctx context.Context, id string) (UndoResult, error) {
 	log, err := r.openUndoLog(ctx)
 	if err != nil {
@@ -76,10 +76,10 @@ func (r *Service) PlanUndo(ctx context.Context, id string) (UndoResult, error) {
 	return UndoResult{Run: run, Steps: log.Plan(run), Others: others}, err
 }
 
-// maxOverlap is how long before the first change a call may have begun that was not over then.
+// maxOverlap is how long before the first change of a run a call may have begun that was still running at that change.
 const maxOverlap = 10 * time.Minute
 
-// otherCalls returns the calls that an undo of a run does not take back, by tool. Without an audit there are none.
+// otherCalls returns the calls that an undo of a run does not revert, by tool. Without an audit it returns none.
 func (r *Service) otherCalls(ctx context.Context, run undo.Run) (all []OtherCalls, err error) {
 	records, err := r.OpenAudit(ctx)
 	if _, ok := errors.AsType[*NoStoreError](err); ok {
@@ -105,10 +105,10 @@ func (r *Service) otherCalls(ctx context.Context, run undo.Run) (all []OtherCall
 	return all, err
 }
 
-// executes reports whether one of Drawbridge's own tools runs commands.
+// executes reports whether a tool of Drawbridge runs commands.
 func executes(card string) bool { return card == "bash" || card == "process" || card == "bg-process" }
 
-// Undo restores the files of the run of a plan. The decision is recorded in the audit.
+// Undo restores the files of the run in a plan. The action is recorded in the audit.
 func (r *Service) Undo(ctx context.Context, plan UndoResult) (UndoResult, error) {
 	log, err := r.openUndoLog(ctx)
 	if err != nil {

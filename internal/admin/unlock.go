@@ -8,9 +8,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
-// UnlockToolList removes the locked tool list of a server; the next list is locked in its place while the row has
-// lock_tool_list. Live is the result in the running servers. Nothing was unlocked if found is false. The error is the
-// store's, or a UserError for a server that is not configured or whose list is not locked.
+// UnlockToolList removes the locked tool list of a server. If the row still has lock_tool_list, the next list of the
+// server is locked instead. live describes the result in the running servers. found is false if there was no locked
+// list. The error is the store's, or a UserError. The UserError is for a server that is not configured or whose row
+// does not lock its list.
 func (r *Service) UnlockToolList(ctx context.Context, id drawbridge.ServerID) (found bool, live string, err error) {
 	roll, err := r.ReadServers(ctx)
 	if err != nil {

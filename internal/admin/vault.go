@@ -12,13 +12,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// secretNamePattern restricts the names of secrets, so that the end of a reference is unambiguous.
+// secretNamePattern matches valid names of secrets. Only these characters are allowed, so that the end of a reference
+// is unambiguous.
 var secretNamePattern = lazyregexp.New(`^[A-Za-z0-9._@/-]+$`)
 
-// maxSecretName limits the length of a name, in bytes.
+// maxSecretName is the maximum length of a secret's name, in bytes.
 const maxSecretName = 128
 
-// CheckSecretName returns a UserError for a text that is not the name of a secret.
+// CheckSecretName returns a UserError for an invalid name of a secret.
 func CheckSecretName(name string) error {
 	if len(name) > maxSecretName || !secretNamePattern().MatchString(name) {
 		return UserError("the name of a secret has letters, digits and . _ @ / - only, and at most 128 of them")
@@ -54,7 +55,7 @@ func (r *Service) openVault() (*secrets.Vault, error) {
 	return r.o.OpenVault()
 }
 
-// StoreSecret stores a value, which replaces an older one of that name. It returns how the value is protected.
+// StoreSecret stores a value. It replaces an earlier value with the same name. It returns how the value is protected.
 func (r *Service) StoreSecret(name string, value []byte) (SecretProtection, error) {
 	v, err := r.openVault()
 	if err != nil {
@@ -73,12 +74,12 @@ func (r *Service) StoreSecret(name string, value []byte) (SecretProtection, erro
 	return protectionOf(v), nil
 }
 
-// A SecretList names the stored secrets. It contains no value.
+// A SecretList is a list of the stored secrets. It contains no values.
 type SecretList struct {
 	// Where describes how the secrets are protected.
 	Where   string               `json:"where"`
 	Secrets []secrets.SecretInfo `json:"secrets"`
-	// Damage is the error for secrets that cannot be listed; nil if there are none.
+	// Damage is the error for secrets that cannot be listed; nil if all can be listed.
 	Damage error `json:"-"`
 }
 
@@ -95,12 +96,12 @@ func (r *Service) Secrets() (SecretList, error) {
 // A SecretUser is a server whose row refers to a secret.
 type SecretUser struct {
 	Server drawbridge.ServerID
-	// Origin is the place of the row.
+	// Origin is the location of the row.
 	Origin string
 }
 
-// RemoveSecret removes a value and returns the servers that still refer to it. A value that a person put into the
-// keychain by hand stays.
+// RemoveSecret removes a value and returns the servers whose rows still refer to the value. It does not remove a value
+// that a person added to the system's keychain by hand.
 func (r *Service) RemoveSecret(ctx context.Context, name string) (users []SecretUser, err error) {
 	v, err := r.openVault()
 	if err != nil {
@@ -118,7 +119,7 @@ func (r *Service) RemoveSecret(ctx context.Context, name string) (users []Secret
 	case err != nil:
 		return nil, err
 	case unkept == nil:
-		return nil, nil // the keychain has another value of that name
+		return nil, nil // the keychain has another value with this name
 	}
 	roll, err := r.ReadServers(ctx)
 	if err != nil {

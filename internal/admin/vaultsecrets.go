@@ -2,9 +2,9 @@ package admin
 
 import "github.com/drawbridge-mcp/drawbridge/internal/secrets"
 
-// VaultSecrets are the person's secrets in a vault that is opened by the first request.
+// VaultSecrets are the person's secrets in a vault. The vault is opened when it is needed.
 type VaultSecrets struct {
-	// OpenVault returns the vault; each request calls it.
+	// OpenVault returns the vault. It is called for each request.
 	OpenVault func() (*secrets.Vault, error)
 }
 
@@ -45,7 +45,7 @@ func (k VaultSecrets) Delete(name string) error {
 	return values.Delete(name)
 }
 
-// Lookup is Get without an error: it returns false for a value that cannot be read.
+// Lookup returns a value, or false if the value cannot be read.
 func (k VaultSecrets) Lookup(name string) (string, bool) {
 	value, err := k.Get(name)
 	return string(value), err == nil

@@ -2,8 +2,9 @@ package audit
 
 import "strings"
 
-// findAssignedValue reports whether a word that ends at i is assigned a value with "=" or ":", and where the value
-// begins. Quotes, brackets and blanks may stand between: "name": …, env["NAME"] = …, NAME ?= …, name := …, name => ….
+// findAssignedValue reports whether an assignment with "=" or ":" follows the word that ends at i. It returns the
+// index at which the assigned value begins. Quotes, brackets and blanks may precede the sign: "name": …, env["NAME"]
+// = …, NAME ?= …, name := …, name => ….
 func (p *secretScanner) findAssignedValue(i int) (at int, ok bool) {
 	i = p.skipBytes(i, " \t\"'`\\]?+")
 	at = p.skipBytes(i, "=:")
@@ -16,7 +17,7 @@ func (p *secretScanner) findAssignedValue(i int) (at int, ok bool) {
 	return p.skipBytes(at, " \t"), true
 }
 
-// skipBytes skips the bytes that are in those.
+// skipBytes returns the first index, starting at i, whose byte is not in set those.
 func (p *secretScanner) skipBytes(i int, those string) int {
 	for i < len(p.s) && strings.IndexByte(those, p.s[i]) >= 0 {
 		i++
@@ -24,8 +25,8 @@ func (p *secretScanner) skipBytes(i int, those string) int {
 	return i
 }
 
-// valueExtent returns the part of the text to hide for the value that begins at i, and where the scan goes on. start is
-// where its name begins.
+// valueExtent returns the extent from:to of the value to hide, and the index end at which the scan continues. The
+// value begins at i, and its name begins at start.
 func (p *secretScanner) valueExtent(start, i int) (from, to, end int) {
 	open := i
 	switch literal := strings.TrimLeft(p.s[i:min(i+2, len(p.s))], "$@bBrRuUfFL"); { // b"…", $'…'
@@ -48,26 +49,28 @@ func (p *secretScanner) valueExtent(start, i int) (from, to, end int) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// closesOuterQuote reports whether a quote closes a text that contains the name, as in read -p "Password: " answer. A
-// quote of that kind is open in the line of the name, and no value follows.
+// closesOuterQuote reports whether the quote character at index quote closes a text that contains the name, as in
+// read -p "Password: " answer. In that case a quote of the same kind was opened earlier in the line, and no value
+// follows the name. The name begins at start; backslashes before the quote begin at open.
 func (p *secretScanner) closesOuterQuote(start, open, quote int) bool {
 	if next := quote + 1; next < len(p.s) && strings.IndexByte(" \t\r\n,;:)}]", p.s[next]) < 0 {
 		return false
 	}
 	n := p.quotes.countBefore(p.s, start, p.s[quote], quote-open)
-	// If the name itself is quoted, its closing quote stands before the value.
+	// If the name itself is quoted, its closing quote is before the value.
 	n += strings.Count(p.s[start:open], p.s[quote:quote+1])
 	return n%2 == 1
 }
 
-// quoteCounts holds the number of quotes in a line up to a position, by the number of backslashes before each quote.
+// quoteCounts counts the quotes in the current line before index upTo. The entry of[n] counts quotes after n
+// backslashes.
 type quoteCounts struct {
 	upTo, slashes int
 	of            [8]struct{ double, single, back int }
 }
 
-// countBefore returns the number of quotes of a kind in the line before a place. Places must not decrease between
-// calls.
+// countBefore returns the number of quotes of one kind before index place in its line. It counts only quotes after
+// the given number of backslashes. The argument place must not decrease between calls.
 func (c *quoteCounts) countBefore(s string, place int, quote byte, slashes int) int {
 	for ; c.upTo < place; c.upTo++ {
 		n := &c.of[c.slashes%len(c.of)]
@@ -96,8 +99,9 @@ func (c *quoteCounts) countBefore(s string, place int, quote byte, slashes int) 
 	}
 }
 
-// quotedExtent returns the extent of a text in quotes. Its opening quote is at quote, after that many backslashes; the
-// closing quote has as many. Without a closing quote the text was cut, and extends to the end.
+// quotedExtent returns the extent of a quoted value. Its opening quote is at index quote, after the given number of
+// backslashes; the closing quote follows as many backslashes. Without a closing quote the value extends to the end
+// of the text.
 func (p *secretScanner) quotedExtent(quote, slashes int) (from, to, end int) {
 	q := p.s[quote]
 	from = quote + 1
@@ -144,7 +148,7 @@ func (p *secretScanner) quotedExtent(quote, slashes int) (from, to, end int) {
 	return from, len(p.s), len(p.s)
 }
 
-// extentUntil returns the extent of a text that begins at i and ends before the mark.
+// extentUntil returns the extent of a value that begins at i and ends before the mark.
 func (p *secretScanner) extentUntil(i int, mark string) (from, to, end int) {
 	if n := strings.Index(p.s[i:], mark); n >= 0 {
 		return i, i + n, i + n + len(mark)
@@ -162,7 +166,7 @@ func (p *secretScanner) bareValueEnd(i int) int {
 			continue
 		}
 		next := p.skipBytes(i, `\`)
-		// the end of a text within a text
+		// an escaped quote or line end: the end of an inner string literal
 		if next == len(p.s) || isQuote(p.s[next]) || strings.IndexByte("nrt\r\n", p.s[next]) >= 0 {
 			return i
 		}
@@ -171,15 +175,16 @@ func (p *secretScanner) bareValueEnd(i int) int {
 	return i
 }
 
-// yamlBlockExtent returns the extent of a value on its own lines, as in YAML: lines after "name: |" that are indented
-// deeper than the name, or lines after "name:" that are not members. ok is false without such a value.
+// yamlBlockExtent returns the extent of a value on the lines after its name, as in YAML. The lines must be indented
+// deeper than the name. They follow "name: |", or they follow "name:" and the first of them contains no colon.
+// Otherwise ok is false.
 func (p *secretScanner) yamlBlockExtent(start, i int) (from, to int, ok bool) {
 	head := i
 	if i < len(p.s) && (p.s[i] == '|' || p.s[i] == '>') {
 		head = p.skipBytes(p.skipBytes(i+1, "+-0123456789"), " \t")
 	}
 	end := ""
-	for _, end = range [...]string{"\n", "\r\n", `\n`, `\r\n`, ""} { // escaped, if it stands in a text within a text
+	for _, end = range [...]string{"\n", "\r\n", `\n`, `\r\n`, ""} { // the escaped forms occur in inner string literals
 		if strings.HasPrefix(p.s[head:], end) {
 			break
 		}
@@ -214,8 +219,8 @@ func (p *secretScanner) yamlBlockExtent(start, i int) (from, to int, ok bool) {
 	return from, to, !first
 }
 
-// isURLSignature reports whether the word there is the name of the signature in a signed URL. With such a URL anyone
-// can do the signed action.
+// isURLSignature reports whether the word at start is the parameter that contains the signature in a signed URL. Any
+// client that knows such a URL can perform the signed action.
 func (p *secretScanner) isURLSignature(start int, word string) bool {
 	if start > 0 && strings.IndexByte("?&;=", p.s[start-1]) < 0 {
 		return false
@@ -224,13 +229,15 @@ func (p *secretScanner) isURLSignature(start int, word string) bool {
 	return word == "sig" || word == "signature" || strings.HasSuffix(word, "-signature")
 }
 
-// webhookAddresses are addresses whose remaining part is a secret: anyone who knows it may write.
+// webhookAddresses lists the hosts and path prefixes of webhook URLs. The rest of such a URL is a secret: any client
+// that knows it may post messages.
 var webhookAddresses = [...]struct{ host, path string }{
 	{"hooks.slack.com", "/services/"}, {"hooks.slack.com", "/workflows/"}, {"hooks.slack.com", "/triggers/"},
 	{"discord.com", "/api/webhooks/"}, {"discordapp.com", "/api/webhooks/"},
 }
 
-// webhookSecretStart returns where the secret part of an address begins whose host ends there; 0 if it has none.
+// webhookSecretStart returns the index at which the secret part of a webhook URL begins. The URL's host ends at
+// index end. It returns 0 for other URLs.
 func webhookSecretStart(s, host string, end int) int {
 	for _, h := range webhookAddresses {
 		if host == h.host && strings.HasPrefix(s[end:], h.path) {

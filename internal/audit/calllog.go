@@ -18,14 +18,15 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// A Recorder keeps records.
+// A Recorder stores audit records.
 type Recorder interface {
-	// Record keeps a record without secrets before it returns, so that a later crash does not lose it. After an error,
-	// a *drawbridge.Fault, the record is not kept. It waits only for concurrent writers and is safe for concurrent use.
+	// Record stores a record, without secrets, before it returns: a later crash does not lose the record. The error
+	// is a *drawbridge.Fault, and then the record is not stored. Record waits only for concurrent writers and is
+	// safe for concurrent use.
 	Record(r Record) error
 }
 
-// A CallLog records calls in the audit. A nil CallLog records nothing.
+// A CallLog writes audit records of calls. The methods of a nil CallLog do nothing.
 type CallLog struct {
 	recorder Recorder
 	log      *slog.Logger
@@ -38,7 +39,8 @@ type CallLog struct {
 	callers     callerCache
 }
 
-// NewCallLog returns a call log; nil if a is nil. The logger receives problems that no caller is told about.
+// NewCallLog returns a call log that writes to a, or nil if a is nil. The logger receives errors that are not
+// returned to a caller.
 func NewCallLog(a Recorder, log *slog.Logger) *CallLog {
 	if a == nil {
 		return nil
@@ -46,36 +48,38 @@ func NewCallLog(a Recorder, log *slog.Logger) *CallLog {
 	return &CallLog{recorder: a, log: log, ids: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
 }
 
-// A LoggedCall is the audit entry of one call on its way. Its methods do nothing on nil.
+// A LoggedCall collects the audit data of one call while the call runs. Its methods do nothing on nil.
 type LoggedCall struct {
 	log *CallLog
-	// id is the call's id, and parent the id of the call that caused it.
+	// id identifies the call, and parent the call during which it was made.
 	id, parent string
 	call       drawbridge.Call
-	viaCard    string // the card by which the call came, if it was not made directly
+	viaCard    string // the card through which the call was made; empty for a direct call
 	began      time.Time
-	// sent reports that the intent is recorded. refusal is the verdict that denied the call; nil if there is none.
+	// sent reports whether the intent is recorded. refusal contains the verdict that denied the call; nil if no
+	// verdict denied it.
 	sent    bool
 	refusal *refusal
-	// approval and by identify the person's answer that allowed or refused the call.
+	// approval is the ID of the answered approval or grant. by is the person who answered, and the place of the
+	// answer.
 	approval, by string
-	// rewritings are what interceptors rewrote since the last record.
+	// rewritings describes the values that interceptors replaced since the last record.
 	rewritings []string
-	// hiddenReason is why the target is hidden from its caller; nil if it is not.
+	// hiddenReason is the verdict that hides the target from its caller; nil if the target is visible.
 	hiddenReason *drawbridge.Verdict
 }
 
-// A refusal is a verdict with its target.
+// A refusal is a verdict that denied a call, with the call's target.
 type refusal struct {
 	spec    drawbridge.Spec
 	verdict drawbridge.Verdict
 }
 
-// callIDKey is the context key of a call id. The context carries it as a trace, for the parent of inner calls.
+// callIDKey is the context key of a call ID. An inner call takes its parent's ID from the context.
 type callIDKey struct{}
 
-// Begin begins the entry of a call, which End ends. A call that is made with the returned context has this call as its
-// parent.
+// Begin returns a new LoggedCall, and a context that contains its ID. A call made with that context has this call as
+// its parent. The caller of Begin must call End.
 func (t *CallLog) Begin(ctx context.Context, call drawbridge.Call) (context.Context, *LoggedCall) {
 	if t == nil {
 		return ctx, nil
@@ -86,15 +90,15 @@ func (t *CallLog) Begin(ctx context.Context, call drawbridge.Call) (context.Cont
 	return context.WithValue(ctx, callIDKey{}, e.id), e
 }
 
-// CallID returns the id of the call that ctx was made for; it is empty outside a call.
+// CallID returns the ID of the call that ctx was made for, or an empty string outside a call.
 func CallID(ctx context.Context) string {
 	id, _ := ctx.Value(callIDKey{}).(string)
 	return id
 }
 
-// RecordIntent records that the call is about to be sent, as the verdict allows. Every path to a card or server calls
-// it after the guards. Arguments are those of a tool or prompt, if they were parsed; nil extracts them. After an error
-// the call must not be sent.
+// RecordIntent records, before the call is sent, that the verdict allows the call. Every path to a card or server
+// calls RecordIntent after the guards. Already parsed arguments of a tool or prompt are passed as arguments; if that
+// is nil, they are read from the call's params. After an error the call must not be sent.
 func (e *LoggedCall) RecordIntent(call drawbridge.Call, arguments json.RawMessage, spec drawbridge.Spec,
 	verdict drawbridge.Verdict) error {
 	if e == nil {
@@ -107,29 +111,29 @@ func (e *LoggedCall) RecordIntent(call drawbridge.Call, arguments json.RawMessag
 	return nil
 }
 
-// NoteRefusal notes a verdict that denies the call.
+// NoteRefusal stores the verdict that denies the call, for the record that End writes.
 func (e *LoggedCall) NoteRefusal(spec drawbridge.Spec, verdict drawbridge.Verdict) {
 	if e != nil {
 		e.refusal = &refusal{spec, verdict}
 	}
 }
 
-// NoteInnerCall notes that the call is another one, which came through a card.
+// NoteInnerCall replaces the call by an inner call, which the client made through the given card.
 func (e *LoggedCall) NoteInnerCall(call drawbridge.Call, card string) {
 	if e != nil {
 		e.call, e.viaCard = call, card
 	}
 }
 
-// NoteApproval notes a person's answer: its id and who answered.
+// NoteApproval stores the ID of the approval and the person who answered.
 func (e *LoggedCall) NoteApproval(approval, by string) {
 	if e != nil {
 		e.approval, e.by = approval, by
 	}
 }
 
-// NoteRewriting notes that an interceptor replaced a part of the call, "arguments" or "result". before is the old value, of
-// which the digest is kept.
+// NoteRewriting notes that the interceptor by replaced a part of the call: "arguments" or "result". before is the
+// old value, of which only the SHA-256 is recorded.
 func (e *LoggedCall) NoteRewriting(by, part string, before json.RawMessage) {
 	if e == nil {
 		return
@@ -138,14 +142,15 @@ func (e *LoggedCall) NoteRewriting(by, part string, before json.RawMessage) {
 	e.rewritings = append(e.rewritings, by+": "+part+" sha256:"+hex.EncodeToString(sum[:]))
 }
 
-// NoteHidden notes why the target is hidden from its caller, who is not told.
+// NoteHidden stores the verdict that hides the target from its caller. The reason is recorded, and not returned to
+// the caller.
 func (e *LoggedCall) NoteHidden(why drawbridge.Verdict) {
 	if e != nil {
 		e.hiddenReason = &why
 	}
 }
 
-// callRecord returns a record of the caller, the target and the verdict.
+// callRecord returns a record with the caller, the target and the verdict.
 func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage, spec *drawbridge.Spec,
 	verdict *drawbridge.Verdict) Record {
 	c := &call.Caller
@@ -168,8 +173,9 @@ func (e *LoggedCall) callRecord(call *drawbridge.Call, arguments json.RawMessage
 	return r
 }
 
-// End records the outcome of the call and returns the caller's error. That is err, unless the outcome of a call that
-// was sent cannot be recorded.
+// End records the outcome of the call and returns the error for the caller, which is usually err. If the record of a
+// sent call cannot be written, the error is an ambiguous fault. If the call was not sent and err is nil, it is the
+// error of the recorder.
 func (e *LoggedCall) End(result drawbridge.Result, err error) error {
 	if e == nil {
 		return err
@@ -190,7 +196,7 @@ func (e *LoggedCall) End(result drawbridge.Result, err error) error {
 	return err
 }
 
-// outcomeRecord returns the last record of a call: its outcome or, if nothing was sent, the whole call.
+// outcomeRecord returns the last record of a call: the outcome of a sent call, or the whole call if it was not sent.
 func (e *LoggedCall) outcomeRecord(result drawbridge.Result, err error) (r Record) {
 	now := time.Now()
 	took := now.Sub(e.began)
@@ -201,7 +207,7 @@ func (e *LoggedCall) outcomeRecord(result drawbridge.Result, err error) (r Recor
 		r = e.callRecord(&e.call, nil, &e.refusal.spec, &e.refusal.verdict)
 		if f := drawbridge.AsFault(err); r.Reason == "" && f != nil && f.Err != nil &&
 			f.Kind != drawbridge.UnknownCapability {
-			r.Reason = f.Err.Error() // the person's answer, or that it expired
+			r.Reason = f.Err.Error() // contains the person's answer, or that the request expired
 		}
 	default:
 		r = e.callRecord(&e.call, nil, &drawbridge.Spec{Name: drawbridge.CardName(callSubject(e.call.Params))},
@@ -222,7 +228,8 @@ func (e *LoggedCall) outcomeRecord(result drawbridge.Result, err error) (r Recor
 	return r
 }
 
-// RecordShieldAction records a change to a server's text: the object, the rule, and the reason.
+// RecordShieldAction records that the shield changed a server's text. name is the changed object, rule the shield's
+// rule, and why the reason.
 func (t *CallLog) RecordShieldAction(server drawbridge.ServerID, name, rule, why string) {
 	if t == nil {
 		return
@@ -235,8 +242,8 @@ func (t *CallLog) RecordShieldAction(server drawbridge.ServerID, name, rule, why
 	}
 }
 
-// FlaggedRecord returns the record of rules that the result of a call met. It has the call's id, so that it is a further
-// record of that call. Without an id it gets one of its own.
+// FlaggedRecord returns the record of the shield's rules that matched the result of a call. id is the call's ID, so
+// that the record belongs to the call. If id is empty, the record gets a new ID.
 func FlaggedRecord(id, server, card, tool string, rules []string) Record {
 	at := time.Now()
 	if id == "" {
@@ -246,8 +253,8 @@ func FlaggedRecord(id, server, card, tool string, rules []string) Record {
 		Reason: "its answer met " + strings.Join(rules, ", ")}
 }
 
-// outcomeOf returns the outcome of a call. Searching for member names first is much cheaper than parsing a large
-// result.
+// outcomeOf returns the outcome of a call, and the code of a fault. It first searches for member names, which is
+// much cheaper than parsing a large result.
 func outcomeOf(result drawbridge.Result, err error) (outcome Outcome, code string) {
 	if f := drawbridge.AsFault(err); f != nil {
 		if f.Ambiguous {
@@ -270,37 +277,37 @@ func outcomeOf(result drawbridge.Result, err error) (outcome Outcome, code strin
 	return OK, ""
 }
 
-// newID returns an id for a call. The ids of one log are in the order in which they were made.
+// newID returns an ID for a call. The IDs of one log increase in the order in which they are made.
 func (t *CallLog) newID(at time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id, err := ulid.New(ulid.Timestamp(at), t.ids)
-	if err != nil { // the ids of this millisecond are used up
+	if err != nil { // no more ordered IDs in this millisecond
 		id = ulid.Make()
 	}
 	return id.String()
 }
 
-// Limits for remembered callers: their number, and the length of a session and client in bytes.
+// Limits of callerCache: the number of entries, and the length of session plus client in bytes.
 const (
 	maxCallers      = 1024
 	maxCallerKeyLen = 512
 )
 
-// A callerCache remembers the recorded form of sessions and clients.
+// A callerCache caches the recorded form of sessions and clients.
 type callerCache struct {
 	mu  sync.RWMutex
 	all map[callerKey]callerIdentity
 }
 
-// A callerKey is a session key with the client information of a call.
+// A callerKey is the session key and the client information of a call.
 type callerKey struct{ session, client string }
 
 // A callerIdentity is the recorded form of a session and a client.
 type callerIdentity struct{ session, client string }
 
-// get returns the recorded session and client of a caller. The session is a short hash: enough to distinguish sessions,
-// and useless as a key.
+// get returns the recorded session and client of a caller. The recorded session is a short hash: it distinguishes
+// sessions, and cannot be used as a session key.
 func (k *callerCache) get(c *drawbridge.Caller) callerIdentity {
 	if c.Session == "" && len(c.Client) == 0 {
 		return callerIdentity{}
@@ -314,7 +321,7 @@ func (k *callerCache) get(c *drawbridge.Caller) callerIdentity {
 	return k.add(c)
 }
 
-// add computes and remembers the recorded form of a caller.
+// add computes the recorded form of a caller and caches it.
 func (k *callerCache) add(c *drawbridge.Caller) (kept callerIdentity) {
 	if len(c.Client) > 0 {
 		kept.client = rawjson.GetString(c.Client, "name")
@@ -338,7 +345,8 @@ func (k *callerCache) add(c *drawbridge.Caller) (kept callerIdentity) {
 	return kept
 }
 
-// loggedArguments returns the recorded arguments of params. People's answers to a server's questions are not recorded.
+// loggedArguments returns the part of params that is recorded as arguments. If read is not nil, it contains the
+// already parsed arguments of a tool or prompt. People's answers to a server's questions are not recorded.
 func loggedArguments(method string, params, read json.RawMessage) json.RawMessage {
 	switch method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
@@ -359,7 +367,7 @@ func loggedArguments(method string, params, read json.RawMessage) json.RawMessag
 	return rawjson.Apply(params, rawjson.Drop("_meta"), rawjson.Drop("requestState"), rawjson.Drop("inputResponses"))
 }
 
-// callSubject returns the name, URI or task id in the params of a call without a target.
+// callSubject returns the name, URI or task ID in params, for the record of a call whose target is unknown.
 func callSubject(params json.RawMessage) string {
 	for _, path := range [][]string{{"name"}, {"uri"}, {"ref", "name"}, {"ref", "uri"}, {"taskId"}} {
 		if text := rawjson.GetString(params, path...); text != "" {
@@ -369,10 +377,11 @@ func callSubject(params json.RawMessage) string {
 	return ""
 }
 
-// maxDigests bounds the remembered hashes.
+// maxDigests bounds the number of cached hashes.
 const maxDigests = 4096
 
-// A digestCache remembers the hashes of definitions by their address, because definitions are immutable.
+// A digestCache caches the SHA-256 of definitions. The key is the address of the definition, because definitions are
+// immutable.
 type digestCache struct {
 	mu  sync.RWMutex
 	all map[*byte]string

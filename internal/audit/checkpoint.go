@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// A Checkpoint is a signed statement of the last record of a chain at a time. A later change of the chain would need a
-// new signature.
+// A Checkpoint is a signed statement that a record was the last one of a chain at a time. If the chain is changed
+// later, the checkpoint no longer matches.
 type Checkpoint struct {
 	Stream string
-	// Seq is the number of the last record at that time, and Hash its hash.
+	// Seq is the number of the last record at that time, and Hash is the hash of that record.
 	Seq  uint64
 	Hash [32]byte
 	At   time.Time
-	// Signer is the public key, and Signature its Ed25519 signature of the other members.
+	// Signer is the public key. Signature is the Ed25519 signature of the other members with that key.
 	Signer, Signature []byte
 }
 
-// signedBytes returns the signed text: a line that names the format, Seq and the milliseconds of At since 1970 (eight
-// bytes each, most significant first), Hash, and Stream.
+// signedBytes returns the bytes that are signed: a line that names the format, Seq, At, Hash, and Stream. Seq and At
+// (in milliseconds since 1970) are eight bytes each, most significant byte first.
 func (c Checkpoint) signedBytes() []byte {
 	text := []byte("drawbridge audit checkpoint 1\n")
 	text = binary.BigEndian.AppendUint64(text, c.Seq)
@@ -31,14 +31,14 @@ func (c Checkpoint) signedBytes() []byte {
 	return append(text, c.Stream...)
 }
 
-// Sign returns the checkpoint with a signature.
+// Sign returns a copy of the checkpoint with the signer and the signature set.
 func (c Checkpoint) Sign(key ed25519.PrivateKey) Checkpoint {
 	c.Signer = key.Public().(ed25519.PublicKey)
 	c.Signature = ed25519.Sign(key, c.signedBytes())
 	return c
 }
 
-// Verify returns an error if the signature is not that of the signer.
+// Verify returns an error if Signature is not a valid signature by Signer.
 func (c Checkpoint) Verify() error {
 	if len(c.Signer) != ed25519.PublicKeySize || !ed25519.Verify(c.Signer, c.signedBytes(), c.Signature) {
 		return fmt.Errorf("checkpoint at record %d: its signature is not its signer's", c.Seq)
@@ -46,7 +46,7 @@ func (c Checkpoint) Verify() error {
 	return nil
 }
 
-// ParsePublicKey reads a public key as [FormatPublicKey] writes it.
+// ParsePublicKey parses a public key in the format of [FormatPublicKey].
 func ParsePublicKey(text string) (ed25519.PublicKey, error) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != ed25519.PublicKeySize {
@@ -55,5 +55,5 @@ func ParsePublicKey(text string) (ed25519.PublicKey, error) {
 	return b, nil
 }
 
-// FormatPublicKey formats a public key for people.
+// FormatPublicKey returns the public key as hexadecimal digits.
 func FormatPublicKey(key ed25519.PublicKey) string { return hex.EncodeToString(key) }

@@ -1,15 +1,15 @@
-// Package audit defines the records of calls: who called which tool over which transport, the decision and its reason,
-// and the outcome.
+// Package audit defines the records of calls. A record names the caller, the tool, the transport, the decision with
+// its reason, and the outcome.
 //
-// A call has two records with the same ID: one before it is sent, and one before its result is returned. A refused call
-// has one. So no call has an effect without a record of the intent, and no result is returned without a record of the
-// outcome. If a record cannot be written, a [CallLog] refuses the call, or returns an error about its possible effect.
-// [MergeOutcomes] joins the two records again.
+// A call has two records with the same ID: one is written before the call is sent, and one before its result is
+// returned. A refused call has only one record. So every effect of a call has a record of the intent before it, and
+// every returned result has a record of the outcome. If a record cannot be written, a [CallLog] refuses the call, or
+// returns an error about its possible effect. [MergeOutcomes] joins the two records of each call.
 //
-// [RedactionRules] are the only way to write a record. They remove likely secrets from the arguments, and keep their
-// SHA-256. They find secrets by names and by well-known prefixes, so others may stay; and a hash of a guessable value
-// can be guessed.
+// [RedactionRules.AppendRecord] is the only function that encodes a record. It removes likely secrets from the
+// arguments, and adds the SHA-256 of the original arguments. Secrets are found by names and by well-known prefixes,
+// so other secrets may remain. A reader of the record can verify a guess of the arguments against the hash.
 //
-// Records are stored in the hash chain of package ledger. A [Checkpoint] signs the state of a chain. The package writes
-// no files, and keeps no records.
+// Records are stored in the hash chain of package ledger. A [Checkpoint] signs the state of a chain. Package audit
+// itself writes no files and stores no records.
 package audit

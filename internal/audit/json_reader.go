@@ -7,20 +7,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A jsonReader walks JSON that [rawjson.Valid] accepted. Its methods start at src[i] and leave i after the text they
-// read; they return false if the text is something else.
+// A jsonReader reads JSON that [rawjson.Valid] accepted. Its methods begin at src[i] and set i to the end of the
+// text they read. A boolean result is false if the text at i is not what the method reads.
 type jsonReader struct {
 	raw []byte
-	src string // the same text as raw; the tokens are parts of it
+	src string // the same text as raw; returned tokens are substrings of src
 	i   int
 }
 
-// newJSONReader returns a reader of raw; false if raw is not JSON.
+// newJSONReader returns a reader of raw, and reports whether raw is valid JSON.
 func newJSONReader(raw []byte) (jsonReader, bool) {
 	return jsonReader{raw: raw, src: string(raw)}, rawjson.Valid(raw) == nil
 }
 
-// skipBlanks skips white space and returns the next byte; 0 at the end.
+// skipBlanks skips white space and returns the next byte, or 0 at the end.
 func (r *jsonReader) skipBlanks() byte {
 	if r.i = rawjson.SkipSpace(r.raw, r.i); r.i < len(r.src) {
 		return r.src[r.i]
@@ -38,21 +38,21 @@ func (r *jsonReader) readString() (string, bool) {
 	return r.src[start:r.i], ok
 }
 
-// readScalar reads a string, a number or a word.
+// readScalar skips a string, a number, true, false or null.
 func (r *jsonReader) readScalar() bool {
 	end, err := rawjson.SkipScalar(r.raw, r.i)
 	r.i = end
 	return err == nil
 }
 
-// skipValue skips a value.
+// skipValue skips one JSON value, including objects and arrays.
 func (r *jsonReader) skipValue() bool {
 	end, err := rawjson.SkipValue(r.raw, r.i)
 	r.i = end
 	return err == nil
 }
 
-// unquoteToken returns the text of a string with quotes.
+// unquoteToken returns the decoded text of a JSON string token.
 func unquoteToken(token string) string {
 	if len(token) < 2 {
 		return ""

@@ -1,8 +1,8 @@
 package audit
 
-// MergeOutcomes joins each call with its outcome. Calls are in the order in which they began; other records are
-// unchanged. A call whose end is not among the records has no Outcome. An end without a beginning stays a record of
-// kind Done.
+// MergeOutcomes merges the record of each call with the record of its outcome. Merged calls are in the order in
+// which they began; other records are unchanged. A call without a Done record among the records has no Outcome. A
+// Done record without its call is returned as it is.
 func MergeOutcomes(records []Record) []Record {
 	out := make([]Record, 0, len(records))
 	begun := map[string]int{}
@@ -10,7 +10,7 @@ func MergeOutcomes(records []Record) []Record {
 		i, known := begun[r.ID]
 		switch {
 		case r.Kind == Call && known && out[i].Outcome == "":
-			// A call that reached several servers, one after the other: the last outcome counts.
+			// A call that was sent to several servers, one after the other: the last record replaces the earlier ones.
 			r.At = out[i].At
 			out[i] = r
 		case r.Kind == Call, r.Kind == AdminAction:

@@ -13,39 +13,41 @@ import (
 // A RecordKind is the kind of a record.
 type RecordKind string
 
-// The kinds.
+// The kinds of records.
 const (
-	// Call is a call that the guards allowed, written before it is sent. With an Outcome it is a call that ended before
-	// it was sent.
+	// Call is the record of a call that the guards allowed, written before the call is sent. If it has an Outcome,
+	// the call ended before it was sent.
 	Call RecordKind = "call"
 	// Done is the outcome of the call with the same ID.
 	Done RecordKind = "done"
-	// AdminAction is a change by a person of data that guards depend on, such as accepting a definition. It is written
-	// before the action: Method is the command, Card its subject. A Done with the same ID has the outcome.
+	// AdminAction is a change by a person to data that guards depend on, such as accepting a definition. It is
+	// written before the change is made. Method is the command, and Card its subject. A Done record with the same ID
+	// contains the outcome.
 	AdminAction RecordKind = "act"
-	// Shield is an action of the shield on a definition, a result or a server.
+	// Shield is an action of the shield concerning a definition, a result or a server.
 	Shield RecordKind = "shield"
-	// Note is about the audit itself, such as records that a crash cut off.
+	// Note describes an event of the audit itself, such as records that a crash cut off.
 	Note RecordKind = "note"
 )
 
-// An Outcome is the outcome of a call. The zero value means unknown: the call is still running, or the process died in
-// it.
+// An Outcome is the outcome of a call. The zero value means unknown: the call is still running, or the process ended
+// during the call.
 type Outcome string
 
-// The outcomes.
+// The outcomes of calls.
 const (
 	OK Outcome = "ok"
-	// IsError is a result that is marked as an error.
+	// IsError means that the result is marked as an error.
 	IsError Outcome = "is_error"
-	// Asked is a result that asks the caller for input first; Task is one that names a task.
+	// Asked means that the result asks the caller for input. Task means that the result names a task, which
+	// continues the work.
 	Asked Outcome = "asked"
 	Task  Outcome = "task"
-	// Fault is a call that failed, before or after it was sent. Ambiguous is one that failed and may have had its
-	// effect.
+	// Fault means that the call failed, before or after it was sent. Ambiguous means that the call failed and may
+	// nevertheless have had its effect.
 	Fault     Outcome = "fault"
 	Ambiguous Outcome = "ambiguous"
-	// Refused is a call that a guard denied. Unknown is one of a name that does not exist, or is hidden from the
+	// Refused means that a guard denied the call. Unknown means that the name does not exist, or is hidden from the
 	// caller.
 	Refused Outcome = "refused"
 	Unknown Outcome = "unknown"
@@ -60,20 +62,21 @@ func (o Outcome) Failed() bool {
 	return true
 }
 
-// A Caller is the recorded part of a caller.
+// A Caller describes the caller in a record.
 type Caller struct {
 	// Kind is the kind of caller, such as "external"; Principal identifies the caller.
 	Kind      string `json:"kind,omitzero"`
 	Principal string `json:"principal,omitzero"`
-	// Client is the name and version that the client declared; Session distinguishes sessions, and is not their key.
+	// Client is the name and version that the client declared. Session distinguishes sessions; it is not the session
+	// key.
 	Client  string `json:"client,omitzero"`
 	Session string `json:"session,omitzero"`
-	// Thread and Run identify the place of an agent's call.
+	// Thread and Run identify the agent's thread and run in which the call was made.
 	Thread string `json:"thread,omitzero"`
 	Run    string `json:"run,omitzero"`
 }
 
-// A Record is one line of the audit. Empty members are left out.
+// A Record is one record of the audit, encoded as one line of JSON. Empty members are omitted.
 type Record struct {
 	ID   string     `json:"id"`
 	Kind RecordKind `json:"kind"`
@@ -86,39 +89,40 @@ type Record struct {
 	Method    string `json:"method,omitzero"`
 	// ViaCard is the card through which the call was made, if it was not made directly: "call_tool".
 	ViaCard string `json:"through,omitzero"`
-	// Card is the called name or URI as the caller knows it; Tool is the name at its Server. Likely secrets in a URI
-	// are removed.
+	// Card is the called name or URI as the caller knows it. Tool is the tool's name at the Server. Likely secrets
+	// in a URI are removed.
 	Card   string `json:"card,omitzero"`
 	Server string `json:"server,omitzero"`
 	Tool   string `json:"tool,omitzero"`
-	// Definition is the SHA-256 of the card's definition at that time, in hexadecimal.
+	// Definition is the SHA-256 of the card's definition at the time of the call, in hexadecimal.
 	Definition string `json:"definition,omitzero"`
-	// Arguments are those of the caller before the record is written, and the redacted ones after it was read. Digest
-	// is the SHA-256 of the caller's arguments in hexadecimal, and Size their number of bytes: AppendRecord fills them
-	// in.
+	// Arguments are the caller's arguments in a record to be written, and the redacted arguments in a decoded
+	// record. Digest is the SHA-256 of the caller's arguments in hexadecimal, and Size their length in bytes.
+	// AppendRecord computes Digest and Size.
 	Arguments json.RawMessage `json:"arguments,omitzero"`
 	Digest    string          `json:"digest,omitzero"`
 	Size      int             `json:"size,omitzero"`
-	// Effect is the verdict: "allow", "ask" or "deny". Rule names the rule or guard that decided, and Reason is its
-	// reason.
+	// Effect is the effect of the verdict: "allow", "ask" or "deny". Rule names the rule or guard that decided, and
+	// Reason is the reason for the verdict.
 	Effect string `json:"effect,omitzero"`
 	Rule   string `json:"rule,omitzero"`
 	Reason string `json:"reason,omitzero"`
-	// Approval is the ID of the answered request for approval, or of the grant; By is the person and the place of the
-	// answer. Both are empty if the call needed no approval.
+	// Approval is the ID of the answered approval request, or of the grant. By names the person who answered and the
+	// place of the answer. Both are empty if the call needed no approval.
 	Approval string `json:"approval,omitzero"`
 	By       string `json:"by,omitzero"`
 	// Rewritten names the interceptors that replaced the arguments or the result, each with the SHA-256 of the old value.
 	Rewritten string `json:"rewritten,omitzero"`
-	// Outcome is the outcome of the call, Code that of the fault, Duration the time since the call began, and Bytes the
-	// size of the result.
+	// Outcome is the outcome of the call, and Code the code of its fault. Duration is the time since the call began,
+	// and Bytes the size of the result.
 	Outcome  Outcome       `json:"outcome,omitzero"`
 	Code     string        `json:"code,omitzero"`
 	Duration time.Duration `json:"ns,omitzero"`
 	Bytes    int           `json:"bytes,omitzero"`
 }
 
-// maxText bounds the bytes of a member other than Arguments, since callers and servers choose them.
+// maxText bounds the length in bytes of each text in a record except Arguments, because callers and servers choose
+// the texts.
 const maxText = 512
 
 // AppendRecord appends the redacted record as one line of JSON, without the line feed. It does not change the record.
@@ -168,14 +172,14 @@ func (w *recordWriter) appendCaller(c *Caller) {
 		w.dst = w.dst[:before]
 		return
 	}
-	w.dst[start] = '{' // in place of the first comma
+	w.dst[start] = '{' // replace the first comma
 	w.appendRaw("}")
 }
 
-// clipText cuts a text to at most maxText bytes, between two characters.
+// clipText cuts a text to at most maxText bytes, at a character boundary.
 func clipText(text string) string { return safetext.Truncate(text, maxText, safetext.Bytes, "…") }
 
-// DecodeRecord reads a record that AppendRecord wrote. The error never holds its content.
+// DecodeRecord decodes a record that AppendRecord encoded. The error does not contain parts of the record.
 func DecodeRecord(line []byte) (Record, error) {
 	var rec Record
 	if err := json.Unmarshal(line, &rec); err != nil {
@@ -190,8 +194,8 @@ func DecodeRecord(line []byte) (Record, error) {
 	return rec, nil
 }
 
-// DecodeRecordHead returns kind and ID of a record that AppendRecord wrote. It checks only that the rest is JSON. The
-// error is as for DecodeRecord.
+// DecodeRecordHead returns the kind and the ID of a record that AppendRecord encoded. It checks only that the rest
+// of the line is valid JSON. The error does not contain parts of the record.
 func DecodeRecordHead(line []byte) (kind RecordKind, id string, err error) {
 	rest, ours := bytes.CutPrefix(line, []byte(`{"id":"`))
 	first, rest, more := bytes.Cut(rest, []byte(`","kind":"`))

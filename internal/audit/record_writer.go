@@ -8,14 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// A recordWriter writes the members of a record. Names are passed with their punctuation: `,"kind":`.
+// A recordWriter appends the members of a record to dst. Its methods take member names with their punctuation:
+// `,"kind":`.
 type recordWriter struct {
 	dst   []byte
 	rules *RedactionRules
 }
 
-// appendRaw appends a text as it is. It is not inlined: its callers would be three times as
-// long, and long code is slow when it is not in the processor's cache.
+// appendRaw appends a text without changes. Inlining is disabled: it would make the callers three times as long, and
+// long code is slow when it is not in the processor's cache.
 //
 //go:noinline
 func (w *recordWriter) appendRaw(text string) { w.dst = append(w.dst, text...) }
@@ -41,8 +42,8 @@ func plainPrefixLen(s string) int {
 		b := s[i : i+8]
 		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-		// Each difference has the highest bit of the first byte set that is below ' ', '"', '\\'; what is not ASCII
-		// has it anyway.
+		// In low, quote and slash, the first byte that needs an escape has its highest bit set. Such bytes are below
+		// ' ', or are '"' or '\\'. Bytes outside ASCII have this bit set in w.
 		low, quote, slash := w-ones*' ', (w^ones*'"')-ones, (w^ones*'\\')-ones
 		if (w|low|quote|slash)&(ones<<7) != 0 {
 			break
@@ -63,7 +64,7 @@ func (w *recordWriter) appendText(name, value string) {
 	}
 }
 
-// appendRedactedText writes a text that callers or servers choose, also a URI.
+// appendRedactedText appends a text that callers or servers choose, such as a URI, without likely secrets.
 func (w *recordWriter) appendRedactedText(name, value string) {
 	if value != "" {
 		value, _ := w.rules.redactSecrets(value)

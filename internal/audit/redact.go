@@ -12,41 +12,42 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// An ArgumentMode is how much of a call's arguments is recorded.
+// An ArgumentMode determines which form of a call's arguments is recorded.
 type ArgumentMode string
 
-// The modes. The empty mode is KeepRedacted.
+// The modes. The empty mode means KeepRedacted.
 const (
-	// KeepRedacted records them without likely secrets, with long texts cut.
+	// KeepRedacted records the arguments without likely secrets, and with long texts cut.
 	KeepRedacted ArgumentMode = "redacted"
-	// KeepHash records their SHA-256 only.
+	// KeepHash records only the SHA-256 of the arguments.
 	KeepHash ArgumentMode = "hash"
-	// KeepFull records them as they were sent.
+	// KeepFull records the arguments as the caller sent them.
 	KeepFull ArgumentMode = "full"
 )
 
-// Bounds of KeepRedacted.
+// Limits of KeepRedacted.
 const (
-	// DefaultMaxString is the default bound of a text in bytes.
+	// DefaultMaxString is the default maximum length of a text in bytes.
 	DefaultMaxString = 1024
-	// maxArguments bounds the bytes of all arguments, and maxDepth their nesting.
+	// maxArguments is the maximum length of all arguments in bytes, and maxDepth their maximum nesting.
 	maxArguments = 16 << 10
 	maxDepth     = 32
-	// scanBeyondCut is how many bytes after its cut a text is scanned: a secret may begin before the cut.
+	// scanBeyondCut is the number of bytes that are scanned for secrets after the place where a text is cut. A
+	// secret may begin before that place and end after it.
 	scanBeyondCut = 8 << 10
 )
 
-// RedactionRules define what is recorded of a call. The zero value is KeepRedacted.
+// RedactionRules determine which data of a call is recorded. The zero value means KeepRedacted.
 type RedactionRules struct {
 	Arguments ArgumentMode
-	// MaxString bounds the bytes of a text in the arguments; 0 means DefaultMaxString.
+	// MaxString is the maximum length in bytes of a text in the arguments; 0 means DefaultMaxString.
 	MaxString int
-	// KnownSecrets returns secret values, which are removed wherever they occur; nil means none. It is called for each
-	// text, from several goroutines. The returned slice is not changed.
+	// KnownSecrets returns secret values, which are removed from every text; nil means none. It is called for each
+	// text, from several goroutines. Callers do not change the returned slice.
 	KnownSecrets func() []string
 }
 
-// appendArguments writes the recorded form of a call's arguments.
+// appendArguments appends the recorded form of a call's arguments, their SHA-256 and their size.
 func (w *recordWriter) appendArguments(raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
@@ -68,7 +69,7 @@ func (w *recordWriter) appendArguments(raw json.RawMessage) {
 	w.appendNumber(`,"size":`, int64(len(raw)))
 }
 
-// Redact returns arguments in the form of KeepRedacted, without likely secrets. It returns nil for invalid JSON.
+// Redact returns the arguments without likely secrets, in the form of KeepRedacted. It returns nil for invalid JSON.
 func (r *RedactionRules) Redact(arguments json.RawMessage) json.RawMessage {
 	w := recordWriter{rules: r}
 	if w.appendRedactedArgs(arguments); len(w.dst) == 0 {
@@ -77,17 +78,17 @@ func (r *RedactionRules) Redact(arguments json.RawMessage) json.RawMessage {
 	return w.dst[len(argumentsPrefix):]
 }
 
-// RedactText returns a text without likely secrets.
+// RedactText returns the text without likely secrets.
 func (r *RedactionRules) RedactText(text string) string {
 	text, _ = r.redactSecrets(text)
 	return text
 }
 
-// argumentsPrefix stands before the arguments in a record.
+// argumentsPrefix is the text before the arguments in a record.
 const argumentsPrefix = `,"arguments":`
 
-// appendRedactedArgs writes arguments without likely secrets. It writes nothing for invalid JSON, and a note if they
-// are too large.
+// appendRedactedArgs appends the arguments without likely secrets. It appends nothing for invalid JSON, and a note
+// if the arguments are too large.
 func (w *recordWriter) appendRedactedArgs(raw []byte) {
 	before := len(w.dst)
 	w.appendRaw(argumentsPrefix)
@@ -110,26 +111,26 @@ func (w *recordWriter) appendRedactedArgs(raw []byte) {
 	}
 }
 
-// A redactingWriter writes JSON without secrets and blanks.
+// A redactingWriter copies JSON from src to dst, without secrets and white space.
 type redactingWriter struct {
 	recordWriter
 	jsonReader
-	// The bytes of src from from to i are to be copied to dst.
+	// src[from:i] is read, and not yet copied to dst.
 	from int
-	// maxLen bounds the length of dst, maxText that of a text.
+	// maxLen is the maximum length of dst, and maxText the maximum length of a text.
 	maxLen, maxText int
 }
 
-// pendingLen returns the length of dst with the bytes to be copied.
+// pendingLen returns the length that dst has after the pending bytes of src are copied.
 func (v *redactingWriter) pendingLen() int { return len(v.dst) + v.i - v.from }
 
-// flush copies the bytes of src up to to.
+// flush copies src[from:to] to dst. Copying continues later at i.
 func (v *redactingWriter) flush(to int) {
 	v.appendRaw(v.src[v.from:to])
 	v.from = v.i
 }
 
-// dropBlanks skips white space and returns the next byte; 0 at the end.
+// dropBlanks skips white space, which is not copied, and returns the next byte, or 0 at the end.
 func (v *redactingWriter) dropBlanks() byte {
 	before := v.i
 	c := v.skipBlanks()
@@ -139,7 +140,7 @@ func (v *redactingWriter) dropBlanks() byte {
 	return c
 }
 
-// replaceFrom writes a text in place of the bytes from start to i.
+// replaceFrom appends the text as a JSON string in place of src[start:i].
 func (v *redactingWriter) replaceFrom(start int, text string) {
 	v.flush(start)
 	v.appendQuoted(text)
@@ -177,8 +178,8 @@ func (v *redactingWriter) redactValue(depth int) bool {
 	return ok
 }
 
-// redactObject writes an object. It hides the value of a member with the name of a secret. It also hides the value of a
-// pair whose name member names a secret: {"name": "API_TOKEN", "value": …}.
+// redactObject copies an object. It hides the value of each member whose name is that of a secret. In a pair such as
+// {"name": "API_TOKEN", "value": …} it hides the member "value" if the other member names a secret.
 func (v *redactingWriter) redactObject(depth int) bool {
 	half := secretPair{ahead: v.jsonReader}
 	v.i++
@@ -224,7 +225,7 @@ func (v *redactingWriter) redactArray(depth int) bool {
 		v.i++
 		return true
 	}
-	flag := false // the previous text is a flag with a secret value: ["--token", "…"]
+	flag := false // the previous element is a flag whose value is a secret: ["--token", "…"]
 	for {
 		ok := false
 		if v.dropBlanks() == '"' {
@@ -259,7 +260,7 @@ func (v *redactingWriter) redactArray(depth int) bool {
 	}
 }
 
-// hideValue skips a value and writes a note in its place. true, false and null are kept.
+// hideValue replaces a value with [drawbridge.Redacted]. It does not replace true, false, null and the empty string.
 func (v *redactingWriter) hideValue() bool {
 	v.dropBlanks()
 	start := v.i
@@ -275,7 +276,8 @@ func (v *redactingWriter) hideValue() bool {
 	return true
 }
 
-// redactString writes the string that ends at i: unchanged, without secrets, or cut, with the digest of the whole text.
+// redactString processes the string that ends at i. The string is copied unchanged, or replaced by a text without
+// secrets. A text that is too long is cut, and its length and digest are appended.
 func (v *redactingWriter) redactString(token, text string) {
 	seen := text
 	if len(text) > v.maxText+scanBeyondCut {
@@ -288,7 +290,7 @@ func (v *redactingWriter) redactString(token, text string) {
 	case len(text) > v.maxText:
 		cut := shown
 		end := v.maxText
-		if len(seen) < len(text) { // a known value may begin at its end
+		if len(seen) < len(text) { // a known secret may begin at the end of seen
 			end = min(end, max(0, len(cut)-v.rules.longestKnownSecret()))
 		}
 		cut = safetext.Truncate(cut, end, safetext.Bytes, "")
@@ -298,14 +300,15 @@ func (v *redactingWriter) redactString(token, text string) {
 	v.replaceFrom(v.i-len(token), shown)
 }
 
-// A secretPair reports whether the "value" of an object is a secret.
+// A secretPair determines whether the member "value" of an object is a secret.
 type secretPair struct {
-	// ahead is at the beginning of the object until it is searched.
+	// ahead is a reader at the beginning of the object, until the object is searched.
 	ahead           jsonReader
 	checked, secret bool
 }
 
-// isSecret reports whether another member of the object names a secret. It searches the object once.
+// isSecret reports whether another member of the object contains the name of a secret. It searches the object only
+// once.
 func (p *secretPair) isSecret() bool {
 	if !p.checked {
 		p.checked, p.secret = true, p.ahead.hasSecretName()
@@ -313,7 +316,8 @@ func (p *secretPair) isSecret() bool {
 	return p.secret
 }
 
-// hasSecretName reports whether the object at r has a member that holds the name of a secret.
+// hasSecretName reports whether the object at r has a member such as "name" or "key" whose value is the name of a
+// secret.
 func (r *jsonReader) hasSecretName() bool {
 	r.i++
 	for r.skipBlanks() == '"' {

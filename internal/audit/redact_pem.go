@@ -2,12 +2,13 @@ package audit
 
 import "strings"
 
-// minPEMLine is the minimum length of a line in a PEM key, except for the last: usual lines have 64 characters.
+// minPEMLine is the minimum length of a line in a PEM key, except for the last line. Lines usually have 64
+// characters.
 const minPEMLine = 40
 
-// RedactPEMKeys returns a text with the content of PEM keys replaced; note returns the replacement for a number of
-// bytes. It removes only lines of Base64, separated by line ends or blanks, also escaped ones. So the author of the
-// text cannot hide anything else with it.
+// RedactPEMKeys returns the text with the content of PEM keys replaced. The function note returns the replacement
+// for n bytes. RedactPEMKeys removes only lines of Base64, separated by line ends or blanks, which may be escaped.
+// So the author of a text cannot use it to hide other content.
 func RedactPEMKeys(text string, note func(n int) string) string {
 	begin := strings.Index(text, "-----BEGIN ")
 	if begin < 0 {
@@ -15,7 +16,7 @@ func RedactPEMKeys(text string, note func(n int) string) string {
 	}
 	var b strings.Builder
 	b.WriteString(text[:begin])
-	hidden := 0 // in the lines before
+	hidden := 0 // the number of bytes removed in the preceding lines
 	tell := func() {
 		if hidden > 0 {
 			b.WriteString(note(hidden))

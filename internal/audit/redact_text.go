@@ -8,12 +8,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// minKnownSecret is the minimum length of a known value that is searched for: shorter ones are everyday words.
+// minKnownSecret is the minimum length of a known secret that is searched for. Shorter values may be everyday words.
 const minKnownSecret = 6
 
-// redactSecrets returns a text without likely secrets, and whether there were any. They are known values, words with a
-// well-known prefix, values after the name of a secret ("password=…", "--token …", "Authorization: Bearer …"), and the
-// user part of a URL.
+// redactSecrets returns the text without likely secrets, and reports whether it contained any. It removes known
+// values, words with a well-known prefix, and passwords in URLs. It also removes values after the name of a secret:
+// "password=…", "--token …", "Authorization: Bearer …".
 func (r *RedactionRules) redactSecrets(s string) (string, bool) {
 	s, found := r.redactKnownSecrets(s)
 	if looksHarmless(s) {
@@ -33,8 +33,8 @@ func (r *RedactionRules) redactSecrets(s string) (string, bool) {
 	return p.out.String(), true
 }
 
-// redactKnownSecrets returns a text without known secret values, and whether there were any. One may be part of
-// another, or overlap with it.
+// redactKnownSecrets returns the text without known secret values, and reports whether it contained any. Known
+// values may overlap in the text.
 func (r *RedactionRules) redactKnownSecrets(s string) (string, bool) {
 	if r.KnownSecrets == nil {
 		return s, false
@@ -86,8 +86,8 @@ func (r *RedactionRules) longestKnownSecret() (most int) {
 	return most
 }
 
-// looksHarmless reports that a text has no sign of a secret other than known values: an assignment, an announcement, or
-// a well-known prefix. This is true for most names and short texts.
+// looksHarmless reports whether a text contains no sign of a secret: no assignment, no announcing word and no
+// well-known prefix. It does not search for known values. Most names and short texts are harmless.
 func looksHarmless(s string) bool {
 	for i := 0; i < len(s); i++ {
 		start := i
@@ -106,8 +106,8 @@ func looksHarmless(s string) bool {
 	return true
 }
 
-// announcesSecret reports whether the word after this one and a blank may be a secret: after a flag, a scheme, or the
-// first line of a key.
+// announcesSecret reports whether a secret may follow the given word and a blank. Such words are flags,
+// authentication schemes, and the start of the first line of a PEM key.
 func announcesSecret(word string) bool {
 	return word != "" && (word[0] == '-' || isAuthScheme(word) || strings.HasSuffix(word, "-----BEGIN"))
 }
@@ -116,13 +116,13 @@ func announcesSecret(word string) bool {
 type secretScanner struct {
 	s      string
 	i      int
-	kept   int // everything before it is in out
+	kept   int // s[:kept] is already processed into out
 	out    strings.Builder
 	found  bool
 	quotes quoteCounts
 }
 
-// redact removes a part of the text.
+// redact replaces s[from:to] with [drawbridge.Redacted].
 func (p *secretScanner) redact(from, to int) {
 	if to <= from || p.s[from:to] == drawbridge.Redacted {
 		return
@@ -133,7 +133,7 @@ func (p *secretScanner) redact(from, to int) {
 	p.kept = to
 }
 
-// scanWord reads one word, or skips one byte between words.
+// scanWord processes one word, or one byte between words.
 func (p *secretScanner) scanWord() {
 	start := p.i
 	p.i = p.wordEnd(start)
@@ -166,8 +166,8 @@ func (p *secretScanner) scanWord() {
 	}
 }
 
-// redactAssignedValue hides the value of a word that begins there, if it is the name of a secret: after "=" or ":", or
-// after a blank if the name is a flag.
+// redactAssignedValue hides the value assigned to the word that begins at start, if the word is the name of a
+// secret. The value follows "=" or ":", or a blank if the word is a flag.
 func (p *secretScanner) redactAssignedValue(start int) {
 	word := p.s[start:p.i]
 	i, given := p.findAssignedValue(p.i)
@@ -199,7 +199,7 @@ func (p *secretScanner) redactAssignedValue(start int) {
 	p.i = max(p.i, end)
 }
 
-// redactURLPassword hides the password before the "@" of a URL; p.i is at its "://".
+// redactURLPassword hides the password before the "@" of a URL. p.i is the index of the URL's "://".
 func (p *secretScanner) redactURLPassword() {
 	p.i += len("://")
 	rest := p.s[p.i:]
@@ -220,7 +220,7 @@ func (p *secretScanner) redactURLPassword() {
 	p.i += at
 }
 
-// skipBlanks skips blanks, and line ends that a command continues over.
+// skipBlanks skips blanks, and line ends after a backslash.
 func (p *secretScanner) skipBlanks(i int) int {
 	for {
 		switch {
@@ -242,7 +242,7 @@ func (p *secretScanner) wordEnd(i int) int {
 	return i
 }
 
-// isAuthScheme reports whether a word is the scheme of a credential in a header.
+// isAuthScheme reports whether a word is an HTTP authentication scheme: Bearer, Basic or Digest.
 func isAuthScheme(word string) bool {
 	if len(word) < len("basic") || len(word) > len("bearer") {
 		return false
@@ -250,10 +250,11 @@ func isAuthScheme(word string) bool {
 	return strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic") || strings.EqualFold(word, "digest")
 }
 
-// minPrefixedSecret is the minimum length of a secret that is known by its prefix.
+// minPrefixedSecret is the minimum length of a secret that is recognized by its prefix.
 const minPrefixedSecret = 16
 
-// hasSecretPrefix reports whether a word has an unmistakable prefix of secrets, and is long enough to be one.
+// hasSecretPrefix reports whether a word begins with a well-known prefix of secrets, and is long enough for a
+// secret.
 func hasSecretPrefix(word string) bool {
 	if len(word) < minPrefixedSecret {
 		return false
@@ -297,7 +298,7 @@ func hasSecretPrefix(word string) bool {
 	return false
 }
 
-// isWordChar reports whether c is a character of names and of secrets.
+// isWordChar reports whether c may occur in names and in secrets.
 func isWordChar(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
 }

@@ -5,8 +5,8 @@ import "strings"
 // IsSecretName reports whether an argument, variable or header of that name usually holds a secret.
 func IsSecretName(name string) bool { return isSecretName(name) }
 
-// isSecretName reports whether a name is usually that of a secret: apiKey, GITHUB_TOKEN, X-Auth-Token, db.password,
-// pin. It compares whole words, so that "author", "keyboard" and "spinner" do not match.
+// isSecretName reports whether a name is usually the name of a secret: apiKey, GITHUB_TOKEN, X-Auth-Token,
+// db.password, pin. It compares whole words, so that "author", "keyboard" and "spinner" do not match.
 func isSecretName(name string) bool {
 	var buf [24]byte
 	word := buf[:0]
@@ -32,7 +32,7 @@ func isSecretName(name string) bool {
 			if capital {
 				c += 'a' - 'A'
 			}
-			if len(word) == cap(buf[:]) { // several words in one: all endings of it count
+			if len(word) == cap(buf[:]) { // the buffer is full: check the word, then drop its first letter
 				long = long || isSecretWord(string(word))
 				copy(word, word[1:])
 				word = word[:len(word)-1]
@@ -77,7 +77,8 @@ func isSecretWord(word string) bool {
 	return false
 }
 
-// isOrdinaryPassWord reports whether a word that ends in "pass" is an everyday word, or one of filters and graphics.
+// isOrdinaryPassWord reports whether a word that ends in "pass" is not the name of a secret. Such words are everyday
+// words, and terms of signal filters and graphics.
 func isOrdinaryPassWord(word string) bool {
 	for _, end := range [...]string{"bypass", "compass", "surpass", "trespass", "overpass", "underpass", "lowpass",
 		"highpass", "bandpass", "allpass", "multipass", "subpass", "renderpass", "boardingpass"} {

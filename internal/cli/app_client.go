@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// clientCommand returns the command for clients with tokens.
+// clientCommand returns the command "client", which manages the tokens of clients.
 func (a *app) clientCommand() *cobra.Command {
 	cmd := clientTokenCommands{
 		Out: a.Out, Err: a.Err, Admin: a.adminService,
@@ -23,7 +23,7 @@ func (a *app) clientCommand() *cobra.Command {
 	return cmd
 }
 
-// askCommand returns the command for calls that wait for approval.
+// askCommand returns the command "ask", which answers calls that wait for approval.
 func (a *app) askCommand() *cobra.Command {
 	cmd := askCommands{In: a.In, Out: a.Out, Err: a.Err, Admin: a.adminService}.command()
 	cmd.Args = rejectUnknownCommand

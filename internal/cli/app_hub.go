@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 )
 
-// A hubClient is the hub of this process's store, for the service layer.
+// A hubClient implements admin.HubClient: it sends requests to the hub that uses the store of this process.
 type hubClient struct{ a *app }
 
 var _ admin.HubClient = hubClient{}

@@ -12,7 +12,7 @@ func (a *app) newToolIndexCommands() toolIndexCommands {
 		Caller: commandLineCaller, HubModelStatus: a.hubModelStatus, StatusLine: a.statusLine}
 }
 
-// hubModelStatus returns the status of the hub's models. It returns false if no hub runs.
+// hubModelStatus returns the status of the hub's models. It returns false if no hub answers.
 func (a *app) hubModelStatus() (gateway.ModelStatus, bool) {
 	state, err := hub.ReadState(a.hubOptions())
 	return state.Models, err == nil

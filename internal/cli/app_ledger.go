@@ -20,7 +20,7 @@ func (a *app) recordAction(act gateway.AdminAction, do func() error) error {
 	return a.gatewayConfig().AdminRecorder()(act, do)
 }
 
-// asCommandGroup makes a command show its help and refuse words that are not subcommands.
+// asCommandGroup makes a command print its help, and refuse arguments that are not subcommands.
 func asCommandGroup(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = rejectUnknownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -13,7 +13,7 @@ func (a *app) secretCommand() *cobra.Command {
 		PrintChange: a.printChange}.command())
 }
 
-// openVault opens the vault at its first call and returns it.
+// openVault returns the vault. The first call opens it.
 func (a *app) openVault() (*secrets.Vault, error) {
 	var err error
 	if a.cachedVault == nil {
@@ -25,7 +25,7 @@ func (a *app) openVault() (*secrets.Vault, error) {
 // vaultSecrets returns the store of the person's secrets in the vault.
 func (a *app) vaultSecrets() admin.VaultSecrets { return admin.VaultSecrets{OpenVault: a.openVault} }
 
-// printSecretLocation prints where secrets are stored, unless that is the keychain.
+// printSecretLocation prints how the vault protects secrets, unless its key is in the keychain of the system.
 func (a *app) printSecretLocation() {
 	if p, err := a.adminService().SecretProtection(); err == nil && !p.InKeychain {
 		safetext.Fprintln(a.Err, p.Text)

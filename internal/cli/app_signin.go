@@ -22,7 +22,7 @@ func (a *app) newSignInCommands() signInCommands {
 	}
 }
 
-// withSignInGateway runs work with a gateway that starts servers only on demand.
+// withSignInGateway calls work with the servers of a gateway that starts servers only on demand.
 func (a *app) withSignInGateway(ctx context.Context, work func(context.Context, admin.SignInServers) error) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {
@@ -35,18 +35,18 @@ func (a *app) withSignInGateway(ctx context.Context, work func(context.Context, 
 // offerSignIn asks at a terminal whether to sign in at a server that requires it.
 func (a *app) offerSignIn(ctx context.Context, id drawbridge.ServerID) error {
 	if !a.confirmDefaultYes(ctx, fmt.Sprintf("Sign in at %q now? (yes or no) [yes]: ", id)) {
-		return nil // the printed text names the command
+		return nil // the text that was printed names the command
 	}
 	return a.startSignIn(ctx, id)
 }
 
-// startSignIn signs in at a server that turned out to require it.
+// startSignIn signs in at a server whose test showed that it requires a sign-in.
 func (a *app) startSignIn(ctx context.Context, id drawbridge.ServerID) error {
 	safetext.Fprintln(a.Err, admin.SignInLaunchingText)
 	return a.newSignInCommands().signInDefault(ctx, id)
 }
 
-// confirmDefaultYes asks a yes-or-no question; an empty answer means yes.
+// confirmDefaultYes asks a yes-or-no question. An empty answer means yes. It returns false if there is no answer.
 func (a *app) confirmDefaultYes(ctx context.Context, question string) bool {
 	yes, err := a.confirm(ctx, question, true)
 	return err == nil && yes

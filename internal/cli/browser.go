@@ -13,8 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// openBrowser opens an address in a browser. The browser belongs to the person: it may outlive this command, which
-// never stops it. The error explains why no browser was opened; the caller adds "open it yourself".
+// openBrowser opens an address in a browser, which may outlive this command. The error is the reason why no browser was
+// started; the caller adds "open it yourself".
 func (d signInCommands) openBrowser(address string) error {
 	if err := checkBrowserURL(address); err != nil {
 		return err
@@ -38,7 +38,8 @@ func (d signInCommands) openBrowser(address string) error {
 	return nil
 }
 
-// checkBrowserURL refuses every address that is not http or https, since the address comes from a server's metadata.
+// checkBrowserURL returns an error unless an address is an http or https URL without spaces, quotes and angle brackets.
+// The check is necessary because the address comes from a server's metadata.
 func checkBrowserURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.HasPrefix(address, "-") ||
@@ -51,11 +52,11 @@ func checkBrowserURL(address string) error {
 	return nil
 }
 
-// browserCommand returns the program that shows addresses, with the words before the address.
+// browserCommand returns the program that opens addresses, followed by its arguments before the address.
 func (d signInCommands) browserCommand() ([]string, error) {
 	if named, _ := d.Env("BROWSER"); named != "" {
 		if _, err := exec.LookPath(named); err == nil {
-			return []string{named}, nil // a path may have blanks
+			return []string{named}, nil // a path may contain spaces
 		}
 		words, err := admin.SplitWords(named)
 		if err != nil || len(words) == 0 {
@@ -72,7 +73,7 @@ func (d signInCommands) browserCommand() ([]string, error) {
 	x11, _ := d.Env("DISPLAY")
 	wayland, _ := d.Env("WAYLAND_DISPLAY")
 	if x11 == "" && wayland == "" {
-		// else a browser would take this terminal
+		// without a display, xdg-open could start a browser inside this terminal
 		return nil, errors.New("no display was found, and BROWSER is not set")
 	}
 	return []string{"xdg-open"}, nil

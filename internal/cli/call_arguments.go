@@ -11,10 +11,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxArgumentBytes bounds what is read from standard input as arguments.
+// maxArgumentBytes limits the size of arguments that are read from standard input.
 const maxArgumentBytes = 16 << 20
 
-// callArguments are the arguments of a call as a person wrote them: one object, or KEY=VALUE words.
+// callArguments are the arguments of a call as a person wrote them: either one JSON object or KEY=VALUE words.
 type callArguments struct {
 	object json.RawMessage
 	words  []string
@@ -40,8 +40,8 @@ func readCallArguments(in io.Reader, words []string) (callArguments, error) {
 	return callArguments{words: words}, nil
 }
 
-// convert returns the arguments object of KEY=VALUE words, by the types in the tool's schema. The error is an
-// admin.UserError if the words are invalid.
+// convert returns the KEY=VALUE words as one JSON object. Each value gets the type that the tool's schema names. The
+// error is an admin.UserError if the words are invalid.
 func (c callArguments) convert(spec drawbridge.Spec) (json.RawMessage, error) {
 	args := json.RawMessage("{}")
 	schema := rawjson.Get(spec.Definition, "inputSchema")
@@ -61,7 +61,7 @@ func (c callArguments) convert(spec drawbridge.Spec) (json.RawMessage, error) {
 	return args, nil
 }
 
-// parseCallArguments returns the arguments object of a call of a known tool from the words after its name.
+// parseCallArguments returns the arguments of a call as a JSON object. Words are the words after the tool's name.
 func parseCallArguments(in io.Reader, spec drawbridge.Spec, words []string) (json.RawMessage, error) {
 	given, err := readCallArguments(in, words)
 	if err != nil || given.object != nil {
@@ -70,7 +70,8 @@ func parseCallArguments(in io.Reader, spec drawbridge.Spec, words []string) (jso
 	return given.convert(spec)
 }
 
-// checkArgumentsObject checks that b is one JSON object.
+// checkArgumentsObject returns b without the space around it. The error is an admin.UserError if b is not one JSON
+// object.
 func checkArgumentsObject(b []byte) (json.RawMessage, error) {
 	b = []byte(strings.TrimSpace(string(b)))
 	if err := rawjson.Valid(b); err != nil {
@@ -82,8 +83,8 @@ func checkArgumentsObject(b []byte) (json.RawMessage, error) {
 	return b, nil
 }
 
-// parseArgumentValue converts text to the type of the property's schema. Without a type, text that is JSON is taken as
-// JSON, and any other text as a string.
+// parseArgumentValue converts text to the type that the property's schema names. If the schema names no type, valid
+// JSON stays unchanged, and other text becomes a JSON string.
 func parseArgumentValue(property json.RawMessage, text string) (json.RawMessage, error) {
 	kind := rawjson.GetString(property, "type")
 	valid := rawjson.Valid([]byte(text)) == nil
@@ -102,7 +103,7 @@ func parseArgumentValue(property json.RawMessage, text string) (json.RawMessage,
 	return rawjson.Quote(text), nil
 }
 
-// hasJSONType reports whether the JSON value has the type, by its first character.
+// hasJSONType reports whether a valid JSON value has a type. It looks only at the first character of the value.
 func hasJSONType(value, kind string) bool {
 	first := strings.TrimSpace(value)[0]
 	switch kind {

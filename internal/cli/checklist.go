@@ -10,17 +10,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A checklistItem is one line of a list at a terminal that a person can mark.
+// A checklistItem is one line of a checklist, in which a person marks items at a terminal.
 type checklistItem struct {
-	// Columns are aligned over the items. Note is printed below the line; it may be empty.
+	// Columns are the cells of the line, aligned with the cells of the other items. Note is printed below the line
+	// unless it is empty.
 	Columns []string
 	Note    string
 	Marked  bool
 }
 
-// askChecklist shows the items and lets the person mark and unmark them by number until they press Enter. Action is
-// the verb for what happens to the marked ones. It returns the indexes of the marked ones; the error means that no
-// answer came.
+// askChecklist shows the items. The person marks and unmarks them by number, and ends with Enter. Action is the verb
+// for what Enter does with the marked items, such as "copies". The result has the indexes of the marked items. The
+// error means that there was no answer.
 func (a *app) askChecklist(ctx context.Context, action string, items []checklistItem) (marked []int, err error) {
 	d, ok := a.startDialogue(ctx)
 	if !ok {
@@ -56,7 +57,8 @@ func chooseItems(d *term.Dialogue, action string, items []checklistItem) (marked
 	return marked, nil
 }
 
-// markItems applies an answer to the marks. It returns what is wrong with the answer, and changes nothing then.
+// markItems changes the marks of the items according to an answer. If the answer is invalid, markItems changes nothing
+// and returns the problem.
 func markItems(items []checklistItem, words []string) (problem string) {
 	marks := make([]bool, len(items))
 	for i, item := range items {
@@ -81,7 +83,7 @@ func markItems(items []checklistItem, words []string) (problem string) {
 	return ""
 }
 
-// checklistText returns the lines of the list.
+// checklistText returns the text of a checklist: the lines of the items with their notes.
 func checklistText(items []checklistItem) string {
 	var widths []int
 	for _, item := range items {

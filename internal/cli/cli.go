@@ -1,9 +1,9 @@
-// Package cli is the command line of Drawbridge: commands, flags, help, output and exit codes. Decisions are made in
-// internal/admin and gateway; a command parses flags, calls them and prints.
+// Package cli is the command line of Drawbridge: commands, flags, help, output and exit codes. Packages internal/admin
+// and gateway do the work: a command only parses flags, calls them and prints the result.
 //
-// Results go to standard output and everything else to standard error. With --json, a command prints one JSON document.
-// An error names its subject and the next step. The exit code is 0 for success, 1 for failure, 2 for a wrong command
-// line or configuration, and 130 after Ctrl-C. The help of a command names its other codes.
+// Results go to standard output, and all other text goes to standard error. With --json, a command prints one JSON
+// document. An error names its subject and the next step. The exit code is 0 for success and 1 for failure. It is 2 for
+// a wrong command line or configuration, and 130 after Ctrl-C. The help of a command names its other codes.
 package cli
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes.
+// The exit codes that all commands share.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -39,19 +39,19 @@ const (
 type Process struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Env looks a variable up, as os.LookupEnv does.
+	// Env looks up an environment variable, as os.LookupEnv does.
 	Env func(string) (string, bool)
 	// Environ is the whole environment, as os.Environ returns it.
 	Environ []string
 	// Dir is the working directory.
 	Dir string
-	// Host is the name of the program that started this one; empty where that is not known.
+	// Host is the name of the program that started this one; empty if it is unknown.
 	Host string
-	// Self is the absolute path by which clients are to start this program.
+	// Self is the absolute path with which clients start this program.
 	Self string
 }
 
-// OSProcess is the process as the operating system started it.
+// OSProcess returns the Process that describes this process of the operating system.
 func OSProcess() Process {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -77,10 +77,11 @@ func Main(ctx context.Context, args []string, p Process) int {
 	return code
 }
 
-// usageError is a mistake on the command line: exit code 2.
+// A usageError is a mistake on the command line. The exit code is 2.
 type usageError struct{ error }
 
-// errAlreadyPrinted ends a command with exit code 1 and prints nothing more.
+// errAlreadyPrinted is the error of a command that has printed its problem already. The exit code is 1, and nothing
+// more is printed.
 var errAlreadyPrinted = errors.New("")
 
 func exitCode(err error) int {
@@ -102,7 +103,8 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// NewRootCommand is the tree of commands, for Main and for tests that read its names and flags.
+// NewRootCommand returns the command "drawbridge" with all its subcommands. Main runs it; tests read its names and
+// flags.
 func NewRootCommand(p Process) *cobra.Command {
 	a := &app{Process: p, statusLine: term.NewStatusLineWriter(p.Err)}
 	root := &cobra.Command{
@@ -156,7 +158,8 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	return root
 }
 
-// rejectUnknownCommand refuses words after a command that only has subcommands, and names the nearest.
+// rejectUnknownCommand returns an error if a command that only has subcommands gets other arguments. The error suggests
+// the most similar subcommand.
 func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -171,18 +174,19 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	return usageError{fmt.Errorf("%s (see %q)", text, cmd.CommandPath()+" --help")}
 }
 
-// app is one run of the program: its process and the flags that all commands share.
+// An app is the state of one run of the program: its process and the flags that all commands share.
 type app struct {
 	Process
 	statusLine    *term.StatusLineWriter
-	cachedVault   *secrets.Vault // see vault
+	cachedVault   *secrets.Vault // set by openVault
 	configPaths   []string
 	storeLocation string
 	naming        string
 	verbose       bool
 }
 
-// newLogger returns a logger to standard error for messages of at least this level; of all levels with --verbose.
+// newLogger returns a logger that writes messages of at least this level to standard error. With --verbose it writes
+// messages of all levels.
 func (a *app) newLogger(level slog.Level) *slog.Logger {
 	if a.verbose {
 		level = slog.LevelDebug
@@ -194,7 +198,7 @@ func (a *app) newLogger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(safetext.NewWriter(a.statusLine), o))
 }
 
-// shortenLogTime shortens the time of a log line for a terminal.
+// shortenLogTime removes the date from the time of a log line; it is the handler's ReplaceAttr function for a terminal.
 func shortenLogTime(groups []string, attr slog.Attr) slog.Attr {
 	if len(groups) == 0 && attr.Key == slog.TimeKey {
 		return slog.String(attr.Key, attr.Value.Time().Format(time.TimeOnly))
@@ -217,8 +221,8 @@ func (a *app) gatewayConfig() gateway.Config {
 	}
 }
 
-// openOnDemandGateway opens a gateway that starts servers only on demand. The command itself reports their state. While
-// a hub runs, the status of its servers in the store stays as the hub wrote it.
+// openOnDemandGateway opens a gateway that starts servers only on demand. It logs only errors, since the command itself
+// reports the state of the servers. While a hub runs, the gateway does not change the status of servers in the store.
 func (a *app) openOnDemandGateway(ctx context.Context) (*gateway.Gateway, error) {
 	return a.openGateway(ctx, func(c *gateway.Config) {
 		c.OnDemand = true
@@ -244,7 +248,8 @@ func (a *app) configOptions() config.Options {
 	return config.Options{Paths: a.configPaths, Dir: a.Dir, LookupEnv: a.Env, KeychainValue: a.vaultSecrets().Lookup}
 }
 
-// configNotes returns the warnings of the configuration and the rows that stay off, for a person.
+// configNotes returns the warnings of the configuration for a person. It adds a text for each row that was refused or
+// needs approval.
 func configNotes(set config.Configuration) (all []string) {
 	for _, w := range set.Warnings {
 		all = append(all, w.String())

@@ -16,16 +16,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// askCommands runs the commands on waiting calls. Every field is required.
+// askCommands implements the command "ask" and its subcommands. Every field is required.
 type askCommands struct {
-	// In is the person's input; Out receives results, and Err everything else.
+	// In is the person's input. Out receives results, and Err receives all other output.
 	In       io.Reader
 	Out, Err io.Writer
-	// Admin returns the service that keeps the calls.
+	// Admin returns the service that stores the waiting calls.
 	Admin func() *admin.Service
 }
 
-// command returns the command "ask" with its subcommands. The caller refuses words after it.
+// command returns the command "ask" with its subcommands. The caller must set Args of the result.
 func (d askCommands) command() *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
@@ -52,7 +52,7 @@ With --watch, calls are shown as they arrive, and you answer each with y or n.`,
 	return cmd
 }
 
-// withApprovals opens the queue of calls for work.
+// withApprovals opens the queue of waiting calls, calls work with it, and closes it.
 func (d askCommands) withApprovals(ctx context.Context, work func(*admin.Approvals) error) error {
 	queue, err := d.Admin().OpenApprovals(ctx, false)
 	if err != nil {
@@ -145,7 +145,7 @@ func (d askCommands) denyCommand() *cobra.Command {
 	}
 }
 
-// printAnswer prints the answer that a call got.
+// printAnswer prints which answer a call received.
 func (d askCommands) printAnswer(answer string, p admin.PendingCall) error {
 	_, err := safetext.Fprintf(d.Out, "%s %s %s\n", answer, p.ID, truncateEscaped(p.Call.Card, 100))
 	return err
@@ -154,7 +154,8 @@ func (d askCommands) printAnswer(answer string, p admin.PendingCall) error {
 // watchInterval is the interval of checks for new calls.
 const watchInterval = 300 * time.Millisecond
 
-// watchPendingCalls shows each call as it arrives, until ctx ends.
+// watchPendingCalls shows each waiting call as it arrives and asks for an answer. It returns when ctx ends or the
+// person presses Ctrl-C.
 func (d askCommands) watchPendingCalls(ctx context.Context) error {
 	if !term.IsInteractive(d.In, d.Err) {
 		return admin.UserError("ask --watch needs a terminal (drawbridge ask lists waiting calls)")
@@ -179,7 +180,7 @@ func (d askCommands) watchPendingCalls(ctx context.Context) error {
 			}
 			seen[a.ID] = true
 			switch err := d.promptForAnswer(ctx, queue, keys, a); {
-			case ctx.Err() != nil, errors.Is(err, io.EOF): // Ctrl-C, which a question reads as a key
+			case ctx.Err() != nil, errors.Is(err, io.EOF): // a question returns io.EOF for Ctrl-C
 				return nil
 			case err != nil:
 				return err
@@ -193,10 +194,11 @@ func (d askCommands) watchPendingCalls(ctx context.Context) error {
 	}
 }
 
-// errNoLongerPending ends the question about a call that no longer waits.
+// errNoLongerPending is the cause with which a question ends if its call no longer waits for an answer.
 var errNoLongerPending = errors.New("the call no longer waits")
 
-// awaitCallAnswered waits until a call is answered or over, and returns errNoLongerPending; or until ctx ends.
+// awaitCallAnswered waits until a call no longer waits for approval, and then returns errNoLongerPending. If ctx ends
+// first, it returns the error of ctx.
 func awaitCallAnswered(ctx context.Context, queue *admin.Approvals, id string) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -216,7 +218,8 @@ func awaitCallAnswered(ctx context.Context, queue *admin.Approvals, id string) e
 	}
 }
 
-// promptForAnswer shows a call and asks for an answer, until the call has ended. An empty answer leaves it waiting.
+// promptForAnswer shows a waiting call, asks for an answer, and stores the answer. An empty answer leaves the call
+// waiting. The question ends without an answer if the call no longer waits.
 func (d askCommands) promptForAnswer(ctx context.Context, queue *admin.Approvals, keys *term.KeyReader,
 	p admin.PendingCall) error {
 	if p.Damage != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// formatPendingCall returns everything about a call that a person needs for a decision.
+// formatPendingCall returns the text on which a person decides: the name, caller, reason, time limit, hashes and
+// arguments of a call.
 func formatPendingCall(p admin.PendingCall) string {
 	var b strings.Builder
 	c := p.Call
@@ -40,7 +41,8 @@ func formatPendingCall(p admin.PendingCall) string {
 	return b.String()
 }
 
-// writeReadableJSON writes JSON for a person: indented, with members in their order and texts decoded.
+// writeReadableJSON writes JSON for a person: indented, with members in their original order and with decoded strings.
+// It marks duplicate keys.
 func writeReadableJSON(b *strings.Builder, value json.RawMessage, indent string) {
 	if len(value) == 0 {
 		return
@@ -96,14 +98,14 @@ func writeClosingBracket(b *strings.Builder, empty bool, indent string, bracket 
 	b.WriteByte(bracket)
 }
 
-// formatJSONLine returns JSON on one line, cut to most characters.
+// formatJSONLine returns readable JSON on one line, cut to a number of characters.
 func formatJSONLine(value json.RawMessage, most int) string {
 	var b strings.Builder
 	writeReadableJSON(&b, value, "")
 	return safetext.Truncate(strings.Join(strings.Fields(b.String()), " "), most, safetext.Runes, "…")
 }
 
-// truncateEscaped returns a text on one line, cut to most characters.
+// truncateEscaped returns a text on one line, with invisible characters escaped, and cut to a number of characters.
 func truncateEscaped(text string, most int) string {
 	return safetext.Truncate(safetext.Exact(text), most, safetext.Runes, "…")
 }

@@ -27,7 +27,7 @@ tool's definition stays the same. With --any-arguments, the arguments may differ
 			}
 			return d.withApprovals(cmd.Context(), func(queue *admin.Approvals) error {
 				if err := s.Validate(); err != nil {
-					return err // a mistake on the command line, whatever waits
+					return err // report invalid flags before the call is looked up
 				}
 				p, err := queue.Find(cmd.Context(), args[0])
 				if err != nil {
@@ -49,7 +49,7 @@ tool's definition stays the same. With --any-arguments, the arguments may differ
 	return cmd
 }
 
-// grantColumns returns the arguments and the end of a grant as two columns.
+// grantColumns returns two columns: the arguments of a grant, and when the grant ends.
 func grantColumns(g admin.Grant) string {
 	with, ends := formatJSONLine(g.Call.Arguments, 40), "for ever"
 	if g.AnyArguments {

@@ -14,16 +14,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// AuditCommands runs the commands on the audit. Every field is required.
+// AuditCommands implements the command "audit" and its subcommands. Every field is required.
 type AuditCommands struct {
 	Out, Err io.Writer
 	// Admin returns the service that reads the audit.
 	Admin func() *admin.Service
-	// ErrAlreadyPrinted ends a command that failed and has printed why.
+	// ErrAlreadyPrinted is the error of a command that failed and has printed the reason.
 	ErrAlreadyPrinted error
 }
 
-// Command is the command "audit", with those below it.
+// Command returns the command "audit" with its subcommands.
 func (d AuditCommands) Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
@@ -40,7 +40,7 @@ section of drawbridge.toml sets which arguments are kept, and for how long.`,
 	return cmd
 }
 
-// withAudit opens the audit for work.
+// withAudit opens the audit, calls work with it, and closes it.
 func (d AuditCommands) withAudit(ctx context.Context, work func(*admin.Audit) error) error {
 	records, err := d.Admin().OpenAudit(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d AuditCommands) showCommand() *cobra.Command {
 	}
 }
 
-// storedRecordJSON is a record as "show" and "export" print it: what was written of the call, as it was written.
+// A storedRecordJSON is a stored record as "show" and "export" print it. Record is the JSON of the record, unchanged.
 type storedRecordJSON struct {
 	Seq    uint64          `json:"seq"`
 	Stored time.Time       `json:"stored"`
@@ -124,8 +124,8 @@ lines suffice to check the chain without the store.`,
 	return cmd
 }
 
-// exporter returns a function that prints one record on a line. At a terminal, characters that cannot be seen stand as
-// JSON escapes; anywhere else the bytes are those of the record.
+// exporter returns a function that prints one record as a line of JSON. At a terminal, invisible characters are printed
+// as JSON escapes. Any other output receives the bytes of the record unchanged.
 func (d AuditCommands) exporter() func(storedRecordJSON) error {
 	if term.IsTerminal(d.Out) {
 		return func(row storedRecordJSON) error { return printJSONLine(d.Out, row) }
@@ -135,7 +135,8 @@ func (d AuditCommands) exporter() func(storedRecordJSON) error {
 	return func(row storedRecordJSON) error { return enc.Encode(row) }
 }
 
-// parseSinceFlag reads the time of a flag; the zero time where it is not set.
+// parseSinceFlag parses the time of a flag. It returns the zero time for an empty text. The error is an
+// admin.UserError.
 func parseSinceFlag(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -54,7 +54,7 @@ without an outcome is still running, or its process died.`,
 	return cmd
 }
 
-// printLog prints the calls. With follow, it then prints each call as it ends.
+// printLog prints the selected calls. With follow, it then prints each further call when the call ends, until ctx ends.
 func (d AuditCommands) printLog(ctx context.Context, a *admin.Audit, q admin.AuditQuery, follow, asJSON bool) error {
 	if follow {
 		return a.Follow(ctx, q, func(r audit.Record) { d.printFollowedRecord(r, asJSON) })
@@ -70,16 +70,16 @@ func (d AuditCommands) printLog(ctx context.Context, a *admin.Audit, q admin.Aud
 	return d.printRecords(calls, asJSON)
 }
 
-// printFollowedRecord prints one record of a log that is followed.
+// printFollowedRecord prints one record on a line while a log is followed.
 func (d AuditCommands) printFollowedRecord(r audit.Record, asJSON bool) {
 	if asJSON {
-		_ = printJSONLine(d.Out, r) // a terminal that is gone ends the command
+		_ = printJSONLine(d.Out, r) // a closed output ends the process
 		return
 	}
 	fmt.Fprintln(d.Out, strings.Join(auditColumns(r), "  "))
 }
 
-// printRecords prints records at once.
+// printRecords prints records as one table or one JSON document.
 func (d AuditCommands) printRecords(records []audit.Record, asJSON bool) error {
 	if asJSON {
 		return PrintJSON(d.Out, records)
@@ -92,7 +92,7 @@ func (d AuditCommands) printRecords(records []audit.Record, asJSON bool) error {
 	return tw.Flush()
 }
 
-// auditColumns returns the columns of a record.
+// auditColumns returns the cells of a record: time, caller, method, tool, outcome, duration and ID.
 func auditColumns(r audit.Record) []string {
 	who := r.Caller.Principal
 	if r.Caller.Client != "" {
@@ -112,7 +112,7 @@ func auditColumns(r audit.Record) []string {
 	card := r.Card
 	if (r.Kind == audit.AdminAction || r.Kind == audit.Shield) && !strings.HasPrefix(card, r.Server+
 		drawbridge.NameSeparator) {
-		card = strings.TrimSpace(r.Server + " " + card) // it is named as its server names it
+		card = strings.TrimSpace(r.Server + " " + card) // the record has the server's own name of the tool
 	}
 	took := "-"
 	if r.Duration > 0 {

@@ -14,7 +14,8 @@ import (
 // exitUnknownSigner is the exit code for an intact chain whose signer is unknown.
 const exitUnknownSigner ExitError = 3
 
-// verificationExit returns the error that the command ends with; nil where the audit is intact.
+// verificationExit returns the error that sets the exit code. It returns nil if the audit is intact and its signer is
+// known.
 func (d AuditCommands) verificationExit(v *admin.AuditVerification) error {
 	switch {
 	case v.ChainErr != nil, v.Lost.Notes > 0, v.LostStore != nil:
@@ -112,7 +113,7 @@ func (d AuditCommands) printVerification(f *admin.AuditVerification) {
 	}
 }
 
-// removalText describes when and why the records before the first one were taken out.
+// removalText returns when and why the records before the first stored record were removed.
 func removalText(f *admin.AuditVerification) string {
 	what := map[string]string{"age": "as too old", "number": "as more than are kept"}[f.RemovedBy]
 	if what == "" {
@@ -126,7 +127,7 @@ func removalText(f *admin.AuditVerification) string {
 	return what
 }
 
-// printNoteSummary prints the summary of notes, and the command that shows them.
+// printNoteSummary prints how many notes of one kind exist, the newest note, and the command that shows all of them.
 func (d AuditCommands) printNoteSummary(what string, n admin.NoteSummary) {
 	if n.Notes == 0 {
 		return
@@ -146,17 +147,18 @@ type auditVerificationJSON struct {
 	SignedAt *time.Time `json:"signed_at,omitempty"`
 	Unsigned *time.Time `json:"unsigned_since,omitempty"`
 	Keys     []string   `json:"keys"`
-	// Unknown is the reason why the owner of the keys is unknown.
+	// Unknown is the reason why the signer is unknown.
 	Unknown string `json:"unknown_signer,omitempty"`
-	// Lost are the notes on records that are lost, Torn those on one in which a process died, and ClockJumped those on
-	// a clock that jumped, so that no record was removed by age.
+	// Lost summarizes the notes on lost records. Torn summarizes the notes on records that a process did not finish
+	// before it died. ClockJumped summarizes the notes on clock jumps, after which no record was removed by age.
 	Lost        *admin.NoteSummary `json:"lost,omitempty"`
 	Torn        *admin.NoteSummary `json:"torn,omitempty"`
 	ClockJumped *admin.NoteSummary `json:"clock_jumped,omitempty"`
-	// Removed is when and why the records before First were taken out.
+	// RemovedAt and RemovedBy are the time and the reason of the removal of the records before First.
 	RemovedAt *time.Time `json:"removed_at,omitempty"`
 	RemovedBy string     `json:"removed_by,omitempty"`
-	// LostStore is why the store is not the one that was there before, and Waiting has the records that wait for another.
+	// LostStore is set if the store is not the one that was used before, and states why. Waiting lists directories with
+	// records of calls that belong to another store.
 	LostStore string                 `json:"lost_store,omitempty"`
 	Waiting   []gateway.WaitingSpool `json:"waiting,omitempty"`
 	// Clock describes a jump of the store's clock that is not confirmed.
@@ -192,7 +194,7 @@ func (d AuditCommands) printVerificationJSON(f *admin.AuditVerification) error {
 	return PrintJSON(d.Out, out)
 }
 
-// nilIfEmpty returns a summary for JSON: nil where it counts no notes.
+// nilIfEmpty returns n, or nil if n counts no notes. A nil summary is left out of the JSON.
 func nilIfEmpty(n *admin.NoteSummary) *admin.NoteSummary {
 	if n.Notes == 0 {
 		return nil

@@ -48,7 +48,7 @@ The file holds your secrets. Only you may read it; with --passphrase-file it is 
 	return cmd
 }
 
-// readPassphraseFlag returns the passphrase in the file of a flag; an empty one without a file.
+// readPassphraseFlag returns the passphrase in a file, or "" if file is empty.
 func (a *app) readPassphraseFlag(file string) (string, error) {
 	if file == "" {
 		return "", nil

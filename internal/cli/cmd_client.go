@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// clientTokenCommands runs the commands on client tokens. Every field is required.
+// clientTokenCommands implements the command "client" and its subcommands. Every field is required.
 type clientTokenCommands struct {
-	// Out receives results, Err everything else.
+	// Out receives results, and Err receives all other output.
 	Out, Err io.Writer
-	// Admin returns the service that keeps the clients.
+	// Admin returns the service that stores the clients.
 	Admin func() *admin.Service
 	// ReloadHub makes a running hub check again which clients may connect.
 	ReloadHub func() error
@@ -64,7 +64,8 @@ servers, or * for everything.`,
 	return cmd
 }
 
-// createClient adds a client and prints its token: alone on standard output, where a script reads it.
+// createClient adds a client and prints its token. Standard output receives only the token, so that a script can read
+// it, or the client as JSON.
 func (d clientTokenCommands) createClient(ctx context.Context, c admin.Client, asJSON bool) error {
 	c, first, err := d.Admin().AddClient(ctx, c)
 	if err != nil {

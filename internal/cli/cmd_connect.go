@@ -20,7 +20,7 @@ import (
 // clientConfigFlags are the flags of "connect" and "disconnect".
 type clientConfigFlags struct {
 	yes, replace, noList, asJSON, force bool
-	// defaultYes makes an empty answer a yes: the person chose the client just before.
+	// defaultYes makes an empty answer mean yes. It is set if the person has just chosen the client.
 	defaultYes bool
 }
 
@@ -80,7 +80,7 @@ func (o *clientConfigFlags) addYesAndJSONFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print JSON; no questions are asked, and only --yes changes the file")
 }
 
-// maxOneArg accepts one word or none.
+// maxOneArg checks that a command has at most one argument. The text in what describes the argument in the error.
 func maxOneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) <= 1 {
@@ -127,11 +127,12 @@ func (a *app) listClients(asJSON bool) error {
 	return nil
 }
 
-// connectOptions returns the options that locate the clients and their backups, which are beside the default store.
+// connectOptions returns the options that locate the files of clients and their backups. The backups are in a directory
+// beside the default store.
 func (a *app) connectOptions() (config.ConnectOptions, error) {
 	location, err := gateway.StoreLocation("", config.Settings{}, a.Env)
 	o := config.ConnectOptions{Options: a.configOptions(), BackupDir: filepath.Join(filepath.Dir(location), "backups")}
-	o.Paths = nil // they select served files, not those of clients
+	o.Paths = nil // --mcp names files with servers, not files of clients
 	return o, err
 }
 
@@ -170,8 +171,8 @@ func (a *app) connectClient(ctx context.Context, id string, o clientConfigFlags)
 	return err
 }
 
-// directCopiesToRemove returns the servers to remove from a client because Drawbridge serves them: with --replace all
-// of them, else those that the person agrees to at a terminal.
+// directCopiesToRemove returns the servers to remove from a client's file because Drawbridge serves them too. With
+// --replace all such servers are removed; otherwise the person is asked at a terminal.
 func (a *app) directCopiesToRemove(ctx context.Context, id string, set config.Configuration, o clientConfigFlags) (
 	[]string, error) {
 	if len(a.configPaths) > 0 {
@@ -187,7 +188,7 @@ func (a *app) directCopiesToRemove(ctx context.Context, id string, set config.Co
 	case err != nil && o.replace:
 		return nil, err
 	case err != nil || !known || len(copies) == 0:
-		return nil, nil // the plan reports what is wrong
+		return nil, nil // the plan reports the problem
 	case o.replace:
 		return copies, nil
 	case o.yes || o.asJSON || !a.isInteractive():
@@ -195,7 +196,7 @@ func (a *app) directCopiesToRemove(ctx context.Context, id string, set config.Co
 			directCopiesText(client.Title, copies), id)
 		return nil, nil
 	}
-	// A line of its own: a terminal of 80 columns would break it in the prompt.
+	// The text is printed before the prompt: in the prompt, a terminal of 80 columns would break the line.
 	safetext.Fprintf(a.Err, "%s.\n", directCopiesText(client.Title, copies))
 	take, err := a.confirm(ctx, "Take them out? [Y/n] ", true)
 	if err != nil {
@@ -207,7 +208,7 @@ func (a *app) directCopiesToRemove(ctx context.Context, id string, set config.Co
 	return copies, nil
 }
 
-// directCopiesText returns which servers a client starts itself although Drawbridge serves them.
+// directCopiesText returns a text that names the servers which a client starts itself although Drawbridge serves them.
 func directCopiesText(title string, copies []string) string {
 	return safetext.Sprintf("%s also starts %d of these itself (%s), past your rules", title, len(copies),
 		joinFirst(copies, 5))
@@ -226,17 +227,18 @@ func (a *app) disconnectClient(ctx context.Context, id string, o clientConfigFla
 	return err
 }
 
-// connectReport is a plan as --json prints it.
+// A connectReport is the plan of "connect" or "disconnect" as --json prints it.
 type connectReport struct {
 	Client  string   `json:"client"`
 	File    string   `json:"file"`
 	Changes []string `json:"changes"`
 	Diff    string   `json:"diff,omitempty"`
-	// Done reports that the file now has the planned content.
+	// Done reports whether the file has the planned content now.
 	Done bool `json:"done"`
 }
 
-// applyClientPlan shows a plan and carries it out if the person agrees; else the exit code is 1.
+// applyClientPlan shows a plan, and applies it if the person agrees or --yes is set. If it does not apply the plan, it
+// returns errAlreadyPrinted.
 func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o clientConfigFlags,
 	verb string) (done bool, err error) {
 	if !o.asJSON && !plan.IsEmpty() {
@@ -284,7 +286,7 @@ func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o c
 	return true, nil
 }
 
-// clientEntry returns the entry by which a client starts this program.
+// clientEntry returns the configuration entry with which a client starts this program.
 func (a *app) clientEntry() (config.ClientEntry, error) {
 	e := config.ClientEntry{Command: a.Self, Args: []string{"serve"}}
 	paths, err := a.configOptions().NamedPaths()
@@ -308,8 +310,8 @@ func (a *app) clientEntry() (config.ClientEntry, error) {
 	return e, nil
 }
 
-// directoryVariables returns the variables that locate this program's files, if they differ from the defaults. Some
-// clients, such as Codex, pass on only a short list of variables without these.
+// directoryVariables returns XDG_CONFIG_HOME and XDG_STATE_HOME if they differ from the defaults. The variables locate
+// this program's files, and some clients, such as Codex, do not pass them on.
 func (a *app) directoryVariables() (env []config.NameValue) {
 	home, _ := a.Env("HOME")
 	for _, known := range []struct{ name, usual string }{{"XDG_CONFIG_HOME", ".config"},
@@ -322,14 +324,15 @@ func (a *app) directoryVariables() (env []config.NameValue) {
 	return env
 }
 
-// firstListingTimeout limits the first listing of servers: npm may have to download them.
+// firstListingTimeout limits the first listing of servers. It is long because npm may have to download packages.
 const firstListingTimeout = time.Minute
 
-// listNewServers lists the servers that were never listed: some clients offer only the tools of their first list.
+// listNewServers starts and lists the servers that were never listed, and prints the results. This is necessary because
+// some clients use only the tools of the first list that they receive.
 func (a *app) listNewServers(ctx context.Context, client string) {
 	rows, list, err := a.adminService().ServerStatuses(ctx, false)
 	if err != nil {
-		return // connect has read all this before
+		return // connectClient has already read the configuration
 	}
 	mountable := func(r drawbridge.ServerStatus) bool {
 		return slices.ContainsFunc(list.Entries, func(e admin.ServerEntry) bool {

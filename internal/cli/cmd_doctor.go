@@ -42,7 +42,7 @@ The exit code is 1 when there is a problem, and 0 when there are at most notes.`
 	return cmd
 }
 
-// doctorReport contains the findings of "doctor", as --json prints them.
+// A doctorReport contains the findings of "doctor", as --json prints them.
 type doctorReport struct {
 	OK bool `json:"ok"`
 	*doctor.Report
@@ -52,7 +52,7 @@ type doctorReport struct {
 	Models  []string            `json:"models,omitempty"`
 	Hub     int                 `json:"hub_pid,omitempty"`
 	Clients []admin.ClientState `json:"clients"`
-	// Credentials are the states of credentials for servers, and Vault is where they are stored.
+	// Credentials are the states of the credentials for servers. Vault describes how credentials are stored.
 	Credentials []admin.CredentialReport `json:"credentials,omitempty"`
 	Vault       string                   `json:"vault,omitempty"`
 	// Untried names the servers that were never started.
@@ -62,7 +62,7 @@ type doctorReport struct {
 func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
 	c := &doctorReport{Report: doctor.NewReport(), Sources: []string{}}
 	set, err := a.readConfig(ctx)
-	if err != nil { // it may be the store, which is looked at below
+	if err != nil { // the store may be the problem; it is examined below
 		set, err = config.Load(a.configOptions())
 	}
 	if err != nil {
@@ -102,7 +102,8 @@ func errorFinding(about string, err error) doctor.Finding {
 	return f
 }
 
-// examineConfig examines the rows and the store; with probe it starts the servers.
+// examineConfig adds the findings on the rows, the store, the credentials, the vector store and the models. With probe
+// it also starts the servers.
 func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Configuration, probe bool) error {
 	p := doctor.Input{Set: set, Environ: a.Environ, Secrets: a.vaultSecrets(),
 		Tip: func(fault string) string { return admin.FaultTip(errors.New(fault)) }}
@@ -124,7 +125,7 @@ func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Con
 		c.AddProblem(errorFinding("the store", err))
 	}
 	if probe {
-		p.Statuses = nil // what is remembered of faults is out of date
+		p.Statuses = nil // the probe replaces stored faults
 	}
 	c.CheckConfig(p)
 	if !probe {
@@ -143,7 +144,8 @@ func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Con
 	return a.probeServers(ctx, c)
 }
 
-// addStoreReport adds the findings of an examined store, and what the store holds on servers to p.
+// addStoreReport adds the findings on the store. It also sets the stored statuses of servers and the rejected rows in
+// p.
 func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *doctor.Input) {
 	c.Store = report.Location
 	c.CheckStoreWritable(report.Location)
@@ -176,7 +178,8 @@ func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *docto
 	}
 }
 
-// examineVectors checks the vector store of the settings.
+// examineVectors adds a problem if the configured vector store does not answer. A store whose URL requires a command is
+// checked only with probe.
 func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Settings, probe bool) {
 	if len(s.Vectors.Store) == 0 {
 		return
@@ -198,7 +201,7 @@ func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Sett
 	}
 }
 
-// addModelCheck adds the result of a model's check.
+// addModelCheck adds the findings from the check of one model.
 func (c *doctorReport) addModelCheck(m gateway.ModelCheckup) {
 	switch {
 	case m.Err != nil:
@@ -214,7 +217,7 @@ func (c *doctorReport) addModelCheck(m gateway.ModelCheckup) {
 	}
 }
 
-// probeServers starts and lists every server.
+// probeServers starts and lists every server, and adds a problem for each fault.
 func (a *app) probeServers(ctx context.Context, c *doctorReport) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {
@@ -249,7 +252,7 @@ func (c *doctorReport) cannotStart(s config.Server) bool {
 	})
 }
 
-// checkHub checks whether a hub runs and answers.
+// checkHub adds the finding on the hub: whether a hub runs and answers.
 func (a *app) checkHub(c *doctorReport) {
 	state, err := hub.ReadState(a.hubOptions())
 	if err == nil {
@@ -282,7 +285,8 @@ func (a *app) checkHub(c *doctorReport) {
 	}
 }
 
-// checkClients checks the programs that the clients' entries start.
+// checkClients adds the findings on the files of clients: which clients are not connected, which program the others
+// start, and which servers they start themselves.
 func (a *app) checkClients(c *doctorReport, set config.Configuration) {
 	c.Clients = a.adminService().ClientStates()
 	var others []string

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// examineCredentials adds the state of the credential for each server that requires authentication, and of the vault.
-// It starts no server and sends no request.
+// examineCredentials adds the states of the vault and of each server's credential. It starts no server and sends no
+// request.
 func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set config.Configuration,
 	statuses []drawbridge.ServerStatus) {
 	v, err := a.openVault()
@@ -39,14 +39,14 @@ func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set confi
 	if err != nil {
 		c.AddProblem(errorFinding("the vault", err))
 	}
-	if strays := all.UnconfiguredSignIns(entries); len(strays) > 0 { // they may be another project's
+	if strays := all.UnconfiguredSignIns(entries); len(strays) > 0 { // another project may use them
 		c.AddNote(doctor.Finding{About: "the vault", Text: "it has sign-ins at servers that are not configured here: " +
 			joinFirst(strays, 4)})
 	}
 }
 
-// signInAdvice returns the next step for a server that needs a sign-in: the command for it, or for the server whose
-// credential it uses. It is empty if no server can sign in for that credential.
+// signInAdvice returns the sign-in command for a server that needs a sign-in. If the server uses the credential of
+// another server, the command names that server. The result is empty if no server can sign in for the credential.
 func signInAdvice(rows []config.Server, row config.Server) string {
 	auth := row.Auth
 	if auth == nil || row.URL != "" || auth.Issuer != "" || auth.TokenURL != "" || auth.CredentialID == "" {

@@ -13,15 +13,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// examineOtherPrograms adds a problem if no server is configured while other programs have servers, and a note for each
-// of their files that still has plain-text secrets of servers that were copied to Drawbridge.
+// examineOtherPrograms adds a problem if no server is configured although other programs have servers. It adds a note
+// for each file of another program that still contains plain-text secrets of copied servers.
 func (a *app) examineOtherPrograms(c *doctorReport, set config.Configuration) {
 	if len(a.configPaths) > 0 {
 		return
 	}
 	scan, err := config.ScanImports(a.configOptions(), nil)
 	if err != nil {
-		return // the configuration has the problem already
+		return // the report has the problem already
 	}
 	c.CheckUncopied(set, scan.Candidates)
 	copied := slices.DeleteFunc(scan.Candidates, func(f config.ImportCandidate) bool { return f.OwnName == "" })
@@ -32,11 +32,11 @@ func (a *app) examineOtherPrograms(c *doctorReport, set config.Configuration) {
 	}
 }
 
-// examineHeld adds the tools whose changed definition waits for a decision: no call reaches them.
+// examineHeld adds a problem for each tool whose changed definition waits for a decision. No call reaches such a tool.
 func (a *app) examineHeld(ctx context.Context, c *doctorReport) {
 	held, err := a.adminService().HeldTools(ctx, "")
 	if err != nil {
-		return // the store has the problem already
+		return // the report has the problem of the store already
 	}
 	for _, h := range held {
 		if h.Pin.Pending != nil && !h.Pin.Pending.Rejected {
@@ -47,7 +47,7 @@ func (a *app) examineHeld(ctx context.Context, c *doctorReport) {
 	}
 }
 
-// checkDirectCopies adds a problem for a connected client that also starts servers of Drawbridge itself.
+// checkDirectCopies adds a problem if a connected client itself starts servers that Drawbridge serves too.
 func (a *app) checkDirectCopies(c *doctorReport, s admin.ClientState, set config.Configuration) {
 	direct, err := a.adminService().DirectCopies(s.Client, set)
 	if err != nil || len(direct) == 0 || len(a.configPaths) > 0 {
@@ -59,7 +59,8 @@ func (a *app) checkDirectCopies(c *doctorReport, s admin.ClientState, set config
 		Fix: fmt.Sprintf("drawbridge connect %s --replace", s.Client)})
 }
 
-// printServers prints what each server runs. Variables and findings that several share are printed once.
+// printServers prints the program of each server. Variables that all programs receive are printed once, and so is a
+// finding that several servers share.
 func (c *doctorReport) printServers(a *app) {
 	var common []string
 	first := true
@@ -102,7 +103,7 @@ func (c *doctorReport) printServers(a *app) {
 	}
 }
 
-// printProbeHint names the command that starts servers that were never started.
+// printProbeHint prints the command that starts each server that was never started, if there are such servers.
 func (a *app) printProbeHint(c *doctorReport) {
 	if len(c.Untried) > 0 {
 		safetext.Fprintf(a.Out, "%s never started: drawbridge doctor --probe starts each once\n",
@@ -110,7 +111,7 @@ func (a *app) printProbeHint(c *doctorReport) {
 	}
 }
 
-// untriedServers returns the names of the servers that may start and were never listed and have no fault.
+// untriedServers returns the names of the servers that may start and have neither a listing nor a fault.
 func untriedServers(set config.Configuration, statuses []drawbridge.ServerStatus) (names []string) {
 	for i, s := range set.Servers {
 		if s.Phase == drawbridge.Idle && (i >= len(statuses) || statuses[i].Listed.IsZero() && statuses[i].Fault == "") {

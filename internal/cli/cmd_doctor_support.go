@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// withSupportTable adds a flag to "doctor" that prints which systems are tested, instead of looking for problems.
+// withSupportTable adds the flag --support to "doctor". With this flag, the command only prints which systems are
+// tested.
 func (a *app) withSupportTable(cmd *cobra.Command) *cobra.Command {
 	var support bool
 	cmd.Flags().BoolVar(&support, "support", false, "print which systems are tested, and what is missing on others")

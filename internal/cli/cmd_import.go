@@ -19,7 +19,7 @@ import (
 type importFlags struct {
 	from                []string
 	servers, renames    []string // [PROGRAM:]NAME, and [PROGRAM:]NAME=NEW
-	secrets             string   // what to do about those in plain text: "move", "keep", or "" to ask
+	secrets             string   // what to do with plain-text secrets: "move", "keep", or "" to ask
 	yes, dryRun, asJSON bool
 }
 
@@ -117,7 +117,8 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	return err
 }
 
-// reloadHubAfterImport has a running hub read the copied servers. A hub that cannot is reported, and is not an error.
+// reloadHubAfterImport makes a running hub read the copied servers. It prints the error of a failed reload and returns
+// nil.
 func (a *app) reloadHubAfterImport() error {
 	live, err := a.reloadHub()
 	switch {
@@ -130,7 +131,7 @@ func (a *app) reloadHubAfterImport() error {
 	return nil
 }
 
-// printImportableServers prints the table, and below it the details of single rows.
+// printImportableServers prints a table of the servers, and below the table the notes on single servers.
 func (a *app) printImportableServers(found admin.ImportReport) error {
 	for _, w := range found.Notes {
 		safetext.Fprintln(a.Err, w)
@@ -165,13 +166,13 @@ func (a *app) printImportableServers(found admin.ImportReport) error {
 	return nil
 }
 
-// plainSecretsNote names values that look like secrets.
+// plainSecretsNote returns a note that names plain-text values which look like secrets.
 func plainSecretsNote(names []string) string {
 	return fmt.Sprintf(
 		"in plain text, and it looks like a secret: %s (drawbridge secret set NAME keeps it, and ${keychain:NAME} stands for it)", strings.Join(names, ", "))
 }
 
-// printImportResult prints what was copied, and the next step.
+// printImportResult prints which servers were copied, and the next step.
 func (a *app) printImportResult(found admin.ImportReport, fresh int, o importFlags) {
 	fmt.Fprintln(a.Out)
 	switch {

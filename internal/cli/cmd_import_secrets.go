@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// importServers writes the new rows, with their plain-text secrets or with references. It returns false if the person
-// did not answer the question about the secrets.
+// importServers writes the new rows, with their plain-text secrets or with references to stored secrets. It returns
+// false if the person did not answer the question about the secrets.
 func (a *app) importServers(ctx context.Context, o importFlags, found *admin.ImportReport) (done bool, err error) {
 	move, err := a.confirmSecretsMove(ctx, o, found.MovableSecrets)
 	if err != nil {
@@ -21,8 +21,8 @@ func (a *app) importServers(ctx context.Context, o importFlags, found *admin.Imp
 	return err == nil, err
 }
 
-// confirmSecretsMove reports whether to move n secrets to the keychain; it asks if no flag decides. The error means that
-// no answer came.
+// confirmSecretsMove reports whether to move n secrets out of the file. It asks the person if no flag decides. The
+// error means that there was no answer.
 func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, n int) (bool, error) {
 	switch {
 	case n == 0 || o.secrets == "keep":
@@ -34,7 +34,7 @@ func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, n int) (boo
 	}
 	question := "Store %s in the system keychain instead of in plain text? [Y/n] "
 	if p, err := a.adminService().SecretProtection(); err == nil && !p.InKeychain {
-		// Lines of their own: a terminal of 80 columns would break them in the prompt.
+		// The text is printed before the prompt: in the prompt, a terminal of 80 columns would break the lines.
 		fmt.Fprint(a.Err, "No system keychain was found. The key of the encrypted files is stored next to them:\n"+
 			"this only protects against accidental display.\n")
 		question = "Encrypt %s in files here? [Y/n] "
@@ -42,7 +42,8 @@ func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, n int) (boo
 	return a.confirm(ctx, fmt.Sprintf(question, formatCount(n, "secret")), true)
 }
 
-// printMovedSecrets prints where the secrets of the copied rows are, and where they remain in plain text.
+// printMovedSecrets prints the names of the stored secrets, and the files and servers whose secrets remain in plain
+// text.
 func (a *app) printMovedSecrets(found admin.ImportReport) {
 	files := found.PlaintextFiles()
 	for i, path := range files {

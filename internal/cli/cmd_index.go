@@ -24,7 +24,7 @@ type indexStats struct {
 	Short       bool   `json:"short"`
 	// Millis is the time to index all tools, in milliseconds.
 	Millis float64 `json:"index_ms"`
-	// ModelStatus is empty without models of the person's own.
+	// ModelStatus is empty if no embedding or rerank model is configured.
 	gateway.ModelStatus
 }
 
@@ -64,7 +64,8 @@ last error. If no hub runs, the command asks the models one question to learn th
 	return cmd
 }
 
-// measureIndex measures the lists that a client on standard input would receive.
+// measureIndex returns the sizes of the lists that a client on standard input would receive. It also returns the time
+// to index all tools and the status of the models.
 func (d toolIndexCommands) measureIndex(ctx context.Context, g *gateway.Gateway) indexStats {
 	v := g.Deck().SearchView(g.Owner())
 	now := v.Stats()
@@ -82,7 +83,8 @@ func (d toolIndexCommands) measureIndex(ctx context.Context, g *gateway.Gateway)
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// probeModels searches once, to find out whether the models answer in time.
+// probeModels waits for the vectors and runs one search if a model can be used. It returns the status of the models
+// afterwards: whether they answered in time.
 func (d toolIndexCommands) probeModels(ctx context.Context, g *gateway.Gateway) gateway.ModelStatus {
 	v := g.Deck().SearchView(g.Owner())
 	d.awaitVectors(ctx, g, v.BuildIndex)
@@ -92,11 +94,12 @@ func (d toolIndexCommands) probeModels(ctx context.Context, g *gateway.Gateway) 
 	return g.ModelStatus()
 }
 
-// vectorsTimeout limits the wait for vectors before a search: stored ones load at once, others must be computed.
+// vectorsTimeout limits the wait for vectors before a search. Stored vectors load at once; missing vectors must be
+// computed.
 const vectorsTimeout = 10 * time.Second
 
-// awaitVectors waits for the vectors of an embedding model, if one is configured: until all texts have one, an error
-// occurs or vectorsTimeout ends. Build passes the texts to the model.
+// awaitVectors waits for the vectors of the embedding model, if one is configured. The wait ends when all texts have a
+// vector, after an error, or after vectorsTimeout. Build passes the texts to the model and returns their number.
 func (d toolIndexCommands) awaitVectors(ctx context.Context, g *gateway.Gateway, build func() int) {
 	l := g.Library()
 	if l == nil || build() == 0 {
@@ -134,7 +137,7 @@ func printModelHealth(w io.Writer, who string, away, at time.Time, err string) {
 	}
 }
 
-// formatProgressBar returns a progress bar of this many cells.
+// formatProgressBar returns a progress bar with this many cells, followed by the numbers.
 func formatProgressBar(done, all, cells int) string {
 	full := 0
 	if all > 0 {
@@ -143,7 +146,7 @@ func formatProgressBar(done, all, cells int) string {
 	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", cells-full) + fmt.Sprintf("] %d of %d", done, all)
 }
 
-// drawProgress shows the progress of work, on a terminal only.
+// drawProgress shows a text and a progress bar in the status line, on a terminal only.
 func (d toolIndexCommands) drawProgress(what string, done, all int) {
 	if term.IsTerminal(d.Err) {
 		d.StatusLine.SetStatus(what + " " + formatProgressBar(done, all, 30))
@@ -218,7 +221,8 @@ func (d toolIndexCommands) rebuildIndex(ctx context.Context, g *gateway.Gateway,
 // embedPollInterval is the interval of checks for new vectors.
 const embedPollInterval = 100 * time.Millisecond
 
-// awaitEmbedding waits until all texts have vectors, and shows the progress. The error is the model's last one.
+// awaitEmbedding waits until the model has returned or refused a vector for each text, and shows the progress. The
+// error is the last error of the model, or the error of ctx.
 func (d toolIndexCommands) awaitEmbedding(ctx context.Context, status func() index.EmbeddingIndexStatus) (
 	index.EmbeddingIndexStatus, error) {
 	tick := time.NewTicker(embedPollInterval)

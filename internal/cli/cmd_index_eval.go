@@ -20,14 +20,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// evalCommand runs the command "index eval".
+// evalCommand implements the command "index eval".
 type evalCommand struct {
 	Out, Err io.Writer
 	// Dir is the working directory.
 	Dir string
 }
 
-// command returns the command "eval".
+// command returns the command "index eval".
 func (d evalCommand) command() *cobra.Command {
 	o := evalFlags{}
 	cmd := &cobra.Command{
@@ -65,7 +65,7 @@ type evalFlags struct {
 	asJSON                   bool
 }
 
-// An evalReport is the result of a run.
+// An evalReport is the result of "index eval".
 type evalReport struct {
 	Arm     string        `json:"arm"`
 	Tools   int           `json:"tools"`
@@ -122,7 +122,8 @@ func (d evalCommand) run(ctx context.Context, o evalFlags) error {
 	return d.printReport(r, o.run)
 }
 
-// readEvalFile opens a file and reads it.
+// readEvalFile opens a file and returns the rows that read finds in it. The error is an admin.UserError if the file
+// cannot be opened or a row is invalid.
 func readEvalFile[T any](d evalCommand, name string, read func(string, io.Reader) ([]T, error)) ([]T, error) {
 	f, err := os.Open(d.resolvePath(name))
 	if err != nil {
@@ -133,7 +134,7 @@ func readEvalFile[T any](d evalCommand, name string, read func(string, io.Reader
 	return all, asUserError(err)
 }
 
-// asUserError returns a mistake in a file or an arm as the error of a person, and another error as it is.
+// asUserError returns an *index.EvalError as an admin.UserError, and any other error unchanged.
 func asUserError(err error) error {
 	if mistake, ok := errors.AsType[*index.EvalError](err); ok {
 		return admin.UserError(mistake.Error())
@@ -151,7 +152,8 @@ func (d evalCommand) isSameFile(one, other string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// unknownTools returns the tools that queries need and the corpus does not have, each once, in their order.
+// unknownTools returns the IDs of the tools that queries need and that are not among tools: each ID once, in order of
+// occurrence.
 func unknownTools(queries []index.EvalQuery, tools []index.Document) (missing []string) {
 	known := make(map[string]bool, len(tools))
 	for _, t := range tools {
@@ -168,7 +170,7 @@ func unknownTools(queries []index.EvalQuery, tools []index.Document) (missing []
 	return missing
 }
 
-// joinFirstIDs joins the first IDs and counts the rest.
+// joinFirstIDs joins the first five IDs and adds the number of the others.
 func joinFirstIDs(ids []string) string {
 	const most = 5
 	if len(ids) <= most {

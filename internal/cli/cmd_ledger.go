@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ledgerCommands runs the commands on the ledger. Every field is required.
+// ledgerCommands implements the command "ledger" and its subcommands. Every field is required.
 type ledgerCommands struct {
 	Out, Err io.Writer
 	// Admin returns the service that reads the ledger.
 	Admin func() *admin.Service
-	// ErrAlreadyPrinted ends a command that failed and has printed why.
+	// ErrAlreadyPrinted is the error of a command that failed and has printed the reason.
 	ErrAlreadyPrinted error
 }
 
@@ -36,7 +36,7 @@ configuration files and one for each set of --mcp files.`,
 	return cmd
 }
 
-// withLedger opens the ledger for work.
+// withLedger opens the ledger, calls work with it, and closes it.
 func (d ledgerCommands) withLedger(ctx context.Context, work func(*admin.Ledger) error) error {
 	l, err := d.Admin().OpenLedger(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (d ledgerCommands) withLedger(ctx context.Context, work func(*admin.Ledger)
 	return work(l)
 }
 
-// ledgerEntryJSON is an entry as --json prints it.
+// A ledgerEntryJSON is an entry of the ledger as --json prints it.
 type ledgerEntryJSON struct {
 	Seq        uint64          `json:"seq"`
 	At         time.Time       `json:"at"`
@@ -96,7 +96,7 @@ func (d ledgerCommands) logCommand() *cobra.Command {
 	return cmd
 }
 
-// printOtherStreams prints that this configuration has no events, and which streams of the store have some.
+// printOtherStreams prints that the record of this configuration is empty, and names the other records of the store.
 func (d ledgerCommands) printOtherStreams(ctx context.Context, l *admin.Ledger) error {
 	streams, err := l.Streams(ctx)
 	if err != nil {

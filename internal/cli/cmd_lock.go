@@ -13,16 +13,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// lockCommands runs the commands on the lockfile.
+// lockCommands implements the command "lock" and its subcommands.
 type lockCommands struct {
 	Out, Err io.Writer
 	// Admin returns the service that reads and writes the lockfile.
 	Admin func() *admin.Service
-	// WithGateway opens the gateway, whose servers start when they are needed, and does work with it.
+	// WithGateway runs work with a gateway that starts servers only when they are needed.
 	WithGateway admin.GatewayRunner
-	// StatusLine shows at a terminal which server is listed.
+	// StatusLine is the status line of the terminal. It shows which server is being listed.
 	StatusLine *term.StatusLineWriter
-	// ErrAlreadyPrinted ends a command that failed and has printed its findings.
+	// ErrAlreadyPrinted is the error of a command that failed and has printed the reason.
 	ErrAlreadyPrinted error
 }
 
@@ -45,7 +45,7 @@ server. It covers your own servers, and none of a project directory.`,
 	return cmd
 }
 
-// showProgress shows at a terminal which server is listed.
+// showProgress shows in the status line of a terminal which server is being listed.
 func (d lockCommands) showProgress(server drawbridge.ServerID, done, all int) {
 	if term.IsTerminal(d.Err) {
 		d.StatusLine.SetStatus(safetext.Sprintf("listing %s  %d of %d", server, done+1, all))
@@ -81,7 +81,8 @@ server can be listed, nothing is written.`,
 	return cmd
 }
 
-// printUnlisted prints the servers whose lines stay because they could not be listed.
+// printUnlisted prints the servers that could not be listed, or only in part. Their lines in the lockfile stay
+// unchanged.
 func (d lockCommands) printUnlisted(all []admin.UnlistedServer) {
 	for _, u := range all {
 		text := "could not be listed, so its lines stay as they were"
@@ -92,8 +93,8 @@ func (d lockCommands) printUnlisted(all []admin.UnlistedServer) {
 	}
 }
 
-// printLockReport prints what was written, unless it was printed as JSON. The error is that of a file which is not
-// complete.
+// printLockReport prints the result of writing the lockfile, unless asJSON is set. It returns ErrAlreadyPrinted if the
+// lockfile is incomplete.
 func (d lockCommands) printLockReport(r admin.LockReport, asJSON bool) error {
 	if !asJSON {
 		d.printLockCounts(r)

@@ -76,7 +76,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 				return r.Phase == drawbridge.Refused
 			})
 			if refused && len(a.configPaths) > 0 {
-				return errAlreadyPrinted // the person named this file, and a row of it cannot be used
+				return errAlreadyPrinted // --mcp names the file, and one of its rows cannot be used
 			}
 			return nil
 		},
@@ -113,10 +113,10 @@ func (a *app) printStatuses(w io.Writer, rows []admin.ServerWithCredential) erro
 	return nil
 }
 
-// printServerProblems prints the problems of a server and their fixes; nothing for a server without problems.
+// printServerProblems prints the problems and notes of a server. It prints nothing if there are none.
 func printServerProblems(w io.Writer, r admin.ServerWithCredential) {
 	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready || r.Phase == drawbridge.NeedsSignIn {
-		r.Fault = "" // it is well again, or it is known what it wants
+		r.Fault = "" // the fault is over, or the missing sign-in explains it
 	}
 	var signIn strings.Builder
 	printSignInState(&signIn, r)
@@ -175,7 +175,7 @@ unless the server runs already; with --own a second copy is started and ended.`,
 	return cmd
 }
 
-// errNeedsSignIn is errAlreadyPrinted for a server that requires a sign-in.
+// errNeedsSignIn wraps errAlreadyPrinted. It means that the server requires a sign-in.
 var errNeedsSignIn = fmt.Errorf("%w", errAlreadyPrinted)
 
 func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, own, asJSON bool) error {
@@ -192,7 +192,7 @@ func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, own, asJSO
 		found, err = answerRequest[command.MountResult](ctx, r, command.MethodMount, command.ServerParams{Server: id})
 		return err
 	})
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil { // the hub goes on starting it
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil { // the hub continues the start
 		found, err = command.MountResult{Status: drawbridge.ServerStatus{Server: id}, Fault: command.EncodeFault(err)}, nil
 	}
 	if err != nil {
@@ -203,7 +203,7 @@ func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, own, asJSO
 		status.Fault = fault.Error()
 	}
 	if found.SignIn != "" && admin.IsAuthFailure(fault) {
-		status.Phase, status.SignIn = drawbridge.NeedsSignIn, found.SignIn // whatever its phase became at the end
+		status.Phase, status.SignIn = drawbridge.NeedsSignIn, found.SignIn // regardless of the last phase
 	}
 	if asJSON {
 		err = PrintJSON(a.Out, status)
@@ -268,11 +268,11 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 	return nil
 }
 
-// maxSuccessStderr is how many lines of standard error are printed for a server that started: it may say there that it
-// cannot do its work.
+// maxSuccessStderr is how many lines of standard error are printed for a server that started. In these lines the server
+// may report that it cannot work.
 const maxSuccessStderr = 3
 
-// printSearchedPath prints, with --verbose, the directories where a server's command was not found.
+// printSearchedPath prints, with --verbose, the PATH in which a server's command was not found.
 func (a *app) printSearchedPath(row config.Server) {
 	_, _, err := gateway.ResolveProcess(row, config.Settings{}, a.Environ)
 	if missing, ok := errors.AsType[*process.CommandNotFoundError](err); ok && a.verbose {
@@ -280,7 +280,7 @@ func (a *app) printSearchedPath(row config.Server) {
 	}
 }
 
-// withRunningGateway runs the gateway during work and then stops it.
+// withRunningGateway runs the gateway until work has returned.
 func (a *app) withRunningGateway(ctx context.Context, g *gateway.Gateway, work func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)

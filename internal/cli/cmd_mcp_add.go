@@ -51,7 +51,8 @@ that the file contains no secret.`,
 	return cmd
 }
 
-// parseSharedFlags sets the flags that all commands share, and returns the remaining words.
+// parseSharedFlags sets all flags that admin.AddFlags does not list, such as --json and --store. It returns the
+// remaining words, which package admin parses.
 func parseSharedFlags(cmd *cobra.Command, args []string) (words []string, err error) {
 	cmd.InitDefaultHelpFlag()
 	theirs := map[string]bool{}
@@ -93,7 +94,8 @@ func parseSharedFlags(cmd *cobra.Command, args []string) (words []string, err er
 	return words, nil
 }
 
-// lookupSharedFlag returns the shared flag that a word names, and the value that is joined to it.
+// lookupSharedFlag returns the flag that a word such as --name or --name=value names; nil if there is none. If the word
+// contains "=", joined is set, and value is the text after it.
 func lookupSharedFlag(cmd *cobra.Command, word string) (flag *pflag.Flag, value string, joined bool) {
 	name, value, joined := strings.Cut(word, "=")
 	for _, set := range []*pflag.FlagSet{cmd.InheritedFlags(), cmd.LocalFlags()} {
@@ -109,8 +111,8 @@ func lookupSharedFlag(cmd *cobra.Command, word string) (flag *pflag.Flag, value 
 	return nil, "", false
 }
 
-// addServer adds the server of the words; it asks the person for one if the words are incomplete. With probe it tries
-// the URL of a complete one.
+// addServer adds the server that the words describe. If the words are incomplete, it asks the person for the rest. With
+// probe, it tries the URL of a server that the words describe completely.
 func (a *app) addServer(ctx context.Context, words []string, asJSON, probe bool) error {
 	r := a.adminService()
 	q, err := r.ParseAdd(words)
@@ -141,11 +143,11 @@ func (a *app) addServer(ctx context.Context, words []string, asJSON, probe bool)
 	case probe && q.URL != "" && a.isInteractive() && c.Phase == drawbridge.Idle:
 		return a.probeNewServer(ctx, q.Name)
 	}
-	return nil // the server is added, whatever the test found
+	return nil // the server is added, and no test is made
 }
 
-// splitCommandLine splits a command that is a whole command line, after a yes. Without a terminal it only names the
-// problem: the person may have meant it.
+// splitCommandLine splits a command that is a whole command line into the command and its arguments, if the person
+// agrees. Without a terminal it only prints the problem, since the command may be intended.
 func (a *app) splitCommandLine(ctx context.Context, q admin.AddRequest, asJSON bool) (admin.AddRequest, error) {
 	split, ok := q.Split()
 	if !ok {
@@ -166,11 +168,11 @@ func (a *app) splitCommandLine(ctx context.Context, q admin.AddRequest, asJSON b
 	return split, nil
 }
 
-// newServerProbeTimeout limits the test of a new server by the quick form.
+// newServerProbeTimeout limits the test of a new server whose URL is on the command line.
 const newServerProbeTimeout = 5 * time.Second
 
-// probeNewServer tests a server that was just added, and starts the sign-in if the server requires one. Only a failed
-// sign-in is an error: the server is added.
+// probeNewServer tests a server that was just added, and starts the sign-in if the server requires one. A failed test
+// is not an error, because the server was added. A failed sign-in is an error.
 func (a *app) probeNewServer(ctx context.Context, id drawbridge.ServerID) error {
 	limit, cancel := context.WithTimeout(ctx, newServerProbeTimeout)
 	defer cancel()
@@ -193,7 +195,8 @@ func (a *app) testNewServer(ctx context.Context, id drawbridge.ServerID) error {
 	return err
 }
 
-// runAddWizard asks for a new server at the terminal.
+// runAddWizard asks at the terminal for the missing parts of a request, and returns the complete request. Without a
+// terminal it returns a usageError.
 func (a *app) runAddWizard(ctx context.Context, r *admin.Service, q admin.AddRequest) (admin.AddRequest, error) {
 	d, ok := a.startDialogue(ctx)
 	if !ok {

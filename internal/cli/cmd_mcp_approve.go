@@ -35,7 +35,7 @@ At a terminal it asks for each; --yes is for scripts.`,
 	return cmd
 }
 
-// namesOrAllFlag checks that the command has either names or the flag for all.
+// namesOrAllFlag checks that the command line has either names of servers or --all.
 func namesOrAllFlag(all *bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if *all == (len(args) > 0) {
@@ -53,7 +53,8 @@ func serverIDs(words []string) (ids []drawbridge.ServerID) {
 	return ids
 }
 
-// approveServers shows rows, asks about each unless yes is set, and approves those with a yes.
+// approveServers shows the rows, asks about each row unless yes is set, and approves the rows that the person agrees
+// to.
 func (a *app) approveServers(ctx context.Context, ids []drawbridge.ServerID, yes, asJSON bool) error {
 	r := a.adminService()
 	entries, err := r.DecidableServers(ctx, ids...)
@@ -80,8 +81,8 @@ func (a *app) approveServers(ctx context.Context, ids []drawbridge.ServerID, yes
 	return nil
 }
 
-// confirmApprovals shows the rows that are not approved yet. It returns those that the person agrees to, and the rows
-// that were approved before.
+// confirmApprovals shows the rows that are not approved yet, and asks about each row unless yes is set. It returns the
+// rows that the person agrees to, and the rows that were approved before.
 func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 	yes bool) (agreed []admin.ServerEntry, err error) {
 	absent := !yes && !a.isInteractive()
@@ -115,7 +116,7 @@ func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 	return agreed, nil
 }
 
-// printApprovalQuestion shows a row before its approval: the changes since the last decision, and the whole row.
+// printApprovalQuestion prints a row before its approval: the changes since the last decision, and the whole row.
 func printApprovalQuestion(w io.Writer, e admin.ServerEntry) {
 	safetext.Fprintf(w, "%s, from %s:\n", e.Name, e.Source)
 	if e.Decision == admin.DecisionOutdated {
@@ -133,10 +134,10 @@ func printPairs(w io.Writer, pairs []config.NameValue) {
 	for _, p := range pairs {
 		safetext.Fprintf(tw, "  %s\t%s\n", p.Name, p.Value)
 	}
-	_ = tw.Flush() // a terminal that is gone shows nothing
+	_ = tw.Flush() // a closed terminal shows nothing
 }
 
-// printChanges prints one line for each change, or all as one JSON array.
+// printChanges prints a line for each change, or all changes as one JSON array.
 func (a *app) printChanges(changes []admin.Change, asJSON bool) error {
 	if asJSON {
 		if changes == nil {

@@ -17,22 +17,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// signInCommands runs the commands that sign in and out.
+// signInCommands implements the commands that sign in and out.
 type signInCommands struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Env looks a variable up; Environ is the whole environment, which a browser gets.
+	// Env looks up an environment variable. Environ is the whole environment, with which a browser is started.
 	Env     func(string) (string, bool)
 	Environ []string
-	// Admin returns the service for the flags of the command line.
+	// Admin returns the service that signs in and out.
 	Admin func() *admin.Service
 	// Vault opens the vault, which stores credentials.
 	Vault func() (*secrets.Vault, error)
-	// WithSignInServers runs the servers during work; it starts them only on demand.
+	// WithSignInServers calls work with the servers of a running gateway, which starts servers only on demand.
 	WithSignInServers func(ctx context.Context, work func(context.Context, admin.SignInServers) error) error
 	// SignOutProvider returns the sign-ins of the configured servers.
 	SignOutProvider func(context.Context, admin.ServerList) (admin.SignInProvider, error)
-	// ErrAlreadyPrinted ends a command that failed and has printed why.
+	// ErrAlreadyPrinted is the error of a command that failed and has printed the reason.
 	ErrAlreadyPrinted error
 }
 
@@ -168,7 +168,7 @@ func (d signInCommands) signIn(ctx context.Context, id drawbridge.ServerID, w si
 	return d.printSignInReport(id, r, w.asJSON)
 }
 
-// parseEndpoints returns the value of --accept-endpoints.
+// parseEndpoints parses the value of --accept-endpoints. The error is an admin.UserError.
 func parseEndpoints(texts []string) (drawbridge.SignInEndpoints, error) {
 	if len(texts) == 0 {
 		return drawbridge.SignInEndpoints{}, nil
@@ -219,7 +219,7 @@ func (d signInCommands) printSignInReport(id drawbridge.ServerID, r signInReport
 	if v, err := d.Vault(); err == nil && r.Outcome != admin.SignInNotNeeded {
 		r.Kept = v.DescribeProtection()
 	}
-	r.Server, r.URL = id, "" // what was begun is over
+	r.Server, r.URL = id, "" // the sign-in has ended
 	var err error
 	switch {
 	case asJSON:
@@ -305,7 +305,7 @@ type terminalSignInPrompter struct {
 
 var _ admin.SignInPrompter = (*terminalSignInPrompter)(nil)
 
-// ShowSignInURL shows where to sign in.
+// ShowSignInURL prints the address of the sign-in page, and opens a browser if opensBrowser is set.
 func (u *terminalSignInPrompter) ShowSignInURL(p admin.SignInPrompt) {
 	w := u.commands.Err
 	if p.Elsewhere != "" {
@@ -327,7 +327,8 @@ func (u *terminalSignInPrompter) ShowSignInURL(p admin.SignInPrompt) {
 	fmt.Fprintln(w, "Your browser should show it now.")
 }
 
-// ConfirmEndpoints asks at a terminal whether a sign-in may lead to two origins.
+// ConfirmEndpoints asks at a terminal whether a sign-in may use two origins: the sign-in page and the token endpoint in
+// asked. Without a terminal it returns asked as the error.
 func (u *terminalSignInPrompter) ConfirmEndpoints(ctx context.Context,
 	asked *drawbridge.EndpointsNotAcceptedError) (bool, error) {
 	talk, ok := term.StartDialogue(ctx, u.commands.In, u.commands.Err)
@@ -344,7 +345,8 @@ func (u *terminalSignInPrompter) ConfirmEndpoints(ctx context.Context,
 	return talk.Confirm("Sign in at the first, and send the result to the second? [y/N] ", false)
 }
 
-// AskRedirectURL asks for the address that the browser ended at. Without a terminal it waits until ctx ends.
+// AskRedirectURL asks for the last address of the browser. Wrong is the defect of the previous address, or nil. Without
+// a terminal it returns wrong; if wrong is nil, it waits until ctx ends.
 func (u *terminalSignInPrompter) AskRedirectURL(ctx context.Context, wrong error) (string, error) {
 	talk, ok := term.StartDialogue(ctx, u.commands.In, u.commands.Err)
 	if !ok {

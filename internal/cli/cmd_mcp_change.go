@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// adminService returns the service that carries out the commands on servers.
+// adminService returns the service that does the work of the commands.
 func (a *app) adminService() *admin.Service {
 	return admin.New(admin.Options{ConfigOptions: a.configOptions(), Store: a.storeLocation,
 		CommandPrefix: "drawbridge mcp", Environ: a.Environ, Secrets: a.vaultSecrets(), OpenVault: a.openVault,
@@ -22,7 +22,8 @@ func (a *app) adminService() *admin.Service {
 		Hub: hubClient{a}})
 }
 
-// reloadHubIfRunning makes the running hub apply a change and returns the result in a few words.
+// reloadHubIfRunning makes a running hub read the configuration again, and returns a short description of the result.
+// It returns noHubReloadText if no hub runs.
 func (a *app) reloadHubIfRunning(context.Context) (string, error) {
 	text, err := a.reloadHub()
 	if errors.Is(err, hub.ErrNoHub) {
@@ -31,7 +32,7 @@ func (a *app) reloadHubIfRunning(context.Context) (string, error) {
 	return text, err
 }
 
-// noHubReloadText is the result of a reload without a running hub.
+// noHubReloadText describes the result of a reload if no hub runs.
 const noHubReloadText = "no hub is running, the next serve reads it"
 
 // reloadHub is like reloadHubIfRunning, but returns hub.ErrNoHub if no hub runs.
@@ -39,12 +40,13 @@ func (a *app) reloadHub() (string, error) {
 	return reloadSummary(hub.Reload(a.hubOptions()))
 }
 
-// relistHub is like reloadHub, but first lists connected servers again: those named, or all without names.
+// relistHub is like reloadHub, but the hub first requests the lists of the named servers again. If none is named, it
+// requests the lists of all connected servers.
 func (a *app) relistHub(servers ...drawbridge.ServerID) (string, error) {
 	return reloadSummary(hub.Relist(a.hubOptions(), servers...))
 }
 
-// reloadSummary describes the result of a reload and its errors.
+// reloadSummary returns a short description of a reload, and the errors of the reload as one error.
 func reloadSummary(r hub.ReloadReport, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -86,7 +88,7 @@ func (a *app) printChangeNotes(c admin.Change) {
 	}
 }
 
-// withServerArg completes a command that takes the name of one server.
+// withServerArg returns cmd as a command that takes the name of one server. The command calls act with that name.
 func withServerArg(cmd *cobra.Command, act func(ctx context.Context, id drawbridge.ServerID) error) *cobra.Command {
 	cmd.Args = exactArgs(1, "the name of one server")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return act(cmd.Context(), drawbridge.ServerID(args[0])) }

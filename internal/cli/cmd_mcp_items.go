@@ -120,7 +120,8 @@ func (a *app) mcpPromptsCommand() *cobra.Command {
 	return cmd
 }
 
-// rangeArgs checks the number of arguments.
+// rangeArgs checks that a command has from least to most arguments. The text in what describes the arguments in the
+// error.
 func rangeArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -130,7 +131,7 @@ func rangeArgs(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// printRawResult prints a result as JSON, unless there is an error.
+// printRawResult prints a result as JSON. If err is not nil, it only returns err.
 func (a *app) printRawResult(raw json.RawMessage, err error) error {
 	if err == nil {
 		_, err = safetext.Fprintf(a.Out, "%s\n", safetext.Shown(safetext.JSON(raw)))
@@ -138,8 +139,8 @@ func (a *app) printRawResult(raw json.RawMessage, err error) error {
 	return err
 }
 
-// printServerItems lists what a server offers by the list methods, one line for each: its own name, and its
-// description.
+// printServerItems prints the items that a server returns for the list methods. Each line has the item's name on the
+// server and its description. With asJSON the definitions are printed.
 func (a *app) printServerItems(ctx context.Context, g *gateway.Gateway, id drawbridge.ServerID, asJSON bool,
 	methods ...string) error {
 	items, err := a.adminService().ServerItems(ctx, g, commandLineCaller(g), id, methods...)

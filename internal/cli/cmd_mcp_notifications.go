@@ -40,7 +40,7 @@ kind the running hub received, and the last 50 of them. Progress is only counted
 	return cmd
 }
 
-// printNotifications prints a report for people.
+// printNotifications prints a report as text and tables.
 func printNotifications(w io.Writer, r drawbridge.NotificationReport) error {
 	safetext.Fprintf(w, "declares: %s\n", dashIfEmpty(strings.Join(r.Declared, ", ")))
 	safetext.Fprintf(w, "watched:  %s\n", dashIfEmpty(strings.Join(r.Watched, ", ")))

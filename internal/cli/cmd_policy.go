@@ -14,15 +14,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// policyCommands runs the commands on rules.
+// policyCommands implements the command "policy" and its subcommands.
 type policyCommands struct {
-	// Out receives results, Err the mistakes in rules.
+	// Out receives results, and Err receives the mistakes in rules.
 	Out, Err io.Writer
-	// In is read for the arguments "-".
+	// In is the input that is read if the arguments of a call are "-".
 	In io.Reader
 	// Admin returns the service that checks and applies rules.
 	Admin func() *admin.Service
-	// WithGateway runs work with a gateway; AwaitNewServers waits for servers that were never listed.
+	// WithGateway runs work with a gateway. AwaitNewServers starts the servers that were never listed and waits for
+	// them.
 	WithGateway     admin.GatewayRunner
 	AwaitNewServers func(ctx context.Context, g *gateway.Gateway)
 	// Caller returns the caller of the command line.
@@ -77,7 +78,7 @@ mistake, such as one that can never match, are reported too.`,
 	return cmd
 }
 
-// printRuleCheck prints the result of a check. The error is the exit code for mistakes.
+// printRuleCheck prints the result of a check. The error is an ExitError if there are mistakes.
 func (d policyCommands) printRuleCheck(c admin.RuleCheck, asJSON bool) (err error) {
 	if asJSON {
 		err = PrintJSON(d.Out, c)

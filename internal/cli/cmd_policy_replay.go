@@ -50,7 +50,7 @@ The exit code is 3 if a verdict differs, and 0 if none differs.`,
 	return cmd
 }
 
-// printReplayResult prints the result of a replay. The error is the exit code for verdicts that changed.
+// printReplayResult prints the result of a replay. The error is ExitError(3) if a verdict changed.
 func (d policyCommands) printReplayResult(r gateway.ReplayReport, asJSON bool) error {
 	var err error
 	if asJSON {
@@ -98,7 +98,7 @@ func (d policyCommands) printReplay(r gateway.ReplayReport) error {
 	return nil
 }
 
-// replayColumns returns the columns of a call with another verdict.
+// replayColumns returns the cells of a call whose verdict changed.
 func replayColumns(c gateway.ReplayedCall) []string {
 	who := c.Caller.Principal
 	if c.Caller.Client != "" {
@@ -120,7 +120,7 @@ func replayColumns(c gateway.ReplayedCall) []string {
 	return row
 }
 
-// printUnclear prints why calls cannot be judged: each reason with its count and the last such call.
+// printUnclear prints each reason why calls cannot be judged, with the number of such calls and the ID of the last one.
 func (d policyCommands) printUnclear(calls []gateway.ReplayedCall) {
 	missing, last := map[string]int{}, map[string]string{}
 	for _, c := range calls {
@@ -132,7 +132,7 @@ func (d policyCommands) printUnclear(calls []gateway.ReplayedCall) {
 	}
 }
 
-// formatCounts lists each text with its count.
+// formatCounts returns each text with its count, sorted by text.
 func formatCounts(all map[string]int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(all)) {

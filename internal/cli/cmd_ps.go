@@ -50,7 +50,7 @@ them. An error is a call that ended without a result of its tool.`,
 	return cmd
 }
 
-// noHubText explains an empty output.
+// noHubText is printed if no hub runs.
 const noHubText = "no hub runs: the first client that starts \"drawbridge serve\" starts it"
 
 func (a *app) printHubState(s hub.State) error {
@@ -90,7 +90,8 @@ func (a *app) printHubState(s hub.State) error {
 	return tw.Flush()
 }
 
-// printCallers prints who made calls, with the name that each client declared.
+// printCallers prints a table of the callers, with the name that each client declared and its sessions, calls and
+// errors.
 func printCallers(w io.Writer, callers []server.ClientActivity) error {
 	if len(callers) == 0 {
 		return nil
@@ -105,7 +106,7 @@ func printCallers(w io.Writer, callers []server.ClientActivity) error {
 	return tw.Flush()
 }
 
-// dashIfEmpty returns "-" for an empty text.
+// dashIfEmpty returns "-" for an empty text, and any other text unchanged.
 func dashIfEmpty(text string) string {
 	if text == "" {
 		return "-"
@@ -126,7 +127,7 @@ func formatBytes(bytes int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
-// formatUptime returns the time since t for people.
+// formatUptime returns the time since t for people, such as "12s" or "3h5m".
 func formatUptime(t time.Time) string {
 	if d := time.Since(t); d < time.Minute {
 		return fmt.Sprintf("%ds", max(0, d/time.Second))

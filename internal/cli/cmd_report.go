@@ -57,7 +57,7 @@ out. The file is a tar archive; look at it before you pass it on.`,
 	return cmd
 }
 
-// reportContents describes a part of a report.
+// reportContents returns a description of a file in the report.
 func reportContents(name string) string {
 	switch name {
 	case "report.json":
@@ -81,7 +81,8 @@ func parseProfileFlag(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// readFindings returns the findings of "doctor". A configuration that cannot be read is one of them.
+// readFindings runs "doctor" and returns its findings. If the configuration cannot be read, the result has a finding
+// about it.
 func (a *app) readFindings(cmd *cobra.Command) (r doctor.Report, err error) {
 	var out bytes.Buffer
 	quiet := *a

@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// secretCommands runs the commands on secrets.
+// secretCommands implements the command "secret" and its subcommands.
 type secretCommands struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Admin returns the service that keeps the secrets.
+	// Admin returns the service that stores the secrets.
 	Admin func() *admin.Service
 	// PrintChange prints the change of a server's row.
 	PrintChange func(c admin.Change, asJSON bool) error
@@ -44,7 +44,8 @@ system. If no keychain answers, or with DRAWBRIDGE_KEYCHAIN=off, the key is a fi
 	return cmd
 }
 
-// withSecretArg completes a command that takes the name of one secret.
+// withSecretArg returns cmd as a command that takes the name of one secret. The command checks the name and calls act
+// with it.
 func withSecretArg(cmd *cobra.Command, act func(ctx context.Context, name string) error) *cobra.Command {
 	cmd.Args = exactArgs(1, "the name of one secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -91,7 +92,7 @@ func (d secretCommands) setSecret(ctx context.Context, name string) error {
 	return err
 }
 
-// readValue returns the value that a person types, or that comes from standard input.
+// readValue returns the value of a secret, which a person types at a terminal or a program writes to standard input.
 func (d secretCommands) readValue(ctx context.Context, name string) ([]byte, error) {
 	var value []byte
 	if person, ok := term.StartDialogue(ctx, d.In, d.Err); ok {

@@ -52,7 +52,8 @@ drawbridge client; or by access tokens of the issuer in drawbridge.toml.`,
 	return cmd
 }
 
-// readBearerToken reads the bearer token; empty where none is set.
+// readBearerToken returns the bearer token in a file, or in the environment variable if file is empty. It returns "" if
+// neither is set.
 func (a *app) readBearerToken(file string) (string, error) {
 	if file == "" {
 		token, _ := a.Env(tokenEnvVar)
@@ -109,7 +110,8 @@ func (a *app) runServe(ctx context.Context, addr, token string, origins []string
 	return ignoreCanceled(hub.ServeHTTP(ctx, o, listener, ready))
 }
 
-// publishedAddress returns the address of a listener with the host that the person named, if they named one.
+// publishedAddress returns the address of a listener for people: the host in named and the actual port. If named has no
+// host, it returns the actual address.
 func publishedAddress(named string, actual net.Addr) string {
 	host, _, err := net.SplitHostPort(named)
 	_, port, badPort := net.SplitHostPort(actual.String())
@@ -147,7 +149,7 @@ func listenTCP(ctx context.Context, addr string) (*net.TCPListener, error) {
 	return listener.(*net.TCPListener), nil
 }
 
-// ignoreCanceled returns nil for the error of a canceled context.
+// ignoreCanceled returns nil for context.Canceled, and any other error unchanged.
 func ignoreCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -47,7 +47,8 @@ without --move-secrets, and changes no client without --connect.`,
 	return cmd
 }
 
-// isFirstRun reports whether the program was started at a terminal and nothing is configured.
+// isFirstRun reports whether nothing is configured, and the program was started at a terminal without --mcp and
+// --store.
 func (a *app) isFirstRun() bool {
 	if !a.isInteractive() || len(a.configPaths) > 0 || a.storeLocation != "" {
 		return false
@@ -60,14 +61,15 @@ func (a *app) isFirstRun() bool {
 type setupRun struct {
 	*app
 	flags setupFlags
-	// changed reports that a file was changed; connected has the titles of the clients that start Drawbridge now.
+	// changed reports whether a file was changed. connected and clientIDs are the titles and IDs of the clients that
+	// start Drawbridge now. cards are the tools of all servers.
 	changed   bool
 	connected []string
 	clientIDs []string
 	cards     []drawbridge.Spec
 }
 
-// errSetupStopped ends setup at a question without an answer.
+// errSetupStopped is the error of "setup" if a question gets no answer.
 var errSetupStopped = errors.New("setup stopped; the finished steps stay (drawbridge setup goes on)")
 
 func (a *app) runSetup(ctx context.Context, o setupFlags) error {
@@ -95,7 +97,7 @@ func (s *setupRun) heading(n int, text string) {
 	safetext.Fprintf(s.Out, "\nStep %d of 3: %s\n\n", n, text)
 }
 
-// copyServers copies the servers of other programs, those that the person chooses.
+// copyServers is the first step: it copies the servers of other programs that the person chooses.
 func (s *setupRun) copyServers(ctx context.Context) error {
 	s.heading(1, "copy the servers that your clients have (their files stay as they are)")
 	scan, err := s.adminService().ScanImports(nil)
@@ -155,7 +157,8 @@ func (s *setupRun) printNothingToCopy(scan config.ImportScan) {
 	}
 }
 
-// pickServers asks which servers to copy, and for a name where two have the same one.
+// pickServers asks which servers to copy, and asks for another name if the name of a server is taken. With --yes it
+// picks the servers that are marked by default.
 func (s *setupRun) pickServers(ctx context.Context, scan config.ImportScan, offers []admin.ImportOffer) (
 	picks []admin.ImportPick, err error) {
 	items := make([]checklistItem, len(offers))
@@ -185,7 +188,8 @@ func (s *setupRun) pickServers(ctx context.Context, scan config.ImportScan, offe
 	return picks, nil
 }
 
-// askImportName asks for another name of a picked server, until it has one that is free.
+// askImportName asks for another name of the server picks[n], until the name is valid and free. It stores the name in
+// picks[n].As.
 func (s *setupRun) askImportName(ctx context.Context, scan config.ImportScan, picks []admin.ImportPick, n int) error {
 	d, ok := s.startDialogue(ctx)
 	if !ok {
@@ -216,7 +220,7 @@ func (s *setupRun) askImportName(ctx context.Context, scan config.ImportScan, pi
 	}
 }
 
-// connectClients puts Drawbridge into the clients that the person chooses.
+// connectClients is the third step: it adds Drawbridge to the configuration of the clients that the person chooses.
 func (s *setupRun) connectClients(ctx context.Context) error {
 	s.heading(3, "put Drawbridge into your clients (drawbridge disconnect restores each file exactly)")
 	ids, err := s.pickClients(ctx)
@@ -242,7 +246,7 @@ func (s *setupRun) connectClients(ctx context.Context) error {
 	return nil
 }
 
-// pickClients asks which clients to connect. With --yes it returns those of --connect.
+// pickClients asks which clients to connect and returns their IDs. With --yes it returns the IDs that --connect names.
 func (s *setupRun) pickClients(ctx context.Context) (ids []string, err error) {
 	var items []checklistItem
 	var offered []admin.ClientState
@@ -251,7 +255,7 @@ func (s *setupRun) pickClients(ctx context.Context) (ids []string, err error) {
 		return nil, err
 	}
 	for _, c := range s.adminService().ClientStates() {
-		direct, _ := s.adminService().DirectCopies(c.Client, set) // an unreadable file is in Problem
+		direct, _ := s.adminService().DirectCopies(c.Client, set) // c.Problem names an unreadable file
 		switch {
 		case c.Problem != "" && c.Present:
 			safetext.Fprintf(s.Out, "skipped: %s\n", c.Problem)
@@ -295,7 +299,7 @@ func unmarked(items []checklistItem) []checklistItem {
 	return items
 }
 
-// finish prints what to try first, and how to undo the setup.
+// finish prints a first request to try, and the command that undoes the setup.
 func (s *setupRun) finish(context.Context) error {
 	fmt.Fprintln(s.Out)
 	if !s.changed {

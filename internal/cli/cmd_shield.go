@@ -17,8 +17,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A serverItem is one item that a server lists: its name, its kind ("tool", "prompt", "resource", "template",
-// "instructions") and its definition; for instructions a JSON string. Label is its name on the server.
+// A serverItem is one item that a server lists. ID is the qualified name or the URI of the item; for instructions it is
+// the server. Kind is "tool", "prompt", "resource", "template" or "instructions". Definition is the item's JSON; for
+// instructions it is a JSON string. Label is the label that shield.PinLabel returns, such as "prompt:NAME".
 type serverItem struct {
 	ID, Kind   string
 	Definition json.RawMessage
@@ -32,7 +33,7 @@ type unlistedServer struct {
 	Reason string
 }
 
-// shieldCommands runs the commands of the shield.
+// shieldCommands implements the command "shield" and its subcommands.
 type shieldCommands struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -43,10 +44,11 @@ type shieldCommands struct {
 	ListItems func(ctx context.Context, server drawbridge.ServerID) ([]serverItem, []unlistedServer, error)
 	// Admin returns the service that carries out decisions.
 	Admin func() *admin.Service
-	// IsInteractive reports whether a person can be asked; Confirm asks for a yes.
+	// IsInteractive reports whether a person can be asked at a terminal. Confirm asks a yes-or-no question, and returns
+	// otherwise for an empty answer.
 	IsInteractive func() bool
 	Confirm       func(ctx context.Context, question string, otherwise bool) (bool, error)
-	// ErrAlreadyPrinted ends a command that failed and has printed its findings.
+	// ErrAlreadyPrinted is the error of a command that failed and has printed the reason.
 	ErrAlreadyPrinted error
 }
 
@@ -122,7 +124,7 @@ code is 1 if a server could not be listed or a row cannot be read; both are name
 	return cmd
 }
 
-// parseFailOn returns the mildest verdict that makes a scan fail.
+// parseFailOn returns the mildest verdict that makes a scan fail. It returns -1 for "never".
 func parseFailOn(word string) (shield.CheckVerdict, error) {
 	switch word {
 	case "never":
@@ -168,7 +170,8 @@ func (d shieldCommands) scanMounted(ctx context.Context, s *shield.Shield, serve
 	return nil
 }
 
-// heldReasons returns the reasons why parts of servers are held, by server and label.
+// heldReasons returns the reasons why items of servers are held. The key is the server and the item's label, with a
+// space between them.
 func (d shieldCommands) heldReasons(ctx context.Context, server drawbridge.ServerID) (map[string]string, error) {
 	all, err := d.Admin().HeldTools(ctx, server)
 	if err != nil {
@@ -225,7 +228,7 @@ func maxOneScanFile(cmd *cobra.Command, args []string) error {
 // A scanOutcome is the result of a scan of one row.
 type scanOutcome struct {
 	ID string `json:"id"`
-	// Line is the number of a row that cannot be read.
+	// Line is the line number of a row that cannot be read; 0 for any other row.
 	Line      int                 `json:"line,omitempty"`
 	Kind      string              `json:"kind"`
 	Verdict   shield.CheckVerdict `json:"verdict"`
@@ -233,7 +236,7 @@ type scanOutcome struct {
 	Canonical json.RawMessage     `json:"canonical"`
 }
 
-// judge examines an item of a kind and sets the verdict.
+// judge checks an item of a kind, and sets the kind, the verdict, the reasons and the canonical text.
 func (o *scanOutcome) judge(ctx context.Context, s *shield.Shield, kind string, raw json.RawMessage) error {
 	o.Kind = kind
 	if kind == "text" || kind == "instructions" {
@@ -260,7 +263,7 @@ func (o *scanOutcome) judge(ctx context.Context, s *shield.Shield, kind string, 
 	return err
 }
 
-// A scanPrinter prints outcomes one by one.
+// A scanPrinter prints outcomes one by one, and counts them by verdict.
 type scanPrinter struct {
 	out               *bufio.Writer
 	json              bool
@@ -286,7 +289,7 @@ func (p *scanPrinter) printOutcome(o scanOutcome) error {
 	}
 	safetext.Fprintf(p.out, "%-8s %s %s\n", o.Verdict, o.Kind, safetext.Exact(o.ID))
 	for _, r := range o.Reasons {
-		if r.Action == "held" { // all of it
+		if r.Action == "held" { // the whole item is held
 			safetext.Fprintf(p.out, "         held: %s\n", r.Why)
 			continue
 		}
@@ -299,7 +302,8 @@ func (p *scanPrinter) printOutcome(o scanOutcome) error {
 	return nil
 }
 
-// finish prints the summary for people and returns an error if the scan failed.
+// finish prints the number of outcomes for each verdict, unless the output is JSON. It returns err, or
+// errAlreadyPrinted if the scan failed.
 func (p *scanPrinter) finish(err error) error {
 	if err == nil && !p.json && p.counts != [4]int{} {
 		safetext.Fprintf(p.out, "%d clean, %d flagged, %d blanked, %d held\n", p.counts[shield.VerdictClean],

@@ -46,7 +46,7 @@ text is served meanwhile.`,
 	return cmd
 }
 
-// heldTools returns the held tools that words name: a server, and optionally its tools.
+// heldTools returns the held tools that words name: a server, and optionally its tools. Without words it returns all.
 func (d shieldCommands) heldTools(ctx context.Context, words []string) ([]admin.HeldTool, error) {
 	if len(words) == 0 {
 		return d.Admin().HeldTools(ctx, "")
@@ -54,7 +54,7 @@ func (d shieldCommands) heldTools(ctx context.Context, words []string) ([]admin.
 	return d.Admin().HeldTools(ctx, drawbridge.ServerID(words[0]), words[1:]...)
 }
 
-// heldToolJSON is a held tool as --json prints it.
+// A heldToolJSON is a held tool as --json prints it.
 type heldToolJSON struct {
 	Server drawbridge.ServerID `json:"server"`
 	Part   string              `json:"part,omitempty"`
@@ -89,7 +89,7 @@ func heldToolState(h admin.HeldTool) string {
 	return "waits"
 }
 
-// printHeld prints tools with their changes; with hint it names the commands that decide on them.
+// printHeld prints tools with their changes. With hint it also prints the command that accepts each tool.
 func (d shieldCommands) printHeld(w io.Writer, tools []admin.HeldTool, hint bool) error {
 	s, err := shield.New(shield.Options{NoCaps: true})
 	if err != nil {
@@ -165,7 +165,8 @@ func requireServerArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// rejectedToolsError returns the error for a server whose held tools were all rejected: each must be named.
+// rejectedToolsError returns the error for a server whose held tools were all rejected. To accept such a tool, the
+// person must name it.
 func rejectedToolsError(tools []admin.HeldTool) error {
 	next := make([]string, 0, len(tools))
 	for _, h := range tools {
@@ -176,7 +177,7 @@ func rejectedToolsError(tools []admin.HeldTool) error {
 		Next: "to accept one after all: " + strings.Join(next, ", or ")}
 }
 
-// undecidedTools returns the tools without a decision.
+// undecidedTools returns the tools that still wait for a decision, without the rejected tools.
 func undecidedTools(tools []admin.HeldTool) (all []admin.HeldTool) {
 	for _, h := range tools {
 		if !h.Pin.Pending.Rejected {
@@ -186,7 +187,8 @@ func undecidedTools(tools []admin.HeldTool) (all []admin.HeldTool) {
 	return all
 }
 
-// confirmTools shows the changes and returns the tools that the person agrees to.
+// confirmTools shows the changes of each tool, and asks about each tool unless yes is set. It returns the tools that
+// the person agrees to.
 func (d shieldCommands) confirmTools(ctx context.Context, tools []admin.HeldTool,
 	yes bool) (agreed []admin.HeldTool, err error) {
 	for _, h := range tools {
@@ -234,7 +236,8 @@ offers the pinned definition again, and wait again when it offers another one.`,
 	return cmd
 }
 
-// printToolDecision prints a decision and its result.
+// printToolDecision prints the tools that were decided on. The parameter did names the decision, such as "accepted",
+// and live describes the result in the running hub. If err is not nil, printToolDecision only returns err.
 func (d shieldCommands) printToolDecision(did string, tools []admin.HeldTool, live string, asJSON bool,
 	err error) error {
 	switch {

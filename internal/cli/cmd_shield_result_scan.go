@@ -14,11 +14,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A resultScanner examines results of calls in every place that the gateway examines: also in names, and in Base64
-// data that decodes to text.
+// A resultScanner checks the results of calls. It checks the same texts as the gateway, including member names and
+// Base64 data that decodes to text.
 type resultScanner struct{ *shield.Shield }
 
-// scan is CheckResult of the shield, with the further findings of the gateway's guard.
+// scan returns the report of CheckResult, with the further findings in texts that only the gateway's guard checks.
 func (a resultScanner) scan(ctx context.Context, raw json.RawMessage) (shield.Report, error) {
 	report, err := a.CheckResult(raw)
 	if err != nil {
@@ -44,14 +44,14 @@ func (a resultScanner) scan(ctx context.Context, raw json.RawMessage) (shield.Re
 		}
 		return text, rules
 	})
-	if err := ctx.Err(); err != nil || len(found) == 0 { // a scan that was cut off found nothing, and is not clean
+	if err := ctx.Err(); err != nil || len(found) == 0 { // a canceled scan must not count as clean
 		return report, err
 	}
 	paths := textPointers(ctx, raw, found)
 	for _, text := range order {
 		for _, r := range found[text] {
 			r.Path = paths[text]
-			if r.Action == "stripped" { // names and bytes are shown as they came
+			if r.Action == "stripped" { // names and binary data stay unchanged
 				r.Action = "flagged"
 			}
 			report.Reasons = append(report.Reasons, r)
@@ -61,9 +61,10 @@ func (a resultScanner) scan(ctx context.Context, raw json.RawMessage) (shield.Re
 	return report, nil
 }
 
-// eachGuardedText calls look for each text that the gateway examines in a result. The members of the result tell its
-// method, but a server may send any members. Therefore the result is examined as one of each method; text that may be
-// Base64 counts only for the methods that the members fit.
+// eachGuardedText calls look for each text that the gateway checks in a result. Which texts the gateway checks depends
+// on the method of the call. The members of a result suggest the method, but a server may send any members. Therefore
+// the result is checked as a result of each method. Text that may be Base64 is passed to look only for the methods
+// whose members the result has.
 func eachGuardedText(ctx context.Context, raw json.RawMessage, look func(text string) (shown string, rules []string)) {
 	plainly := func(text string) (string, []string) {
 		if isBase64Alphabet(text) {
@@ -92,7 +93,7 @@ func eachGuardedText(ctx context.Context, raw json.RawMessage, look func(text st
 	}
 }
 
-// isBase64Alphabet reports whether a text consists of characters of Base64, in any of its alphabets.
+// isBase64Alphabet reports whether a text contains only characters of one of the Base64 alphabets and line ends.
 func isBase64Alphabet(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
@@ -100,7 +101,8 @@ func isBase64Alphabet(text string) bool {
 	})
 }
 
-// textPointers returns the JSON pointer of the first occurrence of each text in a result, as it is or in Base64.
+// textPointers returns the JSON pointer of the first occurrence of each text of the map in a result. A text may occur
+// as it is or encoded in Base64.
 func textPointers(ctx context.Context, raw json.RawMessage, of map[string][]shield.Finding) map[string]string {
 	at := map[string]string{}
 	for t := range eachJSONText(raw) {
@@ -114,7 +116,7 @@ func textPointers(ctx context.Context, raw json.RawMessage, of map[string][]shie
 	return at
 }
 
-// isBinary reports whether the text is the value of a member for binary data.
+// isBinary reports whether the text is the value of a member for binary data: "data" or "blob".
 func (t jsonText) isBinary() bool {
 	return !t.isName && slices.Contains([]string{"data", "blob"}, t.memberName())
 }

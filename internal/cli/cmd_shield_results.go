@@ -51,18 +51,20 @@ func maxOneResultID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// A heldEntry and a flaggedEntry are results in the JSON list.
+// A heldEntry is a result that was held back, as an element of the JSON list.
 type heldEntry struct {
 	State string `json:"state"`
 	admin.HeldResult
 }
 
+// A flaggedEntry is a result that was passed on and flagged, as an element of the JSON list.
 type flaggedEntry struct {
 	State string `json:"state"`
 	admin.FlaggedResult
 }
 
-// listResults prints the held results and the flagged ones; those with the matching words if showText is set.
+// listResults prints the results that were held back, and the results that were passed on and flagged. If showText is
+// set, it also prints the matching words of flagged results.
 func (d shieldCommands) listResults(ctx context.Context, asJSON, showText bool) error {
 	held, err := d.Admin().HeldResults(ctx)
 	if err != nil {
@@ -101,6 +103,7 @@ func (d shieldCommands) listResults(ctx context.Context, asJSON, showText bool) 
 }
 
 // printFlagged prints the results that were passed on and flagged, and the servers with results that were not examined.
+// AfterTable reports whether another table was printed before.
 func (d shieldCommands) printFlagged(flagged []admin.FlaggedResult, scans []admin.ScanSummary,
 	showText, afterTable bool) error {
 	if afterTable && len(flagged) > 0 {
@@ -133,7 +136,7 @@ func (d shieldCommands) printFlagged(flagged []admin.FlaggedResult, scans []admi
 	return err
 }
 
-// readFlagged prints one flagged result, and reports whether there is one with that id.
+// readFlagged prints the flagged result with an ID, and reports whether it exists.
 func (d shieldCommands) readFlagged(ctx context.Context, id string, asJSON bool) (found bool, err error) {
 	flagged, _, err := d.Admin().FlaggedResults(ctx)
 	if err != nil {
@@ -160,7 +163,8 @@ func (d shieldCommands) readFlagged(ctx context.Context, id string, asJSON bool)
 	return false, nil
 }
 
-// readResult prints one flagged result, or the JSON of one held result with control characters escaped.
+// readResult prints the flagged or held result with an ID. The JSON of a held result is printed with control characters
+// escaped.
 func (d shieldCommands) readResult(ctx context.Context, id string, asJSON bool) error {
 	if found, err := d.readFlagged(ctx, id, asJSON); found || err != nil {
 		return err
@@ -178,7 +182,7 @@ func (d shieldCommands) readResult(ctx context.Context, id string, asJSON bool) 
 	if err != nil {
 		text = r.Result
 	}
-	for line := range strings.Lines(safetext.Text(string(text))) { // it is JSON, which doubles backslashes itself
+	for line := range strings.Lines(safetext.Text(string(text))) { // JSON doubles backslashes already
 		if _, err := fmt.Fprintln(d.Out, "  "+strings.TrimRight(line, "\n")); err != nil {
 			return err
 		}

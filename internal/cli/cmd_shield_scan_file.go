@@ -13,11 +13,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// unreadableRowError wraps the error of a row that cannot be read.
+// An unreadableRowError wraps the error of a row that cannot be read.
 type unreadableRowError struct{ error }
 
-// eachFileRow calls do for each row of a file. It prints the reason for the first row that cannot be read, and the
-// number of such rows; the command fails then.
+// eachFileRow calls do for each row of a file; "-" is standard input. If do returns an unreadableRowError, eachFileRow
+// goes on with the next row and marks the scan as failed. It prints the first such error, and the number of such rows.
 func (d shieldCommands) eachFileRow(file string, p *scanPrinter, do func(jsonLine) error) error {
 	in := d.In
 	if file != "-" {
@@ -48,13 +48,12 @@ func (d shieldCommands) eachFileRow(file string, p *scanPrinter, do func(jsonLin
 	return nil
 }
 
-// rowKinds returns the members by which a row tells its kind.
+// rowKinds returns the names of the members that can contain the content of a row. The name is the kind of the content.
 func rowKinds() []string {
 	return []string{"tool", "prompt", "resource", "template", "elicitation", "instructions", "text", "result"}
 }
 
-// scanRow examines a row and prints the outcome. An unreadableRowError means that the row cannot be read; its outcome
-// was printed.
+// scanRow checks a row and prints the outcome. If the row cannot be read, it also returns an unreadableRowError.
 func (p *scanPrinter) scanRow(ctx context.Context, s *shield.Shield, r jsonLine) error {
 	o := scanOutcome{ID: r.id(), Kind: "row"}
 	err := r.Err
@@ -81,7 +80,7 @@ func unreadableReason(line int, err error) shield.Finding {
 		Why: fmt.Sprintf("line %d cannot be read: %v", line, err)}
 }
 
-// judgeRow examines the content of a row. The error is the reason why it cannot be examined.
+// judgeRow checks the content of a row. The error is the reason why the content cannot be checked.
 func (o *scanOutcome) judgeRow(ctx context.Context, s *shield.Shield, line []byte) error {
 	kind, raw, err := rowSubject(line)
 	if err != nil {
@@ -94,8 +93,8 @@ func (o *scanOutcome) judgeRow(ctx context.Context, s *shield.Shield, line []byt
 	return o.judge(ctx, s, kind, raw)
 }
 
-// rowSubject returns the kind and the content of a row. A definition is its own content, and all its texts are
-// examined. A row with two contents is refused, since another reader may take the other one.
+// rowSubject returns the kind and the content of a row. If the row is itself the definition of a tool, the content is
+// the whole row. A row with two contents is an error, because another program may read the other content.
 func rowSubject(line []byte) (kind string, raw json.RawMessage, err error) {
 	name := rawjson.Get(line, "name")
 	if name != nil && (rawjson.Get(line, "description") != nil || rawjson.Get(line, "inputSchema") != nil) {
@@ -143,8 +142,8 @@ func checkRowValue(kind string, raw json.RawMessage) error {
 	return nil
 }
 
-// diffRow compares the two definitions of a row and prints the result. An unreadableRowError means that the row cannot
-// be read; the result was printed.
+// diffRow compares the two definitions of a row and prints the result. If the row cannot be read, it also returns an
+// unreadableRowError.
 func (p *scanPrinter) diffRow(s *shield.Shield, r jsonLine) error {
 	before, after := rawjson.Get(r.Object, "before"), rawjson.Get(r.Object, "after")
 	err := r.Err
@@ -169,7 +168,7 @@ func (p *scanPrinter) diffRow(s *shield.Shield, r jsonLine) error {
 	return unreadableRowError{err}
 }
 
-// printComparison prints the comparison of a pair. The line is 0 for a row that could be read.
+// printComparison prints the comparison of a pair. Line is the line number of an unreadable row; 0 for any other row.
 func (p *scanPrinter) printComparison(id string, line int, c shield.Comparison) error {
 	if p.json {
 		return printJSONLine(p.out, struct {

@@ -86,7 +86,8 @@ func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.Se
 	return nil
 }
 
-// A document is the JSON of a server, a reason that of an event.
+// A serverTrustJSON is the trust in a server, as --json prints it. A trustReasonJSON is an event that changed the
+// score.
 type (
 	serverTrustJSON struct {
 		Server drawbridge.ServerID `json:"server"`
@@ -113,16 +114,19 @@ func newServerTrustJSON(all []admin.ServerTrust) []serverTrustJSON {
 	return out
 }
 
-// scoreColours colours scores: green from 0.7 on, yellow from 0.4 on, else red. The zero value adds no colour.
+// scoreColours adds colours to scores: green from 0.7 on, yellow from 0.4 on, and red below. The zero value adds no
+// colour.
 type scoreColours struct{ on bool }
 
-// newScoreColours returns the colours for an output: only a terminal has them, unless NO_COLOR is set (no-color.org).
+// newScoreColours returns the colours for an output. Scores are coloured only on a terminal, unless NO_COLOR is set
+// (no-color.org).
 func newScoreColours(out io.Writer, lookup func(string) (string, bool)) scoreColours {
 	none, _ := lookup("NO_COLOR")
 	return scoreColours{term.IsTerminal(out) && none == ""}
 }
 
-// header returns the header of a column of scores, with as many invisible bytes as a score has.
+// header returns the header of a column of scores. It has the same number of escape bytes as a score, so that the table
+// aligns both.
 func (p scoreColours) header(text string) string { return p.colour("39", text) }
 
 // format returns a score in per cent, rounded down; "-" for nil.

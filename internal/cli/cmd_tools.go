@@ -53,7 +53,7 @@ built-in, all. Clients are not listed them; tools call runs them.`,
 			params := a.toolsParams()
 			params.Profile = profile
 			if cmd.Flags().Changed("wait") {
-				params.WaitMillis = max(1, wait.Milliseconds()) // 0 is the default of a request
+				params.WaitMillis = max(1, wait.Milliseconds()) // 0 would select the default wait
 			}
 			return a.withRequests(cmd.Context(), own, func(ctx context.Context, r requester) error {
 				list, err := answerRequest[command.ToolList](ctx, r, command.MethodTools, params)
@@ -76,8 +76,8 @@ built-in, all. Clients are not listed them; tools call runs them.`,
 	return cmd
 }
 
-// toolsParams returns how long a request waits for servers that were never listed: at a terminal as long as it takes,
-// since a person sees the wait and can end it.
+// toolsParams returns params with the limit of the wait for servers that were never listed. At a terminal there is no
+// limit, because a person sees the wait and can end it.
 func (a *app) toolsParams() command.ToolsParams {
 	if term.IsTerminal(a.Err) {
 		return command.ToolsParams{WaitMillis: -1}
@@ -103,8 +103,8 @@ func (a *app) printTools(list command.ToolList) error {
 	return tw.Flush()
 }
 
-// printMissingServers prints the notes on servers, and which servers are missing. The error ends the command with exit
-// code 1 if a server that was never listed is missing.
+// printMissingServers prints the notes on servers, and which servers are missing. AtHub reports whether the hub runs
+// the servers. It returns errAlreadyPrinted if a missing server was never listed.
 func (a *app) printMissingServers(list command.ToolList, atHub bool) error {
 	for _, s := range list.Servers {
 		for _, note := range s.Notes {
@@ -195,7 +195,7 @@ schema. The exit code is 1 when the tool reports an error.`,
 	return cmd
 }
 
-// callTool calls a tool and prints its result. The tool's schema is needed for KEY=VALUE words only.
+// callTool calls a tool and prints its result. It requests the tool's schema only for KEY=VALUE words.
 func (a *app) callTool(ctx context.Context, r requester, name string, given callArguments, asJSON bool) error {
 	arguments := given.object
 	if arguments == nil {
@@ -223,7 +223,8 @@ func (a *app) callTool(ctx context.Context, r requester, name string, given call
 	return nil
 }
 
-// withDeck runs work with a gateway that starts servers only on demand.
+// withDeck runs work with a gateway that starts servers only on demand. If the configuration has notes, it prints their
+// number.
 func (a *app) withDeck(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {

@@ -15,15 +15,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// toolIndexCommands runs the commands on the tool index.
+// toolIndexCommands implements the commands on the tool index.
 type toolIndexCommands struct {
 	Out, Err io.Writer
-	// WithGateway runs work with a gateway; Await waits for servers that were never listed.
+	// WithGateway runs work with a gateway. AwaitNewServers starts the servers that were never listed and waits for
+	// them.
 	WithGateway     func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
 	AwaitNewServers func(ctx context.Context, g *gateway.Gateway)
 	// Caller returns the caller of the command line.
 	Caller func(g *gateway.Gateway) drawbridge.Caller
-	// HubModelStatus returns the status of the hub's models; false if no hub runs.
+	// HubModelStatus returns the status of the hub's models. It returns false if no hub answers.
 	HubModelStatus func() (gateway.ModelStatus, bool)
 	// StatusLine is the status line of the terminal.
 	StatusLine *term.StatusLineWriter
@@ -39,7 +40,9 @@ type searchHit struct {
 	Scores  *hitScores          `json:"scores,omitempty"`
 }
 
-// hitScores are scores relative to the best tool: by arm, and by words in each field alone.
+// hitScores are the scores of one tool, each a share of the best tool's score. Words, Meaning and Far are the scores of
+// the three search methods: words, the built-in encoder and an external model. The other fields are the scores of a
+// word search in that part of the tool alone.
 type hitScores struct {
 	Words       float64 `json:"words"`
 	Meaning     float64 `json:"meaning"`
@@ -96,7 +99,7 @@ alone: its name, its server, its description and its parameters.`,
 	return cmd
 }
 
-// searchCards searches for tools, and reports whether one of them has a word of the query.
+// searchCards returns the tools that match a query, and reports whether any of them contains a word of the query.
 func (d toolIndexCommands) searchCards(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string,
 	top int, explain bool) (all []searchHit, matched bool) {
 	all = []searchHit{}
@@ -116,7 +119,8 @@ func (d toolIndexCommands) searchCards(ctx context.Context, g *gateway.Gateway, 
 	return all, matched
 }
 
-// printHits prints tools. If none matched, they have no score: it compares matches with the best one.
+// printHits prints the tools of a search. If no tool matched a word, it prints "-" for each score, because scores are
+// relative to the best match.
 func (d toolIndexCommands) printHits(all []searchHit, matched, explain bool) error {
 	if len(all) == 0 {
 		return nil
@@ -134,8 +138,8 @@ func (d toolIndexCommands) printHits(all []searchHit, matched, explain bool) err
 	}}.print(d.Out, d.Err, all, false)
 }
 
-// explainedHitsPrinter returns the printer of tools with the scores of each method. A model of the person's own
-// replaces the built-in encoder, so its score is in that column.
+// explainedHitsPrinter returns a printer of tools with the scores of each method. One column has the score of the
+// built-in encoder, or of the configured embedding model that replaces it.
 func explainedHitsPrinter(all []searchHit) listPrinter[searchHit] {
 	arm := "MEANING"
 	if slices.ContainsFunc(all, func(f searchHit) bool { return f.Scores.Far > 0 }) {

@@ -69,7 +69,7 @@ The undo is a change as well: a second undo takes it back.`,
 	return cmd
 }
 
-// printJSONUnless prints a value as JSON, unless there is an error.
+// printJSONUnless prints a value as JSON. If err is not nil, it only returns err.
 func printJSONUnless(w io.Writer, value any, err error) error {
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func printJSONUnless(w io.Writer, value any, err error) error {
 	return PrintJSON(w, value)
 }
 
-// restores reports whether any file is restored or deleted.
+// restores reports whether any step restores or deletes a file.
 func restores(steps []undo.Step) bool {
 	for _, s := range steps {
 		if s.Action == undo.Restore || s.Action == undo.Delete {
@@ -87,7 +87,7 @@ func restores(steps []undo.Step) bool {
 	return false
 }
 
-// refusedError returns errAlreadyPrinted if a file is left alone that the run changed.
+// refusedError returns errAlreadyPrinted if any step refuses to restore a file.
 func refusedError(steps []undo.Step) error {
 	for _, s := range steps {
 		if s.Action == undo.Refuse {
@@ -111,7 +111,7 @@ func (a *app) printUndoRuns(runs []undo.Run) error {
 	return tw.Flush()
 }
 
-// printUndoPlan prints what an undo does with each file.
+// printUndoPlan prints the run, the action for each file, and the other calls of the client that are not undone.
 func (a *app) printUndoPlan(plan admin.UndoResult) {
 	safetext.Fprintf(a.Err, "run %s, by %s (%s), %s\n", plan.Run.ID, plan.Run.Caller, plan.Run.Client, formatAgo(plan.Run.Last))
 	for _, s := range plan.Steps {

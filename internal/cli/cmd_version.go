@@ -8,17 +8,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionReport is the version of the build, as --json prints it.
+// A versionReport is the version of the build, as --json prints it.
 type versionReport struct {
 	Version string `json:"version"`
-	// Revision is the commit of the source; Modified reports changes that were not committed.
+	// Revision is the commit of the source. Modified reports whether the source had changes that were not committed.
 	Revision string `json:"revision,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// buildReport returns the version of the build: that of the module, else the commit, else "dev".
+// buildReport returns the version of the build: the version of the module, else the commit, else "dev".
 func buildReport(info *debug.BuildInfo, ok bool) versionReport {
 	r := versionReport{Version: "dev", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if !ok {

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A completer returns the words that may stand at a place of the command line. before are the words of the command that
-// stand before it. It starts no server.
+// A completer returns the possible words for one argument of a command. The arguments in front of it are in before. A
+// completer starts no server.
 type completer func(ctx context.Context, before []string) ([]string, error)
 
-// addCompletions gives each command that takes names the completion of these names.
+// addCompletions sets the completion function of each command that takes names as arguments.
 func (a *app) addCompletions(root *cobra.Command) {
 	servers, tools, held := a.completeServers, a.completeTools, a.completeHeldTools
 	for path, words := range map[string][]completer{
@@ -40,7 +40,8 @@ func (a *app) addCompletions(root *cobra.Command) {
 	}
 }
 
-// completionOf returns the completion of cobra for the first words of a command. Words after these have none.
+// completionOf returns a completion function for cobra: words[i] completes argument i of a command. Further arguments
+// have no completion.
 func completionOf(words []completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, before []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(before) >= len(words) {
@@ -85,7 +86,7 @@ func (a *app) completeTools(ctx context.Context, _ []string) (names []string, er
 	return names, nil
 }
 
-// completeHeldTools returns the held tools of the server that is the first word.
+// completeHeldTools returns the held tools of the server that the first argument names.
 func (a *app) completeHeldTools(ctx context.Context, before []string) (names []string, err error) {
 	held, err := a.adminService().HeldTools(ctx, drawbridge.ServerID(before[0]))
 	for _, h := range held {

@@ -25,7 +25,7 @@ func printSignInState(w io.Writer, l admin.ServerWithCredential) {
 	printSignInURL(w, l.Server, l.SignIn, l.SignInPending)
 }
 
-// printSignInURL prints the address that continues a prepared sign-in; open reports that a process waits for it.
+// printSignInURL prints the address of a sign-in that has begun. Open reports whether a process waits for its result.
 func printSignInURL(w io.Writer, id drawbridge.ServerID, address string, open bool) {
 	switch {
 	case address == "":

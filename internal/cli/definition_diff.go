@@ -9,13 +9,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// Limits of the text around a change, and of the changes of one definition.
+// maxContextRunes limits the unchanged text that is printed on each side of a change, in runes. maxPrintedChanges
+// limits the number of printed changes of one definition.
 const (
 	maxContextRunes   = 60
 	maxPrintedChanges = 20
 )
 
-// PrintDefinitionDiff writes each change, indented: [-gone-] and {+new+} as git marks words, in colour for a terminal.
+// PrintDefinitionDiff writes the changes of a definition, indented, up to a limit. Removed words are marked [-gone-]
+// and new words {+new+}, as in git, and coloured if colour is set.
 func PrintDefinitionDiff(w io.Writer, d admin.DefinitionDiff, colour bool) {
 	if d.Kind == "unreadable" {
 		fmt.Fprintln(w, "  duplicate keys or invalid JSON: parsers may disagree")
@@ -33,7 +35,8 @@ func PrintDefinitionDiff(w io.Writer, d admin.DefinitionDiff, colour bool) {
 	}
 }
 
-// formatTextRun formats a run. A long unchanged run loses its middle; the first run loses its beginning.
+// formatTextRun formats a run of changed or unchanged text. A long unchanged run loses its middle, or its beginning if
+// it is the first run.
 func formatTextRun(r shield.DiffRun, colour, first bool) string {
 	before, after := map[byte]string{'-': "[-", '+': "{+"}[r.Op], map[byte]string{'-': "-]", '+': "+}"}[r.Op]
 	if colour && r.Op != ' ' {

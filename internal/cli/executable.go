@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// executablePath returns the absolute path by which this program can be started again. It prefers the path that was
-// typed, since a link such as /usr/local/bin/drawbridge outlives the version that it points to.
+// executablePath returns the absolute path with which this program can be started again. It prefers the path that was
+// typed, because a link such as /usr/local/bin/drawbridge stays valid when its target is replaced.
 func executablePath() string {
 	real, err := os.Executable()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // shownStderrLines is how many lines of a failing server's standard error are shown.
 const shownStderrLines = 5
 
-// tryServers starts each server that was never listed, once, and shows the result of each.
+// tryServers is the second step of "setup": it starts each server that was never listed, and prints the results.
 func (s *setupRun) tryServers(ctx context.Context) error {
 	s.heading(2, "start each server once")
 	fresh, err := s.adminService().UnlistedServers(ctx)
@@ -47,7 +47,7 @@ func (s *setupRun) tryServers(ctx context.Context) error {
 	})
 }
 
-// startServers mounts the servers side by side and prints the result of each when it has one.
+// startServers mounts the servers at the same time, and prints the result of each server as soon as it is known.
 func (a *app) startServers(ctx context.Context, g *gateway.Gateway, rows []config.Server) {
 	w := &startProgress{app: a, begun: time.Now(), waiting: slices.Clone(rows)}
 	watch, stop := context.WithCancel(ctx)
@@ -65,7 +65,7 @@ func (a *app) startServers(ctx context.Context, g *gateway.Gateway, rows []confi
 	_ = drawing.Wait()
 }
 
-// startProgress prints which servers are still starting, and the result of each.
+// A startProgress shows which servers are still starting, and prints the result of each.
 type startProgress struct {
 	*app
 	begun time.Time
@@ -74,7 +74,7 @@ type startProgress struct {
 	waiting []config.Server
 }
 
-// draw shows a line that counts the seconds, until ctx ends.
+// draw shows the starting servers and the elapsed seconds in the status line of a terminal, until ctx ends.
 func (w *startProgress) draw(ctx context.Context) {
 	if !term.IsTerminal(w.Err) {
 		return
@@ -95,7 +95,7 @@ func (w *startProgress) draw(ctx context.Context) {
 	}
 }
 
-// finish prints the result of a server.
+// finish removes a server from the waiting servers and prints its result.
 func (w *startProgress) finish(g *gateway.Gateway, row config.Server, l drawbridge.Listing, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +115,7 @@ func (w *startProgress) finish(g *gateway.Gateway, row config.Server, l drawbrid
 		}
 		safetext.Fprintf(&b, "      try it again: drawbridge mcp test %s\n", row.ID)
 	}
-	_, _ = w.statusLine.Write([]byte(b.String())) // a terminal that is gone shows nothing
+	_, _ = w.statusLine.Write([]byte(b.String())) // a closed terminal shows nothing
 }
 
 func statusOf(g *gateway.Gateway, row config.Server) drawbridge.ServerStatus {

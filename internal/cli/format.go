@@ -17,7 +17,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exactArgs checks the number of words of a command; what describes them. Its error is an admin.UserError.
+// exactArgs checks that a command has n arguments. The text in what describes the arguments in the error, which is an
+// admin.UserError.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -28,14 +29,15 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// An ExitError ends a command with that exit code. It has no text: the text was printed, or is in the error around it.
+// An ExitError is an error that ends a command with that exit code. It has no text, because the text was printed before
+// or is in the error that wraps the ExitError.
 type ExitError int
 
-// Error is empty.
+// Error returns an empty text.
 func (ExitError) Error() string { return "" }
 
-// interruptedError returns the error of a command. For a command that Ctrl-C ended it is an interruption, with the
-// exit code 130 as in shells. ctx is the command's, which ends with Ctrl-C.
+// interruptedError returns err. If Ctrl-C ended the command, it returns an error with the exit code 130 instead, as
+// shells do. Ctx is the context of the command, which Ctrl-C cancels.
 func interruptedError(ctx context.Context, err error) error {
 	const by ExitError = 130
 	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
@@ -69,14 +71,15 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// A listPrinter prints several items of one kind: as JSON, as a table, or a text if the list is empty.
+// A listPrinter prints a list of items as JSON or as a table. For an empty list it prints a text instead of a table.
 type listPrinter[T any] struct {
-	// Header names the columns, separated by tabs. EmptyText is the text for an empty list.
+	// Header has the names of the columns, separated by tabs. EmptyText is printed for an empty list. Columns returns
+	// the cells of an item, separated by tabs.
 	Header, EmptyText string
 	Columns           func(T) string
 }
 
-// print prints all to out, or EmptyText to whom if the list is empty.
+// print prints all items to out. If there are none and asJSON is not set, it prints EmptyText to whom.
 func (l listPrinter[T]) print(out, whom io.Writer, all []T, asJSON bool) error {
 	switch {
 	case asJSON:
@@ -112,7 +115,7 @@ func formatStartTime(ms int64) string {
 	return (time.Duration(ms) * time.Millisecond).String()
 }
 
-// formatAgo returns the time since a moment in words.
+// formatAgo returns how long ago t was, such as "now" or "5m ago". It returns "never" for the zero time.
 func formatAgo(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -128,8 +131,8 @@ func formatAgo(t time.Time) string {
 	return t.Local().Format(time.DateOnly)
 }
 
-// printRawJSONList prints JSON values as one array, a line each. Values stay as written, except that invisible
-// characters are escaped.
+// printRawJSONList prints JSON values as one array, with a line for each value. The bytes of a value stay unchanged,
+// except that invisible characters are escaped.
 func printRawJSONList(w io.Writer, items []json.RawMessage) error {
 	var b bytes.Buffer
 	b.WriteByte('[')

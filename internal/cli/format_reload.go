@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 )
 
-// formatReload describes the result of a reload in a few words.
+// formatReload returns a short description of the result of a reload.
 func formatReload(r hub.ReloadReport) string {
 	var parts []string
 	for _, did := range []struct {
@@ -40,7 +40,7 @@ func formatReload(r hub.ReloadReport) string {
 	return text
 }
 
-// joinServerNames joins the first names of servers and counts the rest.
+// joinServerNames joins the names of the first four servers and adds the number of the others.
 func joinServerNames(ids []drawbridge.ServerID) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {
@@ -49,7 +49,7 @@ func joinServerNames(ids []drawbridge.ServerID) string {
 	return joinFirst(words, 4)
 }
 
-// joinFirst joins the first n of all and counts the rest.
+// joinFirst joins the first n texts and adds the number of the others.
 func joinFirst(all []string, n int) string {
 	if len(all) <= n {
 		return strings.Join(all, ", ")

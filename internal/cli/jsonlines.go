@@ -15,17 +15,17 @@ import (
 // maxJSONLine limits the length of a line, in bytes.
 const maxJSONLine = 64 << 20
 
-// A jsonLine is a line that is not empty.
+// A jsonLine is a line of a JSON Lines file. Empty lines are skipped.
 type jsonLine struct {
 	// Number is the number of the line, from 1 on.
 	Number int
 	// Object is the JSON object of the line. It is valid until the next line is read.
 	Object []byte
-	// Err is the reason why the line has no valid object.
+	// Err is the reason why the line is not a valid JSON object; nil if it is one.
 	Err error
 }
 
-// id returns the row's "id" as text, or the number of its line.
+// id returns the member "id" of the row as text, or the number of the line if the row has no ID.
 func (r jsonLine) id() string {
 	raw := rawjson.Get(r.Object, "id")
 	if text, ok := rawjson.DecodeString(raw); ok && text != "" {
@@ -37,7 +37,8 @@ func (r jsonLine) id() string {
 	return strconv.Itoa(r.Number)
 }
 
-// eachJSONLine calls do for each line of a file that is not empty. The error is that of do, or of reading the file.
+// eachJSONLine calls do for each line of a file that is not empty. It returns the first error of do or of reading the
+// file.
 func eachJSONLine(in io.Reader, do func(jsonLine) error) error {
 	return eachJSONLineWithin(in, maxJSONLine, do)
 }
@@ -67,7 +68,7 @@ func eachJSONLineWithin(in io.Reader, most int, do func(jsonLine) error) error {
 	}
 }
 
-// checkJSONObject returns an error for a line that is not an object which the gateway would accept from a server.
+// checkJSONObject returns an error unless line is a JSON object that the gateway would accept from a server.
 func checkJSONObject(line []byte) error {
 	if err := rawjson.Valid(line); err != nil {
 		return err
@@ -78,14 +79,15 @@ func checkJSONObject(line []byte) error {
 	return nil
 }
 
-// A lineReader reads lines into one buffer.
+// A lineReader reads lines. All lines use the same buffer.
 type lineReader struct {
 	src      *bufio.Reader
 	maxBytes int
 	line     []byte
 }
 
-// next returns the next line, or reports that it is too long and skips it. The error is io.EOF with the last line.
+// next returns the next line, which is valid until the next call. It skips a line that is too long, and then sets long.
+// The error is io.EOF with the last line.
 func (r *lineReader) next() (line []byte, long bool, err error) {
 	r.line = r.line[:0]
 	for {
@@ -102,7 +104,8 @@ func (r *lineReader) next() (line []byte, long bool, err error) {
 	}
 }
 
-// appendPart appends to the line. The buffer doubles, up to the length of the longest valid line with its end.
+// appendPart appends part to the line. A full buffer doubles, up to the size of the longest valid line with its line
+// end.
 func (r *lineReader) appendPart(part []byte) {
 	if need := len(r.line) + len(part); need > cap(r.line) {
 		grown := make([]byte, len(r.line), max(need, min(2*cap(r.line), r.maxBytes+len("\r\n"))))
@@ -112,10 +115,10 @@ func (r *lineReader) appendPart(part []byte) {
 	r.line = append(r.line, part...)
 }
 
-// checkDefinitionDepth returns an error for a definition that nests too deep: in the list of a server, the gateway
-// could not read it.
+// checkDefinitionDepth returns an error for a definition that is nested too deeply. The gateway could not read such a
+// definition in the list of a server.
 func checkDefinitionDepth(definition json.RawMessage) error {
-	const around = 3 // the message, its result and the list
+	const around = 3 // levels around it: the message, its result and the list
 	deep, most := 0, 0
 	for i := 0; i < len(definition); i++ {
 		switch definition[i] {

@@ -10,7 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A jsonText is a text of a JSON value: the name of a member, or a value. It is valid until the next one is read.
+// A jsonText is a string in a JSON value: the name of a member, or a string value. It is valid until the iterator
+// yields the next string.
 type jsonText struct {
 	text   string
 	isName bool
@@ -20,13 +21,14 @@ type jsonText struct {
 // A pathStep is one step of the path to a value in an object or array.
 type pathStep struct {
 	array bool
-	// name is the name of the member; for an array, that of the member whose value it is. With named, the value is next.
+	// name is the name of the current member. For an array, it is the name of the member whose value the array is.
+	// valueNext is set if the name of a member was read and its value was not.
 	name      string
 	valueNext bool
 	index     int
 }
 
-// eachJSONText returns an iterator over all texts of a JSON value, in their order.
+// eachJSONText returns an iterator over all strings of a JSON value, in their order. It stops at invalid JSON.
 func eachJSONText(raw json.RawMessage) iter.Seq[jsonText] {
 	return func(yield func(jsonText) bool) {
 		dec := json.NewDecoder(bytes.NewReader(raw))
@@ -37,7 +39,7 @@ func eachJSONText(raw json.RawMessage) iter.Seq[jsonText] {
 			if err != nil {
 				return
 			}
-			var top pathStep // zero for a text that is the whole value
+			var top pathStep // zero if the string is the whole value
 			last := len(in) - 1
 			if last >= 0 {
 				in[last].advance(token)
@@ -62,7 +64,7 @@ func eachJSONText(raw json.RawMessage) iter.Seq[jsonText] {
 	}
 }
 
-// advance moves to the name or the value that begins with a token, if one does.
+// advance updates the step for the next token of its object or array. A closing bracket changes nothing.
 func (s *pathStep) advance(token json.Token) {
 	switch name, isText := token.(string); {
 	case token == json.Delim(']') || token == json.Delim('}'):
@@ -83,7 +85,7 @@ func (t jsonText) memberName() string {
 	return t.path[len(t.path)-1].name
 }
 
-// pointer returns the JSON pointer of the text; a long one is cut.
+// pointer returns the JSON pointer of the text, cut to 512 bytes.
 func (t jsonText) pointer() string {
 	const most = 512
 	var b strings.Builder

@@ -4,4 +4,5 @@ package cli
 
 import "os/exec"
 
+// startNewSession does nothing on this system.
 func startNewSession(*exec.Cmd) {}

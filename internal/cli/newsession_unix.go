@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// startNewSession starts the browser in a session of its own, so that Ctrl-C does not reach it.
+// startNewSession makes cmd start in a session of its own, so that Ctrl-C at the terminal does not stop it.
 func startNewSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

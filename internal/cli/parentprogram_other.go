@@ -2,5 +2,5 @@
 
 package cli
 
-// parentProgram returns "": the parent is unknown on this system.
+// parentProgram returns "": only Linux has an implementation.
 func parentProgram() string { return "" }

@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// truncateLine cuts s to n characters on one line.
+// truncateLine returns s on one line, with at most n characters.
 func truncateLine(s string, n int) string {
 	return safetext.Truncate(safetext.OneLine(s), n, safetext.Runes, "…")
 }

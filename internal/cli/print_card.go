@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// printCard prints a card: its description, the notes of the shield, and its arguments.
+// printCard prints a tool: its owner, its description, the notes, its schemas and its annotations.
 func printCard(out io.Writer, spec drawbridge.Spec, notes []string) error {
 	owner := "shipped with drawbridge"
 	if spec.Server != "" {
@@ -39,8 +39,8 @@ func printCard(out io.Writer, spec drawbridge.Spec, notes []string) error {
 	return nil
 }
 
-// printToolResult prints a tool's result for a person, see drawbridge.Result.Text. Control characters are escaped at a
-// terminal.
+// printToolResult prints the result of a tool for a person, as drawbridge.Result.Text returns it. At a terminal,
+// control characters are escaped.
 func printToolResult(out io.Writer, result json.RawMessage) {
 	text := drawbridge.Result{Raw: result}.Text()
 	if kind := rawjson.GetString(result, "resultType"); kind != "" && kind != "complete" {

@@ -11,10 +11,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// progressInterval is how often the progress line is redrawn.
+// progressInterval is the interval between two updates of the status line.
 const progressInterval = 200 * time.Millisecond
 
-// withProgress runs work that mounts servers, shows the slow ones, and removes the status line before it returns.
+// withProgress calls work, which mounts servers, and meanwhile shows the servers that are still connecting. It removes
+// the status line before it returns.
 func (a *app) withProgress(ctx context.Context, g *gateway.Gateway, work func()) {
 	ctx, stop := context.WithCancel(ctx)
 	var showing sync.WaitGroup
@@ -24,7 +25,8 @@ func (a *app) withProgress(ctx context.Context, g *gateway.Gateway, work func())
 	showing.Wait()
 }
 
-// showProgress shows on a terminal which servers are still being mounted, until all are.
+// showProgress shows in the status line of a terminal which servers are still connecting. It returns when ctx ends,
+// when all have connected, or when none has begun to connect within two seconds.
 func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 	if !term.IsTerminal(a.Err) {
 		return

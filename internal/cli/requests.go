@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ownFlag is the flag of commands that use the hub where one runs.
+// ownFlag is the name of the flag with which a command starts servers itself, although a hub runs.
 const ownFlag = "own"
 
 // addOwnFlag adds the flag --own to a command.
@@ -20,15 +20,15 @@ func addOwnFlag(cmd *cobra.Command, own *bool) {
 	cmd.Flags().BoolVar(own, ownFlag, false, "start servers in a process of its own, also while a hub runs")
 }
 
-// A requester carries out requests of the command line: at the hub, or in a gateway of this process.
+// A requester carries out requests of the command line, either at the hub or in a gateway of this process.
 type requester struct {
 	a *app
 	g *gateway.Gateway // nil for the hub
 }
 
-// withRequests runs work with a requester: at the hub where one runs, unless own is set, else in a gateway of this
-// process. Work runs again in the second if the hub is gone or too old, so its first request must come before it prints
-// or reads anything.
+// withRequests calls work with a requester for the hub. If own is set, no hub runs or the hub is too old, the requester
+// is for a gateway of this process. Work may be called a second time when the hub cannot be used. Therefore its first
+// request must come before it prints or reads anything.
 func (a *app) withRequests(ctx context.Context, own bool, work func(context.Context, requester) error) error {
 	if !own {
 		if err := work(ctx, requester{a: a}); !errors.Is(err, hub.ErrNoHub) {
@@ -40,7 +40,8 @@ func (a *app) withRequests(ctx context.Context, own bool, work func(context.Cont
 	})
 }
 
-// do carries out a request, and shows meanwhile what it waits for. The error is hub.ErrNoHub if there is no hub.
+// do carries out a request and returns its result. Meanwhile it shows why the request waits. The error is hub.ErrNoHub
+// if the requester is for the hub and no hub can be used.
 func (r requester) do(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	request, err := command.NewRequest(method, params)
 	if err != nil {

@@ -15,11 +15,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// errInterruptedAtQuestion ends a request whose user pressed Ctrl-C at the question of an approval.
+// errInterruptedAtQuestion is the error of a request whose user pressed Ctrl-C when asked for an approval.
 var errInterruptedAtQuestion = fmt.Errorf("interrupted while the call waited for approval%w", ExitError(130))
 
-// A waitDisplay shows what a request waits for: the start of servers and the progress of a tool in the status line of a
-// terminal, and calls that wait for approval on standard error. At a terminal it takes the answer there.
+// A waitDisplay shows why a request waits. The status line of a terminal shows the start of servers and the progress of
+// a tool. Calls that wait for approval are printed on standard error, and at a terminal the user is asked for the
+// answer.
 type waitDisplay struct {
 	r      requester
 	ctx    context.Context // of the request
@@ -27,10 +28,11 @@ type waitDisplay struct {
 	asking sync.WaitGroup
 
 	mu       sync.Mutex
-	question bool // a question is on the terminal: no status line
+	question bool // a question is open; no status line is drawn
 }
 
-// newWaitDisplay returns a display and the context of the request, which ends when the user interrupts a question.
+// newWaitDisplay returns the context of the request and the display. The context ends when the user presses Ctrl-C at a
+// question.
 func (r requester) newWaitDisplay(ctx context.Context) (context.Context, *waitDisplay) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &waitDisplay{r: r, ctx: ctx, cancel: cancel}
@@ -45,7 +47,7 @@ func (d *waitDisplay) close() {
 	}
 }
 
-// event shows an event.
+// event shows an event of the request.
 func (d *waitDisplay) event(e command.Event) {
 	switch {
 	case e.Kind == command.StartingEvent:
@@ -104,7 +106,8 @@ func formatWait(until time.Time) string {
 	return text
 }
 
-// showApproval shows a call that waits for approval. At a terminal it asks for the answer meanwhile.
+// showApproval shows a call that waits for approval. At a terminal it starts a goroutine that asks for the answer;
+// otherwise it prints the command that shows the call.
 func (d *waitDisplay) showApproval(p command.Approval) {
 	a := d.r.a
 	if !term.IsInteractive(a.In, a.Err) {
@@ -123,7 +126,7 @@ func (d *waitDisplay) showApproval(p command.Approval) {
 	})
 }
 
-// ask shows the call and asks for an answer until the request has ended.
+// ask shows a call and asks for the answer. The question ends when the request ends.
 func (d *waitDisplay) ask(p command.Approval) {
 	a := d.r.a
 	fmt.Fprintf(a.Err, "%s\n", formatPendingCall(admin.PendingCall{ID: p.ID, Until: p.Until, Call: p.Call}))

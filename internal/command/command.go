@@ -1,9 +1,9 @@
-// Package command carries out the requests of the command line on a gateway: that of the hub, where one runs, or one of
-// the process's own. The answers are the same in both, so a command prints the same.
+// Package command carries out the requests of the command line on a gateway. If a hub runs, the gateway is in the hub;
+// otherwise it is in the process of the command. Both return the same results, so a command prints the same output.
 //
-// A request is made by the user of the operating system. It passes the deck like every other call: rules, approvals and
-// the audit apply. While it runs, events report what it waits for: a server that starts, the progress of a tool, a
-// person's approval. The package prints nothing and reads no configuration.
+// The caller of a request is the user of the operating system. A call passes the deck like every other call: rules,
+// approvals and the audit apply. While a request runs, events report why it waits: a server starts, a tool reports
+// progress, or a person must approve the call. The package prints nothing and reads no configuration file.
 package command
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The methods of Drawbridge's own. The methods of MCP that a request may have are tools/call, prompts/get and
-// resources/read.
+// The request methods that Drawbridge defines. A request may also have one of the MCP methods tools/call, prompts/get
+// and resources/read.
 const (
 	// MethodTools lists the tools. Params are ToolsParams, the result is a ToolList.
 	MethodTools = "drawbridge/tools"
@@ -30,18 +30,18 @@ const (
 	MethodMount = "drawbridge/mount"
 	// MethodItems lists the items of one server. Params are ServerParams, the result is a list of Tool.
 	MethodItems = "drawbridge/items"
-	// MethodSearch finds tools for a question. Params are SearchParams, the result is a SearchResult.
+	// MethodSearch finds tools that match a query. Params are SearchParams, the result is a SearchResult.
 	MethodSearch = "drawbridge/search"
 )
 
 // A Request is one request of the command line.
 type Request struct {
-	// Method is a method of MCP or of Drawbridge, and Params its params.
+	// Method is a method of MCP or of Drawbridge. Params are the params of the method, as JSON.
 	Method string  `json:"method"`
 	Params RawText `json:"params,omitempty"`
 }
 
-// NewRequest returns a request with params, which must be encodable as JSON. The bytes of a json.RawMessage stay.
+// NewRequest returns a request with params encoded as JSON. The bytes of a json.RawMessage stay unchanged.
 func NewRequest(method string, params any) (Request, error) {
 	if raw, ok := params.(json.RawMessage); ok {
 		return Request{Method: method, Params: RawText(raw)}, nil
@@ -50,7 +50,7 @@ func NewRequest(method string, params any) (Request, error) {
 	return Request{Method: method, Params: text}, err
 }
 
-// Name returns the name of the tool or prompt that a call names; empty for every other request.
+// Name returns the member "name" of the params, which names the tool or prompt; "" if there is none.
 func (r Request) Name() string { return rawjson.GetString(json.RawMessage(r.Params), "name") }
 
 // Caller returns the caller of the command line: the user at the terminal.
@@ -61,9 +61,9 @@ func Caller(g *gateway.Gateway) drawbridge.Caller {
 	return c
 }
 
-// Run carries out a request of a command that was started in dir, on a gateway that runs, and returns the result. It
-// calls event with what the request waits for, from one goroutine at a time and not after it has returned. The error is
-// a *drawbridge.Fault, or ctx's.
+// Run carries out a request on a running gateway and returns the result. Dir is the working directory of the command.
+// Run calls event for each reason to wait; event may be nil. Calls of event do not overlap, and none is made after Run
+// returns. The error is a *drawbridge.Fault, or the error of ctx.
 func Run(ctx context.Context, g *gateway.Gateway, dir string, r Request, event func(Event)) (json.RawMessage, error) {
 	w := newWaitReporter(g, event)
 	defer w.close()
@@ -111,14 +111,15 @@ type runner struct {
 	wait   *waitReporter
 }
 
-// call makes a call of MCP. For an unknown tool it mounts the server that could have it first.
+// call sends an MCP call to the deck. If the call names a tool, call first finds the tool, which may mount a server,
+// and checks the arguments.
 func (c runner) call(ctx context.Context, r Request) (json.RawMessage, error) {
 	name := ""
 	if r.Method == mcp.MethodToolsCall {
 		name = r.Name()
 		if spec, err := c.findTool(ctx, name); err == nil {
 			err := checkArguments(spec, rawjson.Get(r.Params, "arguments"))
-			if _, denied := c.denial(name, json.RawMessage(r.Params)); err != nil && !denied { // a denied call goes on record
+			if _, denied := c.denial(name, json.RawMessage(r.Params)); err != nil && !denied { // the deck records denied calls
 				return nil, err
 			}
 			defer c.wait.watchStarts(spec.Server)()
@@ -138,7 +139,7 @@ func (c runner) call(ctx context.Context, r Request) (json.RawMessage, error) {
 	return result.Raw, err
 }
 
-// progressToken is the token under which a call asks its server for progress.
+// progressToken is the progress token of every call: it requests progress notifications from the server.
 const progressToken = `"drawbridge-command"`
 
 func isUnknown(err error) bool {
@@ -146,8 +147,8 @@ func isUnknown(err error) bool {
 	return ok && f.Kind == drawbridge.UnknownCapability
 }
 
-// findTool returns the tool with a name. For an unknown name it mounts the server that the name begins with. If no such
-// server is configured, it waits for the servers that were never listed.
+// findTool returns the tool with a name. If the name is unknown, findTool mounts the server whose ID is the prefix of
+// the name. If no server has such an ID, findTool mounts the servers that were never listed and waits for them.
 func (c runner) findTool(ctx context.Context, name string) (drawbridge.Spec, error) {
 	if spec, ok := c.g.Deck().FindCard(c.caller, drawbridge.CardName(name)); ok {
 		return spec, nil
@@ -169,7 +170,7 @@ func (c runner) findTool(ctx context.Context, name string) (drawbridge.Spec, err
 	return spec, nil
 }
 
-// serverOfTool returns the configured server that a qualified name begins with.
+// serverOfTool returns the mountable server whose ID is the prefix of a qualified name, and false if there is none.
 func (c runner) serverOfTool(name string) (drawbridge.ServerID, bool) {
 	set := c.g.Config()
 	for _, s := range set.Mountable() {
@@ -180,7 +181,7 @@ func (c runner) serverOfTool(name string) (drawbridge.ServerID, bool) {
 	return "", false
 }
 
-// mount mounts a server and reports its start.
+// mount mounts a server, and sends StartingEvents while the server starts.
 func (c runner) mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
 	defer c.wait.watchStarts(id)()
 	return c.g.Mount(ctx, id)

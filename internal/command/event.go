@@ -18,47 +18,48 @@ type EventKind string
 
 // The kinds of event.
 const (
-	// StartingEvent: the request waits for the start of Server.
+	// StartingEvent means that the request waits for the start of Server.
 	StartingEvent EventKind = "starting"
-	// ProgressEvent: the called tool sent Progress.
+	// ProgressEvent means that the called tool sent a progress notification.
 	ProgressEvent EventKind = "progress"
-	// ApprovalEvent: the request waits for the approval of a person.
+	// ApprovalEvent means that the call waits for the approval of a person.
 	ApprovalEvent EventKind = "approval"
 )
 
 // An Event reports what a request waits for.
 type Event struct {
 	Kind EventKind `json:"event"`
-	// Server, Seconds, Program and First belong to StartingEvent: the server, how long the request has waited for its
-	// start, the base name of its program, and whether it was never listed before.
+	// Server, Seconds, Program and First are set for a StartingEvent. Server is the server that starts. Seconds is how
+	// long the request has waited for the start. Program is the base name of the server's program, if it has one. First
+	// reports whether the server was never listed before.
 	Server  drawbridge.ServerID `json:"server,omitempty"`
 	Seconds int                 `json:"seconds,omitempty"`
 	Program string              `json:"program,omitempty"`
 	First   bool                `json:"first,omitempty"`
-	// Progress holds the params of the server's progress notification.
+	// Progress is set for a ProgressEvent: the params of the server's progress notification.
 	Progress *Progress `json:"progress,omitempty"`
-	// Approval is the waiting call.
+	// Approval is set for an ApprovalEvent: the call that waits.
 	Approval *Approval `json:"approval,omitempty"`
 }
 
-// Progress is the progress of a tool. Total is 0 where the server does not know it.
+// Progress is the progress of a tool. Total is 0 if the server sent no total.
 type Progress struct {
 	Progress float64 `json:"progress"`
 	Total    float64 `json:"total,omitempty"`
 	Message  string  `json:"message,omitempty"`
 }
 
-// An Approval is a call that waits for the approval of a person, until a moment.
+// An Approval is a call that waits for a person's approval. ID identifies the call, and the wait ends at Until.
 type Approval struct {
 	ID    string                  `json:"id"`
 	Until time.Time               `json:"until"`
 	Call  gateway.ApprovalDetails `json:"call"`
 }
 
-// startingInterval is how often a start is reported.
+// startingInterval is the interval between two StartingEvents for a server.
 const startingInterval = time.Second
 
-// A waitReporter reports what a request waits for. It is the peer of its call.
+// A waitReporter sends the events of one request. It is also the drawbridge.Peer of the request's call.
 type waitReporter struct {
 	g    *gateway.Gateway
 	work sync.WaitGroup
@@ -77,7 +78,7 @@ func newWaitReporter(g *gateway.Gateway, event func(Event)) *waitReporter {
 	return &waitReporter{g: g, event: event, closed: event == nil}
 }
 
-// close ends the events.
+// close stops the events and waits until the goroutines of watchStarts have returned.
 func (w *waitReporter) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -93,8 +94,8 @@ func (w *waitReporter) send(e Event) {
 	}
 }
 
-// watchStarts reports, until stop is called, the start of a server; for an empty id, of every server that was never
-// listed.
+// watchStarts sends a StartingEvent every startingInterval while the server starts, until stop is called. An empty id
+// selects all servers that were never listed.
 func (w *waitReporter) watchStarts(id drawbridge.ServerID) (stop func()) {
 	done := make(chan struct{})
 	began := time.Now()
@@ -116,7 +117,8 @@ func (w *waitReporter) watchStarts(id drawbridge.ServerID) (stop func()) {
 	return func() { close(done) }
 }
 
-// starting returns an event for each server that is starting.
+// starting returns a StartingEvent for the server if it is starting. An empty id selects all servers that were never
+// listed.
 func (w *waitReporter) starting(id drawbridge.ServerID) (all []Event) {
 	set := w.g.Config()
 	for _, s := range w.g.Status() {
@@ -133,7 +135,7 @@ func (w *waitReporter) starting(id drawbridge.ServerID) (all []Event) {
 	return all
 }
 
-// Notify reports the progress of the tool; every other notification is dropped.
+// Notify sends a ProgressEvent for a progress notification of the tool. It drops every other notification.
 func (w *waitReporter) Notify(_ context.Context, method string, params json.RawMessage) error {
 	var p Progress
 	if method == mcp.NoteProgress && json.Unmarshal(params, &p) == nil {
@@ -143,13 +145,13 @@ func (w *waitReporter) Notify(_ context.Context, method string, params json.RawM
 	return nil
 }
 
-// Request refuses every request of a server: a command line answers none.
+// Request returns a fault for every request of a server, because the command line answers none.
 func (w *waitReporter) Request(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
 	return nil, &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
 		Step: "ask the command line: it does not answer " + method}
 }
 
-// ApprovalPending reports that the call waits for a person.
+// ApprovalPending sends an ApprovalEvent for a call that waits for a person's approval.
 func (w *waitReporter) ApprovalPending(id string, until time.Time, call gateway.ApprovalDetails) {
 	w.send(Event{Kind: ApprovalEvent, Approval: &Approval{ID: id, Until: until, Call: call}})
 }

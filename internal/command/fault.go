@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Fault is an error as it crosses the control protocol. Text is the cause of a fault, or the whole text of an error
-// that is not a fault.
+// A Fault is an error in the form in which the control protocol sends it. Text is the text of the fault's cause, or the
+// whole text of an error that is not a *drawbridge.Fault.
 type Fault struct {
 	Kind      drawbridge.FaultKind `json:"kind,omitempty"`
 	Code      drawbridge.FaultCode `json:"code,omitempty"`
@@ -19,7 +19,7 @@ type Fault struct {
 	Raw       json.RawMessage      `json:"raw,omitempty"`
 }
 
-// EncodeFault returns an error as it crosses the control protocol; nil for nil.
+// EncodeFault returns an error in the form of the control protocol. It returns nil for nil.
 func EncodeFault(err error) *Fault {
 	if err == nil {
 		return nil
@@ -35,7 +35,8 @@ func EncodeFault(err error) *Fault {
 	return one
 }
 
-// Decode returns the error again: a *drawbridge.Fault where it was one. It returns nil for nil.
+// Decode returns the error that EncodeFault encoded: a *drawbridge.Fault, or another error with the same text. It
+// returns nil for nil.
 func (f *Fault) Decode() error {
 	switch {
 	case f == nil:

@@ -14,11 +14,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The user at the command line wrote the rules, and may be told what other callers are not: which rule hides a tool or
-// denies a call, and why a tool is left out.
+// The faults in this file name the rule that hides a tool or denies a call, and the reason why a tool is left out. Only
+// the user at the command line may see this, because that user wrote the rules.
 
-// unknownToolFault returns the fault for a name that the caller has no tool by: why it is hidden or left out, or else
-// the most similar name. Params are those of the call, or nil.
+// unknownToolFault returns the fault for a tool name that the caller cannot use. The fault states why the tool is
+// hidden or left out, or suggests the most similar name. Params are the params of the call, or nil.
 func (c runner) unknownToolFault(name string, params json.RawMessage) error {
 	f := &drawbridge.Fault{Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown tool " + name,
 		Next: "drawbridge tools list"}
@@ -37,7 +37,8 @@ func (c runner) unknownToolFault(name string, params json.RawMessage) error {
 	return f
 }
 
-// explainDenial adds to the fault of a call that the rules deny which rule does. Other faults stay.
+// explainDenial returns the fault of a denied call with the rule that denies the call. It returns any other error
+// unchanged.
 func (c runner) explainDenial(name string, params json.RawMessage, err error) error {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Code != drawbridge.PolicyBlocked {
@@ -45,20 +46,20 @@ func (c runner) explainDenial(name string, params json.RawMessage, err error) er
 	}
 	e, denied := c.denial(name, params)
 	if !denied {
-		return err // another guard refused it
+		return err // another guard refused the call
 	}
 	told := *f
 	told.Err, told.Next = fmt.Errorf("%w: %s", f.Err, withPosition(e.Why, e.At)), "drawbridge policy explain "+name
 	return &told
 }
 
-// denial returns the verdict of the rules on a call, and reports whether they deny it.
+// denial returns the verdict of the rules on a call, and reports whether the rules deny the call.
 func (c runner) denial(name string, params json.RawMessage) (e gateway.Explanation, denied bool) {
 	e, err := c.g.Explain(c.caller, name, rawjson.Get(params, "arguments"))
 	return e, err == nil && e.Effect == drawbridge.Deny.String()
 }
 
-// withPosition returns a reason with the place of the rule, if it has one.
+// withPosition returns a reason, followed by the position of the rule in parentheses unless the position is empty.
 func withPosition(why, position string) string {
 	if position == "" {
 		return why
@@ -66,7 +67,7 @@ func withPosition(why, position string) string {
 	return fmt.Sprintf("%s (%s)", why, position)
 }
 
-// omissionReason returns why a tool of a server is not on the deck; empty for every other name.
+// omissionReason returns the reason why a tool is left out of the deck. It returns "" for any other name.
 func (c runner) omissionReason(name string) string {
 	for _, m := range c.g.Deck().ServerSummaries() {
 		own, ok := strings.CutPrefix(name, string(m.Server)+drawbridge.NameSeparator)
@@ -82,8 +83,8 @@ func (c runner) omissionReason(name string) string {
 	return ""
 }
 
-// nearestTool returns the listed tool with the most similar name; empty if none is similar. Tools of the server that
-// the name begins with are compared by their own names.
+// nearestTool returns the listed tool with the most similar name, or "" if no name is similar. If the name begins with
+// the ID of a server, only the tools of that server are compared.
 func (c runner) nearestTool(name string) string {
 	id, ok := c.serverOfTool(name)
 	prefix := ""
@@ -102,8 +103,9 @@ func (c runner) nearestTool(name string) string {
 	return ""
 }
 
-// checkArguments returns a fault for arguments that the tool's schema cannot accept: a required one is missing, or one
-// is not among those that the schema allows. The caller learns that without a start of the server.
+// checkArguments returns a fault if a required argument is missing, or if the schema does not allow an argument. The
+// caller then gets the fault without a start of the server. If an argument is missing, the fault also names the
+// arguments that the schema does not list.
 func checkArguments(spec drawbridge.Spec, arguments json.RawMessage) error {
 	schema := rawjson.Get(spec.Definition, "inputSchema")
 	var missing, unknown []string
@@ -138,7 +140,7 @@ func checkArguments(spec drawbridge.Spec, arguments json.RawMessage) error {
 		Next: "drawbridge tools show " + string(spec.Name)}
 }
 
-// memberNames returns the names of the members of an object.
+// memberNames returns the names of the members of a JSON object.
 func memberNames(object json.RawMessage) (names []string) {
 	for m := range rawjson.Members(object) {
 		if name, ok := rawjson.DecodeString(m.Name); ok {

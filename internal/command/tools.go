@@ -11,15 +11,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// defaultWait is how long a request waits for servers that were never listed, where it names no time.
+// defaultWait is how long a request waits for servers that were never listed, if its params set no time.
 const defaultWait = 10 * time.Second
 
 // ToolsParams are the params of MethodTools.
 type ToolsParams struct {
-	// WaitMillis is how long to wait for servers that were never listed, in milliseconds. 0 is 10 seconds; a negative
-	// number waits until each has answered or has a fault.
+	// WaitMillis is how long to wait for servers that were never listed, in milliseconds. 0 means 10 seconds. With a
+	// negative number the wait has no limit: it ends when each server has a listing or a fault.
 	WaitMillis int64 `json:"wait_ms,omitempty"`
-	// Profile selects Drawbridge's own tools by a profile of the deck; empty lists those that clients are listed.
+	// Profile is a profile of Drawbridge's own tools: only the tools that it selects are listed. If Profile is empty,
+	// the tools that clients see are listed.
 	Profile string `json:"profile,omitempty"`
 }
 
@@ -33,26 +34,27 @@ func (p ToolsParams) wait() time.Duration {
 // ToolParams are the params of MethodTool.
 type ToolParams struct {
 	Name string `json:"name"`
-	// ForCall is set if the tool is to be called: an unknown name is recorded as a call.
+	// ForCall is set if the command is about to call the tool. An unknown name is then recorded in the audit as a call.
 	ForCall bool `json:"for_call,omitempty"`
 }
 
-// ServerParams are the params of MethodMount and MethodItems. Lists are the list methods that MethodItems joins.
+// ServerParams are the params of MethodMount and MethodItems. MethodItems returns the items of each list method in
+// Lists.
 type ServerParams struct {
 	Server drawbridge.ServerID `json:"server"`
 	Lists  []string            `json:"lists,omitempty"`
 }
 
-// A Tool is a tool or another listed item.
+// A Tool is a tool or another listed item: a prompt, a resource or a resource template.
 type Tool struct {
-	// Name is the listed name; empty for an item of a list that cannot be called.
+	// Name is the name under which the deck lists the item; empty for an item that cannot be called.
 	Name   drawbridge.CardName `json:"name"`
 	Server drawbridge.ServerID `json:"server,omitempty"`
-	// Tool is the server's own name for it.
+	// Tool is the name of the item on its server.
 	Tool       string  `json:"tool,omitempty"`
 	Summary    string  `json:"summary,omitempty"`
 	Definition RawText `json:"definition"`
-	// Notes are the shield's notes on the definition.
+	// Notes describe for people how the shield changed the definition.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -60,19 +62,19 @@ func newTool(s drawbridge.Spec) Tool {
 	return Tool{Name: s.Name, Server: s.Server, Tool: s.Tool, Summary: s.Summary, Definition: RawText(s.Definition)}
 }
 
-// Spec returns the tool as a card's spec, with the members that a command prints.
+// Spec returns the tool as a drawbridge.Spec. Only the fields that commands print are set.
 func (t Tool) Spec() drawbridge.Spec {
 	return drawbridge.Spec{Name: t.Name, Server: t.Server, Tool: t.Tool, Summary: t.Summary,
 		Definition: json.RawMessage(t.Definition)}
 }
 
-// A RawText is JSON of a server, whose bytes stay as they are: it is a string in other JSON.
+// A RawText is JSON text of a server. In other JSON it is encoded as a string, so that its bytes stay unchanged.
 type RawText json.RawMessage
 
-// MarshalText returns the bytes.
+// MarshalText returns the bytes of r unchanged.
 func (r RawText) MarshalText() ([]byte, error) { return r, nil }
 
-// UnmarshalText copies the bytes.
+// UnmarshalText sets r to a copy of text.
 func (r *RawText) UnmarshalText(text []byte) error {
 	*r = append(RawText(nil), text...)
 	return nil
@@ -85,7 +87,8 @@ type ToolList struct {
 	Servers []drawbridge.ServerStatus `json:"servers"`
 }
 
-// Missing returns the servers that were never listed and have not answered: the list lacks their tools.
+// Missing returns the servers that were never listed and that failed, still connect or need a sign-in. The list lacks
+// their tools.
 func (l ToolList) Missing() (ids []drawbridge.ServerID) {
 	for _, s := range l.Servers {
 		switch s.Phase {
@@ -139,7 +142,8 @@ func (c runner) listOwnTools(profile string) (ToolList, error) {
 	return found, nil
 }
 
-// mountNew mounts the servers that were never listed, and waits for them up to limit; without end for a negative one.
+// mountNew mounts the servers that were never listed and waits for them, at most for the time limit. A negative limit
+// means no limit.
 func (c runner) mountNew(ctx context.Context, limit time.Duration) {
 	if limit >= 0 {
 		var cancel context.CancelFunc
@@ -153,7 +157,7 @@ func (c runner) mountNew(ctx context.Context, limit time.Duration) {
 func (c runner) showTool(ctx context.Context, p ToolParams) (Tool, error) {
 	spec, err := c.findTool(ctx, p.Name)
 	if err != nil && p.ForCall && isUnknown(err) {
-		// The call fails. The deck puts it on record.
+		// The call fails, and the deck records it in the audit.
 		_, _ = c.g.Deck().Call(ctx, drawbridge.Call{Caller: c.caller,
 			Params: rawjson.Apply(nil, rawjson.Put(rawjson.Quote(p.Name), "name"))})
 	}
@@ -165,16 +169,17 @@ func (c runner) showTool(ctx context.Context, p ToolParams) (Tool, error) {
 	return shown, nil
 }
 
-// A MountResult is the result of MethodMount: the listing, or the fault, and the status of the server afterwards.
+// A MountResult is the result of MethodMount: the listing or the fault, and the status of the server after the mount.
 type MountResult struct {
 	Listing drawbridge.Listing      `json:"listing"`
 	Status  drawbridge.ServerStatus `json:"status"`
 	Fault   *Fault                  `json:"fault,omitempty"`
-	// SignIn is the address where a person signs in, where the server requires that.
+	// SignIn is the address where a person continues a sign-in at the server; empty if no sign-in has begun.
 	SignIn string `json:"sign_in,omitempty"`
 }
 
-// mountServer mounts a server. A server that is already connected is listed again: the person asks what it offers now.
+// mountServer mounts a server and returns its listing. If the server is connected already, mountServer requests its
+// lists again, so that the listing is current.
 func (c runner) mountServer(ctx context.Context, p ServerParams) (MountResult, error) {
 	_, _, err := c.g.Relist(ctx, p.Server)
 	var listing drawbridge.Listing
@@ -217,15 +222,15 @@ func (c runner) listItems(ctx context.Context, p ServerParams) ([]Tool, error) {
 type SearchParams struct {
 	ToolsParams
 	Query string `json:"query"`
-	// Top is the most tools to return. Explain asks for the scores of each method.
+	// Top is the maximum number of tools to return. Explain requests the scores of each method and field.
 	Top     int  `json:"top"`
 	Explain bool `json:"explain,omitempty"`
 }
 
-// A SearchResult is the result of MethodSearch, best first.
+// A SearchResult is the result of MethodSearch. Hits begins with the best tool.
 type SearchResult struct {
 	Hits []SearchHit `json:"hits"`
-	// Matched reports whether a tool has a word of the query.
+	// Matched reports whether any of the tools contains a word of the query.
 	Matched bool `json:"matched"`
 }
 
@@ -234,11 +239,13 @@ type SearchHit struct {
 	Tool
 	Score  float64 `json:"score"`
 	Reason string  `json:"reason,omitempty"`
-	// Scores are relative to the best tool, by method and by field; nil unless they were asked for.
+	// Scores are the scores of each method and field; nil unless SearchParams.Explain is set.
 	Scores *SearchScores `json:"scores,omitempty"`
 }
 
-// SearchScores are scores relative to the best tool: by arm, and by words in each field alone.
+// SearchScores are the scores of one tool, each a share of the best tool's score. Words, Meaning and Far are the scores
+// of the three search methods: words, the built-in encoder and an external model. The other fields are the scores of a
+// word search in that part of the tool alone.
 type SearchScores struct {
 	Words       float64 `json:"words"`
 	Meaning     float64 `json:"meaning"`

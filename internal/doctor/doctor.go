@@ -1,7 +1,7 @@
-// Package doctor finds what is wrong with a configuration, and says how to mend it.
+// Package doctor finds the problems of a configuration and names a fix for each.
 //
-// It promises that it starts nothing, dials nothing and writes nothing, and that no value which may be a secret is in
-// what it says: names of variables, of files and of programs only.
+// The checks neither start a server nor connect to one. Only [CheckDirWritable] writes a file, and removes it at once.
+// A finding names variables, files, programs and commands, but never contains the value of a variable or a secret.
 package doctor
 
 import (
@@ -20,67 +20,68 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A Finding is one thing that a person should know.
+// A Finding is a problem or a note that a person should know.
 type Finding struct {
-	// About is what it is about: a server, a file, the store, the hub, a client.
+	// About is the subject of the finding: a server, a file, the store, the hub or a client.
 	About string `json:"about"`
 	Text  string `json:"text"`
-	// Source is the file, and the line where that is known.
+	// Source is the path of the file that the finding is about, with the line if it is known.
 	Source string `json:"source,omitempty"`
-	// Fix is what to do; empty for a note that asks for nothing.
+	// Fix is what the person should do; empty for a note that requires no action.
 	Fix string `json:"fix,omitempty"`
 }
 
-// A ServerInfo is one that may run: what it would be, not whether it is.
+// A ServerInfo describes how a server would be started. It does not show whether the server runs.
 type ServerInfo struct {
 	Name      drawbridge.ServerID `json:"name"`
 	Transport string              `json:"transport"`
-	// Target is the row's program with its arguments, or its url, without secrets.
+	// Target is the program with its arguments, or the URL, without secrets.
 	Target string `json:"runs"`
-	// Program is the file that would be started, Dir where; both empty for a server that is reached over HTTP.
+	// Program is the path of the program, and Dir its working directory. Both are empty for a server reached over HTTP.
 	Program string `json:"program,omitempty"`
 	Dir     string `json:"cwd,omitempty"`
-	// Env has the names of the variables that the program would find.
+	// Env lists the names of the environment variables that the program would get.
 	Env []string `json:"env,omitempty"`
-	// Findings are what a person should know of what it runs: they may run anything, and do.
+	// Findings are warnings about what the command does, such as running code from its arguments.
 	Findings []config.LaunchFinding `json:"findings,omitempty"`
 	Source   string                 `json:"source"`
 }
 
-// A Report is what was found, in the order in which it was looked at.
+// A Report contains the findings of the checks, in the order in which they were added.
 type Report struct {
 	Problems []Finding    `json:"problems"`
 	Notes    []Finding    `json:"notes"`
 	Servers  []ServerInfo `json:"servers"`
 }
 
-// NewReport is one without findings: its lists are empty, not nil.
+// NewReport returns a report without findings. Its lists are empty, not nil.
 func NewReport() *Report {
 	return &Report{Problems: []Finding{}, Notes: []Finding{}, Servers: []ServerInfo{}}
 }
 
-// AddProblem adds something that is wrong.
+// AddProblem adds a finding that is a problem.
 func (r *Report) AddProblem(f Finding) { r.Problems = append(r.Problems, f) }
 
-// AddNote adds something that is not wrong.
+// AddNote adds a finding that is not a problem.
 func (r *Report) AddNote(f Finding) { r.Notes = append(r.Notes, f) }
 
-// A Input is what is looked at.
+// An Input is the configuration to check, and the data that the checks need.
 type Input struct {
 	Set config.Configuration
-	// Statuses has how each row of Set.Servers was last, in their order; nil where nothing is remembered.
+	// Statuses are the last known statuses of the rows in Set.Servers, in the same order; nil if no status is stored.
 	Statuses []drawbridge.ServerStatus
-	// Rejected says that a person does not want a row; nil rejects none.
+	// Rejected reports whether a person rejected a row. If it is nil, no row is rejected.
 	Rejected func(config.Server) bool
-	// Environ is the environment that servers get theirs from, as "name=value".
+	// Environ is the environment from which servers get their variables, as "name=value".
 	Environ []string
-	// Secrets is the keychain that rows may refer to; nil is not asked.
+	// Secrets reads the keychain entries that rows refer to. If it is nil, no entry is read.
 	Secrets secrets.SecretGetter
-	// Tip returns the next thing to try after a fault, or "". It may be nil.
+	// Tip returns the next step for a person after a fault, or "" if it knows none. Tip may be nil.
 	Tip func(fault string) string
 }
 
-// CheckConfig looks at every row of the configuration.
+// CheckConfig adds the findings on the configuration: its warnings, every row, shadowed rows and the modes of its
+// files.
 func (r *Report) CheckConfig(p Input) {
 	for _, w := range p.Set.Warnings {
 		r.addWarning(w)
@@ -102,7 +103,8 @@ func (r *Report) CheckConfig(p Input) {
 	r.checkFileModes(p.Set)
 }
 
-// CheckTrust adds a problem if a server is quarantined. T is nil if the server has no trust account.
+// CheckTrust adds a problem if a server that may start is quarantined. T is the trust in the server; nil if no trust is
+// recorded.
 func (r *Report) CheckTrust(s config.Server, t *drawbridge.Trust) {
 	if t != nil && t.Quarantined && s.Phase == drawbridge.Idle {
 		r.AddProblem(serverFinding(s, "nothing of it is listed: "+t.String(),
@@ -115,8 +117,9 @@ func serverFinding(s config.Server, text, fix string) Finding {
 	return Finding{About: fmt.Sprintf("server %q", s.ID), Text: text, Source: s.Origin.String(), Fix: fix}
 }
 
-// addWarning adds a warning of the configuration. An unknown member is a note, unless it resembles a known one. Missing
-// variables are reported with their server.
+// addWarning adds a warning of the configuration as a problem. A warning about a project's file becomes a note. So does
+// an unknown member, unless its name resembles a known member. Warnings about unset variables are skipped: checkValues
+// reports them with their server.
 func (r *Report) addWarning(w config.Warning) {
 	f := Finding{About: "the file", Text: w.Text, Source: w.Origin.String(), Fix: "mend it there"}
 	if w.Server != "" {
@@ -134,7 +137,8 @@ func (r *Report) addWarning(w config.Warning) {
 	}
 }
 
-// checkServer looks at one row.
+// checkServer adds the findings on one row: why it is off, or else its program, confinement, values, status notes and
+// last fault.
 func (r *Report) checkServer(p Input, s config.Server, last drawbridge.ServerStatus) {
 	switch s.Phase {
 	case drawbridge.Refused:
@@ -148,7 +152,7 @@ func (r *Report) checkServer(p Input, s config.Server, last drawbridge.ServerSta
 			r.AddNote(serverFinding(s, "it was rejected, and stays off", ""))
 			return
 		}
-		why, _, _ := strings.Cut(s.Reason, " (drawbridge mcp approve") // the fix says it
+		why, _, _ := strings.Cut(s.Reason, " (drawbridge mcp approve") // the fix names the command
 		r.AddProblem(serverFinding(s, "it needs approval: "+why,
 			fmt.Sprintf("look at it, then drawbridge mcp approve %s, or drawbridge mcp reject %s", s.ID, s.ID)))
 		return
@@ -172,7 +176,8 @@ func (r *Report) checkServer(p Input, s config.Server, last drawbridge.ServerSta
 	}
 }
 
-// AddFault adds that a server did not start, or did not go on. An empty tip is the command to try it with.
+// AddFault adds a problem: a server failed to start, or stopped with a fault. If tip is empty, the fix is the command
+// that tests the server.
 func (r *Report) AddFault(s config.Server, fault, tip string) {
 	if tip == "" {
 		tip = fmt.Sprintf("see what it says: drawbridge mcp test %s", s.ID)
@@ -180,8 +185,9 @@ func (r *Report) AddFault(s config.Server, fault, tip string) {
 	r.AddProblem(serverFinding(s, "it did not work when it was last started: "+fault, tip))
 }
 
-// AddStatusNotes adds the notes of a server's status. A value that was left out because its reference has no value is a
-// problem: the server runs without it. References to files were checked again.
+// AddStatusNotes adds the notes of a server's status. A note on a value that was left out, because its reference could
+// not be resolved, becomes a problem: the server runs without the value. Notes on missing files are skipped, because
+// checkReference checks files again. Notes that repeat a problem of the report are skipped too.
 func (r *Report) AddStatusNotes(s config.Server, notes []string) {
 	for _, text := range notes {
 		f := serverFinding(s, text, "")
@@ -191,7 +197,7 @@ func (r *Report) AddStatusNotes(s config.Server, notes []string) {
 			r.AddNote(f)
 		case strings.HasSuffix(anew, " is not there") || slices.ContainsFunc(r.Problems,
 			func(p Finding) bool { return p.About == f.About && p.Text == anew }):
-			// it was checked again
+			// checkReference checked the reference again
 		case strings.Contains(text, " is left out: the command "):
 			f.Fix = "run the command in a shell: it must print the value within ten seconds"
 			r.AddProblem(f)
@@ -202,7 +208,8 @@ func (r *Report) AddStatusNotes(s config.Server, notes []string) {
 	}
 }
 
-// checkProcess resolves the program of a stdio server, and reports whether it can be started.
+// checkProcess resolves the program of a stdio server, stores the result in shown, and reports whether the program can
+// be started.
 func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool {
 	shown.Dir = s.Cwd
 	program, names, err := gateway.ResolveProcess(s, p.Set.Settings, p.Environ)
@@ -219,7 +226,7 @@ func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool 
 	case s.Cwd != "" && !info.IsDir():
 		r.AddProblem(serverFinding(s, s.Cwd+" is not a directory", `change "cwd"`))
 		return false
-	case err != nil && s.DeferredParts("env PATH") == nil: // otherwise it is known only when it runs
+	case err != nil && s.DeferredParts("env PATH") == nil: // a deferred PATH is known only at the start
 		why := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "start "), ": "+fs.ErrNotExist.Error())
 		fix := "install it, write its absolute path, or give the row a PATH in \"env\""
 		if problem := s.CommandLineProblem(); problem != "" {
@@ -231,7 +238,8 @@ func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool 
 	return true
 }
 
-// checkValues looks at what the row's values refer to, and at what stands there in plain text.
+// checkValues adds problems for variables that are not set and for references that cannot be resolved. It adds notes on
+// values that a command prints, and on plain-text values that look like secrets.
 func (r *Report) checkValues(p Input, s config.Server) {
 	if len(s.Unresolved) > 0 {
 		r.AddProblem(serverFinding(s, "variables that are not set: "+strings.Join(s.Unresolved, ", "),
@@ -266,7 +274,8 @@ func (r *Report) checkValues(p Input, s config.Server) {
 	}
 }
 
-// checkReference looks whether what a value refers to is there.
+// checkReference adds a problem if the file or keychain entry that a value refers to cannot be read. Name is the name
+// of the value. If the keychain is not read, checkReference adds a note.
 func (r *Report) checkReference(p Input, s config.Server, name string, part config.ValuePart) {
 	switch part.Kind {
 	case config.FilePart:
@@ -288,7 +297,8 @@ func (r *Report) checkReference(p Input, s config.Server, name string, part conf
 	}
 }
 
-// checkFileModes finds files that hold secrets in plain text and that others may read. Windows has no such modes.
+// checkFileModes adds a problem for each file that contains plain-text secrets and that other users may read. It skips
+// files of projects. On Windows it does nothing, because files have no such modes.
 func (r *Report) checkFileModes(set config.Configuration) {
 	if runtime.GOOS == "windows" {
 		return

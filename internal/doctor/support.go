@@ -2,20 +2,21 @@ package doctor
 
 import "runtime"
 
-// A SystemSupport is how far Drawbridge is tested on one system, and what it does not have there.
+// A SystemSupport describes the support for one operating system and architecture: whether it is tested, and which
+// features are missing.
 type SystemSupport struct {
-	// System is in the form of Go: "linux/amd64".
+	// System is the name of the system in the form of Go, such as "linux/amd64".
 	System string `json:"system"`
-	// Tested reports that the tests run there before each change. Elsewhere it is only compiled.
+	// Tested reports whether the tests run on this system before each change.
 	Tested bool `json:"tested"`
-	// Missing names what Linux has and this system does not have.
+	// Missing names the features that Drawbridge has on Linux and not on this system.
 	Missing []string `json:"missing"`
-	// Current reports that this program runs there.
+	// Current reports whether this program runs on this system.
 	Current bool `json:"current"`
 }
 
-// Support returns the systems that Drawbridge is compiled for, the tested ones first. A system that is not among them
-// is added where this program runs on it.
+// Support returns the systems that Drawbridge is compiled for, tested systems first. If this program runs on another
+// system, that system is the last element.
 func Support() []SystemSupport {
 	others := []string{"confinement of servers", "the check that a process at the hub's socket is the user's own",
 		"the memory of processes in drawbridge ps", "records of calls in mapped memory: each is a system call"}

@@ -13,7 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// CheckStoreWritable checks that the store can be written, if it is a file.
+// CheckStoreWritable adds a problem if no file can be written in the store's directory. It skips a store whose location
+// is a URL.
 func (r *Report) CheckStoreWritable(location string) {
 	if strings.Contains(location, ":") && !filepath.IsAbs(location) {
 		return
@@ -26,8 +27,8 @@ func (r *Report) CheckStoreWritable(location string) {
 	}
 }
 
-// CheckStoreCreatable looks whether a store that is not there yet can be created: a problem if its directory, or the
-// nearest one above it that exists, cannot be written.
+// CheckStoreCreatable checks whether a store that does not exist yet can be created. It adds a problem if the store's
+// directory cannot be written, else a note. If the directory does not exist, the nearest existing parent is checked.
 func (r *Report) CheckStoreCreatable(location string) {
 	dir := filepath.Dir(location)
 	for {
@@ -46,7 +47,7 @@ func (r *Report) CheckStoreCreatable(location string) {
 	r.AddNote(Finding{About: "the store", Text: "there is none yet; the first start makes it", Source: location})
 }
 
-// CheckUncopied adds a problem if no server is configured while other programs have some.
+// CheckUncopied adds a problem if no server is configured, although other programs have servers that can be copied.
 func (r *Report) CheckUncopied(set config.Configuration, found []config.ImportCandidate) {
 	if len(set.Servers)+len(set.Shadowed) > 0 {
 		return
@@ -69,8 +70,8 @@ func (r *Report) CheckUncopied(set config.Configuration, found []config.ImportCa
 	}
 }
 
-// CheckDirWritable returns an error if no file can be written in a directory, because it is read-only or its disk is
-// full. It writes a file to find out, and removes it.
+// CheckDirWritable returns an error if no file can be written in a directory, for example because the disk is full. It
+// writes a temporary file and removes it.
 func CheckDirWritable(dir string) error {
 	f, err := os.CreateTemp(dir, ".drawbridge-doctor-*")
 	if err != nil {

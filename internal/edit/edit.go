@@ -1,6 +1,7 @@
-// Package edit replaces texts in a file as a model asks for it. A text that is not found byte for byte is looked for
-// with other line endings, other white space at the ends of lines, and another indentation, in this order. It must
-// occur once. All bytes outside of it stay: the byte order mark, line endings, the end of the last line.
+// Package edit replaces texts in a file at the request of a model. If the exact text is not found, the search ignores
+// differences in line endings, white space at the ends of lines, and indentation, in this order. The text must occur
+// exactly once, unless Edit.All is set. All bytes outside the replaced text stay the same: the byte order mark, the
+// line endings, a missing line ending at the end of the file.
 package edit
 
 import (
@@ -8,14 +9,14 @@ import (
 	"strings"
 )
 
-// An Edit replaces a text.
+// An Edit replaces the text Old with New.
 type Edit struct {
 	Old, New string
-	// All replaces each occurrence, where Old need not be unique.
+	// All replaces each occurrence of Old. Without it, Old must occur exactly once.
 	All bool
 }
 
-// A Tolerance is how a text was found.
+// A Tolerance is the difference that a search ignored when it found a text.
 type Tolerance int
 
 // The tolerances, in the order in which they are tried.
@@ -26,7 +27,7 @@ const (
 	Indentation
 )
 
-// String describes the tolerance for a model; it is empty for Exact.
+// String describes the tolerance for a model. It returns "" for Exact.
 func (t Tolerance) String() string {
 	return [...]string{"", "line endings", "white space at the ends of lines", "indentation"}[t]
 }
@@ -34,15 +35,15 @@ func (t Tolerance) String() string {
 // A Result is an edited text.
 type Result struct {
 	Content string
-	// Replacements counts the replaced occurrences.
+	// Replacements is the number of replaced occurrences.
 	Replacements int
-	// Tolerance is the largest that an edit needed.
+	// Tolerance is the largest tolerance that any of the edits needed.
 	Tolerance Tolerance
 }
 
 // An Error reports, to a model, why an edit was not made.
 type Error struct {
-	// Number is the number of the edit, from 1; 0 if there is only one.
+	// Number is the number of the edit, counted from 1; 0 if there is only one edit.
 	Number int
 	Text   string
 }
@@ -55,8 +56,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("Edit %d: %s", e.Number, e.Text)
 }
 
-// Apply makes edits one after the other, each on the result of those before it, or none: the error is an *Error for the
-// first one that cannot be made.
+// Apply makes all edits or none. Each edit is applied to the result of the edits before it. The error is an *Error for
+// the first edit that cannot be made. If the edits do not change the content, the error is an *Error too.
 func Apply(content string, edits []Edit) (Result, error) {
 	if len(edits) == 0 {
 		return Result{}, &Error{Text: "There is no edit to make."}
@@ -77,7 +78,7 @@ func Apply(content string, edits []Edit) (Result, error) {
 	return r, nil
 }
 
-// apply makes one edit. It returns why it cannot be made, or "".
+// apply makes one edit. It returns the reason why the edit cannot be made, or "".
 func (r *Result) apply(e Edit) (reason string) {
 	switch {
 	case e.Old == "":
@@ -101,13 +102,13 @@ func (r *Result) apply(e Edit) (reason string) {
 	return describeMiss(r.Content, e)
 }
 
-// A replacement is a text for the bytes from start to end.
+// A replacement is a new text for the bytes from start to end.
 type replacement struct {
 	start, end int
 	text       string
 }
 
-// replaceAll makes replacements that are in order and do not overlap.
+// replaceAll applies replacements. They must be in order and must not overlap.
 func replaceAll(content string, all []replacement) string {
 	var out strings.Builder
 	at := 0
@@ -120,7 +121,7 @@ func replaceAll(content string, all []replacement) string {
 	return out.String()
 }
 
-// findExact finds the text byte for byte, or with the line endings of the file.
+// findExact finds the exact text, or the text with its line endings changed to CRLF if the file uses CRLF.
 func findExact(content string, e Edit) ([]replacement, Tolerance) {
 	if found := occurrences(content, e.Old, e.New); len(found) > 0 {
 		return found, Exact
@@ -143,7 +144,7 @@ func occurrences(content, old, text string) (found []replacement) {
 	}
 }
 
-// withLineEnding returns a text whose line endings are all ending.
+// withLineEnding returns a text in which every line ending is replaced with ending.
 func withLineEnding(text, ending string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if ending == "\n" {

@@ -9,19 +9,21 @@ import (
 )
 
 const (
-	// maxShownLines bounds the lines of the nearest region, and the line numbers of occurrences.
+	// maxShownLines limits the shown lines of the most similar region, and the shown line numbers of occurrences.
 	maxShownLines = 20
-	// maxShownLine is the length in bytes of a shown line.
+	// maxShownLine is the maximum length in bytes of a shown line, and of a line that similarity compares.
 	maxShownLine = 200
-	// maxComparedLines bounds the lines that are compared letter by letter.
+	// maxComparedLines is the maximum number of lines that nearestLines compares letter by letter.
 	maxComparedLines = 20_000
-	// maxCommonLines is how often a line may occur to tell where a region is: a closing brace tells nothing.
+	// maxCommonLines limits the lines that nearestLines uses to find a region. A line that occurs more often, such as a
+	// closing brace, is ignored.
 	maxCommonLines = 1000
-	// minTellingText is the length in bytes of a new text whose presence tells that the edit was made before.
+	// minTellingText is the minimum length in bytes of a new text. If a text of this length is already in the file, the
+	// edit was probably made before.
 	minTellingText = 8
 )
 
-// describeAmbiguity names the lines of several occurrences.
+// describeAmbiguity returns a message with the line numbers of several occurrences.
 func describeAmbiguity(content string, found []replacement) string {
 	var numbers []string
 	for i, one := range found {
@@ -35,10 +37,11 @@ func describeAmbiguity(content string, found []replacement) string {
 		len(found), strings.Join(numbers, ", "))
 }
 
-// lineNumber returns the number of the line at an offset, from 1.
+// lineNumber returns the number of the line at an offset, counted from 1.
 func lineNumber(content string, offset int) int { return 1 + strings.Count(content[:offset], "\n") }
 
-// describeMiss shows the region of the file that is most similar to the text of an edit that was not found.
+// describeMiss returns a message for an edit whose old text was not found. The message shows the most similar region of
+// the file.
 func describeMiss(content string, e Edit) string {
 	if content == "" {
 		return "oldText was not found: the file is empty."
@@ -61,8 +64,8 @@ func describeMiss(content string, e Edit) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// nearestLines returns the index of the first line of the region that has most lines in common with old, or else the
-// line that is most similar to the first line of old.
+// nearestLines returns the index of the first line of the region that has the most lines in common with old. If no line
+// is in common, it returns the line that is most similar to the first line of old.
 func nearestLines(lines, old []line) (from int, ok bool) {
 	at := map[string][]int{}
 	for i, l := range lines {
@@ -102,7 +105,8 @@ func nearestLines(lines, old []line) (from int, ok bool) {
 	return from, ok
 }
 
-// similarity returns the share of the pairs of letters that two texts have in common, from 0 to 1 (Dice's coefficient).
+// similarity returns the similarity of two texts, from 0 to 1: the share of letter pairs that they have in common
+// (Dice's coefficient).
 func similarity(a, b string) float64 {
 	a, b = a[:min(len(a), maxShownLine)], b[:min(len(b), maxShownLine)]
 	if utf8.RuneCountInString(a) < 2 || utf8.RuneCountInString(b) < 2 {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A line is a line of a file: its text without the line ending, and where it is.
+// A line is a line of a file: its text without the line ending, and its byte offsets in the file.
 type line struct {
 	text       string
-	start, end int // end is before the line ending
-	next       int // the start of the next line
+	start, end int // end is the offset before the line ending
+	next       int // the offset of the next line
 }
 
-// splitLines returns the lines of a text. A text that ends with a line ending has no empty line behind it.
+// splitLines returns the lines of a text. There is no empty line after a line ending at the end of the text.
 func splitLines(content string) (lines []line) {
 	for at := 0; at < len(content); {
 		next := len(content)
@@ -37,11 +37,11 @@ func trimTrailing(s string) string { return strings.TrimRight(s, blanks) }
 
 func trimBoth(s string) string { return strings.Trim(s, blanks) }
 
-// findLines finds whole lines that differ from those of the edit only in white space at their ends.
+// findLines finds whole lines that differ from the lines of the edit only in white space at the end or at the start.
 func findLines(content string, e Edit) ([]replacement, Tolerance) {
 	lines, old := splitLines(content), splitLines(e.Old)
 	if !slices.ContainsFunc(old, func(l line) bool { return trimBoth(l.text) != "" }) {
-		return nil, Exact // blank lines are everywhere
+		return nil, Exact // blank lines occur everywhere
 	}
 	withEnd := strings.HasSuffix(e.Old, "\n")
 	for _, tolerance := range []Tolerance{TrailingSpace, Indentation} {
@@ -58,7 +58,7 @@ func findLines(content string, e Edit) ([]replacement, Tolerance) {
 				one.end = last.next
 			}
 			one.text = withLineEnding(adapt(e.New), endingOf(content, lines[at], lines))
-			if withEnd && last.next == last.end { // the file ends without a line ending, and stays so
+			if withEnd && last.next == last.end { // the file must still end without a line ending
 				one.text = strings.TrimSuffix(strings.TrimSuffix(one.text, "\n"), "\r")
 			}
 			found = append(found, one)
@@ -71,7 +71,8 @@ func findLines(content string, e Edit) ([]replacement, Tolerance) {
 	return nil, Exact
 }
 
-// endingOf returns the line ending of a line, or of the first line of the file for a line without one.
+// endingOf returns the line ending of l. If l has no line ending, it returns the line ending of the first line, or
+// "\n".
 func endingOf(content string, l line, lines []line) string {
 	for _, one := range []line{l, lines[0]} {
 		if one.next > one.end {
@@ -81,8 +82,8 @@ func endingOf(content string, l line, lines []line) string {
 	return "\n"
 }
 
-// matchLines reports whether lines of the file are those of the edit under a tolerance, and returns how the new text is
-// adapted to the file.
+// matchLines reports whether the lines of the file match the old lines of the edit with the given tolerance. It also
+// returns a function that adapts the new text of the edit to the file.
 func matchLines(file, old []line, tolerance Tolerance) (adapt func(string) string, ok bool) {
 	trim := trimTrailing
 	if tolerance == Indentation {
@@ -99,10 +100,11 @@ func matchLines(file, old []line, tolerance Tolerance) (adapt func(string) strin
 	return indentationOf(file, old)
 }
 
-// indentationOf returns the one change of indentation that turns the lines of the edit into those of the file, or false
-// if there is none: a deeper or a lesser indentation, or tabs in place of spaces.
+// indentationOf finds one change of indentation that turns the lines of the edit into the lines of the file. Such a
+// change is a deeper indentation, a smaller indentation, or tabs instead of spaces or the reverse. It returns false if
+// there is no such change.
 func indentationOf(file, old []line) (adapt func(string) string, ok bool) {
-	var pairs [][2]string // indentation in the edit, and in the file
+	var pairs [][2]string // the indentation in the edit, and in the file
 	for i := range old {
 		if trimBoth(old[i].text) != "" {
 			pairs = append(pairs, [2]string{indentOf(old[i].text), indentOf(file[i].text)})
@@ -139,7 +141,7 @@ func all(pairs [][2]string, ok func(a, b string) bool) bool {
 
 func indentOf(text string) string { return text[:len(text)-len(strings.TrimLeft(text, blanks))] }
 
-// tabsFor returns an indentation with a tab for each unit of spaces at its start.
+// tabsFor returns an indentation in which each unit of spaces at the start is replaced with a tab.
 func tabsFor(indent, unit string) string {
 	tabs := 0
 	for strings.HasPrefix(indent, unit) {
@@ -149,7 +151,7 @@ func tabsFor(indent, unit string) string {
 	return strings.Repeat("\t", tabs) + indent
 }
 
-// eachLine returns a function that changes the indentation of each line that is not blank.
+// eachLine returns a function that applies change to the indentation of each line that is not blank.
 func eachLine(change func(indent string) string) func(string) string {
 	return func(text string) string {
 		lines := strings.SplitAfter(text, "\n")

@@ -12,15 +12,16 @@ import (
 const (
 	// MaxFileSize is the size in bytes of the largest file that is searched.
 	MaxFileSize = 2 << 20
-	// binaryPrefix is how many bytes at the start of a file tell whether it is binary: one of them is NUL.
+	// binaryPrefix is how many bytes at the start of a file are examined: the file is binary if one of them is NUL.
 	binaryPrefix = 4 << 10
 )
 
-// GrepOptions bound a search for lines.
+// GrepOptions limit the result of Grep.
 type GrepOptions struct {
-	// MaxLines is how many matching lines are returned. Context is how many lines before and behind each.
+	// MaxLines is the maximum number of matching lines to return. Context is the number of lines to return before and
+	// after each match.
 	MaxLines, Context int
-	// FilesOnly looks for one line of each file. CountOnly returns no lines.
+	// FilesOnly stops at the first match of each file and returns no lines. CountOnly returns no lines.
 	FilesOnly, CountOnly bool
 }
 
@@ -28,29 +29,29 @@ type GrepOptions struct {
 type Line struct {
 	Number int
 	Text   string
-	// Match is false for a line of the context.
+	// Match is false for a line that is only context.
 	Match bool
 }
 
-// A FileMatch has the lines of a file that match, and those around them.
+// A FileMatch is a file with its matching lines, and the context around them.
 type FileMatch struct {
 	Path  string
 	Lines []Line
-	// Count is the number of lines that match.
+	// Count is the number of matching lines.
 	Count int
 }
 
 // A GrepResult is the result of a search, in the order of the files.
 type GrepResult struct {
 	Files []FileMatch
-	// Matches is the number of lines that match in Files. More is true if there are further ones.
+	// Matches is the number of matching lines in Files. More is true if there are further matches.
 	Matches int
 	More    bool
-	// Binary, Large and Unreadable count files that were not searched.
+	// Binary, Large and Unreadable count the files that were not searched, by reason.
 	Binary, Large, Unreadable int
 }
 
-// skipReason is why a file was not searched.
+// skipReason is the reason why a file was not searched.
 type skipReason int
 
 const (
@@ -60,17 +61,18 @@ const (
 	unreadableFile
 )
 
-// A grepFile is the result of one file.
+// A grepFile is the result of searching one file.
 type grepFile struct {
 	match  FileMatch
 	reason skipReason
 }
 
-// Grep searches files below a root. It returns the first matches in the order of the files. The error is ctx's.
+// Grep searches the files of a list, which are below a root. It returns the first matches in the order of the list. It
+// returns an error only if ctx has ended.
 func Grep(ctx context.Context, files Opener, root string, list []File, p *Pattern, o GrepOptions) (GrepResult, error) {
 	var found GrepResult
 	workers := max(2, runtime.GOMAXPROCS(0))
-	// The files are searched in groups, so that a search with many matches ends early.
+	// The files are searched in groups. If a group has enough matches, the later groups are not searched.
 	const group = 2048
 	for at := 0; at < len(list) && !found.More; at += group {
 		part := list[at:min(at+group, len(list))]
@@ -103,7 +105,7 @@ func Grep(ctx context.Context, files Opener, root string, list []File, p *Patter
 	return found, nil
 }
 
-// add adds the result of a file, unless there are enough.
+// add adds the result of a file, unless MaxLines has been reached.
 func (g *GrepResult) add(r grepFile, o GrepOptions) {
 	switch r.reason {
 	case binaryFile:
@@ -128,7 +130,7 @@ func (g *GrepResult) add(r grepFile, o GrepOptions) {
 	g.Files = append(g.Files, r.match)
 }
 
-// cut keeps the first matches, with the lines before the next one.
+// cut removes all matches after the first ones. It keeps the context before the first removed match.
 func (m *FileMatch) cut(matches int) {
 	seen := 0
 	for i, l := range m.Lines {
@@ -143,7 +145,7 @@ func (m *FileMatch) cut(matches int) {
 	m.Count = matches
 }
 
-// searchFile searches one file. The buffer is used again.
+// searchFile searches one file. It reads the file into buffer, and returns the buffer for the next file.
 func searchFile(files Opener, root, rel string, p *Pattern, o GrepOptions, buffer []byte) (grepFile, []byte) {
 	content, reason := readContent(files, filepath.Join(root, filepath.FromSlash(rel)), buffer)
 	if reason != searched {
@@ -151,7 +153,7 @@ func searchFile(files Opener, root, rel string, p *Pattern, o GrepOptions, buffe
 	}
 	m := FileMatch{Path: rel}
 	number, counted := 1, 0
-	shown := 0 // lines up to this number are in m.Lines
+	shown := 0 // m.Lines has the lines up to this number that are to be shown
 	for at := 0; ; {
 		start, end, ok := p.nextMatch(content, at)
 		if !ok {
@@ -173,7 +175,7 @@ func searchFile(files Opener, root, rel string, p *Pattern, o GrepOptions, buffe
 	return grepFile{match: m}, content[:0]
 }
 
-// readContent reads a text file of at most MaxFileSize bytes.
+// readContent reads a text file of at most MaxFileSize bytes. It uses buffer if the file fits.
 func readContent(files Opener, path string, buffer []byte) ([]byte, skipReason) {
 	f, err := files.Open(path)
 	if err != nil {
@@ -194,13 +196,13 @@ func readContent(files Opener, path string, buffer []byte) ([]byte, skipReason) 
 	for {
 		if len(content) == cap(content) {
 			if len(content) > MaxFileSize {
-				return nil, largeFile // it grows
+				return nil, largeFile // the file is growing
 			}
 			content = append(content, 0)[:len(content)]
 		}
 		n, err := f.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]
-		if err == io.EOF || err == nil && int64(len(content)) == info.Size() { // the usual end costs no other read
+		if err == io.EOF || err == nil && int64(len(content)) == info.Size() { // no further read to see EOF
 			break
 		}
 		if err != nil {
@@ -213,10 +215,11 @@ func readContent(files Opener, path string, buffer []byte) ([]byte, skipReason) 
 	return content, searched
 }
 
-// appendLines appends a matching line with the lines around it that were not appended before. A line of the context
-// behind an earlier match becomes a match.
+// appendLines appends a matching line and its context to lines. It does not append a line twice: if the matching line
+// is already there as context of an earlier match, it is marked as a match. shown is the number of the last appended
+// line. appendLines returns the new lines and the new shown.
 func appendLines(lines []Line, content []byte, start, end, number, shown, around int) ([]Line, int) {
-	if number <= shown { // it is in the context of the match before
+	if number <= shown { // it is in the context of the previous match
 		lines[len(lines)-1-(shown-number)].Match = true
 	} else {
 		first, at := number, start

@@ -8,33 +8,33 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// ignoreFiles are the names of the files whose patterns are followed, in the order of their precedence.
+// ignoreFiles are the names of the ignore files. The rules of a later file override the rules of an earlier one.
 var ignoreFiles = []string{".gitignore", ".ignore"}
 
-// maxIgnoreFile is the maximum size in bytes of a file with patterns. A larger one is not followed.
+// maxIgnoreFile is the maximum size in bytes of an ignore file. A larger file is ignored.
 const maxIgnoreFile = 1 << 20
 
-// An ignoreList holds the patterns of the ignore files of one directory (gitignore(5)). It is immutable.
+// An ignoreList has the rules of the ignore files of one directory (gitignore(5)). It is immutable.
 type ignoreList struct {
 	parent *ignoreList
-	// dir is the directory of the files, relative to the root of the search: "" or "a/b/".
+	// dir is the directory of the ignore files, relative to the root of the search: "" or "a/b/".
 	dir   string
 	rules []ignoreRule
-	// names and suffixes say where in rules the last rule for a plain name or a suffix such as ".o" is. Rules that need
-	// more work are listed in others.
+	// names and suffixes map a plain name, or a suffix such as ".o", to the index of its last rule in rules. others has
+	// the indices of all other rules.
 	names, suffixes map[string]int
 	others          []int
 }
 
-// An ignoreRule is one pattern.
+// An ignoreRule is one pattern of an ignore file.
 type ignoreRule struct {
 	glob string
-	// keep is true for a pattern that begins with "!", dirsOnly for one that ends with "/", and anchored for one that is
-	// compared with the whole path.
+	// keep is true for a pattern that begins with "!". dirsOnly is true for a pattern that ends with "/". anchored is true
+	// for a pattern that is compared with the path below the ignore file's directory, not with the name.
 	keep, dirsOnly, anchored bool
 }
 
-// parseIgnoreList parses the texts of the ignore files of a directory.
+// parseIgnoreList parses the texts of the ignore files of a directory. It returns parent if the texts have no rule.
 func parseIgnoreList(parent *ignoreList, dir string, texts ...[]byte) *ignoreList {
 	l := &ignoreList{parent: parent, dir: dir, names: map[string]int{}, suffixes: map[string]int{}}
 	for _, text := range texts {
@@ -50,7 +50,7 @@ func parseIgnoreList(parent *ignoreList, dir string, texts ...[]byte) *ignoreLis
 	return l
 }
 
-// add adds a rule, and files it by how it can be found.
+// add adds a rule to rules, and to the index for its form: names, suffixes or others.
 func (l *ignoreList) add(r ignoreRule) {
 	n := len(l.rules)
 	l.rules = append(l.rules, r)
@@ -89,16 +89,16 @@ func parseIgnoreRule(line string) (r ignoreRule, ok bool) {
 		return r, false
 	}
 	if rest, found := strings.CutPrefix(line, "**/"); found && !strings.Contains(rest, "/") {
-		r.anchored, line = false, rest // it means the name alone
+		r.anchored, line = false, rest // such a pattern is compared with the name only
 	}
 	if strings.HasSuffix(line, "/**") {
-		line += "/*" // what is in the directory, and not the directory
+		line += "/*" // it matches everything in the directory, but not the directory
 	}
 	r.glob = escapeBraces(line)
 	return r, doublestar.ValidatePattern(r.glob)
 }
 
-// escapeBraces makes braces plain: they are special to doublestar, and not in ignore files.
+// escapeBraces escapes braces: they are special in doublestar patterns, but not in ignore files.
 func escapeBraces(pattern string) string {
 	if !strings.ContainsAny(pattern, "{}") {
 		return pattern
@@ -106,7 +106,8 @@ func escapeBraces(pattern string) string {
 	return strings.NewReplacer(`\{`, `\{`, `\}`, `\}`, "{", `\{`, "}", `\}`).Replace(pattern)
 }
 
-// ignores reports whether a path below the root is ignored. Its directories are known not to be.
+// ignores reports whether the rules exclude a path. rel is relative to the root. None of its parent directories may be
+// excluded.
 func (l *ignoreList) ignores(rel string, isDir bool) bool {
 	for ; l != nil; l = l.parent {
 		if n := l.lastMatch(rel[len(l.dir):], isDir); n >= 0 {
@@ -116,7 +117,8 @@ func (l *ignoreList) ignores(rel string, isDir bool) bool {
 	return false
 }
 
-// lastMatch returns the index of the last rule that matches; -1 if none does.
+// lastMatch returns the index of the last rule that matches, or -1. rel is relative to the directory of the ignore
+// files.
 func (l *ignoreList) lastMatch(rel string, isDir bool) int {
 	last := -1
 	name := path.Base(rel)

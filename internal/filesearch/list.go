@@ -1,5 +1,6 @@
-// Package filesearch finds files and the lines in them. It follows the ignore files of a tree, does not follow links,
-// reads regular files only, and returns the same result each time, whatever the order in which directories are read.
+// Package filesearch lists the files of a directory tree and searches their lines. It follows the ignore files of the
+// tree, does not follow symbolic links, and reads only regular files. Results are sorted, so that they do not depend on
+// the order in which directories are read.
 package filesearch
 
 import (
@@ -13,46 +14,47 @@ import (
 	"sync"
 )
 
-// An Opener opens a file or a directory by its absolute path, without waiting for the other end of a FIFO.
+// An Opener opens a file or a directory by its absolute path. It must not block when it opens a FIFO.
 type Opener interface {
 	Open(path string) (fs.File, error)
 }
 
-// ListOptions select the files of a tree.
+// ListOptions select the files that List returns.
 type ListOptions struct {
-	// Hidden includes names that begin with a dot, except .git.
+	// Hidden includes files and directories whose names begin with a dot, except the directory .git.
 	Hidden bool
-	// NoIgnore includes what ignore files exclude.
+	// NoIgnore includes the files that ignore files exclude.
 	NoIgnore bool
 	// Dirs includes directories in the result.
 	Dirs bool
-	// Skip, if set, excludes a path, and everything below if it is a directory. It is called from several goroutines.
+	// Skip, if set, reports whether a file or a directory is excluded; path is absolute. If a directory is excluded,
+	// everything below it is excluded too. Skip is called from several goroutines.
 	Skip func(path string) bool
 }
 
-// maxListed is the number of files and directories of a tree that are looked at.
+// maxListed is the maximum number of files and directories that List reads.
 const maxListed = 1_000_000
 
 // A File is a file or a directory of a tree.
 type File struct {
-	// Path is relative to the root, with slashes.
+	// Path is relative to the root, and its separators are slashes.
 	Path string
 	Dir  bool
 }
 
-// A Listing is the files of a tree, sorted by path.
+// A Listing is a list of the files of a tree, sorted by path.
 type Listing struct {
 	Files []File
-	// Unreadable counts the directories that could not be read. Incomplete is true if the tree has more entries than are
-	// looked at.
+	// Unreadable is the number of directories that could not be read. Incomplete is true if the tree has more than
+	// maxListed entries.
 	Unreadable int
 	Incomplete bool
 }
 
-// alwaysSkipped are directories that hold copies and no sources.
+// alwaysSkipped are the names of directories that List never reads: they contain copies, not sources.
 var alwaysSkipped = []string{".git", "node_modules"}
 
-// A lister lists a tree with several goroutines.
+// A lister lists a tree. It uses several goroutines.
 type lister struct {
 	files Opener
 	root  string
@@ -69,11 +71,11 @@ type lister struct {
 
 // A listTask is a directory to read.
 type listTask struct {
-	rel    string // "" or "a/b/"
+	rel    string // relative to the root: "" or "a/b/"
 	ignore *ignoreList
 }
 
-// List returns the files below a directory. The error is that of the root, or ctx's.
+// List returns the files below a directory. It returns an error if the root cannot be read or if ctx has ended.
 func List(ctx context.Context, files Opener, root string, o ListOptions) (Listing, error) {
 	l := &lister{files: files, root: root, o: o, queue: []listTask{{ignore: nil}}}
 	l.wake = sync.NewCond(&l.mu)
@@ -91,7 +93,7 @@ func List(ctx context.Context, files Opener, root string, o ListOptions) (Listin
 	return l.found, nil
 }
 
-// fail ends the work with an error.
+// fail stores the first error, and makes all workers stop.
 func (l *lister) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +103,7 @@ func (l *lister) fail(err error) {
 	l.wake.Broadcast()
 }
 
-// work reads directories until there are none left.
+// work reads directories from the queue until none are left or an error occurred.
 func (l *lister) work() {
 	for {
 		l.mu.Lock()
@@ -125,7 +127,7 @@ func (l *lister) work() {
 	}
 }
 
-// add adds the result of a directory. It needs mu.
+// add adds the result of reading a directory. The caller must hold mu.
 func (l *lister) add(task listTask, files []File, dirs []listTask, err error) {
 	switch {
 	case err != nil && task.rel == "":
@@ -144,7 +146,7 @@ func (l *lister) add(task listTask, files []File, dirs []listTask, err error) {
 	}
 }
 
-// readDir reads one directory, and returns its files and the directories to read.
+// readDir reads one directory, and returns its files and its subdirectories that are to be read.
 func (l *lister) readDir(task listTask) (files []File, dirs []listTask, err error) {
 	dir := filepath.Join(l.root, filepath.FromSlash(task.rel))
 	entries, err := readEntries(l.files, dir)
@@ -176,7 +178,7 @@ func (l *lister) readDir(task listTask) (files []File, dirs []listTask, err erro
 	return files, dirs, nil
 }
 
-// readIgnoreFiles returns the patterns that hold in a directory.
+// readIgnoreFiles returns the ignore rules for a directory: from its own ignore files and from its parent directories.
 func (l *lister) readIgnoreFiles(task listTask, dir string, entries []fs.DirEntry) *ignoreList {
 	var texts [][]byte
 	for _, name := range ignoreFiles {
@@ -193,7 +195,7 @@ func (l *lister) readIgnoreFiles(task listTask, dir string, entries []fs.DirEntr
 	return parseIgnoreList(task.ignore, task.rel, texts...)
 }
 
-// readSmall reads a file up to maxIgnoreFile bytes; a larger one counts as empty.
+// readSmall returns the content of a file, or nil if the file is larger than maxIgnoreFile bytes.
 func readSmall(files Opener, path string) ([]byte, error) {
 	f, err := files.Open(path)
 	if err != nil {
@@ -207,7 +209,7 @@ func readSmall(files Opener, path string) ([]byte, error) {
 	return text, err
 }
 
-// readEntries returns the entries of a directory, in no order.
+// readEntries returns the entries of a directory, unsorted.
 func readEntries(files Opener, dir string) ([]fs.DirEntry, error) {
 	f, err := files.Open(dir)
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// CompileName returns a function that reports whether a file has a name, without regard to case. With "*", "?" or "["
-// the query is a glob for the whole name, or for the path if it has a slash ("**" is any number of directories).
-// Otherwise it is a part of the name, or of the path if it has a slash.
+// CompileName returns a function that reports whether the name of a file matches a query. It ignores case. If the query
+// contains "*", "?" or "[", it is a glob that must match the whole name. Otherwise the name must contain the query. If
+// the query contains a slash, it is compared with the whole path instead of the name. In a glob, "**" matches any
+// number of directories.
 func CompileName(query string) (matches func(File) bool, err error) {
 	query = strings.ToLower(strings.TrimPrefix(query, "./"))
 	subject := func(f File) string { return strings.ToLower(path.Base(f.Path)) }

@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// A Pattern finds lines.
+// A Pattern is a compiled search expression for lines.
 type Pattern struct {
 	re *regexp.Regexp
-	// literal is a text that each matching line contains; empty if there is none. exact is true if a line that contains
-	// it matches.
+	// literal is a text that every matching line contains; it is empty if no such text is known. exact is true if every
+	// line that contains literal matches.
 	literal []byte
 	exact   bool
-	// lines is the expression for a search of a whole text, in which anchors are about lines. It is not used if byLine
-	// is set; hasEnd is set if the end of a line matters, which may be CRLF.
+	// lines is the expression for a search of a whole file: "^" and "$" match at each line. It is not used if byLine is
+	// set. hasEnd is true if the expression contains "$", because lines may end with CRLF.
 	lines          *regexp.Regexp
 	byLine, hasEnd bool
 }
 
-// CompilePattern compiles a regular expression in the syntax of RE2 with the flags of JavaScript: "i" ignores case, "s"
-// lets a dot match a line ending, and g, m, u and y change nothing, since each line is searched.
+// CompilePattern compiles a regular expression in RE2 syntax, with flags as in JavaScript. The flag "i" ignores case,
+// and "s" lets a dot match a line ending. The flags "g", "m", "u" and "y" have no effect, because every line is
+// searched.
 func CompilePattern(expression, flags string) (*Pattern, error) {
 	modes := ""
 	for _, f := range flags {
@@ -49,12 +50,12 @@ func CompilePattern(expression, flags string) (*Pattern, error) {
 	if parsed, err := syntax.Parse(expression, syntax.Perl); err == nil {
 		text, exact := requiredLiteral(parsed.Simplify())
 		p.literal, p.exact = []byte(text), exact && text != ""
-		p.byLine = p.byLine || strings.ContainsAny(text, "\r\n") // lines are searched without their ending
+		p.byLine = p.byLine || strings.ContainsAny(text, "\r\n") // lines are matched without their line endings
 	}
 	return p, nil
 }
 
-// LiteralPattern returns a pattern for lines that contain a text.
+// LiteralPattern returns a pattern for lines that contain text.
 func LiteralPattern(text string, ignoreCase bool) *Pattern {
 	flags := ""
 	if ignoreCase {
@@ -62,13 +63,13 @@ func LiteralPattern(text string, ignoreCase bool) *Pattern {
 	}
 	p, err := CompilePattern(regexp.QuoteMeta(text), flags)
 	if err != nil {
-		panic(err) // a quoted text is an expression
+		panic(err) // QuoteMeta always returns a valid expression
 	}
 	return p
 }
 
-// requiredLiteral returns the longest text that each match of an expression contains; empty if it knows none. exact
-// reports that the expression matches that text and no other.
+// requiredLiteral returns the longest text that every match of an expression contains, or "" if it finds none. exact
+// reports whether the expression matches exactly this text and nothing else.
 func requiredLiteral(re *syntax.Regexp) (text string, exact bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -97,14 +98,14 @@ func requiredLiteral(re *syntax.Regexp) (text string, exact bool) {
 	return "", false
 }
 
-// nextMatch returns the bounds of the next line from an offset on that matches, without its line ending; ok is false if
-// there is none. At must be the start of a line.
+// nextMatch returns the bounds of the first matching line at or after an offset, without its line ending. ok is false
+// if there is no matching line. The offset must be the start of a line.
 func (p *Pattern) nextMatch(content []byte, at int) (start, end int, ok bool) {
 	if p.byLine || p.hasEnd && bytes.Contains(content, []byte("\r\n")) {
 		return p.nextByLine(content, at)
 	}
 	for at < len(content) {
-		from := bytes.Index(content[at:], p.literal) // 0 without a literal
+		from := bytes.Index(content[at:], p.literal) // 0 if literal is empty
 		if len(p.literal) == 0 {
 			from = -1
 			if found := p.lines.FindIndex(content[at:]); found != nil {
@@ -115,20 +116,20 @@ func (p *Pattern) nextMatch(content []byte, at int) (start, end int, ok bool) {
 			return 0, 0, false
 		}
 		if start, end = lineBounds(content, at+from); start == len(content) {
-			return 0, 0, false // behind the last line ending
+			return 0, 0, false // at the end of the file, after the last line ending
 		}
 		if p.exact || p.re.Match(content[start:end]) {
 			return start, end, true
 		}
 		at = nextLine(content, end)
-		if len(p.literal) == 0 { // the match went on in later lines: each search could read the whole rest
+		if len(p.literal) == 0 { // the match spans lines; further whole-text searches could each read the rest of the file
 			return p.nextByLine(content, at)
 		}
 	}
 	return 0, 0, false
 }
 
-// nextByLine is nextMatch for an expression that is matched line by line.
+// nextByLine does the same as nextMatch, but matches the expression against each line separately.
 func (p *Pattern) nextByLine(content []byte, at int) (start, end int, ok bool) {
 	for at < len(content) {
 		start, end = lineBounds(content, at)
@@ -140,7 +141,7 @@ func (p *Pattern) nextByLine(content []byte, at int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// lineBounds returns the bounds of the line around an offset, without its line ending.
+// lineBounds returns the bounds of the line that contains an offset, without its line ending.
 func lineBounds(content []byte, at int) (start, end int) {
 	start = bytes.LastIndexByte(content[:at], '\n') + 1
 	end = len(content)
@@ -153,7 +154,7 @@ func lineBounds(content []byte, at int) (start, end int) {
 	return start, end
 }
 
-// nextLine returns the start of the line behind the end of one.
+// nextLine returns the start of the next line. end is the end of a line, before its line ending.
 func nextLine(content []byte, end int) int {
 	if i := bytes.IndexByte(content[end:], '\n'); i >= 0 {
 		return end + i + 1

@@ -1,6 +1,8 @@
-// Package index ranks cards for a question: it finds, among ten thousand tools, the few that a model should see.
+// Package index ranks cards for a question: it finds, among ten thousand tools, the few tools that a model should
+// see.
 //
-// The same documents give the same ranking, independent of the order and history of updates. A question that shares a
-// word with a document has a hit. An index knows only its own documents, so a ranking for one caller does not depend
-// on tools that are hidden from the caller. The package reads no files and uses no network.
+// The same documents always have the same ranking: it does not depend on the order and history of updates. If a
+// document shares a word with a question, other than a stop word, the question has at least one hit. An index
+// contains only its own documents. So a ranking for one caller does not depend on tools that are hidden from that
+// caller. The package reads no files and uses no network.
 package index

@@ -15,12 +15,12 @@ import (
 
 // A Document is the searchable form of a card.
 type Document struct {
-	// ID identifies the document in a hit. A new document replaces the one with the same ID.
+	// ID identifies the document in a hit. Adding a document replaces the document with the same ID.
 	ID string
-	// Server is the name of the server, Name the tool's own name. Title and Description are those that the tool
-	// declares.
+	// Server is the name of the server, and Name the tool's name at that server. The tool declares Title and
+	// Description.
 	Server, Name, Title, Description string
-	// Schema is the JSON schema of the arguments, or nil if the tool takes none.
+	// Schema is the JSON schema of the arguments, or nil if the tool has no arguments.
 	Schema json.RawMessage
 }
 
@@ -36,9 +36,9 @@ const (
 )
 
 const (
-	// maxSchemaDepth is the depth to which a schema is searched for parameters.
+	// maxSchemaDepth is the maximum depth of parameters that are read from a schema.
 	maxSchemaDepth = 5
-	// maxFieldBytes is the number of bytes of a field that are indexed. The rest cannot be found.
+	// maxFieldBytes is the maximum number of indexed bytes of a field. A search does not find the rest of the field.
 	maxFieldBytes = 16 << 10
 )
 
@@ -57,7 +57,7 @@ func (d *Document) fieldTexts() [fields]string {
 	return texts
 }
 
-// A documentWords holds the words of each field of a document.
+// A documentWords contains the words of each field of a document.
 type documentWords struct{ words [fields][]string }
 
 // wordCount returns the number of words in all fields.
@@ -68,7 +68,7 @@ func (r *documentWords) wordCount() (n int) {
 	return n
 }
 
-// splitDocuments splits documents into words, in parallel on all cores.
+// splitDocuments splits documents into words, in parallel on all processor cores.
 func splitDocuments(docs []Document) []documentWords {
 	all := make([]documentWords, len(docs))
 	read := func(i int) {
@@ -76,7 +76,7 @@ func splitDocuments(docs []Document) []documentWords {
 			all[i].words[f] = SplitWords(text)
 		}
 	}
-	const few = 64 // documents for which one core is enough; also the size of a work unit
+	const few = 64 // the number of documents in a work unit; with fewer, one core is enough
 	var next atomic.Int64
 	var readers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), (len(docs)+few-1)/few) {
@@ -92,11 +92,13 @@ func splitDocuments(docs []Document) []documentWords {
 	return all
 }
 
-// minSentence is the smallest length of a first sentence in bytes. Shorter text is a heading.
+// minSentence is the minimum length of a first sentence in bytes. A shorter text is a heading, and the next sentence
+// follows.
 const minSentence = 12
 
-// firstSentenceLen returns the length of the first sentence of a text in bytes. It ends at a line end or a full stop.
-// A full stop before a lower-case letter belongs to an abbreviation and does not count.
+// firstSentenceLen returns the length of the first sentence of a text in bytes. The sentence ends at a line end, or
+// at a full stop, exclamation mark or question mark before a blank. A mark does not count if a lower-case letter
+// follows the blank, because it may belong to an abbreviation.
 func firstSentenceLen(text string) int {
 	for i, r := range text {
 		if i < minSentence {
@@ -115,7 +117,7 @@ func firstSentenceLen(text string) int {
 	return len(text)
 }
 
-// A parameterSchema is the part of a parameter's schema that is indexed. Members of a wrong type are ignored.
+// A parameterSchema contains the indexed parts of a parameter's schema. Members of an unexpected type are ignored.
 type parameterSchema struct {
 	Description string                      `json:"description"`
 	Enum        []any                       `json:"enum"`
@@ -123,8 +125,8 @@ type parameterSchema struct {
 	Items       *parameterSchema            `json:"items"`
 }
 
-// writeSchemaText writes the names of parameters to parameters, and their descriptions and allowed values to hints.
-// Both are sorted by name.
+// writeSchemaText writes the names of a schema's parameters to parameters, and their descriptions and allowed values
+// to hints. The parameters are sorted by name.
 func writeSchemaText(raw json.RawMessage, parameters, hints *strings.Builder) {
 	if len(raw) == 0 {
 		return

@@ -5,25 +5,24 @@ import (
 	"crypto/sha256"
 )
 
-// An EmbedRole is the role of a text to embed. Many models embed a question differently from a document that may
-// answer it.
+// An EmbedRole is the role of a text to embed. Many models embed questions differently from documents.
 type EmbedRole uint8
 
 // The roles of a text.
 const (
-	// RoleQuery is for a question, RoleDocument for a document.
+	// RoleQuery is the role of a question, and RoleDocument the role of a document.
 	RoleQuery EmbedRole = iota + 1
 	RoleDocument
 )
 
-// An Embedder turns texts into vectors that are near each other if the texts have a similar meaning. It may be used
-// from several goroutines.
+// An Embedder computes vectors of texts. Texts with similar meaning have vectors that are near each other. It is
+// safe for concurrent use.
 type Embedder interface {
-	// Model returns the name of the vector space. Vectors of different names are never compared. The name is the same
-	// in every process.
+	// Model returns the name of the vector space. Vectors of spaces with different names are never compared. The
+	// name is the same in every process.
 	Model() string
-	// Embed returns a vector for each text, in the same order and all of the same dimension. The length of a vector
-	// does not matter, because vectors are compared by cosine. An error means that there are no vectors.
+	// Embed returns a vector for each text, in the same order. All vectors have the same dimension. Their lengths
+	// are arbitrary, because vectors are compared by cosine. If Embed returns an error, it returns no vectors.
 	Embed(ctx context.Context, of EmbedRole, texts []string) ([][]float32, error)
 }
 
@@ -33,20 +32,20 @@ type TextKey [sha256.Size]byte
 // TextKeyOf returns the key of a text.
 func TextKeyOf(text string) TextKey { return sha256.Sum256([]byte(text)) }
 
-// A Neighbor is a text near a question, with the cosine between the two vectors.
+// A Neighbor is a text near a question. Cosine is the cosine of the angle between their vectors.
 type Neighbor struct {
 	Key    TextKey
 	Cosine float32
 }
 
-// A VectorStore stores the vectors of texts by model and key, so that no process computes a vector twice. It may be
-// used from several goroutines.
+// A VectorStore stores the vectors of texts by model and key, so that a vector is computed only once. It is safe for
+// concurrent use.
 type VectorStore interface {
-	// Get returns the stored vectors of the keys. Keys without a vector are missing in the result.
+	// Get returns the stored vectors of the keys, by key. The result omits keys without a vector.
 	Get(ctx context.Context, model string, keys []TextKey) (map[TextKey][]float32, error)
-	// Put stores all the vectors or none. A vector that is already stored is not replaced.
+	// Put stores either all the vectors or none. It does not replace vectors that are already stored.
 	Put(ctx context.Context, model string, vectors map[TextKey][]float32) error
-	// Nearest returns at most the given number of keys, the nearest to the question's vector first. Equally near keys
-	// are in the order of the keys. Keys without a vector are left out.
+	// Nearest returns at most most of the keys among, nearest to the question's vector first. Equally near keys are
+	// in the order of the keys. The result omits keys without a vector.
 	Nearest(ctx context.Context, model string, question []float32, most int, among []TextKey) ([]Neighbor, error)
 }

@@ -10,66 +10,67 @@ import (
 	"time"
 )
 
-// DefaultDeadline is the default time that a question waits for its vector.
+// DefaultDeadline is the default time limit for embedding a question.
 const DefaultDeadline = 250 * time.Millisecond
 
 const (
 	// defaultBatch is the default number of texts in one request to the model.
 	defaultBatch = 32
-	// maxTexts is the number of texts that an index knows. With more, it forgets the texts that were not searched for
-	// the longest time.
+	// maxTexts is the maximum number of texts of an index. Above it, the index drops the texts that were not
+	// searched for the longest time.
 	maxTexts = 100_000
-	// minCoverage is the smallest share of the searched texts that must have vectors. It is below 1, because one text
-	// that the model refuses would otherwise disable the model for all others. It is close to 1, because texts without
-	// a vector are ranked by words alone and are at a disadvantage.
+	// minCoverage is the minimum share of the searched texts that must have vectors. It is below 1, because
+	// otherwise one text that the model refuses would disable the model for all texts. It is close to 1, because
+	// texts without a vector are ranked by words alone, which is a disadvantage.
 	minCoverage = 0.9
 )
 
-// An EmbeddingIndex ranks by vectors from an external model. Documents are embedded in the background, each text once.
-// A question is embedded when it is asked, within a deadline. If the model is slow, unreachable or replaced by
-// another, a question gets an error quickly, and the caller ranks by words alone. The methods may be called from
-// several goroutines.
+// An EmbeddingIndex ranks documents by vectors from an external model. Documents are embedded in the background,
+// each text only once. A question is embedded during the search, within a deadline. If the model is slow,
+// unreachable or replaced by another model, the search returns an error quickly, and the caller ranks by words
+// alone. The methods are safe for concurrent use.
 type EmbeddingIndex struct {
 	embedder Embedder
 	o        EmbeddingIndexOptions
-	// wake makes Run look for work at once.
+	// wake signals Run to look for work immediately.
 	wake chan struct{}
-	// working is held by the goroutine that embeds documents.
+	// working is locked while a goroutine embeds documents.
 	working sync.Mutex
 	vectors *vectorTable
-	// era increases whenever the cached vectors of questions become invalid. asked caches vectors for direct callers
-	// of the index.
+	// era is incremented when the cached vectors of questions become invalid. questions caches the vectors of
+	// questions that are passed directly to the EmbeddingIndex.
 	era       atomic.Int64
 	questions *questionCache
 
 	mu sync.Mutex
-	// offered are documents whose keys have not been computed yet, at most maxTexts.
+	// offered contains documents whose keys are not computed yet, at most maxTexts.
 	offered []Document
 	known   map[TextKey]Document
-	// notLoaded holds keys whose vectors were not yet read from the store. notEmbedded holds the keys that the store
-	// does not have. Both are in order of arrival.
+	// notLoaded contains keys whose vectors are not read from the store yet. notEmbedded contains keys that have no
+	// vector in the store. Both are in order of arrival.
 	notLoaded, notEmbedded []TextKey
 	refused                map[TextKey]bool
-	// notStored holds vectors that the store did not accept.
+	// notStored contains vectors that the store has not accepted yet.
 	notStored map[TextKey][]float32
-	// modelVerified reports that the model still produces the stored vectors. storeGone reports that the store is not
-	// used any more.
+	// modelVerified reports whether the model was verified to compute the same vectors as the stored ones. storeGone
+	// reports whether there is no store, or the store is not used any more.
 	modelVerified, storeGone bool
-	// probeVector is the latest vector of the constant probe text.
+	// probeVector is the last vector of probeText.
 	probeVector []float32
 	breaker     circuitBreaker
-	// questionError and documentError are the last errors for questions and for documents.
+	// questionError is the last error of a question, and documentError the last error of embedding or storing
+	// documents.
 	questionError, documentError lastError
 	state                        EmbeddingIndexStatus
 }
 
-// A lastError is the last error and its time. The zero value means no error.
+// A lastError is an error text and the time of the error. The zero value means that there was no error.
 type lastError struct {
 	text string
 	at   time.Time
 }
 
-// newLastError returns the error with the current time. A nil error yields the zero value.
+// newLastError returns a lastError with the current time, or the zero value for a nil error.
 func newLastError(err error) lastError {
 	if err == nil {
 		return lastError{}
@@ -84,40 +85,44 @@ var (
 
 // EmbeddingIndexOptions are the optional settings of an EmbeddingIndex.
 type EmbeddingIndexOptions struct {
-	// Vectors stores vectors; nil keeps them in memory only. A store should also be a VectorForgetter, if possible.
+	// Vectors is the store for vectors. If it is nil, vectors exist only in memory. If possible, the store should
+	// also be a VectorForgetter.
 	Vectors VectorStore
-	// SearchInStore searches in Vectors and keeps no vectors in memory. It is for more texts than fit in memory.
+	// SearchInStore specifies that searches use Vectors, and vectors are not loaded into memory. It is for more
+	// texts than fit into memory.
 	SearchInStore bool
-	// Deadline is how long a question waits for its vector; 0 means DefaultDeadline.
+	// Deadline is the time limit for embedding a question; 0 means DefaultDeadline.
 	Deadline time.Duration
 	// Batch is the number of texts in one request to the model; 0 means 32.
 	Batch int
-	// Logger logs when the model becomes unreachable, answers again, or is replaced; nil disables logging.
+	// Logger receives a message when the model stops answering, answers again, or was replaced; nil disables
+	// logging.
 	Logger *slog.Logger
 }
 
 // EmbeddingIndexStatus is the state of an EmbeddingIndex.
 type EmbeddingIndexStatus struct {
-	// Model is the name of the vector space. Dimension is the dimension of its vectors, or 0 if it is not known yet.
+	// Model is the name of the vector space. Dimension is the dimension of its vectors, or 0 if it is unknown.
 	Model     string `json:"model"`
 	Dimension int    `json:"dimension,omitempty"`
-	// Texts counts all offered texts, Vectors those with a vector, Refused those that the model does not accept.
+	// Texts is the number of texts, Vectors the number of texts with a vector, and Refused the number of texts that
+	// the model refuses.
 	Texts   int `json:"texts"`
 	Vectors int `json:"vectors"`
 	Refused int `json:"refused,omitempty"`
-	// Asked counts the questions for which a vector was requested, Missed those that got none.
+	// Asked is the number of questions sent to the model, and Missed the number of those that failed.
 	Asked  int `json:"asked,omitempty"`
 	Missed int `json:"missed,omitempty"`
-	// Away is the time since when no questions are sent because the model does not answer; zero if questions are sent.
+	// Away is the time at which the model stopped answering; zero if it answers. No questions are sent meanwhile.
 	Away time.Time `json:"away,omitzero"`
-	// Err is the last error, without secrets, and At its time; both are empty after a success.
+	// Err is the last error, without secrets, and At its time. Both are empty after a success.
 	Err string    `json:"error,omitempty"`
 	At  time.Time `json:"error_at,omitzero"`
-	// Replaced counts how often another model was found under the same name.
+	// Replaced is the number of times that a different model was found under the same name.
 	Replaced int `json:"replaced,omitempty"`
 }
 
-// NewEmbeddingIndex returns an index for the texts passed to Offer. Run embeds them.
+// NewEmbeddingIndex returns an index for the documents that are passed to Offer. Run embeds them.
 func NewEmbeddingIndex(e Embedder, o EmbeddingIndexOptions) *EmbeddingIndex {
 	if o.Deadline <= 0 {
 		o.Deadline = DefaultDeadline
@@ -137,23 +142,23 @@ func NewEmbeddingIndex(e Embedder, o EmbeddingIndexOptions) *EmbeddingIndex {
 	return l
 }
 
-// An indexView is the EmbeddingIndex as one Index uses it, with its own cache of questions.
+// An indexView is an EmbeddingIndex with a separate cache of questions for one Index.
 type indexView struct {
 	*EmbeddingIndex
 	questions *questionCache
 }
 
-// ForIndex implements [Parted]: each index caches the vectors of its own questions, so that the time of an answer does
-// not reveal which questions others asked.
+// ForIndex implements [PerIndexRanker]: each index has its own cache of question vectors. So the duration of a
+// search does not reveal whether other callers asked the same question.
 func (l *EmbeddingIndex) ForIndex() RemoteRanker { return indexView{l, newQuestionCache(&l.era)} }
 
-// Nearest is like EmbeddingIndex.Nearest, with the cache of this view.
+// Nearest is like EmbeddingIndex.Nearest, but uses the cache of this view.
 func (a indexView) Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error) {
 	return a.nearestCached(ctx, a.questions, question, most, among)
 }
 
-// Offer adds documents to be searched. Documents that are already known are allowed and cost little. It returns at
-// once; Run does the work.
+// Offer adds documents to the index and returns immediately; Run embeds them. Offering a known document again costs
+// little.
 func (l *EmbeddingIndex) Offer(docs []Document) {
 	if len(docs) == 0 {
 		return
@@ -161,7 +166,7 @@ func (l *EmbeddingIndex) Offer(docs []Document) {
 	l.mu.Lock()
 	l.offered = append(l.offered, docs...)
 	if over := len(l.offered) - maxTexts; over > 0 {
-		l.offered = slices.Delete(l.offered, 0, over) // the oldest are forgotten
+		l.offered = slices.Delete(l.offered, 0, over) // drop the documents that were offered first
 	}
 	l.mu.Unlock()
 	l.wakeRun()
@@ -197,13 +202,14 @@ var (
 	errOtherDimension = errors.New("the vector of the question has another dimension than those of the texts")
 )
 
-// Nearest returns the keys whose texts are nearest to a question. It returns within the deadline. It does not ask the
-// model if fewer than nine in ten of the keys have vectors, or if the last request to the model failed.
+// Nearest returns the keys among, nearest to the question first, within the deadline. It returns an error without
+// sending the question if fewer than nine in ten of the keys have vectors. It also does so while the model does not
+// answer.
 func (l *EmbeddingIndex) Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error) {
 	return l.nearestCached(ctx, l.questions, question, most, among)
 }
 
-// nearestCached is Nearest with a given cache of questions.
+// nearestCached is Nearest with the cache asked.
 func (l *EmbeddingIndex) nearestCached(ctx context.Context, asked *questionCache, question string, most int,
 	among []TextKey) ([]Neighbor, error) {
 	switch {
@@ -230,7 +236,7 @@ func (l *EmbeddingIndex) nearestCached(ctx context.Context, asked *questionCache
 	return l.vectors.nearest(v, most, among), nil
 }
 
-// recheckModel makes Run verify again that the model was not replaced.
+// recheckModel makes Run verify the model again.
 func (l *EmbeddingIndex) recheckModel() {
 	l.mu.Lock()
 	l.modelVerified = false

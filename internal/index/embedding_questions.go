@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// maxCachedQuestions is the number of questions whose vectors are cached.
+	// maxCachedQuestions is the maximum number of questions with a cached vector.
 	maxCachedQuestions = 256
-	// maxMissesInRow is the number of unanswered questions in a row after which no more are sent.
+	// maxMissesInRow is the number of consecutive failed questions after which no more questions are sent.
 	maxMissesInRow = 3
-	// The first and the longest pause before testing whether the model answers again.
+	// The first and the longest pause before the model is tested again.
 	firstProbePause, maxProbePause = time.Second, time.Minute
 )
 
-// probeText is embedded to test whether the model answers and is still the same.
+// probeText is a constant text. It is embedded to test whether the model answers and was not replaced.
 const probeText = "read a file from the disk"
 
-// A questionCache caches the vectors of the last questions. Simultaneous requests for the same question share one
+// A questionCache caches the vectors of the last questions. Concurrent searches for the same question share one
 // request to the model.
 type questionCache struct {
-	// era is the era of the EmbeddingIndex. Vectors of an earlier era are invalid.
+	// era is the current era of the EmbeddingIndex. Vectors of earlier eras are invalid.
 	era *atomic.Int64
 
 	mu      sync.Mutex
 	cached  map[string]*list.Element // elements of order, by question
 	order   list.List                // most recently asked first
 	pending map[string]*pendingQuestion
-	// currentEra is the era of all cached vectors.
+	// currentEra is the era to which all cached vectors belong.
 	currentEra int64
 }
 
@@ -41,10 +41,10 @@ type cachedQuestion struct {
 	vector   []float32
 }
 
-// A pendingQuestion is a question that was sent to the model. The fields vector and err are valid once done is closed.
+// A pendingQuestion is a question that was sent to the model. Its vector and err are valid after done is closed.
 type pendingQuestion struct {
 	done   chan struct{}
-	era    int64 // the era in which it was sent
+	era    int64 // the era in which the question was sent
 	vector []float32
 	err    error
 }
@@ -53,7 +53,7 @@ func newQuestionCache(era *atomic.Int64) *questionCache {
 	return &questionCache{era: era, cached: map[string]*list.Element{}, pending: map[string]*pendingQuestion{}}
 }
 
-// dropOldEra empties the cache if its vectors belong to an earlier era. The caller holds mu.
+// dropOldEra empties the cache if its vectors belong to an earlier era. The caller must hold q.mu.
 func (q *questionCache) dropOldEra() {
 	now := q.era.Load()
 	if q.currentEra == now {
@@ -65,8 +65,8 @@ func (q *questionCache) dropOldEra() {
 	clear(q.pending)
 }
 
-// findOrBegin returns the vector of a question, or the pending question; first is true if the caller must ask the
-// model.
+// findOrBegin returns the cached vector of a question, or else a pending question. first is true if the pending
+// question is new: the caller must then send it to the model and call finish.
 func (q *questionCache) findOrBegin(question string) (vector []float32, g *pendingQuestion, first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +83,7 @@ func (q *questionCache) findOrBegin(question string) (vector []float32, g *pendi
 	return nil, g, true
 }
 
-// finish ends a pending question and caches its vector.
+// finish completes a pending question with a vector or an error, and caches the vector.
 func (q *questionCache) finish(question string, g *pendingQuestion, vector []float32, err error) {
 	g.vector, g.err = vector, err
 	q.mu.Lock()
@@ -101,11 +101,12 @@ func (q *questionCache) finish(question string, g *pendingQuestion, vector []flo
 	close(g.done)
 }
 
-// A circuitBreaker stops questions while the model does not answer.
+// A circuitBreaker prevents requests while the model does not answer. open is the time of the failure that opened
+// it, and zero while requests are allowed.
 type circuitBreaker struct {
 	failures int
 	open     time.Time
-	// next is the time of the next test of the model, pause the time between that test and the one after it.
+	// next is the time of the next test of the model. pause is the time between that test and the following one.
 	next  time.Time
 	pause time.Duration
 }
@@ -120,8 +121,8 @@ func (c *circuitBreaker) fail(now time.Time, most int) (opened bool) {
 	return true
 }
 
-// questionVector returns the vector of a question. It waits until the context within ends. If the caller's own context
-// ends first, that does not count as a failure of the model.
+// questionVector returns the vector of a question. It waits until the context within is done. If the context caller
+// is done, the failure is not counted as one of the model.
 func (l *EmbeddingIndex) questionVector(caller, within context.Context, asked *questionCache,
 	question string) ([]float32, error) {
 	for {
@@ -138,7 +139,7 @@ func (l *EmbeddingIndex) questionVector(caller, within context.Context, asked *q
 			if g.err == nil || !errors.Is(g.err, errCallerGone) {
 				return g.vector, g.err
 			}
-			continue // the goroutine that asked was cancelled; the model may still answer
+			continue // the search that sent the question was cancelled: send it again
 		case l.isModelAway():
 			asked.finish(question, g, nil, errModelAway)
 			return nil, errModelAway
@@ -167,7 +168,7 @@ func (l *EmbeddingIndex) embedQuestion(ctx context.Context, question string) ([]
 	return vectors[0], nil
 }
 
-// checkVectors returns an error for an invalid result of an embedder.
+// checkVectors returns an error if the result of an Embedder is invalid.
 func checkVectors(vectors [][]float32, texts int) error {
 	if len(vectors) != texts {
 		return fmt.Errorf("the model returned %d vectors for %d texts", len(vectors), texts)
@@ -189,8 +190,8 @@ func (l *EmbeddingIndex) isModelAway() bool {
 	return !l.breaker.open.IsZero()
 }
 
-// noteQuestion records the result of a question. The parameter well reports that the model works; a refusal of one
-// question is not a failure of the model.
+// noteQuestion updates the status after a question. well reports whether the model works: a refused question is not
+// a failure of the model.
 func (l *EmbeddingIndex) noteQuestion(err error, well bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,8 +207,8 @@ func (l *EmbeddingIndex) noteQuestion(err error, well bool) {
 	l.noteFailure(err, maxMissesInRow)
 }
 
-// noteFailure records that the model did not answer, and stops sending questions after too many failures. The caller
-// holds mu.
+// noteFailure counts a failure of the model, and stops sending questions after most failures. The caller must hold
+// l.mu.
 func (l *EmbeddingIndex) noteFailure(err error, most int) {
 	if l.breaker.fail(time.Now(), most) {
 		l.o.Logger.Warn("tools are found by words only: the embedding model does not answer", "model",
@@ -216,7 +217,8 @@ func (l *EmbeddingIndex) noteFailure(err error, most int) {
 	}
 }
 
-// probeModel tests whether an unreachable model answers again within the deadline of a question.
+// probeModel tests whether an unreachable model answers again within the deadline of a question. After a success,
+// questions are sent again.
 func (l *EmbeddingIndex) probeModel(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, l.o.Deadline)
 	defer cancel()

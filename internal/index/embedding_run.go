@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// batchTimeout is the time limit for a batch, including its retries.
+	// batchTimeout is the time limit for embedding a batch, including retries.
 	batchTimeout = 2 * time.Minute
-	// The first and the longest pause before a failed batch is tried again.
+	// The first and the longest pause before a failed batch is retried.
 	firstRetryPause, maxRetryPause = time.Second, 5 * time.Minute
 )
 
-// Run embeds the offered texts that lack a vector, one batch after the other, until ctx ends. While the model does not
+// Run embeds the offered texts that have no vector, batch by batch, until ctx is done. While the model does not
 // answer, it retries with increasing pauses. It returns nil.
 func (l *EmbeddingIndex) Run(ctx context.Context) error {
-	pause, rest := firstRetryPause, time.Time{} // rest is when embedding may continue
+	pause, rest := firstRetryPause, time.Time{} // embedding continues at rest
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		away, next := !l.breaker.open.IsZero(), l.breaker.next
 		l.mu.Unlock()
-		if l.working.TryLock() { // also while the model is away: so the list of offered documents stays bounded
+		if l.working.TryLock() { // even if the model does not answer, because this limits the length of l.offered
 			l.keyOffered()
 			l.working.Unlock()
 		}
@@ -57,7 +57,7 @@ func (l *EmbeddingIndex) Run(ctx context.Context) error {
 	return nil
 }
 
-// waitForWork waits until there is work, or until the given time if it is not zero.
+// waitForWork waits until there is work or ctx is done. If until is not zero, it waits at most until that time.
 func (l *EmbeddingIndex) waitForWork(ctx context.Context, until time.Time) {
 	var after <-chan time.Time
 	if !until.IsZero() {
@@ -72,8 +72,8 @@ func (l *EmbeddingIndex) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// EmbedAll embeds all offered documents now and stops at the first error. It calls told with the number of texts that
-// are done (embedded or refused) and the total number.
+// EmbedAll embeds all offered documents now and returns the first error. After each step it calls told with the
+// number of completed texts (embedded or refused) and the total number of texts.
 func (l *EmbeddingIndex) EmbedAll(ctx context.Context, told func(done, of int)) error {
 	for {
 		more, err := l.doNextStep(ctx)
@@ -99,8 +99,8 @@ func (l *EmbeddingIndex) ForgetVectors(ctx context.Context) error {
 	return nil
 }
 
-// doNextStep does one step of the work; more reports whether there is more to do. A returned error has already been
-// recorded.
+// doNextStep does one step of the work, such as one batch. more reports whether another call may be necessary. The
+// status already contains the returned error.
 func (l *EmbeddingIndex) doNextStep(ctx context.Context) (more bool, err error) {
 	l.working.Lock()
 	defer l.working.Unlock()
@@ -140,8 +140,8 @@ func (l *EmbeddingIndex) doNextStep(ctx context.Context) (more bool, err error) 
 	return true, err
 }
 
-// keyOffered computes the keys of the offered documents. That takes a while: it reads parameter names from the schema
-// of each document.
+// keyOffered computes the keys of the offered documents and adds the documents to the index. This takes time,
+// because it reads the schema of each document.
 func (l *EmbeddingIndex) keyOffered() {
 	l.mu.Lock()
 	docs := l.offered
@@ -172,7 +172,8 @@ func (l *EmbeddingIndex) keyOffered() {
 	}
 }
 
-// resetVectors deletes all vectors in memory and queues all texts for embedding, with the given dimension.
+// resetVectors deletes all vectors in memory, sets the dimension of new vectors, and queues all texts for loading
+// and embedding.
 func (l *EmbeddingIndex) resetVectors(dimension int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +188,7 @@ func (l *EmbeddingIndex) resetVectors(dimension int) {
 	slices.SortFunc(l.notLoaded, func(a, b TextKey) int { return slices.Compare(a[:], b[:]) })
 }
 
-// embedNext embeds the next batch, without the texts that another process has embedded meanwhile.
+// embedNext embeds the next batch, except texts that another process has embedded meanwhile.
 func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 	l.mu.Lock()
 	batch := slices.Clone(l.notEmbedded[:min(len(l.notEmbedded), l.o.Batch)])
@@ -208,7 +209,7 @@ func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	l.notEmbedded = l.notEmbedded[len(batch):]
-	if err != nil { // move the batch to the end: its texts may be the cause
+	if err != nil { // move the batch to the end of the queue: its texts may be the cause
 		l.notEmbedded = append(l.notEmbedded, batch...)
 		l.mu.Unlock()
 		return err
@@ -222,8 +223,8 @@ func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
 	return err
 }
 
-// embedTexts returns the vectors of texts, and the keys of the texts that the model refuses. A refused batch is halved
-// until the refused texts are found.
+// embedTexts returns the vectors of texts, and the keys of the texts that the model refuses. If the model refuses a
+// batch, each half is sent separately, until the refused texts are found.
 func (l *EmbeddingIndex) embedTexts(ctx context.Context, keys []TextKey, texts map[TextKey]string) (
 	made map[TextKey][]float32, refused []TextKey, err error) {
 	if len(keys) == 0 {

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// storeTimeout is the time limit for storing a batch.
+	// storeTimeout is the time limit for storing a batch of vectors.
 	storeTimeout = 5 * time.Second
-	// loadBatch is the number of vectors in one request to the store.
+	// loadBatch is the number of vectors that one request to the store loads.
 	loadBatch = 512
-	// sameModelCosine is the smallest cosine between two vectors of one text that come from the same model. Vectors of
-	// one model differ by rounding only; those of different models are unrelated.
+	// sameModelCosine is the minimum cosine of two vectors of one text from the same model. Such vectors differ only
+	// by rounding, while vectors of different models are unrelated.
 	sameModelCosine = 0.9
 )
 
-// verifyModel tests whether the model is the one whose vectors are stored: the constant probe text must get the stored
-// vector. Otherwise it deletes the stored vectors.
+// verifyModel tests whether the model is the one that computed the stored vectors. It compares the vector of
+// probeText with the stored vector of probeText. If they differ, it deletes all stored vectors of the model.
 func (l *EmbeddingIndex) verifyModel(ctx context.Context) error {
 	vectors, err := l.embedder.Embed(ctx, RoleDocument, []string{probeText})
 	if err == nil {
@@ -62,7 +62,8 @@ func (l *EmbeddingIndex) verifyModel(ctx context.Context) error {
 	return nil
 }
 
-// dropStoredVectors deletes the stored vectors of a model that was replaced.
+// dropStoredVectors deletes the stored vectors of a model that was replaced. If the store cannot delete them, the
+// store is not used any more.
 func (l *EmbeddingIndex) dropStoredVectors(ctx context.Context) error {
 	name := l.embedder.Model()
 	f, ok := l.o.Vectors.(VectorForgetter)
@@ -96,7 +97,8 @@ func vectorCosine(a, b []float32) float64 {
 	return product / math.Sqrt(as*bs)
 }
 
-// loadStored reads the stored vectors of new documents.
+// loadStored loads the stored vectors of the next new documents, and queues the documents without a stored vector
+// for embedding.
 func (l *EmbeddingIndex) loadStored(ctx context.Context) error {
 	l.mu.Lock()
 	keys := slices.Clone(l.notLoaded[:min(len(l.notLoaded), loadBatch)])
@@ -116,8 +118,9 @@ func (l *EmbeddingIndex) loadStored(ctx context.Context) error {
 	return nil
 }
 
-// loadVectors puts the stored vectors of the keys into the rows, and returns their keys. A stored
-// vector of another dimension is from another model: all stored vectors are dropped then, and errReplaced is returned.
+// loadVectors loads the stored vectors of the keys into memory, and returns the keys that were found. If a stored
+// vector has another dimension, it is from another model: all stored vectors are then dropped, and the error is
+// errReplaced.
 func (l *EmbeddingIndex) loadVectors(ctx context.Context, keys []TextKey) (map[TextKey]bool, error) {
 	if l.searchesInStore() {
 		return l.findStoredVectors(ctx, keys)
@@ -143,8 +146,8 @@ func (l *EmbeddingIndex) loadVectors(ctx context.Context, keys []TextKey) (map[T
 	return found, nil
 }
 
-// findStoredVectors returns the keys that have a vector in the store, without reading the vectors. It searches for the
-// nearest neighbours of an arbitrary vector, with a limit that includes all keys.
+// findStoredVectors returns the keys that have a vector in the store, without reading the vectors. It searches for
+// the nearest neighbours of an arbitrary vector, with the number of keys as the limit.
 func (l *EmbeddingIndex) findStoredVectors(ctx context.Context, keys []TextKey) (map[TextKey]bool, error) {
 	l.mu.Lock()
 	mark := l.probeVector
@@ -162,7 +165,7 @@ func (l *EmbeddingIndex) findStoredVectors(ctx context.Context, keys []TextKey) 
 }
 
 var (
-	// errVectorStore is wrapped by errors of the vector store, which say nothing about the model.
+	// errVectorStore is wrapped by errors of the vector store, to distinguish them from errors of the model.
 	errVectorStore = errors.New("the vector store")
 	errReplaced    = fmt.Errorf("%w: the stored vectors are of another model", errVectorStore)
 )
@@ -184,10 +187,10 @@ func (l *EmbeddingIndex) isStoreGone() bool {
 	return l.storeGone
 }
 
-// searchesInStore reports whether vectors are kept in the store only, not in memory.
+// searchesInStore reports whether vectors exist only in the store, and not in memory.
 func (l *EmbeddingIndex) searchesInStore() bool { return l.o.SearchInStore && !l.isStoreGone() }
 
-// storeVectors stores vectors, together with those that failed to be stored before.
+// storeVectors stores the given vectors, and earlier vectors that could not be stored.
 func (l *EmbeddingIndex) storeVectors(ctx context.Context, vectors map[TextKey][]float32) error {
 	l.mu.Lock()
 	maps.Copy(l.notStored, vectors)
@@ -195,7 +198,7 @@ func (l *EmbeddingIndex) storeVectors(ctx context.Context, vectors map[TextKey][
 	alone := l.storeGone
 	l.mu.Unlock()
 	if !alone {
-		// Embedding has a cost, so the vectors are stored even if the context has just ended.
+		// Embedding costs time or money, so the vectors are stored even if the context is done.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
 		if err := l.o.Vectors.Put(ctx, l.embedder.Model(), all); err != nil {

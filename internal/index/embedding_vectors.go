@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 )
 
-// maxDimension is the maximum dimension of a vector: with more, the sum of the products could overflow.
+// maxDimension is the maximum dimension of a vector. With a greater dimension, a sum of products could overflow.
 const maxDimension = 8192
 
-// A vectorTable holds vectors in memory, one byte for each number. That is a quarter of the memory of float32, and
-// changes at most one of twenty nearest neighbours. Sums of whole numbers are the same on every machine.
+// A vectorTable contains vectors in memory, with one byte for each number. This needs a quarter of the memory of
+// float32, and changes at most one of twenty nearest neighbours. Integer sums are the same on every machine.
 type vectorTable struct {
 	mu        sync.RWMutex
 	dimension int
@@ -25,7 +25,7 @@ type quantizedVector struct {
 	// numbers is empty if the vector is only in the store.
 	numbers []int8
 	length  float64
-	// last is the number of the last search that included the text.
+	// last is the number of the last search among whose texts was this text.
 	last atomic.Int64
 }
 
@@ -37,14 +37,15 @@ func (r *vectorTable) size() (rows, dimension int) {
 	return len(r.byKey), r.dimension
 }
 
-// reset removes all rows, and sets the dimension of future rows.
+// reset removes all vectors, and sets the dimension of future vectors.
 func (r *vectorTable) reset(dimension int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dimension, r.byKey = dimension, map[TextKey]*quantizedVector{}
 }
 
-// put adds vectors, which must have the dimension of the table. If elsewhere is set, it adds only the keys.
+// put adds vectors, which must have the dimension of the table. If elsewhere is set, the vectors are only in the
+// store, and put adds only the keys.
 func (r *vectorTable) put(vectors map[TextKey][]float32, elsewhere bool) {
 	made := make(map[TextKey]*quantizedVector, len(vectors))
 	for key, v := range vectors {
@@ -63,8 +64,8 @@ func (r *vectorTable) put(vectors map[TextKey][]float32, elsewhere bool) {
 	}
 }
 
-// quantize writes v to the slice to, scaled to whole numbers of at most most, and returns the length of the scaled
-// vector.
+// quantize scales v so that its largest number becomes most, rounds the numbers, and stores them in to. It returns
+// the length of the scaled vector.
 func quantize[N int8 | int16](to []N, v []float32, most float64) (length float64) {
 	var largest, sum float64
 	for _, x := range v {
@@ -81,8 +82,8 @@ func quantize[N int8 | int16](to []N, v []float32, most float64) (length float64
 	return math.Sqrt(sum)
 }
 
-// coversEnough reports whether at least minCoverage of the keys have a vector. It also records that the keys were
-// searched.
+// coversEnough reports whether at least minCoverage of the keys have a vector. It also marks the keys as searched
+// now.
 func (r *vectorTable) coversEnough(among []TextKey) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -96,7 +97,8 @@ func (r *vectorTable) coversEnough(among []TextKey) bool {
 	return float64(have) >= minCoverage*float64(len(among))
 }
 
-// nearest returns the keys whose vectors are nearest to v. It returns none if the dimension differs.
+// nearest returns the most keys whose vectors are nearest to v, nearest first. It returns none if v has another
+// dimension.
 func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Neighbor) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -104,8 +106,8 @@ func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Ne
 		return nil
 	}
 	question := make([]int16, len(v))
-	length := quantize(question, v, 2047) // 2047·127·8192 is less than 2³¹
-	full := false                         // the limit is reached
+	length := quantize(question, v, 2047) // no overflow: 2047·127·8192 is less than 2³¹
+	full := false                         // near[:most] is sorted
 	for _, key := range among {
 		row := r.byKey[key]
 		if row == nil {
@@ -122,7 +124,7 @@ func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Ne
 	return topNeighbors(near, most)
 }
 
-// topNeighbors sorts neighbours, removes duplicates and returns at most the given number. Duplicates occur because two
+// topNeighbors sorts the neighbours, removes duplicates and returns the first most. Duplicates occur because two
 // documents may have the same text.
 func topNeighbors(near []Neighbor, most int) []Neighbor {
 	slices.SortFunc(near, compareNeighbors)
@@ -151,7 +153,7 @@ func dotProduct(a []int8, b []int16) int32 {
 	return s0 + s1 + s2 + s3
 }
 
-// leastRecentlySearched returns the given number of keys that were not searched for the longest time.
+// leastRecentlySearched returns most of the known keys: those that were not searched for the longest time.
 func (r *vectorTable) leastRecentlySearched(known map[TextKey]Document, most int) []TextKey {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -161,7 +163,7 @@ func (r *vectorTable) leastRecentlySearched(known map[TextKey]Document, most int
 	}
 	all := make([]used, 0, len(known))
 	for key := range known {
-		u := used{key, math.MaxInt64} // no vector yet: keep
+		u := used{key, math.MaxInt64} // a text without a vector is removed last
 		if row := r.byKey[key]; row != nil {
 			u.last = row.last.Load()
 		}

@@ -13,37 +13,38 @@ import (
 //go:embed weights.bin
 var builtInWeights string
 
-// loadBuiltIn decodes the weights on first use, so that programs that do not need them do not pay for it.
+// loadBuiltIn decodes the embedded weights at the first call, so that other programs need no time and memory for
+// them.
 var loadBuiltIn = sync.OnceValue(func() *WordEncoder {
 	e, err := ReadEncoder(builtInWeights)
 	if err != nil {
-		panic(err) // a test reads the embedded weights
+		panic(err) // impossible: a test decodes the embedded weights
 	}
 	return e
 })
 
-// BuiltInEncoder returns the encoder that is built in.
+// BuiltInEncoder returns the built-in encoder.
 func BuiltInEncoder() *WordEncoder { return loadBuiltIn() }
 
-// A WordEncoder computes vectors of texts from the vectors of their words. It may be used from several goroutines.
+// A WordEncoder computes the vector of a text from the vectors of its words. It is safe for concurrent use.
 type WordEncoder struct {
 	rows       map[string]int32
 	pieceSlots int    // number of rows for word pieces, which follow the rows of the words
-	data       string // rows of EncoderDims numbers from -127 to 127
+	data       string // rows of EncoderDims signed bytes
 }
 
 const (
 	// EncoderDims is the dimension of a vector.
 	EncoderDims = 128
-	// wordWeight is the weight of a whole word. The pieces of an unknown word share it.
+	// wordWeight is the weight of a word. For an unknown word, it is divided among the pieces of the word.
 	wordWeight = 64
-	// weightsMagic is the first bytes of the weights.
+	// weightsMagic is the beginning of the weights.
 	weightsMagic = "encoder1"
 )
 
-// ReadEncoder decodes weights. They consist of weightsMagic; the dimension, the number of piece slots, the number of
-// words and the length of the word list, each as a little-endian uint32; the word list, one word on each line; and the
-// rows, one signed byte for each number.
+// ReadEncoder decodes weights. They consist of weightsMagic, four little-endian uint32 numbers, the word list with
+// one word on each line, and the rows. The numbers are the dimension, the number of piece slots, the number of
+// words, and the length of the word list. A row has one signed byte for each dimension.
 func ReadEncoder(weights string) (*WordEncoder, error) {
 	rest, ok := strings.CutPrefix(weights, weightsMagic)
 	if !ok || len(rest) < 16 {
@@ -66,11 +67,11 @@ func ReadEncoder(weights string) (*WordEncoder, error) {
 	return e, nil
 }
 
-// A VectorSum is a weighted sum of vectors. The zero value is the empty sum.
+// A VectorSum is a weighted sum of vectors. The zero value is an empty sum.
 type VectorSum [EncoderDims]int64
 
-// AddWords adds the vector of each word with the given weight, 1 to 100, to the sum. Words that cannot have a vector
-// are skipped.
+// AddWords adds the vector of each word, multiplied by weight (1 to 100), to the sum. It skips words that cannot
+// have a vector.
 func (e *WordEncoder) AddWords(to *VectorSum, all []string, weight int64) {
 	var rows []int32
 	var strange []string // words without a row
@@ -97,8 +98,8 @@ func (e *WordEncoder) AddWords(to *VectorSum, all []string, weight int64) {
 	}
 }
 
-// sumRows returns the sum of the rows. It adds four numbers at once in the 16-bit parts of a 64-bit word. The numbers
-// are shifted to 0 to 255 first, so that a sum does not overflow into the next part.
+// sumRows returns the sum of the rows. It adds four numbers at once, in the 16-bit parts of a 64-bit integer. The
+// numbers are first shifted to the range 0 to 255, so that no sum overflows into the next part.
 func (e *WordEncoder) sumRows(rows []int32) (sum [EncoderDims]int64) {
 	const few, signs, every2nd, lanes, bits = 256, 0x8080808080808080, 0x00ff00ff00ff00ff, 4, 16
 	for len(rows) > 0 {
@@ -131,7 +132,7 @@ func firstEightBytes(s string) uint64 {
 		s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// UnitVector returns the sum scaled to length one, or a zero vector for an empty sum.
+// UnitVector returns the sum scaled to length 1, or a zero vector for an empty sum.
 func (s *VectorSum) UnitVector() (v [EncoderDims]float32) {
 	var square float64
 	for _, n := range s {

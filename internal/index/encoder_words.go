@@ -5,10 +5,10 @@ import (
 )
 
 const (
-	// maxEncodedText is the number of bytes of a text that are encoded.
+	// maxEncodedText is the maximum number of bytes of a text that are encoded.
 	maxEncodedText = 4 << 10
-	// minPiece and maxPiece are the shortest and longest piece of an unknown word, in letters. The markers for the
-	// start and end of the word count as letters.
+	// minPiece and maxPiece are the minimum and maximum length of a piece of an unknown word, in letters. The
+	// markers of the start and the end of the word count as letters.
 	minPiece, maxPiece = 3, 5
 )
 
@@ -25,7 +25,7 @@ func EncoderWords(text string) []string {
 	return out
 }
 
-// isLatinWord reports whether a word consists of the letters a to z only.
+// isLatinWord reports whether a word consists only of the letters a to z.
 func isLatinWord(word string) bool {
 	for i := range len(word) {
 		if word[i] < 'a' || word[i] > 'z' {
@@ -35,7 +35,7 @@ func isLatinWord(word string) bool {
 	return true
 }
 
-// WordPieces returns the slots of the pieces of an unknown word: hashes of the pieces, each less than slots.
+// WordPieces returns a slot for each piece of an unknown word: the hash of the piece modulo slots.
 func WordPieces(word string, slots int) []int32 {
 	marked := "<" + word + ">"
 	var out []int32

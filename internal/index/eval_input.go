@@ -9,13 +9,13 @@ import (
 	"io"
 )
 
-// An EvalError is a mistake of the person: in a file of tools or questions, or in the name of an arm.
+// An EvalError is a user error: in a file of tools or questions, or in the name of an arm.
 type EvalError struct{ text string }
 
-// Error returns the sentence.
+// Error returns the text of the error.
 func (e *EvalError) Error() string { return e.text }
 
-// A toolRow is a row of a file of tools.
+// A toolRow is one line of a file of tools.
 type toolRow struct {
 	ID          string          `json:"id"`
 	Server      string          `json:"server"`
@@ -25,19 +25,19 @@ type toolRow struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// An EvalQuery is a row of a file of questions.
+// An EvalQuery is a question of an evaluation: one line of a file of questions.
 type EvalQuery struct {
 	ID    string `json:"id"`
 	Query string `json:"query"`
-	// Kind is a class of questions that is measured apart; empty is none.
+	// Kind is a class of questions with its own score; it may be empty.
 	Kind string `json:"kind"`
-	// Gold are the tools that are needed. Groups stands where one may take another's place: a group is found when one
-	// of it is.
+	// Gold contains the IDs of the needed tools. Groups replaces Gold if several tools are equally suitable: of each
+	// group, one tool is needed.
 	Gold   []string   `json:"gold"`
 	Groups [][]string `json:"groups"`
 }
 
-// NeededGroups returns groups of tools; one tool of each group is needed.
+// NeededGroups returns Groups, or else a group for each tool of Gold. One tool of each group is needed.
 func (q EvalQuery) NeededGroups() [][]string {
 	if len(q.Groups) > 0 {
 		return q.Groups
@@ -49,8 +49,8 @@ func (q EvalQuery) NeededGroups() [][]string {
 	return all
 }
 
-// ReadEvalTools reads tools, a JSON object a line: id, server, name, title, description, inputSchema, of which id and name
-// must be there. An [EvalError] names the file and the line.
+// ReadEvalTools reads a file of tools with one JSON object on each line. Its members are id, server, name, title,
+// description and inputSchema; id and name are required. An [EvalError] names the file and the line.
 func ReadEvalTools(name string, from io.Reader) ([]Document, error) {
 	rows, err := readRows[toolRow](name, from, func(t toolRow) (string, error) {
 		if t.Name == "" {
@@ -66,8 +66,8 @@ func ReadEvalTools(name string, from io.Reader) ([]Document, error) {
 	return all, err
 }
 
-// ReadEvalQueries reads questions, a JSON object a line: id, query, kind, gold, groups, of which id and query must be
-// there. An [EvalError] names the file and the line.
+// ReadEvalQueries reads a file of questions with one JSON object on each line. Its members are id, query, kind, gold
+// and groups; id and query are required. An [EvalError] names the file and the line.
 func ReadEvalQueries(name string, from io.Reader) ([]EvalQuery, error) {
 	return readRows[EvalQuery](name, from, func(q EvalQuery) (string, error) {
 		if q.Query == "" {
@@ -82,10 +82,10 @@ func ReadEvalQueries(name string, from io.Reader) ([]EvalQuery, error) {
 	})
 }
 
-// maxRowBytes is the longest row.
+// maxRowBytes is the maximum length of a line in bytes.
 const maxRowBytes = 16 << 20
 
-// readRows reads rows and skips empty lines. Check returns the ID of a row.
+// readRows reads lines of JSON and skips empty lines. The function check validates a row and returns its ID.
 func readRows[T any](name string, from io.Reader, check func(T) (id string, err error)) ([]T, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxRowBytes)
@@ -127,7 +127,7 @@ func readRows[T any](name string, from io.Reader, check func(T) (id string, err 
 	return rows, nil
 }
 
-// jsonTypeError says what is wrong with JSON in words that know nothing of our types.
+// jsonTypeError returns a JSON error without names of Go types.
 func jsonTypeError(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s is of the wrong kind: %s", wrong.Field, wrong.Value)

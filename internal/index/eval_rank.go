@@ -9,16 +9,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// The ways of ranking: by words alone, and as tools are found where no embeddings are configured.
+// The ways of ranking ("arms"): by words alone, and by words and the built-in encoder, as without a configured
+// embedding model.
 const (
 	RankLexical = "lexical"
 	RankHybrid  = "hybrid"
 )
 
-// Arms are the names of all ways of ranking.
+// Arms contains the names of all ways of ranking.
 var Arms = [...]string{RankLexical, RankHybrid}
 
-// NewRankFunc builds an index of tools and returns a function that ranks them by one of the arms.
+// NewRankFunc builds an index of tools, and returns a function that ranks the tools with the given arm.
 func NewRankFunc(arm string, tools []Document) (RankFunc, error) {
 	var find func(ctx context.Context, question string, most int) []Hit
 	switch arm {
@@ -45,7 +46,7 @@ func NewRankFunc(arm string, tools []Document) (RankFunc, error) {
 	}, nil
 }
 
-// FillRankings appends missing tools to each row, in the order of their ids, until it has most entries.
+// FillRankings appends missing tools to each ranking, in the order of their IDs, until the ranking has most entries.
 func FillRankings(rows []Ranking, tools []Document, most int) {
 	ids := make([]string, len(tools))
 	for i, t := range tools {

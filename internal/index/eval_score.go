@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// MinTop is how many tools of a ranking are looked at.
+// MinTop is the number of ranked tools that the scores use.
 const MinTop = 20
 
-// A RankFunc returns the ids of at most the given number of tools that answer a question, the best first.
+// A RankFunc returns the IDs of at most most tools for a question, best first.
 type RankFunc func(ctx context.Context, question string, most int) []string
 
-// A Ranking is what was found for a question.
+// A Ranking contains the ranked tool IDs for a question. ID is the ID of the question.
 type Ranking struct {
 	ID     string   `json:"id"`
 	Ranked []string `json:"ranked"`
-	// Millis is how long it took, in milliseconds.
+	// Millis is the duration of the search in milliseconds.
 	Millis float64 `json:"ms"`
 }
 
-// RunQueries asks all questions, one after the other.
+// RunQueries ranks tools for all questions, one after the other.
 func RunQueries(ctx context.Context, rank RankFunc, queries []EvalQuery, most int) ([]Ranking, error) {
 	rows := make([]Ranking, 0, len(queries))
 	for _, q := range queries {
@@ -36,7 +36,7 @@ func RunQueries(ctx context.Context, rank RankFunc, queries []EvalQuery, most in
 	return rows, nil
 }
 
-// LatencyPercentiles returns the median and the 95th percentile of the times of rows, in milliseconds.
+// LatencyPercentiles returns the median and the 95th percentile of the durations, in milliseconds.
 func LatencyPercentiles(rows []Ranking) (p50, p95 float64) {
 	if len(rows) == 0 {
 		return 0, 0
@@ -49,22 +49,24 @@ func LatencyPercentiles(rows []Ranking) (p50, p95 float64) {
 	return all[len(all)/2], all[len(all)*95/100]
 }
 
-// A Score is how well questions were answered: means over them, from 0 to 1.
+// A Score contains measures of ranking quality: means over questions, from 0 to 1.
 type Score struct {
 	Kind    string `json:"kind"`
 	Queries int    `json:"queries"`
-	// Recall5 and Recall20 are which share of the needed tools was among the first so many.
+	// Recall5 and Recall20 are the shares of the needed tools that are among the first 5 and the first 20 tools.
 	Recall5  float64 `json:"recall@5"`
 	Recall20 float64 `json:"recall@20"`
-	// NDCG10 is the discounted gain of the needed tools among the first ten, as a share of what there could be.
+	// NDCG10 is the normalized discounted cumulative gain of the needed tools among the first 10 tools.
 	NDCG10 float64 `json:"ndcg@10"`
-	// Hit1 is how often the first was needed, All20 how often all needed ones were among the first 20.
+	// Hit1 is the share of questions whose first tool is needed. All20 is the share of questions whose needed tools
+	// are all among the first 20 tools.
 	Hit1  float64 `json:"hit@1"`
 	All20 float64 `json:"all@20"`
 }
 
-// ScoreRankings scores rows by the questions that say what is needed: all of them, and each kind apart, in their
-// order. Without such a question there is none. A question without a row has found nothing.
+// ScoreRankings returns the score over all questions, and the score of each kind, sorted by kind. Questions without
+// needed tools are ignored. If no question has needed tools, the result is empty. A question without a ranking
+// counts as one without hits.
 func ScoreRankings(queries []EvalQuery, rows []Ranking) []Score {
 	found := map[string][]string{}
 	for _, r := range rows {
@@ -92,7 +94,7 @@ func ScoreRankings(queries []EvalQuery, rows []Ranking) []Score {
 	return all
 }
 
-// MeanScore is the mean of scores, each of which counts alike.
+// MeanScore returns the mean of scores, with equal weight for each score.
 func MeanScore(scores []Score) Score {
 	var sum Score
 	for _, s := range scores {
@@ -114,7 +116,7 @@ func (s Score) dividedBy(n float64) Score {
 	return Score{s.Kind, s.Queries, s.Recall5 / n, s.Recall20 / n, s.NDCG10 / n, s.Hit1 / n, s.All20 / n}
 }
 
-// scoreQuery scores the answer to one question.
+// scoreQuery returns the score of the ranking for one question.
 func scoreQuery(needed [][]string, ranked []string) Score {
 	place := map[string]int{}
 	for _, id := range ranked {

@@ -5,25 +5,27 @@ import (
 	"slices"
 )
 
-// The weights of the three rankers in the score of a hit, relative to words, which have weight 1. Each ranker's scores
-// are divided by its best score first.
+// The weights of the rankers in the score of a hit, relative to the ranking by words, which has weight 1. The scores
+// of each ranker are first divided by its best score.
 //
-// Scores are added, not ranks: a fusion of equal ranks (RRF) lost 5 points of nDCG@10 against words alone, because the
-// built-in encoder is the weaker ranker. The weights were chosen by leaving out one corpus at a time; see
-// docs/encoder.md.
+// The fusion adds scores, not ranks. A fusion of ranks with equal weights (RRF) had 5 points less nDCG@10 than words
+// alone. The reason is that the built-in encoder is a weaker ranker than words. The weights were chosen by leaving
+// out one corpus at a time; see docs/encoder.md.
 const (
-	// meaningWeight is the weight of the built-in encoder. multiPartWeight replaces it for a question in several
-	// parts: a vector describes one thing, so only the nearest part counts there, while words of all parts add up.
+	// meaningWeight is the weight of the built-in encoder. multiPartWeight replaces it for a question with several
+	// parts. For such a question only the nearest part counts, because a vector describes one thing, while the word
+	// scores of all parts add up.
 	meaningWeight, multiPartWeight = 0.7, 0.3
-	// remoteWeight is the weight of vectors from an external model, which replace the built-in encoder. Such a model
-	// is about as reliable as words.
+	// remoteWeight is the weight of the vectors of an external model, which replace the built-in encoder. Such a
+	// model is about as reliable as words.
 	remoteWeight = 1
-	// fusedHits is the number of hits of each ranker that are fused. A document below that rank in all rankers is not
-	// in any answer.
+	// fusedHits is the number of hits of each ranker that are fused. A document with a lower rank in all rankers is
+	// not a hit.
 	fusedHits = 200
 )
 
-// fusedSearch ranks with all rankers. It waits only for the vector of the question.
+// fusedSearch ranks documents with all rankers. It waits only for the vector of the question from the external
+// model.
 func (x *Index) fusedSearch(ctx context.Context, s Query) []Hit {
 	most := max(fusedHits, 2*s.Limit)
 	var far map[TextKey]float64
@@ -56,7 +58,7 @@ func (x *Index) fusedSearch(ctx context.Context, s Query) []Hit {
 	return f.topHits(s.Limit)
 }
 
-// A hitFusion collects the hits of one question while the scores of the rankers are added.
+// A hitFusion contains the hits of one question, to which the scores of the rankers are added.
 type hitFusion struct {
 	hits []Hit
 	at   map[string]int // index of a hit by document ID
@@ -72,9 +74,9 @@ func (f *hitFusion) hitFor(id string) *Hit {
 	return &f.hits[at]
 }
 
-// addMeaningScores adds the scores of the built-in encoder: 1 for the document nearest to a part of the question, and
-// at least 0 for others. It scores the documents found by words and the nearest documents. The latter are left out if
-// enough documents were found by words to rank before them.
+// addMeaningScores adds the scores of the built-in encoder: 1 for the document nearest to a part of the question,
+// and 0 to 1 for others. It scores the documents found by words and the nearest documents. It omits the nearest
+// documents if enough documents found by words rank higher in any case.
 func (f *hitFusion) addMeaningScores(x *meaningIndex, parts [][]string, most, wanted int) {
 	if len(x.rows) == 0 {
 		return
@@ -105,7 +107,7 @@ func (f *hitFusion) addMeaningScores(x *meaningIndex, parts [][]string, most, wa
 	}
 }
 
-// topHits returns the hits with the highest scores, scaled so that the best score is 1.
+// topHits returns the most hits with the highest scores, scaled so that the best score is 1.
 func (f *hitFusion) topHits(most int) []Hit {
 	slices.SortFunc(f.hits, compareHits)
 	hits := f.hits[:min(len(f.hits), most)]
@@ -126,9 +128,10 @@ func (f *hitFusion) dropFarHits(x *meaningIndex, under map[TextKey]bool) {
 	})
 }
 
-// remoteScores returns the scores of the external model by text: 1 for the nearest and 0 for the farthest of the
-// requested texts. Unrelated texts have a different cosine in each model, so scores are relative to the farthest. It
-// returns nil if the model has no answer. The set under holds the texts whose cosine is below MinCosine.
+// remoteScores returns the scores of the external model, by text: 1 for the nearest of the requested texts and 0 for
+// the farthest. Scores are relative to the farthest text, because each model has a different cosine for unrelated
+// texts. The set under contains the texts whose cosine is below MinCosine. If the model returns no result, both maps
+// are nil.
 func (x *Index) remoteScores(ctx context.Context, question string, most int) (scores map[TextKey]float64,
 	under map[TextKey]bool) {
 	x.mu.RLock()
@@ -156,7 +159,7 @@ func (x *Index) remoteScores(ctx context.Context, question string, most int) (sc
 	near = near[:min(len(near), most)]
 	top, least := near[0].Cosine, near[len(near)-1].Cosine
 	if len(near) == len(keys) || top <= least {
-		least = min(least, 0) // no text is left out, so the last one may be near
+		least = min(least, 0) // all texts are in the result, so the last one may be near
 	}
 	scores = make(map[TextKey]float64, len(near))
 	for _, n := range near {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// DefaultRerankDeadline is the default time that a question waits for the rerank model.
+// DefaultRerankDeadline is the default time limit for reranking.
 const DefaultRerankDeadline = time.Second
 
 // defaultReranked is the default number of hits that are reranked.
 const defaultReranked = 20
 
-// A HitReranker sorts the first hits of an answer with a rerank model, which reads the question and a text together.
-// If the model is slow or unreachable, the hits keep their order. The methods may be called from several goroutines.
+// A HitReranker sorts the first hits of a search with a rerank model, which reads the question together with each
+// text. If the model is slow or unreachable, the hits keep their order. The methods are safe for concurrent use.
 type HitReranker struct {
 	reranker Reranker
 	o        HitRerankerOptions
@@ -32,21 +32,21 @@ type HitReranker struct {
 type HitRerankerOptions struct {
 	// MaxHits is the number of hits that are reranked; 0 means 20.
 	MaxHits int
-	// Deadline is how long a question waits; 0 means a second.
+	// Deadline is the time limit for reranking; 0 means DefaultRerankDeadline.
 	Deadline time.Duration
-	// Logger logs when the model becomes unreachable and when it answers again; nil disables logging.
+	// Logger receives a message when the model stops answering and when it answers again; nil disables logging.
 	Logger *slog.Logger
 }
 
 // HitRerankerStatus is the state of a HitReranker.
 type HitRerankerStatus struct {
-	// Asked counts the questions sent to the model, Missed those whose hits kept their order because it did not
-	// answer.
+	// Asked is the number of questions sent to the model. Missed is the number of those that failed, whose hits kept
+	// their order.
 	Asked  int `json:"asked,omitempty"`
 	Missed int `json:"missed,omitempty"`
-	// Away is the time since when the model does not answer; zero if it answers.
+	// Away is the time at which the model stopped answering; zero if it answers.
 	Away time.Time `json:"away,omitzero"`
-	// Err is the last error, without secrets, and At its time; both are empty after a success.
+	// Err is the last error, without secrets, and At its time. Both are empty after a success.
 	Err string    `json:"error,omitempty"`
 	At  time.Time `json:"error_at,omitzero"`
 }
@@ -74,8 +74,8 @@ func (j *HitReranker) Status() HitRerankerStatus {
 	return s
 }
 
-// Rerank returns the hits with the first ones in the order of the model. The scores stay at their positions, so that
-// they still decrease. The function text returns the text of a document.
+// Rerank returns the hits with the first MaxHits hits in the order of the model. The scores are not moved with the
+// hits, so that they still decrease. The function text returns the text of a document.
 func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, text func(id string) string) []Hit {
 	n := min(len(hits), j.o.MaxHits)
 	if n < 2 || question == "" || !j.allowRequest() {
@@ -123,8 +123,8 @@ func (j *HitReranker) Rerank(ctx context.Context, question string, hits []Hit, t
 	return ordered
 }
 
-// allowRequest reports whether the model may be asked. While the model does not answer, one question after each pause
-// is sent as a test.
+// allowRequest reports whether a question may be sent to the model. While the model does not answer, one question is
+// allowed after each pause, as a test.
 func (j *HitReranker) allowRequest() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -140,7 +140,8 @@ func (j *HitReranker) allowRequest() bool {
 	return true
 }
 
-// noteCancelled records a cancelled question, which neither counts as a success nor as a failure of the model.
+// noteCancelled is called for a cancelled question, which is not counted as a success or a failure. The next
+// question may test the model.
 func (j *HitReranker) noteCancelled() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -149,7 +150,7 @@ func (j *HitReranker) noteCancelled() {
 	}
 }
 
-// noteResult records the success or failure of a question.
+// noteResult updates the status after a question; err is nil after a success.
 func (j *HitReranker) noteResult(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

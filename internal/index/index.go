@@ -7,42 +7,42 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// An Index ranks the documents that one class of callers may call. It may be used from several goroutines.
+// An Index ranks the documents that one class of callers may call. It is safe for concurrent use.
 type Index struct {
 	o       Options
 	lexical *LexicalIndex
 	shared  sharedDocuments
 
-	// mu guards the update of both indexes, so that a search sees the same documents in both.
+	// mu is locked during an update of both indexes, so that a search sees the same documents in both.
 	mu      sync.RWMutex
 	meaning *meaningIndex
 }
 
-// Options select the rankers besides words. The zero value uses no network.
+// Options determine the rankers that are used in addition to words. With the zero value, the index uses no network.
 type Options struct {
-	// LexicalOnly ranks by words alone, without any vectors.
+	// LexicalOnly disables all vectors: documents are ranked by words alone.
 	LexicalOnly bool
-	// Remote ranks by vectors from an external model; it may be nil. If it is also a DocumentReceiver, it receives all
-	// documents.
+	// Remote ranks documents by vectors from an external model; it may be nil. If Remote is also a DocumentReceiver,
+	// it receives all documents.
 	Remote RemoteRanker
-	// MinCosine is the lowest cosine of a hit if Remote has answered. A document below it is left out even if its
-	// words match, unless it is the best hit. A value of 0 or less leaves out none.
+	// MinCosine is the minimum cosine of a hit, if Remote returns a result. A document with a lower cosine is
+	// omitted even if its words match, unless it is the best hit. With 0 or less, no document is omitted.
 	MinCosine float64
 	// Reranker sorts the first hits; it may be nil.
 	Reranker *HitReranker
 }
 
-// A RemoteRanker ranks documents by vectors from an external model. It may be used from several goroutines.
+// A RemoteRanker ranks documents by vectors from an external model. It is safe for concurrent use.
 type RemoteRanker interface {
-	// Nearest returns at most the given number of keys, those of the texts nearest to the question, the nearest first.
-	// It returns quickly; after an error the question is answered without it.
+	// Nearest returns at most most keys, nearest to the question first. It returns quickly. If it returns an error,
+	// the index ranks without it.
 	Nearest(ctx context.Context, question string, most int, among []TextKey) ([]Neighbor, error)
 }
 
-// A PerIndexRanker is a RemoteRanker with a separate cache for each index. The time of an answer then does not reveal
-// the questions of other callers. EmbeddingIndex implements it.
+// A PerIndexRanker is a RemoteRanker that can have a separate cache for each index. The duration of a search then
+// does not reveal the questions of other callers. EmbeddingIndex implements this interface.
 type PerIndexRanker interface {
-	// ForIndex returns a RemoteRanker for one index.
+	// ForIndex returns a RemoteRanker with its own cache, for one index.
 	ForIndex() RemoteRanker
 }
 
@@ -57,8 +57,8 @@ func New(o Options) *Index {
 // Len returns the number of documents.
 func (x *Index) Len() int { return x.lexical.Len() }
 
-// Update removes documents by ID and adds others; an added document replaces one with the same ID. A concurrent search
-// sees either none of the changes or all of them.
+// Update removes documents by ID and adds others. An added document replaces the document with the same ID. A
+// concurrent search sees either none of the changes or all of them.
 func (x *Index) Update(put []Document, remove []string) {
 	defer x.shareDocuments(put, remove)
 	read := splitDocuments(put)
@@ -72,22 +72,21 @@ func (x *Index) Update(put []Document, remove []string) {
 	near.Wait()
 }
 
-// A Query is a question with limits for its answer.
+// A Query is a question and the limits of its result.
 type Query struct {
-	// Text is the question. Only its first 8 KiB are read.
+	// Text is the question. Bytes after the first 8 KiB are ignored.
 	Text string
-	// Limit is the largest number of hits.
+	// Limit is the maximum number of hits.
 	Limit int
-	// MinRelativeScore leaves out hits whose score is less than this share of the best score; 0 leaves out none. The
-	// best hit always stays.
+	// MinRelativeScore is the minimum score of a hit, as a share of the best score. The best hit is always returned.
 	MinRelativeScore float64
-	// LocalOnly turns off Remote and the reranker.
+	// LocalOnly disables Remote and the reranker for this question.
 	LocalOnly bool
 }
 
-// Find returns the documents that answer a question, the best first and equally good ones by ID. A document that
-// shares no word with the question may be found by its meaning. The result is empty if no document shares a word or is
-// near.
+// Find returns the documents that match a question, best first. Equally good documents are in the order of their
+// IDs. A document without a common word may be found by its meaning. The result is empty if no document shares a
+// word with the question or is near.
 func (x *Index) Find(ctx context.Context, s Query) []Hit {
 	if s.Limit <= 0 {
 		return nil

@@ -7,21 +7,23 @@ import (
 	"sync"
 )
 
-// rankWeights are the parameters of the ranking function BM25F (Robertson, Zaragoza, Taylor 2004). It adds the
-// weighted occurrences of a term in all fields before the sum saturates.
+// rankWeights are the parameters of the ranking function BM25F (Robertson, Zaragoza, Taylor 2004). BM25F adds the
+// weighted occurrences of a term in all fields first, and then applies the saturation to the sum.
 type rankWeights struct {
-	// saturation is the k1 of BM25F: the larger it is, the more further occurrences of a term count.
+	// saturation is the parameter k1 of BM25F: the larger it is, the more additional occurrences of a term count.
 	saturation float64
-	// field is the weight of each field. length is how much longer fields are discounted: 0 not at all, 1 in
-	// proportion to the length.
+	// field is the weight of each field. length is the parameter b of each field, the discount for long fields: 0
+	// means no discount, 1 a discount in proportion to the length.
 	field, length [fields]float64
-	// surface is the weight of the exact word relative to its stem. pair is the weight of two neighbouring words
-	// relative to each alone.
+	// surface is the weight of the exact word relative to its stem. pair is the weight of a pair of neighbouring
+	// words relative to one word.
 	surface, pair float64
-	// joined is the weight of two words that match one compound word, or the reverse.
+	// joined is the weight of two words that together match one compound word, or of a compound word that matches
+	// two words.
 	joined float64
-	// shorter is the weight of a shorter word in the document ("config" for the question's "configuration"), longer
-	// that of a longer word. Both are scaled by the shared part.
+	// shorter is the weight of a shorter word in the document, such as "config" for "configuration" in the question.
+	// longer is the weight of a longer word. Both are multiplied by the length of the shorter word divided by that
+	// of the longer word.
 	shorter, longer float64
 	// clause is the weight of the best part of a question relative to the whole question.
 	clause float64
@@ -29,7 +31,8 @@ type rankWeights struct {
 	named float64
 }
 
-// tunedWeights are the weights that rank best on the development queries of five corpora: see docs/discovery.md.
+// tunedWeights are the weights with the best ranking for the development queries of five corpora: see
+// docs/discovery.md.
 var tunedWeights = rankWeights{
 	saturation: 1.18,
 	field:      [fields]float64{2.5, 1.18, 1, 0.45, 0.7, 0.42},
@@ -44,20 +47,20 @@ var tunedWeights = rankWeights{
 }
 
 const (
-	// Stop words are dropped only if at least minContentWords words remain. A part of a question has at least
+	// Stop words are dropped only if at least minContentWords other words remain. A part of a question has at least
 	// minPartWords words.
 	minContentWords, minPartWords = 3, 3
-	// minPrefixBytes is the shortest word that matches as a prefix of another, in bytes.
+	// minPrefixBytes is the minimum length in bytes of a word that matches as a prefix of another word.
 	minPrefixBytes = 3
-	// maxPrefixMatches is the largest number of words with a common prefix. With more, the prefix is too general to be
-	// used.
+	// maxPrefixMatches is the maximum number of words with a common prefix. A prefix of more words is too general
+	// and is ignored.
 	maxPrefixMatches = 24
-	// maxQuery is the number of bytes of a question that are read, maxParts the number of parts that are ranked
-	// separately.
+	// maxQuery is the maximum number of bytes of a question that are read. maxParts is the maximum number of parts
+	// that are ranked separately.
 	maxQuery, maxParts = 8 << 10, 8
 )
 
-// LexicalIndex ranks documents by words. It may be used from several goroutines.
+// A LexicalIndex ranks documents by words. It is safe for concurrent use.
 type LexicalIndex struct {
 	weights rankWeights
 	stops   StopWords
@@ -66,7 +69,7 @@ type LexicalIndex struct {
 	// mu guards the fields below.
 	mu   sync.RWMutex
 	docs []indexedDocument
-	// lengths holds the number of words in each field of each document.
+	// lengths contains the number of words in each field of each document.
 	lengths         [][fields]uint16
 	free            []uint32 // unused indexes of docs
 	byID            map[string]uint32
@@ -76,11 +79,11 @@ type LexicalIndex struct {
 	changeCount     uint64 // number of changes to the documents
 }
 
-// An indexedDocument holds only what is needed to find the document.
+// An indexedDocument contains the words of a document, as positions in the vocabulary.
 type indexedDocument struct {
 	id    string
-	words []uint32 // of all fields, one after the other
-	name  []uint32 // stems of the words of its name
+	words []uint32 // the words of all fields, one field after the other
+	name  []uint32 // the stems of the words of the document's name
 }
 
 // NewLexicalIndex returns an index without documents.
@@ -96,13 +99,13 @@ func (x *LexicalIndex) Len() int {
 	return len(x.byID)
 }
 
-// Update removes documents by ID and adds others in one step; an added document replaces one with the same ID. Unknown
-// IDs are ignored.
+// Update removes documents by ID and adds others in one step. An added document replaces the document with the same
+// ID. Unknown IDs in remove are ignored.
 func (x *LexicalIndex) Update(put []Document, remove []string) {
 	x.updateRead(put, splitDocuments(put), remove)
 }
 
-// updateRead is Update with documents that were already split into words.
+// updateRead is Update for documents that are already split into words.
 func (x *LexicalIndex) updateRead(put []Document, read []documentWords, remove []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -139,8 +142,8 @@ func (x *LexicalIndex) updateRead(put []Document, read []documentWords, remove [
 	}
 }
 
-// A scoreScale holds the precomputed factors of a term's weight: 1/(base+slope·length) for a field of a given length,
-// and the inverse document frequency for a given number of documents.
+// A scoreScale contains precomputed factors of term weights. For a field of a given length the factor is
+// 1/(base+slope·length). For a number of documents it is the inverse document frequency.
 type scoreScale struct {
 	rare        [256]float64
 	short       [fields][64]float32
@@ -155,11 +158,12 @@ func (s *scoreScale) lengthFactor(field int, length uint16) float32 {
 	return 1 / (s.base[field] + s.slope[field]*float32(length))
 }
 
-// averageSteps is the number of steps between an average and its double. Averages are rounded to these steps, so that
-// one document more or less rarely changes the weight of others.
+// averageSteps is the number of steps between an average and its double. Averages are rounded to a step, so that
+// adding or removing one document rarely changes the weights in other documents.
 const averageSteps = 32
 
-// updateScale computes the scale for the current documents. It reports whether the weight of an occurrence has changed.
+// updateScale computes the scale for the current documents. It reports whether a length factor has changed, so that
+// all weights must be computed again.
 func (x *LexicalIndex) updateScale() (changed bool) {
 	s := &x.scale
 	for some := range s.rare {
@@ -181,13 +185,13 @@ func (x *LexicalIndex) updateScale() (changed bool) {
 	return changed
 }
 
-// termWeight returns the weight of a term in a document, from 0 to the saturation value. The bits of times hold its
-// occurrences in each field.
+// termWeight returns the weight of a term in a document: at least 0 and less than the saturation plus 1. The bits of
+// times contain the number of occurrences in each field.
 func (x *LexicalIndex) termWeight(doc, times uint32) float32 {
 	k := float32(x.weights.saturation)
 	length := &x.lengths[doc]
 	var tf float32
-	for times != 0 { // go to the next field that has the term
+	for times != 0 { // for each field that contains the term
 		f := bits.TrailingZeros32(times) / timesBits
 		n := times >> (timesBits * f) & timesMask
 		tf += float32(n) * x.scale.lengthFactor(f, length[f])
@@ -196,7 +200,7 @@ func (x *LexicalIndex) termWeight(doc, times uint32) float32 {
 	return (k + 1) * tf / (k + tf)
 }
 
-// weighPostings updates the weight of a term in each document that has it.
+// weighPostings updates the weight of a term in each document of its list.
 func (x *LexicalIndex) weighPostings(list []posting) {
 	for i := range list {
 		list[i].weight = x.termWeight(list[i].doc, list[i].times)

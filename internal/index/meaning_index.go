@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// fieldShares are the weights of the words of each field in the vector of a document. Fields that are missing here
-// have weight 0.
+// fieldShares contains the weight of each field's words in the vector of a document. Fields that are not listed have
+// weight 0.
 var fieldShares = [...]int64{fieldName: 2, fieldServer: 2, fieldLead: 2, fieldRest: 2, fieldParameters: 1}
 
 // A meaningIndex ranks documents by the vectors of the built-in encoder. A search compares the question with every
-// row. The Index that contains it guards it.
+// row. The containing Index synchronizes access.
 type meaningIndex struct {
 	encoder *WordEncoder
 	byID    map[string]int
 	ids     []string
 	rows    []packedVector
-	// keyed reports that the text keys of the documents are needed. The slice of keys is never modified; an update
-	// makes a new one.
+	// keyed specifies that keys contains the text keys of the documents. An update copies keys before it changes
+	// them, so that a search can use the previous slice without the lock.
 	keyed bool
 	keys  []TextKey
 }
@@ -26,7 +26,7 @@ func newMeaningIndex(keyed bool) *meaningIndex {
 	return &meaningIndex{byID: map[string]int{}, keyed: keyed}
 }
 
-// update removes documents by ID and adds others that were already split into words.
+// update removes documents by ID and adds documents that are already split into words.
 func (x *meaningIndex) update(put []Document, read []documentWords, remove []string) {
 	x.keys = slices.Clone(x.keys)
 	for _, id := range remove {
@@ -86,10 +86,10 @@ func (x *meaningIndex) documentVector(read *documentWords) packedVector {
 	return packVector(&v)
 }
 
-// A queryVectors holds the vectors of several texts that documents are compared with.
+// A queryVectors contains the vectors of the parts of a question.
 type queryVectors []packedQuery
 
-// queryVectors returns the vectors of those texts that have one.
+// queryVectors returns the vectors of the given texts. It omits texts without a vector.
 func (x *meaningIndex) queryVectors(texts [][]string) queryVectors {
 	all := make(queryVectors, 0, len(texts))
 	for _, words := range texts {
@@ -103,7 +103,7 @@ func (x *meaningIndex) queryVectors(texts [][]string) queryVectors {
 	return all
 }
 
-// bestCosine returns the cosine between a row and the nearest of the texts, at least 0 and at most 1.
+// bestCosine returns the cosine between a row and the nearest of the texts, limited to 0 to 1.
 func (s queryVectors) bestCosine(r *packedVector) float64 {
 	best := 0.0
 	for i := range s {
@@ -117,9 +117,9 @@ func (s queryVectors) bestCosine(r *packedVector) float64 {
 	return best
 }
 
-// nearest returns the positions of at most the given number of nearest documents, unordered; among equally near ones
-// those with the smallest IDs. It makes a single pass over all rows for all texts, because the rows do not fit in the
-// processor cache.
+// nearest returns the positions of the most nearest documents, in arbitrary order. Among equally near documents,
+// smaller IDs come first. It reads all rows only once for all texts, because the rows do not fit into the
+// processor's cache.
 func (x *meaningIndex) nearest(s queryVectors, most int) []int {
 	var at []int
 	var scores []float64

@@ -1,10 +1,11 @@
 package index
 
-// scoreSteps is the number of score intervals that nthScore distinguishes.
+// scoreSteps is the number of score intervals in nthScore.
 const scoreSteps = 256
 
-// nthScore returns a score that at least the given number of the scores reach, slightly below the exact one. Scores are
-// from 0 to 1. It returns 0 if there are fewer scores. It counts scores in intervals, which is faster than sorting.
+// nthScore returns a lower bound of the score at position most in decreasing order, with an error of one interval.
+// Scores are from 0 to 1. If there are fewer than most scores, it returns 0. It counts scores in intervals, which is
+// faster than sorting.
 func nthScore[T float32 | float64](scores []T, most int) T {
 	var counts [scoreSteps + 1]int
 	for _, score := range scores {

@@ -4,12 +4,12 @@ import (
 	"math"
 )
 
-// A packedVector is a vector of whole numbers from -half to half, so that a cosine is the same on every machine. Each
-// 64-bit word holds four numbers in 16 bits each, increased by half to be positive. One multiplication of two words
-// then adds the products of four pairs in the highest 16 bits.
+// A packedVector is a vector of integers from -maxNumber to maxNumber, so that cosines are the same on every
+// machine. Each 64-bit word contains four numbers of 16 bits, to each of which maxNumber is added so that it is not
+// negative. One multiplication of two words then computes the sum of four products in the highest 16 bits.
 type packedVector struct {
 	packed [EncoderDims / numbersPerWord]uint64
-	total  int64   // sum of the numbers
+	total  int64   // sum of the numbers, without the added maxNumber
 	per    float64 // 1 divided by the length of the vector, or 0 for a zero vector
 }
 
@@ -19,10 +19,10 @@ const (
 	maxNumber      = 63
 )
 
-// packVector rounds a vector to whole numbers.
+// packVector returns the packed form of a vector, with scaled and rounded numbers.
 func packVector(v *[EncoderDims]float32) packedVector { return pack(v, false) }
 
-// A packedQuery is a vector that rows are compared with. The four numbers in each word are in reverse order.
+// A packedQuery is the vector of a question. The four numbers in each word are in reverse order.
 type packedQuery packedVector
 
 func packQuery(v *[EncoderDims]float32) packedQuery { return packedQuery(pack(v, true)) }
@@ -51,15 +51,15 @@ func pack(v *[EncoderDims]float32, reverse bool) packedVector {
 	return r
 }
 
-// cosine returns the cosine of the two vectors, or 0 if one is a zero vector.
+// cosine returns the cosine of the two vectors, or 0 if one of them is a zero vector.
 func (q *packedQuery) cosine(r *packedVector) float64 {
 	product := int64(packedProducts(&q.packed, &r.packed)) - maxNumber*(q.total+
 		r.total) - maxNumber*maxNumber*EncoderDims
 	return float64(product) * q.per * r.per
 }
 
-// packedProducts returns the sum of the products of two vectors in packed form. It uses two independent sums, which
-// the processor can compute in parallel, because a search spends much of its time here.
+// packedProducts returns the sum of the products of two vectors in packed form. It computes two independent sums,
+// which the processor can compute in parallel. A search spends much of its time here.
 func packedProducts(q, r *[EncoderDims / numbersPerWord]uint64) uint64 {
 	const down = bitsPerNumber * (numbersPerWord - 1)
 	var a, b uint64

@@ -2,20 +2,20 @@ package index
 
 import "math/bits"
 
-// A prefixFilter tests quickly whether a vocabulary may have a word with a given text or prefix. It is a Bloom filter
-// with one hash: a bit for each word and each prefix, at a position derived from the bytes. Bits can collide, so a
-// positive answer may be wrong.
+// A prefixFilter tests quickly whether a vocabulary may contain a given word, prefix or pair of stems. It is a Bloom
+// filter with one hash function, with one bit for each entry. Bits can collide, so a positive result may be wrong; a
+// negative one is correct.
 type prefixFilter struct {
 	bits []uint64
-	// size is the binary logarithm of the number of bits. used counts the bits that were set, including those of
+	// size is the binary logarithm of the number of bits. used is the number of added entries, including those of
 	// removed words.
 	size, used int
 }
 
-// bitsPerEntry is the smallest number of bits for each entry.
+// bitsPerEntry is the minimum number of bits for each entry.
 const bitsPerEntry = 8
 
-// A textHash is the FNV-1a hash (Fowler, Noll, Vo) of the bytes of a text. It starts with emptyHash.
+// A textHash is the FNV-1a hash (Fowler, Noll, Vo) of the bytes of a text. The hash of an empty text is emptyHash.
 type textHash uint64
 
 const emptyHash textHash = 0xcbf29ce484222325
@@ -29,7 +29,7 @@ func (m textHash) addText(text string) textHash {
 	return m
 }
 
-// Start values of a hash, one for each kind of entry: a word, a prefix of a word, or two neighbouring stems.
+// Multipliers of a hash, one for each kind of entry: a word, a prefix of a word, and a pair of neighbouring stems.
 const (
 	wholeWordSalt textHash = 0x9e3779b97f4a7c15
 	prefixSalt    textHash = 0xc2b2ae3d27d4eb4f
@@ -50,10 +50,10 @@ func (s *prefixFilter) set(m, sort textHash) {
 	s.used++
 }
 
-// isFullFor reports whether there is no room for words with that many bytes.
+// isFullFor reports whether the filter is too small for additional words with the given total number of bytes.
 func (s *prefixFilter) isFullFor(bytes int) bool { return (s.used+bytes)*bitsPerEntry > len(s.bits)*64 }
 
-// addWord adds a word and its prefixes. The caller has checked that there is room.
+// addWord adds a word and its prefixes. The caller must check isFullFor first.
 func (s *prefixFilter) addWord(word string) {
 	m := emptyHash
 	for i := range len(word) {
@@ -65,7 +65,7 @@ func (s *prefixFilter) addWord(word string) {
 	s.set(m, wholeWordSalt)
 }
 
-// reset empties the filter and makes room for twice that many bytes of words.
+// reset empties the filter, and sets its size for words with twice the given number of bytes.
 func (s *prefixFilter) reset(bytes int) {
 	s.size = max(10, bits.Len(uint(2*bytes*bitsPerEntry-1)))
 	s.used, s.bits = 0, make([]uint64, 1<<s.size/64)

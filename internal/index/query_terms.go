@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// A queryTerm is a term of a question: the documents that have it, its weight, and a bit for each part of the question
-// that contains it.
+// A queryTerm is a term of a question. postings are the documents that contain the term. Each bit of parts is set if
+// that part of the question contains the term.
 type queryTerm struct {
 	postings []posting
 	weight   float64
 	parts    uint8
 }
 
-// A wordLookup is the cached result of looking up a word of a question. It is valid until a document changes.
+// A wordLookup is the cached result of searching the index for a word. It is valid until a document changes.
 type wordLookup struct {
-	place, stem  uint32 // positions of the word and its stem, if a document has them
+	place, stem  uint32 // positions of the word (if known) and its stem (if found)
 	known, found bool
-	similarFound bool // whether the similar words were searched
+	similarFound bool // whether similar and splits are set
 	similar      []similarStem
 	splits       []wordSplit
-	// in is the number of the question that the keys belong to. The keys are those of the similar words that were
-	// counted.
+	// keys are the keys of the added terms for similar words. They belong to the question with the number in.
 	in   uint64
 	keys []uint64
 }
 
-// A similarStem is a stem that counts for a word, with its weight. A wordSplit is two stems that form the word together.
+// A similarStem is a stem that is similar to a word, with its weight. A wordSplit is a pair of stems that together
+// form a word, with the documents in which they are neighbours.
 type (
 	similarStem struct {
 		stem   uint32
@@ -38,8 +38,8 @@ type (
 	}
 )
 
-// A parsedQuestion holds the words of a question and of each of its parts, without stop words. A question for a single
-// thing, or for very many, has no parts.
+// A parsedQuestion contains the words of a question and of each of its parts, without stop words. It has no parts if
+// the question has only one part or more than maxParts.
 type parsedQuestion struct {
 	words   []string
 	parts   [][]string
@@ -61,7 +61,8 @@ func (x *LexicalIndex) parseQuestion(text string) parsedQuestion {
 	return q
 }
 
-// wordGroups returns all words of each part, or those of the whole question if it has too many parts.
+// wordGroups returns the words of each part, including stop words. If the question has too many parts, it returns
+// one group with all words.
 func (q parsedQuestion) wordGroups() (all [][]string) {
 	if q.request.Parts > maxParts {
 		return [][]string{q.request.ContentWords(WholeRequest, math.MaxInt)}
@@ -72,15 +73,15 @@ func (q parsedQuestion) wordGroups() (all [][]string) {
 	return all
 }
 
-// The kinds of terms, as part of the keys of scoreState.by. The key of a pair consists of two positions, each less
-// than 1<<31.
+// The kinds of terms: bits of the keys of scoreState.by. The key of a pair consists of two positions, each less than
+// 1<<31.
 const (
 	stemKey    = 1 << 63
 	surfaceKey = 1<<63 | 1<<62
 )
 
-// addTerms adds the terms of words to the whole question (bit 0), or to the part with the given bit. The words of a
-// part are also words of the whole question.
+// addTerms adds the terms of the whole question if bit is 0. Otherwise it marks terms as terms of the part with that
+// bit. The words of a part must also be words of the whole question.
 func (x *LexicalIndex) addTerms(s *scoreState, all []string, bit uint8) {
 	s.words = s.words[:0]
 	var before *wordLookup
@@ -120,17 +121,17 @@ func (x *LexicalIndex) addTerms(s *scoreState, all []string, bit uint8) {
 	}
 }
 
-// cachedLookup looks up a word in the cache, which is valid until a document changes, and then in the index.
+// cachedLookup returns the lookup of a word from the cache of s, or else from the index.
 func (x *LexicalIndex) cachedLookup(s *scoreState, word string) *wordLookup {
 	if w, ok := s.known[word]; ok {
 		return w
 	}
 	w := x.lookupWord(word)
-	s.known[strings.Clone(word)] = w // do not keep the memory of the question
+	s.known[strings.Clone(word)] = w // the clone does not reference the memory of the question
 	return w
 }
 
-// lookupWord looks up a word in the index.
+// lookupWord searches the index for a word and its stem.
 func (x *LexicalIndex) lookupWord(word string) *wordLookup {
 	v, w := &x.terms, &wordLookup{}
 	if w.place, w.known = v.words.at[word]; w.known {
@@ -141,7 +142,7 @@ func (x *LexicalIndex) lookupWord(word string) *wordLookup {
 	return w
 }
 
-// addWord adds the stem of a word, and the exact word if a document has it.
+// addWord adds the stem of a word, and the exact word if a document contains it.
 func (x *LexicalIndex) addWord(s *scoreState, w *wordLookup, bit uint8) {
 	stem, surface := stemKey|uint64(w.stem), surfaceKey|uint64(w.place)
 	if bit != 0 {
@@ -157,7 +158,7 @@ func (x *LexicalIndex) addWord(s *scoreState, w *wordLookup, bit uint8) {
 		return
 	}
 	word := &x.terms.words.terms[w.place]
-	if len(word.list) == len(term.list) { // all documents with the stem have the word: one term suffices
+	if len(word.list) == len(term.list) { // all documents with the stem contain the word: add only one term
 		s.addTerm(stem, queryTerm{postings: term.list, weight: 1 + x.weights.surface})
 		return
 	}
@@ -165,8 +166,8 @@ func (x *LexicalIndex) addWord(s *scoreState, w *wordLookup, bit uint8) {
 	s.addTerm(surface, queryTerm{postings: word.list, weight: x.weights.surface})
 }
 
-// addSimilar adds words that are similar to a word: two words that form it when written as one, and words of which one
-// is a prefix of the other. It records the keys of the added terms, as do the functions below.
+// addSimilar adds terms that are similar to a word. These are pairs of words that form the word together, and words
+// of which one is a prefix of the other. It appends the keys of the added terms to w.keys.
 func (x *LexicalIndex) addSimilar(s *scoreState, w *wordLookup, word string) {
 	if !w.similarFound {
 		x.findSimilar(w, word)
@@ -184,14 +185,14 @@ func (x *LexicalIndex) addSimilar(s *scoreState, w *wordLookup, word string) {
 	}
 }
 
-// addStem adds a similar stem with the given weight.
+// addStem adds a stem with the given weight, and appends its key to w.keys.
 func (x *LexicalIndex) addStem(s *scoreState, w *wordLookup, stem uint32, weight float64) {
 	key := stemKey | uint64(stem)
 	w.keys = append(w.keys, key)
 	s.addTerm(key, queryTerm{postings: x.terms.stems.terms[stem].list, weight: weight})
 }
 
-// findSimilar searches the vocabulary for words that are similar to a word.
+// findSimilar sets the similar stems and the splits of a word.
 func (x *LexicalIndex) findSimilar(w *wordLookup, word string) {
 	v := &x.terms
 	w.similarFound = true
@@ -230,7 +231,7 @@ func (x *LexicalIndex) findSimilar(w *wordLookup, word string) {
 	}
 }
 
-// addJoinedPair adds the compound of two words, such as "keyvault" for "key vault".
+// addJoinedPair adds the compound of two neighbouring words, such as "keyvault" for "key vault".
 func (x *LexicalIndex) addJoinedPair(s *scoreState, w *wordLookup, first, second string) {
 	v := &x.terms
 	if m := emptyHash.addText(first).addText(second); !v.filter.has(m, wholeWordSalt) && !v.filter.has(m, prefixSalt) {
@@ -238,7 +239,7 @@ func (x *LexicalIndex) addJoinedPair(s *scoreState, w *wordLookup, first, second
 	}
 	word := first + second
 	if _, known := v.words.at[word]; !known && len(v.wordsWithPrefix(word)) == 0 {
-		return // then its stem is missing too
+		return // then the index has no stem of this word either
 	}
 	joined := x.cachedLookup(s, word)
 	if !joined.found || s.stems[joined.stem] {
@@ -248,7 +249,7 @@ func (x *LexicalIndex) addJoinedPair(s *scoreState, w *wordLookup, first, second
 	x.addStem(s, w, joined.stem, x.weights.joined)
 }
 
-// addTerm adds a term unless it was already added.
+// addTerm adds a term, unless a term with this key was added before or no document contains it.
 func (s *scoreState) addTerm(key uint64, w queryTerm) {
 	if _, ok := s.by[key]; ok || len(w.postings) == 0 {
 		return
@@ -257,7 +258,7 @@ func (s *scoreState) addTerm(key uint64, w queryTerm) {
 	s.asked = append(s.asked, w)
 }
 
-// addToPart marks a term of the whole question as a term of a part.
+// addToPart marks a term of the whole question as a term of the part with the given bit.
 func (s *scoreState) addToPart(key uint64, bit uint8) {
 	if i, ok := s.by[key]; ok {
 		s.asked[i].parts |= bit

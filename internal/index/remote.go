@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// ErrTextRefused is wrapped by the error of an Embedder or a Reranker that will never accept one of the texts: it is
-// too long, or forbidden. Errors of the model, its address or its key are not of this kind.
+// ErrTextRefused is wrapped by errors of an Embedder or a Reranker that will never accept one of the texts. The text
+// may be too long or forbidden. Errors concerning the model, its address or its key do not wrap it.
 var ErrTextRefused = errors.New("the text is refused")
 
-// A RetryAfterError is an error that names how long to wait before the next request; 0 means no time is named.
+// A RetryAfterError is an error with the time to wait before the next request; 0 means that the time is unknown.
 type RetryAfterError interface {
 	error
 	RetryAfter() time.Duration
 }
 
-// A Reranker scores how well each text answers a question. It reads question and text together. It may be used from
-// several goroutines.
+// A Reranker scores how well each text answers a question. It reads the question together with the text. It is safe
+// for concurrent use.
 type Reranker interface {
-	// Rerank returns a score for each text, in the same order. A higher score is better; scores of different calls
-	// cannot be compared. An error means that there are no scores.
+	// Rerank returns a score for each text, in the same order. A higher score is better. Scores of different calls
+	// cannot be compared. If Rerank returns an error, it returns no scores.
 	Rerank(ctx context.Context, question string, texts []string) ([]float64, error)
 }
 
-// A VectorForgetter is a vector store that can delete all it keeps of a model, or nothing. Another store keeps the
-// vectors of a model that was replaced under the same name; they are then not read again.
+// A VectorForgetter is a VectorStore that can delete all vectors of a model. If the vectors of a replaced model are
+// in another kind of store, they remain there and are not read again.
 type VectorForgetter interface {
 	Forget(ctx context.Context, model string) error
 }

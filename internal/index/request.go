@@ -10,7 +10,7 @@ import (
 type ParsedRequest struct {
 	// Words are the words of the request, in order.
 	Words []RequestWord
-	// Parts is the number of parts, each of which asks for a separate thing.
+	// Parts is the number of parts. Each part asks for a separate thing.
 	Parts int
 }
 
@@ -20,19 +20,19 @@ type RequestWord struct {
 	Text string
 	// Part is the index of the part that contains the word, or BetweenParts.
 	Part int
-	// IsStopWord reports that the word does not describe what is searched for.
+	// IsStopWord reports whether the word is a stop word, which does not describe the wanted thing.
 	IsStopWord bool
 }
 
 const (
-	// BetweenParts is the Part of a word that joins two parts, such as "then".
+	// BetweenParts is the Part of words that join two parts, such as "then".
 	BetweenParts = -1
 	// WholeRequest selects all words of a request, including those between its parts.
 	WholeRequest = -2
 )
 
-// Parse splits a request into words and parts. A part ends at the end of a sentence, at a comma, and at words such as
-// "and" and "then". A part with fewer than least content words is joined to the part before it.
+// Parse splits a request into words and parts. A part ends at the end of a sentence, at a comma, and at words such
+// as "and" and "then". A part with fewer than least content words is added to the part before it.
 func (s StopWords) Parse(text string, least int) ParsedRequest {
 	r := ParsedRequest{Words: make([]RequestWord, 0, 1+len(text)/5)}
 	start := 0
@@ -53,7 +53,7 @@ func (s StopWords) Parse(text string, least int) ParsedRequest {
 	return r
 }
 
-// parsePart adds a text that may be a part of its own.
+// parsePart adds the words of text as a new part, or to the part before it if text has too few content words.
 func (s StopWords) parsePart(r *ParsedRequest, text string, least int) {
 	from := len(r.Words)
 	s.parseWords(r, text, r.Parts)
@@ -74,7 +74,8 @@ func (s StopWords) parsePart(r *ParsedRequest, text string, least int) {
 	}
 }
 
-// parseWords adds the words of a text. A word that is part of a name, such as "My" in "MySQL", is not a stop word.
+// parseWords adds the words of a text. A word that is a piece of a name, such as "My" in "MySQL", is not a stop
+// word.
 func (s StopWords) parseWords(r *ParsedRequest, text string, part int) {
 	splitEach(text, func(word string, joined bool) {
 		if joined {
@@ -85,7 +86,7 @@ func (s StopWords) parseWords(r *ParsedRequest, text string, part int) {
 }
 
 // ContentWords returns the words of a part, or of the whole request, without stop words. If fewer than least words
-// remain, it returns all words.
+// remain, it also returns the stop words.
 func (r ParsedRequest) ContentWords(part, least int) []string {
 	kept, all := 0, 0
 	for _, w := range r.Words {
@@ -108,8 +109,8 @@ func (r ParsedRequest) ContentWords(part, least int) []string {
 	return out
 }
 
-// partBoundary reports whether one part of a request ends at the start of text. next is the number of bytes to skip:
-// those of the boundary, or else of one character.
+// partBoundary reports whether text begins with a boundary between two parts of a request. next is the number of
+// bytes to skip: the length of the boundary, or else of one character.
 func partBoundary(text string) (cut bool, next int) {
 	switch c := text[0]; c {
 	case ' ':
@@ -128,7 +129,8 @@ func partBoundary(text string) (cut bool, next int) {
 	return strings.ContainsRune("。，；？！、", r), size
 }
 
-// joiningWord reports whether text begins with a word such as "and" that joins two parts of a request.
+// joiningWord reports whether text begins with a word such as "and" that joins two parts of a request. next is as
+// for partBoundary, where text follows a blank.
 func joiningWord(text string) (cut bool, next int) {
 	if text == "" || strings.IndexByte("atwp", text[0]|0x20) < 0 {
 		return false, 1

@@ -7,29 +7,31 @@ import (
 	"slices"
 )
 
-// A Hit is a found document with its scores.
+// A Hit is a document that was found, with its scores.
 type Hit struct {
 	ID string
 	// Score is 1 for the best hit of a question. Scores of different questions cannot be compared.
 	Score float64
-	// Words, Meaning and Far are the scores of the three rankers, each relative to its own best: words, the built-in
-	// encoder, and the external model. 0 means no match, or that the ranker was not used.
+	// Words, Meaning and Far are the scores of the three rankers: words, the built-in encoder, and the external
+	// model. Each is relative to the ranker's best score. 0 means no match, or that the ranker was not used.
 	Words, Meaning, Far float64
 }
 
-// A scoreState holds the scores of one question during a search. It also caches lookups of words between searches.
+// A scoreState contains the scores of one question during a search. It also caches lookups of words between
+// searches.
 type scoreState struct {
 	number uint64 // number of the question
 	asked  []queryTerm
 	order  []uint64       // reused by rarestFirst
 	by     map[uint64]int // index of each term in asked
 	words  []*wordLookup  // reused by addTerms
-	stems  []bool         // by position: whether the stem is in the question; all false between searches
-	// known caches the looked-up words, valid for the state of the documents in change.
+	stems  []bool         // by position of the stem: whether the question contains it; all false between searches
+	// known caches the lookups of words. They are valid while change equals the index's changeCount.
 	known  map[string]*wordLookup
 	change uint64
-	// docs holds the documents with a score, unordered. Each has a row of scores: for the whole question and for each
-	// part. slots maps a document to the start of its row plus 1; all are 0 between searches.
+	// docs contains the documents with a score, in arbitrary order. Each document has a row of scores: one for the
+	// whole question and one for each part. slots contains, by document, the start of its row plus 1; all slots are
+	// 0 between searches.
 	docs   []uint32
 	slots  []uint32
 	scores []float32
@@ -37,8 +39,8 @@ type scoreState struct {
 	ranked []float32 // reused by combineParts
 }
 
-// Search returns at most the given number of documents that share a word with the question, the best first; equally
-// good ones are ordered by ID.
+// Search returns at most most documents that share a word with the question, best first. Equally good documents are
+// in the order of their IDs.
 func (x *LexicalIndex) Search(text string, most int) []Hit {
 	return x.searchQuestion(x.parseQuestion(text), most)
 }
@@ -65,7 +67,7 @@ func (x *LexicalIndex) searchQuestion(q parsedQuestion, most int) []Hit {
 	return x.topHits(s, most)
 }
 
-// rarestFirst returns the indexes of the terms in asked, the rarest term first. Equally rare terms keep their order in
+// rarestFirst returns the indexes of the terms in asked, rarest term first. Equally rare terms are in the order of
 // the question.
 func (s *scoreState) rarestFirst() []uint64 {
 	const placeBits = 32
@@ -80,12 +82,13 @@ func (s *scoreState) rarestFirst() []uint64 {
 	return s.order
 }
 
-// enoughScored is the number of documents with a score above which more frequent terms add no new documents.
+// enoughScored is a number of documents. If so many documents have a score, the remaining, more frequent terms add
+// no further documents.
 const enoughScored = 400
 
-// addScores adds the weight of a term to the scores of the documents that have it.
+// addScores adds the weight of a term to the scores of the documents that contain the term.
 func (x *LexicalIndex) addScores(s *scoreState, w *queryTerm) {
-	var columns [maxParts]int // columns of the parts that have the term
+	var columns [maxParts]int // columns of the parts that contain the term
 	n := 0
 	for parts := w.parts; parts != 0; parts &= parts - 1 {
 		columns[n] = 1 + bits.TrailingZeros8(parts)
@@ -110,7 +113,7 @@ func (x *LexicalIndex) addScores(s *scoreState, w *queryTerm) {
 	}
 }
 
-// scoreSlot returns the position of a document's row, and adds one if necessary.
+// scoreSlot adds a row of scores for a document, and returns the start of the row plus 1.
 func (s *scoreState) scoreSlot(doc uint32) (slot uint32) {
 	n := len(s.scores)
 	s.scores = s.scores[:n+s.row]
@@ -119,7 +122,7 @@ func (s *scoreState) scoreSlot(doc uint32) (slot uint32) {
 	return uint32(n + 1)
 }
 
-// topHits returns the documents with the highest scores.
+// topHits returns the most documents with the highest scores.
 func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
 	var tops [1 + maxParts]float32
 	for rest := s.scores; len(rest) > 0; rest = rest[s.row:] {
@@ -130,12 +133,13 @@ func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
 		}
 	}
 	for part, top := range tops {
-		if top > 0 { // a part that matches nothing is ignored
+		if top > 0 { // ignore a part that matches no document
 			tops[part] = 1 / top
 		}
 	}
-	// The name bonus is computed only where it can change the result: for documents whose score is at most one bonus
-	// below the last of the best. The best without bonus come first, so that the limit rises early.
+	// The name bonus is computed only for documents whose place in the result it can change. First come the
+	// documents that are among the best without the bonus. Then follow those that are at most one bonus below the
+	// last hit.
 	least := float64(s.combineParts(tops[:], float32(x.weights.clause), most))
 	hits := make([]Hit, 0, most+1)
 	for i, doc := range s.docs {
@@ -158,8 +162,8 @@ func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
 	return hits
 }
 
-// combineParts combines the scores of a document's parts into one, in place of the score for the whole question. It
-// returns a score that at least the given number of documents reach, or slightly less; 0 if there are fewer.
+// combineParts replaces the score of each document for the whole question by a combination with the score of its
+// best part. It returns a lower bound of the score at position most; 0 if there are fewer documents.
 func (s *scoreState) combineParts(tops []float32, clauses float32, most int) float32 {
 	s.ranked = slices.Grow(s.ranked[:0], len(s.docs))[:len(s.docs)]
 	for at := range s.ranked {
@@ -176,7 +180,8 @@ func (s *scoreState) combineParts(tops []float32, clauses float32, most int) flo
 	return nthScore(s.ranked, most) * (1 + clauses)
 }
 
-// nameCoverage returns the share of a document's name that occurs in the question, from 0 to 1. Rare words count more.
+// nameCoverage returns the share of a document's name that occurs in the question, from 0 to 1. Rare words count
+// more.
 func (x *LexicalIndex) nameCoverage(s *scoreState, doc uint32) float64 {
 	name, some := x.docs[doc].name, false
 	for _, stem := range name {
@@ -196,7 +201,7 @@ func (x *LexicalIndex) nameCoverage(s *scoreState, doc uint32) float64 {
 	return asked / all
 }
 
-// rarity returns the weight of a term that is in that many documents.
+// rarity returns the weight of a term that the given number of documents contain.
 func (x *LexicalIndex) rarity(documents int) float64 {
 	if documents < len(x.scale.rare) {
 		return x.scale.rare[documents]
@@ -204,13 +209,13 @@ func (x *LexicalIndex) rarity(documents int) float64 {
 	return inverseDocumentFrequency(len(x.byID), documents)
 }
 
-// inverseDocumentFrequency returns the BM25 weight of a term that some of all documents have.
+// inverseDocumentFrequency returns the BM25 weight of a term that some of all documents contain.
 func inverseDocumentFrequency(all, some int) float64 {
 	n, df := float64(all), float64(some)
 	return math.Log(1 + (n-df+0.5)/(df+0.5))
 }
 
-// insertHit inserts a hit into a sorted list with at most the given number of hits.
+// insertHit inserts a hit into a sorted list, and returns at most the first most hits.
 func insertHit(hits []Hit, h Hit, most int) []Hit {
 	if n := len(hits); n == most && hits[n-1].Score > h.Score {
 		return hits
@@ -231,10 +236,10 @@ func compareHits(a, b Hit) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// maxCachedWords is the number of words whose lookups are cached.
+// maxCachedWords is the maximum number of words with cached lookups.
 const maxCachedWords = 8192
 
-// reset prepares the state for another question. The parameter row is the number of scores for each document.
+// reset prepares the state for the next question. row is the number of scores for each document.
 func (s *scoreState) reset(x *LexicalIndex, row int) {
 	for _, doc := range s.docs {
 		s.slots[doc] = 0

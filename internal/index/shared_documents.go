@@ -8,14 +8,14 @@ import (
 // A DocumentReceiver is a RemoteRanker that needs the documents before the first question, as EmbeddingIndex does.
 type DocumentReceiver interface{ Offer(docs []Document) }
 
-// sharedDocuments holds the documents of an index for the remote ranker and the reranker, which need the full texts.
-// Without a reranker it keeps none.
+// sharedDocuments contains the documents of an index for the reranker, which needs the texts. It is empty if there
+// is no reranker.
 type sharedDocuments struct {
 	mu   sync.RWMutex
 	docs map[string]Document
 }
 
-// shareDocuments passes added and removed documents to the remote ranker and the reranker.
+// shareDocuments passes added documents to the remote ranker, and updates the documents for the reranker.
 func (x *Index) shareDocuments(put []Document, remove []string) {
 	if far, ok := x.o.Remote.(DocumentReceiver); ok {
 		far.Offer(put)
@@ -36,7 +36,7 @@ func (x *Index) shareDocuments(put []Document, remove []string) {
 	}
 }
 
-// rerankHits returns the hits in the order of the reranker, or unchanged if there is none.
+// rerankHits returns the hits in the order of the reranker, or unchanged if there is no reranker.
 func (x *Index) rerankHits(ctx context.Context, question string, hits []Hit) []Hit {
 	if x.o.Reranker == nil {
 		return hits

@@ -9,16 +9,17 @@ import (
 	"golang.org/x/text/width"
 )
 
-// SplitWords returns the words of a text in order, in lower case. An identifier is split into its words; letters and
-// digits are separate words. In Chinese, Japanese and Korean, which have no spaces or add endings to words, each pair
-// of neighbouring characters counts as a word.
+// SplitWords returns the words of a text in order, in lower case. Identifiers are split into their words, and
+// letters and digits are separate words. In Chinese, Japanese and Korean, each pair of neighbouring characters
+// counts as a word. These languages have no spaces, or add endings to words.
 func SplitWords(text string) []string {
 	out := make([]string, 0, len(text)/6)
 	splitEach(text, func(word string, _ bool) { out = append(out, word) })
 	return out
 }
 
-// splitEach calls yield with each word of a text; joined reports that the word directly follows the word before it.
+// splitEach calls yield with each word of a text. joined reports whether the word directly follows the word before
+// it.
 func splitEach(text string, yield func(word string, joined bool)) {
 	joined := false
 	for rest := toHalfWidth(text); rest != ""; {
@@ -55,12 +56,13 @@ func toHalfWidth(text string) string {
 	return text
 }
 
-// isUnspaced reports whether a character belongs to a script that is split into pairs of characters.
+// isUnspaced reports whether a character belongs to a script whose text is split into pairs of characters.
 func isUnspaced(r rune) bool {
 	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// runLength returns the number of leading bytes of text whose characters all satisfy class.
+// runLength returns the length in bytes of the longest prefix of text in which class returns true for every
+// character.
 func runLength(text string, class func(rune) bool) int {
 	for i, r := range text {
 		if !class(r) {
@@ -70,7 +72,8 @@ func runLength(text string, class func(rune) bool) int {
 	return len(text)
 }
 
-// eachBigram calls yield with each pair of neighbouring characters of a text, or with the only character.
+// eachBigram calls yield with each pair of neighbouring characters of a text. If the text has only one character, it
+// calls yield with that character.
 func eachBigram(text string, yield func(string)) {
 	_, before := utf8.DecodeRuneInString(text)
 	if before == len(text) {
@@ -83,8 +86,9 @@ func eachBigram(text string, yield func(string)) {
 	}
 }
 
-// wordLen returns the length in bytes of the word at the start of text. A word ends at a non-letter, before a capital
-// that follows a lower-case letter, and before the last of several capitals if a lower-case letter follows.
+// wordLen returns the length in bytes of the word at the start of text. The word ends before a character that is not
+// a letter, and before a capital after a lower-case letter. In a sequence of capitals it ends before the last
+// capital if a lower-case letter follows.
 func wordLen(text string) int {
 	var before rune
 	for i, r := range text {
@@ -142,8 +146,8 @@ func possessiveLen(text string) int {
 	return size + n
 }
 
-// StemWord returns a word without its English endings, so that "listing" and "lists" have the same stem. A word with
-// letters other than a to z is returned unchanged.
+// StemWord returns the English stem of a word: "listing" and "lists" have the same stem. A word with other
+// characters than a to z is returned unchanged.
 func StemWord(word string) string {
 	for i := range len(word) {
 		if word[i] < 'a' || word[i] > 'z' {

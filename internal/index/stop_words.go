@@ -2,11 +2,12 @@ package index
 
 import "strings"
 
-// StopWords is a set of words that do not describe what is searched for. Create it once with NewStopWords.
+// StopWords is a set of words that do not describe the wanted thing. Callers should create it once with
+// NewStopWords.
 type StopWords map[string]bool
 
-// NewStopWords returns the English stop words of requests. Verbs such as "list", "get" and "create" are not included,
-// because they distinguish tools.
+// NewStopWords returns the English stop words for requests. It does not contain verbs such as "list", "get" and
+// "create", because they distinguish tools.
 func NewStopWords() StopWords {
 	s := StopWords{}
 	for _, word := range strings.Fields(stopWordList) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A posting is a document that has a term, with the number of occurrences in each field (packed as bits) and the
-// resulting weight.
+// A posting is a document that contains a term. times is the number of occurrences in each field, with timesBits
+// bits for each field. weight is the resulting weight of the term in the document.
 type posting struct {
 	doc, times uint32
 	weight     float32
@@ -18,7 +18,7 @@ const (
 	timesMask = 1<<timesBits - 1
 )
 
-// A term is an exact word or a stem, with the documents that have it, sorted by doc.
+// A term is an exact word or a stem. list contains the documents with the term, sorted by doc.
 type term struct {
 	text string
 	stem uint32 // for a word: the position of its stem
@@ -32,18 +32,19 @@ type termTable struct {
 	free  []uint32 // unused positions in terms
 }
 
-// A pairTable maps pairs of neighbouring stems to the documents that have them.
+// A pairTable maps pairs of neighbouring stems to the documents that contain the pair.
 type pairTable struct {
 	at    map[uint64]uint32
 	lists [][]posting
 	free  []uint32 // unused positions in lists
 }
 
-// A vocabulary holds the terms of the current documents: exact words, their stems, and pairs of neighbouring stems.
+// A vocabulary contains the terms of the current documents: exact words, their stems, and pairs of neighbouring
+// stems.
 type vocabulary struct {
 	words, stems termTable
 	pairs        pairTable
-	// byPrefix maps a prefix to the words with that prefix, sorted by text.
+	// byPrefix maps a prefix of prefixBytes bytes to the longer words with that prefix, sorted by text.
 	byPrefix map[string][]uint32
 	filter   prefixFilter
 }
@@ -61,8 +62,8 @@ func newVocabulary() vocabulary {
 // pairKey returns the key of a pair of stems.
 func pairKey(first, second uint32) uint64 { return uint64(first)<<32 | uint64(second) }
 
-// wordPlace returns the position of a word, and adds the word if it is new. The caller then adds a document that has
-// it.
+// wordPlace returns the position of a word. It adds the word if it is new; the caller must then add a document that
+// contains the word.
 func (v *vocabulary) wordPlace(word string) uint32 {
 	if at, ok := v.words.at[word]; ok {
 		return at
@@ -83,7 +84,7 @@ func (v *vocabulary) wordPlace(word string) uint32 {
 	return at
 }
 
-// addToFilter adds a word to the prefix filter, which is rebuilt if it is full.
+// addToFilter adds a word to the prefix filter. It rebuilds the filter if the filter is full.
 func (v *vocabulary) addToFilter(word string) {
 	if v.filter.isFullFor(len(word)) {
 		v.rebuildFilter()
@@ -91,7 +92,7 @@ func (v *vocabulary) addToFilter(word string) {
 	v.filter.addWord(word)
 }
 
-// pairPostings returns the list of documents of a pair, and adds the pair if it is new.
+// pairPostings returns the documents with a pair of stems. It adds the pair if it is new.
 func (v *vocabulary) pairPostings(beside uint64) *[]posting {
 	at, ok := v.pairs.at[beside]
 	if !ok {
@@ -104,7 +105,7 @@ func (v *vocabulary) pairPostings(beside uint64) *[]posting {
 	return &v.pairs.lists[at]
 }
 
-// rebuildFilter builds the prefix filter from the current words.
+// rebuildFilter builds the prefix filter from the current words and pairs.
 func (v *vocabulary) rebuildFilter() {
 	bits := len(v.pairs.at)
 	for word := range v.words.at {
@@ -119,7 +120,7 @@ func (v *vocabulary) rebuildFilter() {
 	}
 }
 
-// documentsWithPair returns the documents in which two stems are neighbours.
+// documentsWithPair returns the documents in which the stem second directly follows the stem first in a field.
 func (v *vocabulary) documentsWithPair(first, second uint32) []posting {
 	if !v.filter.has(textHash(pairKey(first, second)), pairSalt) {
 		return nil
@@ -131,12 +132,13 @@ func (v *vocabulary) documentsWithPair(first, second uint32) []posting {
 	return v.pairs.lists[at]
 }
 
-// compare compares the text of the word at a position with another word.
+// compare compares the text of the word at a position with the given word.
 func (v *vocabulary) compare(at uint32, word string) int {
 	return cmp.Compare(v.words.terms[at].text, word)
 }
 
-// wordsWithPrefix returns the longer words that begin with a word, sorted by text.
+// wordsWithPrefix returns the positions of longer words that begin with word, sorted by text. It returns none if
+// word is shorter than prefixBytes.
 func (v *vocabulary) wordsWithPrefix(word string) []uint32 {
 	if len(word) < prefixBytes {
 		return nil
@@ -173,7 +175,7 @@ func (v *vocabulary) removeFromHeads(word string) {
 
 // addTerm adds a new term and returns its position.
 func (t *termTable) addTerm(text string) uint32 {
-	text = strings.Clone(text) // do not keep the memory of the whole text
+	text = strings.Clone(text) // the clone does not reference the memory of the whole text
 	at := uint32(len(t.terms))
 	if n := len(t.free); n > 0 {
 		at, t.free = t.free[n-1], t.free[:n-1]
@@ -185,7 +187,7 @@ func (t *termTable) addTerm(text string) uint32 {
 	return at
 }
 
-// addDocument adds the words of a document.
+// addDocument adds a document to the lists of its words, stems and pairs.
 func (v *vocabulary) addDocument(doc uint32, all []uint32, lengths *[fields]uint16) {
 	v.eachWord(all, lengths, func(field int, word, stem uint32, beside uint64) {
 		w, s := &v.words.terms[word], &v.stems.terms[stem]
@@ -198,7 +200,8 @@ func (v *vocabulary) addDocument(doc uint32, all []uint32, lengths *[fields]uint
 	})
 }
 
-// removeDocument removes the words of a document, and the terms that no other document has.
+// removeDocument removes a document from the lists of its terms. It also removes terms that no other document
+// contains.
 func (v *vocabulary) removeDocument(doc uint32, all []uint32, lengths *[fields]uint16) {
 	v.eachWord(all, lengths, func(_ int, word, stem uint32, beside uint64) {
 		if v.words.removeDocument(word, doc) {
@@ -211,7 +214,7 @@ func (v *vocabulary) removeDocument(doc uint32, all []uint32, lengths *[fields]u
 	})
 }
 
-// eachPostingList calls do with each list of documents.
+// eachPostingList calls do with each list of documents, of words, stems and pairs.
 func (v *vocabulary) eachPostingList(do func([]posting)) {
 	for _, terms := range [][]term{v.words.terms, v.stems.terms} {
 		for i := range terms {
@@ -223,7 +226,8 @@ func (v *vocabulary) eachPostingList(do func([]posting)) {
 	}
 }
 
-// eachWord calls do with each word of a document, its stem, and the pair that it forms with the word before it, or 0.
+// eachWord calls do with each word of a document, its stem, and the pair with the word before it in the field. For
+// the first word of a field, the pair is 0.
 func (v *vocabulary) eachWord(all []uint32, lengths *[fields]uint16, do func(field int, word, stem uint32,
 	beside uint64)) {
 	for field, n := range lengths {
@@ -241,7 +245,8 @@ func (v *vocabulary) eachWord(all []uint32, lengths *[fields]uint16, do func(fie
 	}
 }
 
-// removeDocument removes a document from a term. It reports whether the term is unused now.
+// removeDocument removes a document from the list of a term. If the list is then empty, it removes the term and
+// returns true.
 func (t *termTable) removeDocument(at, doc uint32) (gone bool) {
 	term := &t.terms[at]
 	list, had := removePosting(term.list, doc)
@@ -253,9 +258,9 @@ func (t *termTable) removeDocument(at, doc uint32) (gone bool) {
 	return had && len(list) == 0
 }
 
-// reserve makes room for the pairs of documents with that many words.
+// reserve allocates memory for the pairs of documents with the given number of words.
 func (c *pairTable) reserve(words int) {
-	const each = 6 // words for each new pair, measured on several corpora
+	const each = 6 // number of words for each new pair, measured on several corpora
 	if n := words / each; len(c.at) == 0 {
 		c.at, c.lists, c.free = make(map[uint64]uint32, n), make([][]posting, 0, n), nil
 	}
@@ -273,7 +278,7 @@ func (c *pairTable) addPair(beside uint64) uint32 {
 	return at
 }
 
-// removeDocument removes a document from a pair, and the pair if no other document has it.
+// removeDocument removes a document from the list of a pair. It removes the pair if no other document contains it.
 func (c *pairTable) removeDocument(beside uint64, doc uint32) {
 	at, ok := c.at[beside]
 	if !ok {
@@ -286,7 +291,7 @@ func (c *pairTable) removeDocument(beside uint64, doc uint32) {
 	}
 }
 
-// countOccurrence counts one more occurrence in a field of a document.
+// countOccurrence adds one occurrence of a term in a field of a document.
 func countOccurrence(list []posting, doc uint32, field int) []posting {
 	one := uint32(1) << (timesBits * field)
 	i := len(list)
@@ -307,7 +312,7 @@ func countOccurrence(list []posting, doc uint32, field int) []posting {
 	return list
 }
 
-// removePosting takes a document out; had is false where it is not in.
+// removePosting removes a document from a list. had reports whether the list contained the document.
 func removePosting(list []posting, doc uint32) (rest []posting, had bool) {
 	i, ok := findPosting(list, doc)
 	if !ok {

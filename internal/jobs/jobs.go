@@ -1,5 +1,6 @@
-// Package jobs runs commands that outlive the call that started them. A job belongs to a principal: each of its clients
-// can list, read and stop it. Nothing of a job is left once it has ended or the table was closed.
+// Package jobs runs commands that continue after the call that started them has ended. A job belongs to a principal:
+// each client of the principal can list, read and stop it. When a job ends or the table is closed, no process of the
+// job remains.
 package jobs
 
 import (
@@ -16,47 +17,47 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// These bound a table: the jobs of a principal that run, the ended ones of a principal that are kept, and how long Close
-// waits for a job to end by itself.
+// maxRunning limits the running jobs of a principal. maxEnded limits the ended jobs of a principal that a table stores.
 const (
 	maxRunning = 256
 	maxEnded   = 64
 )
 
-// A Cause is why a job ended.
+// A Cause is the reason why a job ended.
 type Cause string
 
-// The causes. The empty Cause is for a job that runs.
+// The causes. The empty Cause means that the job is running.
 const (
-	// Exited and Signalled are for commands that ended by themselves: the second by a signal that Drawbridge did not send.
+	// Exited and Signalled mean that the command ended by itself. Signalled is for a command that was ended by a signal
+	// that Drawbridge did not send.
 	Exited    Cause = "exited"
 	Signalled Cause = "signalled"
-	// TimeLimit is for a command that ran longer than it may.
+	// TimeLimit means that Drawbridge ended the command because it ran longer than Spec.TimeLimit.
 	TimeLimit Cause = "time limit"
-	// Stopped is for a command that a call stopped, Cancelled for one whose call was cancelled, and Closed for one that
-	// ended with Drawbridge.
+	// Stopped means that a call stopped the command. Cancelled means that the call which started the command was
+	// cancelled. Closed means that Drawbridge was closed.
 	Stopped   Cause = "stopped"
 	Cancelled Cause = "cancelled"
 	Closed    Cause = "closed"
 )
 
-// ErrNotFound is the error for an ID that no job of the principal has.
+// ErrNotFound means that the principal has no job with the given ID.
 var ErrNotFound = errors.New("there is no such job")
 
 var errEnding = errors.New("the program is ending")
 
 // A Spec describes a job.
 type Spec struct {
-	// Owner is the principal, Run the run that starts it.
+	// Owner is the principal. Run is the run that starts the job.
 	Owner, Run string
-	// Line is the command line, Dir its working directory.
+	// Line is the command line. Dir is its working directory.
 	Line, Dir string
-	// Profile and Env are as in deck.ShellCommand.
+	// Profile and Env have the same meaning as in [deck.ShellCommand].
 	Profile deck.Profile
 	Env     []string
-	// Shell starts the command; nil is the table's.
+	// Shell starts the command; nil means the shell of the table.
 	Shell deck.Shell
-	// TimeLimit bounds the job; 0 does not.
+	// TimeLimit is how long the job may run; 0 means no limit.
 	TimeLimit time.Duration
 }
 
@@ -64,38 +65,39 @@ type Spec struct {
 type Job struct {
 	ID string
 	Spec
-	// Stdout and Stderr are its output.
+	// Stdout and Stderr are the output of the command.
 	Stdout, Stderr Output
-	// Started is when it was started.
+	// Started is the time when the job was started.
 	Started time.Time
 
 	command deck.RunningCommand
 	done    chan struct{}
-	// life is the context of the start, without its end.
+	// life is the context of Start without its cancellation and deadline.
 	life context.Context
 
 	mu     sync.Mutex
-	cause  Cause // why it was told to end, or why it ended
+	cause  Cause // the cause given to stop, or the reason why the command ended
 	ended  time.Time
 	code   int
 	signal string
 }
 
-// A State is how a job is.
+// A State is the state of a job.
 type State struct {
-	// Cause is why it ended; empty while it runs.
+	// Cause is the reason why the job ended; it is empty while the job runs.
 	Cause Cause
-	// ExitCode is the exit code of a command that exited, else -1. Signal describes the signal that ended it.
+	// ExitCode is the exit code of a command that exited, otherwise -1. Signal describes the signal that ended the
+	// command.
 	ExitCode int
 	Signal   string
-	// Took is how long it has run.
+	// Took is how long the job has run.
 	Took time.Duration
 }
 
 // Done returns a channel that is closed when the job has ended and its output is complete.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// State returns how the job is.
+// State returns the current state of the job.
 func (j *Job) State() State {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -105,7 +107,7 @@ func (j *Job) State() State {
 	return State{Cause: j.cause, ExitCode: j.code, Signal: j.signal, Took: j.ended.Sub(j.Started)}
 }
 
-// String describes the state for people: "exit 0", "killed after 2s (time limit)".
+// String describes the state for people: "exit 0", "killed by Drawbridge after 2s (time limit)".
 func (s State) String() string {
 	took := s.Took.Round(time.Millisecond)
 	switch s.Cause {
@@ -119,7 +121,8 @@ func (s State) String() string {
 	return fmt.Sprintf("killed by Drawbridge after %s (%s)", took, s.Cause)
 }
 
-// stop ends the job for a cause, and waits until it has ended. The first cause counts.
+// stop ends the job, and waits until it has ended. why becomes the cause of the job, unless the job already has a
+// cause.
 func (j *Job) stop(ctx context.Context, why Cause) error {
 	j.mu.Lock()
 	if j.cause == "" {
@@ -129,7 +132,7 @@ func (j *Job) stop(ctx context.Context, why Cause) error {
 	return j.command.Stop(ctx)
 }
 
-// watch waits for the end of the job, and ends it at its time limit.
+// watch waits until the job has ended, and stores its final state. It stops the job at its time limit.
 func (j *Job) watch() {
 	var limit <-chan time.Time
 	if j.TimeLimit > 0 {
@@ -140,7 +143,7 @@ func (j *Job) watch() {
 	select {
 	case <-j.command.Done():
 	case <-limit:
-		_ = j.stop(j.life, TimeLimit) // the end is awaited below
+		_ = j.stop(j.life, TimeLimit) // the next line waits for the end
 		<-j.command.Done()
 	}
 	j.mu.Lock()
@@ -155,7 +158,7 @@ func (j *Job) watch() {
 	j.ended = time.Now()
 }
 
-// A Table runs jobs. Its methods may be called from several goroutines.
+// A Table starts jobs, and stores running and ended jobs. Its methods may be called from several goroutines.
 type Table struct {
 	shell deck.Shell
 
@@ -166,11 +169,11 @@ type Table struct {
 	work   sync.WaitGroup
 }
 
-// NewTable returns a table without jobs, whose commands run in a shell.
+// NewTable returns a table without jobs. The shell starts the commands of its jobs.
 func NewTable(shell deck.Shell) *Table { return &Table{shell: shell} }
 
-// Start starts a job. ctx bounds the start alone. The error is for a command that cannot be started, and for a principal
-// with too many jobs.
+// Start starts a job. ctx limits only the start, not the job. Start returns an error if the command cannot be started,
+// if the principal has too many running jobs, or if the table is closed.
 func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
 	job := &Job{Spec: s, done: make(chan struct{}), life: context.WithoutCancel(ctx)}
 	t.mu.Lock()
@@ -190,7 +193,7 @@ func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
 	}
 	t.last++
 	job.ID = "job-" + strconv.Itoa(t.last)
-	t.work.Add(1) // Close waits for the start too
+	t.work.Add(1) // Close also waits for this start
 	t.mu.Unlock()
 
 	job.Started = time.Now()
@@ -221,7 +224,7 @@ func (t *Table) Start(ctx context.Context, s Spec) (*Job, error) {
 	return job, nil
 }
 
-// forgetOldest drops the ended jobs of a principal past their bound. It needs mu.
+// forgetOldest removes the oldest ended jobs of a principal until at most maxEnded remain. The caller must hold mu.
 func (t *Table) forgetOldest(owner string) {
 	ended := 0
 	for _, job := range slices.Backward(slices.Clone(t.jobs)) {
@@ -234,7 +237,7 @@ func (t *Table) forgetOldest(owner string) {
 	}
 }
 
-// remove drops a job. It needs mu.
+// remove removes a job from the table. The caller must hold mu.
 func (t *Table) remove(job *Job) {
 	t.jobs = slices.DeleteFunc(t.jobs, func(j *Job) bool { return j == job })
 }
@@ -251,7 +254,7 @@ func (t *Table) List(owner string) (jobs []*Job) {
 	return jobs
 }
 
-// Find returns the job of a principal with an ID. The error is ErrNotFound.
+// Find returns the job of a principal with this ID, or ErrNotFound.
 func (t *Table) Find(owner, id string) (*Job, error) {
 	for _, job := range t.List(owner) {
 		if job.ID == id {
@@ -261,8 +264,9 @@ func (t *Table) Find(owner, id string) (*Job, error) {
 	return nil, ErrNotFound
 }
 
-// Stop ends a job for a cause, waits until it has ended, and forgets it. When ctx ends it kills at once. The error is
-// for processes that remain; the job is then kept.
+// Stop stops a job, waits until it has ended, and removes it from the table. why becomes the cause of the job. When ctx
+// ends, Stop kills the command immediately. Stop returns an error if a process of the job remains; then the job stays
+// in the table.
 func (t *Table) Stop(ctx context.Context, job *Job, why Cause) error {
 	if err := job.stop(ctx, why); err != nil {
 		return err
@@ -272,14 +276,14 @@ func (t *Table) Stop(ctx context.Context, job *Job, why Cause) error {
 	return nil
 }
 
-// Forget drops a job that has ended from the list.
+// Forget removes an ended job from the table.
 func (t *Table) Forget(job *Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remove(job)
 }
 
-// Close ends all jobs, and waits until they have ended.
+// Close stops all jobs, and waits until they have ended.
 func (t *Table) Close() error {
 	t.mu.Lock()
 	t.closed = true
@@ -298,7 +302,8 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// Shorten returns a command line as one line of a list.
+// Shorten returns the first line of a command line, for use in a list. It ends with "…" if it is longer than width
+// bytes or if more lines follow.
 func Shorten(line string, width int) string {
 	first, _, more := strings.Cut(strings.TrimSpace(line), "\n")
 	if more || len(first) > width {

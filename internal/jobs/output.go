@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// The bytes of a stream that are kept: its beginning, and its end.
+// keptHead and keptTail are how many bytes of a stream are stored: from its beginning and from its end.
 const (
 	keptHead = 32 << 10
 	keptTail = 256 << 10
 )
 
-// An Output keeps the beginning and the end of a stream, and counts its bytes. It is safe for concurrent use; the zero
-// value is empty.
+// An Output stores the beginning and the end of a stream, and counts its bytes. It is safe for concurrent use. The zero
+// value is an empty stream.
 type Output struct {
 	mu    sync.Mutex
 	head  []byte
-	tail  []byte // a ring from keptTail bytes on, whose first byte is at total % keptTail
+	tail  []byte // when it has keptTail bytes, it is a ring buffer whose oldest byte is at total % keptTail
 	total int64
 }
 
-// Write adds bytes. It never fails.
+// Write adds bytes to the stream. It never fails.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +54,7 @@ func (o *Output) Size() int64 {
 	return o.total
 }
 
-// kept returns the end of the stream that is kept. It needs mu.
+// kept returns the stored end of the stream. The caller must hold mu.
 func (o *Output) kept() []byte {
 	if o.total <= keptTail {
 		return o.tail[:o.total]
@@ -63,8 +63,8 @@ func (o *Output) kept() []byte {
 	return append(o.tail[at:len(o.tail):len(o.tail)], o.tail[:at]...)
 }
 
-// Text returns the stream as a text of about at most ceiling bytes. A longer stream is cut in its middle, where a line
-// says how many bytes are left out.
+// Text returns the stream as a text of about ceiling bytes at most. From a longer stream it removes the middle, and
+// inserts a line with the number of removed bytes.
 func (o *Output) Text(ceiling int) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,8 +79,9 @@ func (o *Output) Text(ceiling int) string {
 	return validText(head) + fmt.Sprintf("\n[%d bytes elided to stay within the output ceiling]\n", elided) + validText(tail)
 }
 
-// From returns what follows the byte numbered cursor, as far as it is kept, at most the last window bytes; the number of
-// bytes between that are left out; and the number of the byte that comes next.
+// From returns the part of the stream that begins at byte cursor. It returns at most the last window bytes of this
+// part, and only bytes that are still stored. elided is the number of omitted bytes between cursor and the text. next
+// is the cursor for the next call: the size of the stream.
 func (o *Output) From(cursor int64, window int) (text string, elided, next int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,7 +94,7 @@ func (o *Output) From(cursor int64, window int) (text string, elided, next int64
 	return validText(tail), o.total - cursor - int64(len(tail)), o.total
 }
 
-// LastLines returns the last n lines of the stream, as far as they are kept.
+// LastLines returns the last n lines of the stream, or fewer if fewer are stored.
 func (o *Output) LastLines(n int) []string {
 	o.mu.Lock()
 	text := validText(o.kept())
@@ -105,7 +106,7 @@ func (o *Output) LastLines(n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// wholeRunes drops the part of a character at the end of head, and at the beginning of tail.
+// wholeRunes removes an incomplete character from the end of head and from the beginning of tail.
 func wholeRunes(head, tail []byte) (h, t []byte) {
 	for cut := 1; cut <= min(utf8.UTFMax-1, len(head)); cut++ {
 		if b := head[len(head)-cut]; utf8.RuneStart(b) {

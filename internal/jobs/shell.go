@@ -11,15 +11,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// stopGrace is how long a process tree may take to end after SIGTERM, two thirds of the time until SIGKILL.
+// stopGrace is the time that a process tree has to end after SIGTERM. [process.Process.Stop] sends SIGKILL after one
+// and a half times this time.
 const stopGrace = 2 * time.Second
 
-// A LocalShell starts commands on this machine, in bash, or in sh where there is none. What a command started ends with
-// it.
+// A LocalShell starts commands on this machine, in bash, or in sh if there is no bash. On Windows without both it uses
+// cmd.exe. When a command ends, all processes that it started end too.
 type LocalShell struct {
-	// Env is the environment of the commands, as "name=value".
+	// Env is the environment of the commands, in the form "name=value".
 	Env []string
-	// Confine returns the confinement of a command, or nil for none. A nil Confine confines none.
+	// Confine returns the confinement of a command, or nil for no confinement. If Confine is nil, no command is confined.
 	Confine func(c deck.ShellCommand) *confine.Profile
 }
 
@@ -41,11 +42,11 @@ func (s LocalShell) Start(ctx context.Context, c deck.ShellCommand) (deck.Runnin
 		return nil, err
 	}
 	running := &localCommand{process: p, done: make(chan struct{})}
-	go running.wait(context.WithoutCancel(ctx)) // ends with the command, which Stop ends
+	go running.wait(context.WithoutCancel(ctx)) // returns when the command has ended; Stop ends the command
 	return running, nil
 }
 
-// shellFor returns the program for a command line, with its arguments.
+// shellFor returns the program that runs a command line, and its arguments.
 func (s LocalShell) shellFor(c deck.ShellCommand) (program string, args []string, err error) {
 	for _, name := range []string{"bash", "sh"} {
 		if program, err = process.FindProgram(name, c.Dir, s.Env); err == nil {
@@ -58,11 +59,11 @@ func (s LocalShell) shellFor(c deck.ShellCommand) (program string, args []string
 	return "", nil, fmt.Errorf("find a shell: %w", err)
 }
 
-// A localCommand is a command of a LocalShell.
+// A localCommand is a command that a LocalShell started.
 type localCommand struct {
 	process *process.Process
 	done    chan struct{}
-	stopErr error // of the release of the process, set before done is closed
+	stopErr error // the error of process.Stop, set before done is closed
 }
 
 // wait waits until the command has ended and its output is complete.

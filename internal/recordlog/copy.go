@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Files returns the files of a directory, of living and dead processes, grouped by process and in order. Size is how
-// far their frames are whole.
+// Files returns the spool files in a directory, of running and dead processes, grouped by process and in order. Size
+// is the length of the complete frames.
 func Files(dir string) (all []File, err error) {
 	names, err := spoolFiles(dir)
 	if err != nil {
@@ -18,7 +18,7 @@ func Files(dir string) (all []File, err error) {
 	for _, name := range names {
 		f := File{Name: name, Path: filepath.Join(dir, name)}
 		if _, err := f.measureWhole(); errors.Is(err, fs.ErrNotExist) {
-			continue // the store has it
+			continue // the file was removed: the store has its records
 		} else if err != nil {
 			return nil, err
 		}
@@ -27,8 +27,8 @@ func Files(dir string) (all []File, err error) {
 	return all, nil
 }
 
-// CopyFiles copies the whole frames of all files of a directory, also of those that are still written, into a new
-// directory. A frame that is being written is left out.
+// CopyFiles copies the complete frames of all files of a directory into a new directory. It includes files to which
+// a process still writes. An incomplete frame at the end is not copied.
 func CopyFiles(dir, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err

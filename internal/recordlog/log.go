@@ -1,12 +1,13 @@
-// Package recordlog keeps records that must not be lost until the store has them: append-only files in one directory,
-// each written by one process.
+// Package recordlog stores records in append-only files until the central store has them. The files are in one
+// directory, and each file is written by one process.
 //
-// When [Log.Append] returns, the operating system has the record: the death of the process does not lose it, and with
-// Options.Sync neither does a power failure. A later process finds the files of dead processes ([RecoverOrphans]): a
-// file belongs to a process as long as that holds the lock beside it. The package does not look into the records.
+// When [Log.Append] returns, the operating system has the record: it survives the end of the process. With
+// Options.Sync it also survives a power failure. A later process imports the files of dead processes with
+// [RecoverOrphans]. A process owns its files as long as it locks its lock file in the same directory. The package
+// does not interpret the content of records.
 //
-// A file is a sequence of frames: the length of the content and its CRC-32C (four bytes each, most significant first),
-// then the content. After the last frame there may be zeros, which are room for more.
+// A file is a sequence of frames. A frame is the length of the content, the CRC-32C of the content (four bytes each,
+// most significant byte first), and the content. Zeros after the last frame are preallocated space.
 package recordlog
 
 import (
@@ -29,70 +30,72 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// FrameHeader is the number of bytes of a frame before its content.
+// FrameHeader is the length in bytes of a frame's header, before its content.
 const FrameHeader = 8
 
 const (
-	// defaultMaxWaiting is the default of Options.MaxWaiting.
+	// defaultMaxWaiting is the default value of Options.MaxWaiting.
 	defaultMaxWaiting = 256 << 20
-	// maxFileSize is the size above which the next file is begun.
+	// maxFileSize is the size at which a file is ended; the next record begins a new file.
 	maxFileSize = 4 << 20
-	// MaxFrame bounds the content of one frame; a greater length is damage.
+	// MaxFrame is the maximum length of a frame's content. A greater length in a file means that the file is
+	// damaged.
 	MaxFrame = 16 << 20
-	// readChunk is how much of a file is read in one go.
+	// readChunk is the number of bytes that one read of a file requests.
 	readChunk = 1 << 20
 
 	ending     = ".spool"
 	lockEnding = ".lock"
-	// TornSuffix is appended to the name of a file that did not end with a whole frame. It stays for a person to look
-	// at.
+	// TornSuffix is appended to the name of a file that did not end with a complete frame. The file is not removed,
+	// so that a person can examine it.
 	TornSuffix = ".torn"
 )
 
-// ErrFull reports that too many bytes wait for the store.
+// ErrFull is returned by [Log.Append] if too many bytes in the directory are not in the store yet.
 var ErrFull = errors.New("too many bytes wait for the store")
 
-// errClosed reports that the spool is closed.
+// errClosed is returned by [Log.Append] after the log was closed.
 var errClosed = errors.New("the spool is closed")
 
-// Options are options of a spool. The zero value works.
+// Options are the options of a log. The zero value is valid.
 type Options struct {
-	// Sync makes each Append wait for the disk.
+	// Sync makes each Append wait until the record is on the disk.
 	Sync bool
-	// MaxWaiting is how many bytes may wait in the directory; 0 is defaultMaxWaiting.
+	// MaxWaiting is the maximum number of bytes in the directory that are not in the store yet; 0 means
+	// defaultMaxWaiting.
 	MaxWaiting int64
 }
 
-// A Log is the files of one process. Its methods may be called from several goroutines.
+// A Log writes the files of one process. Its methods are safe for concurrent use.
 type Log struct {
 	dir, name string
 	o         Options
 	lock      *flock.Flock
 	sums      *crc32.Table
 
-	// mu guards the file that is written, nil between two; and those before it, which the store does not have yet.
+	// mu guards the fields below. current is the file being written, nil between two files. endedFiles are the
+	// earlier files, which the store may not have yet.
 	mu          sync.Mutex
 	current     *mappedFile
 	currentFile File
 	endedFiles  []File
 	fileCount   int
 	waiting     int64
-	others      int64 // the bytes of other processes' files in the directory, when they were last counted
+	others      int64 // the size of other processes' files in the directory, as last counted
 	closed      bool
-	// prefaultedAt is where the file that is written ended when Prepare was last called.
+	// prefaultedAt is the size of the current file at the last call of Prefault.
 	prefaultedAt int64
 }
 
-// A File describes one file.
+// A File describes one spool file.
 type File struct {
-	// Name is the file's among all spools, Path where it is.
+	// Name is the file's unique name among all spool files, and Path its location.
 	Name, Path string
-	// Size is how far its frames are whole.
+	// Size is the length of the complete frames.
 	Size int64
 }
 
-// Open opens the spool of this process in a directory, which it creates if it is missing. The first Append creates the
-// file.
+// Open returns a log in a directory, which it creates if it does not exist. The first Append creates the first file.
 func Open(dir string, o Options) (*Log, error) {
 	if o.MaxWaiting <= 0 {
 		o.MaxWaiting = defaultMaxWaiting
@@ -118,7 +121,8 @@ func Open(dir string, o Options) (*Log, error) {
 	return s, nil
 }
 
-// CountOthers counts the bytes of the files of other processes in the directory, which count as waiting.
+// CountOthers updates the size of other processes' files in the directory. Options.MaxWaiting limits the sum of
+// these files and of this log's files.
 func (s *Log) CountOthers() error {
 	names, err := spoolFiles(s.dir)
 	if err != nil {
@@ -136,7 +140,8 @@ func (s *Log) CountOthers() error {
 	return nil
 }
 
-// CountOrphans returns how many files of dead processes a directory has, and their bytes up to the last whole frame.
+// CountOrphans returns the number of files of dead processes in a directory, and the total length of their complete
+// frames. It does not count files without a complete frame.
 func CountOrphans(dir string) (files int, bytes int64, err error) {
 	names, err := spoolFiles(dir)
 	if err != nil {
@@ -162,7 +167,7 @@ func CountOrphans(dir string) (files int, bytes int64, err error) {
 
 func (s *Log) path(end string) string { return filepath.Join(s.dir, s.name+end) }
 
-// Append writes a frame, whose first FrameHeader bytes it fills in. After an error nothing of it is kept.
+// Append writes a frame and fills in its first FrameHeader bytes. If it returns an error, the frame is not stored.
 func (s *Log) Append(frame []byte) error {
 	carried := frame[FrameHeader:]
 	binary.BigEndian.PutUint32(frame, uint32(len(carried)))
@@ -188,7 +193,7 @@ func (s *Log) Append(frame []byte) error {
 	}
 	if err != nil {
 		if s.current.truncate(s.currentFile.Size) != nil {
-			s.endFile() // a partial frame stays at the end, and nothing follows it
+			s.endFile() // an incomplete frame remains at the end, so no frame may follow it
 		}
 		return err
 	}
@@ -200,7 +205,7 @@ func (s *Log) Append(frame []byte) error {
 	return nil
 }
 
-// beginFile begins a file. The lock is held.
+// beginFile creates the next file. The caller must hold s.mu.
 func (s *Log) beginFile() error {
 	s.fileCount++
 	name := fmt.Sprintf("%s-%d%s", s.name, s.fileCount, ending)
@@ -214,7 +219,7 @@ func (s *Log) beginFile() error {
 	return nil
 }
 
-// endFile ends the file that is written. The lock is held.
+// endFile closes the current file. The caller must hold s.mu.
 func (s *Log) endFile() {
 	if s.current == nil {
 		return
@@ -224,7 +229,7 @@ func (s *Log) endFile() {
 	s.current, s.currentFile = nil, File{}
 }
 
-// PendingFiles returns the files with frames that the store may not have yet, oldest first.
+// PendingFiles returns the files whose frames the store may not have yet, oldest first.
 func (s *Log) PendingFiles() []File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,8 +240,8 @@ func (s *Log) PendingFiles() []File {
 	return all
 }
 
-// Prefault prepares memory for as many bytes as were written since its last call, and some more, so that Append does
-// not have to wait for it.
+// Prefault makes the next part of the mapped file writable, so that Append does not wait for page faults. The size
+// of that part is the number of bytes written since the last call plus 4 KiB, and at most 64 KiB.
 func (s *Log) Prefault() {
 	const little, most = 4 << 10, 64 << 10
 	s.mu.Lock()
@@ -247,15 +252,16 @@ func (s *Log) Prefault() {
 	}
 }
 
-// MarkStored records that the store has n more bytes of frames.
+// MarkStored reduces the number of waiting bytes by n: the store has n more bytes of frames.
 func (s *Log) MarkStored(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting -= n
 }
 
-// Remove removes a file if the store has everything up to its Size, and reports whether it did. A file stays if it is
-// still written, has grown since PendingFiles returned it, or cannot be removed.
+// Remove removes a file whose frames up to f.Size are in the store, and reports whether it removed the file. It does
+// not remove a file that is still written, that has grown since PendingFiles returned it, or that the system cannot
+// remove.
 func (s *Log) Remove(f File) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,17 +276,17 @@ func (s *Log) Remove(f File) bool {
 	return true
 }
 
-// SetAside renames a finished file that does not hold what was written to it, for a person to look at.
+// SetAside renames an ended file whose content is not what the log wrote, so that a person can examine it.
 func (s *Log) SetAside(f File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.endedFiles, f); i >= 0 {
 		s.endedFiles = slices.Delete(s.endedFiles, i, i+1)
-		_ = os.Rename(f.Path, f.Path+TornSuffix) // it may not be there at all
+		_ = os.Rename(f.Path, f.Path+TornSuffix) // the file may not exist
 	}
 }
 
-// EndFile ends the current file, so that it can be removed. The next Append begins another, unless last is set: then
+// EndFile closes the current file, so that it can be removed. The next Append begins another file. If last is true,
 // the log accepts no more records.
 func (s *Log) EndFile(last bool) {
 	s.mu.Lock()
@@ -289,7 +295,7 @@ func (s *Log) EndFile(last bool) {
 	s.endFile()
 }
 
-// Close closes the files. The next process recovers those that are left.
+// Close closes the log. The next process recovers the remaining files.
 func (s *Log) Close() error {
 	s.EndFile(true)
 	if len(s.PendingFiles()) == 0 {
@@ -298,10 +304,11 @@ func (s *Log) Close() error {
 	return s.lock.Close()
 }
 
-// RecoverOrphans calls take with the files of dead processes, oldest first, and removes those without an error; a torn
-// file is renamed and kept. torn is the number of bytes after the last whole frame, without the zeros at the end. gone
-// is called for each removed file; a file that cannot be removed is taken again. The error is the first one; the other
-// files are tried all the same.
+// RecoverOrphans calls take for each file of a dead process, oldest first, and then removes the file. If take
+// returns an error, the file is not removed. torn is the number of bytes after the last complete frame, without the
+// zeros at the end. A file with torn > 0 is renamed instead of removed. RecoverOrphans calls gone for each removed
+// or renamed file. It returns the first error. After an error the files of other processes are still processed; a
+// later call tries the remaining files again.
 func RecoverOrphans(dir string, take func(f File, torn int64) error, gone func(f File)) error {
 	names, err := spoolFiles(dir)
 	if err != nil || len(names) == 0 {
@@ -322,14 +329,14 @@ func RecoverOrphans(dir string, take func(f File, torn int64) error, gone func(f
 	return first
 }
 
-// spoolFiles returns the names of a directory's files, grouped by process and in order; none if the directory is
-// missing.
+// spoolFiles returns the names of a directory's spool files, grouped by process and in order. It returns none if the
+// directory does not exist.
 func spoolFiles(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	for _, e := range entries { // a pipe or a link is not a spool file
+	for _, e := range entries { // ignore pipes and links
 		if name := e.Name(); e.Type().IsRegular() && strings.HasSuffix(name, ending) && strings.Contains(name, "-") {
 			names = append(names, name)
 		}
@@ -340,7 +347,7 @@ func spoolFiles(dir string) (names []string, err error) {
 		if c := strings.Compare(ap, bp); c != 0 {
 			return c
 		}
-		if len(an) != len(bn) { // 9 before 10
+		if len(an) != len(bn) { // a shorter number is smaller: 9 before 10
 			return len(an) - len(bn)
 		}
 		return strings.Compare(an, bn)
@@ -348,7 +355,7 @@ func spoolFiles(dir string) (names []string, err error) {
 	return names, err
 }
 
-// recoverProcess takes the files of one process, if its lock is free.
+// recoverProcess recovers the files of one process, if the lock of that process is free.
 func recoverProcess(dir, process string, names []string, take func(f File, torn int64) error, gone func(f File)) error {
 	lock := flock.New(filepath.Join(dir, process+lockEnding), flock.SetPermissions(0o600))
 	locked, err := lock.TryLock()
@@ -359,7 +366,7 @@ func recoverProcess(dir, process string, names []string, take func(f File, torn 
 	for _, name := range names {
 		f := File{Name: name, Path: filepath.Join(dir, name)}
 		torn, err := f.measureWhole()
-		if errors.Is(err, fs.ErrNotExist) { // another process was faster
+		if errors.Is(err, fs.ErrNotExist) { // another process has recovered the file
 			continue
 		}
 		if err == nil {
@@ -378,12 +385,12 @@ func recoverProcess(dir, process string, names []string, take func(f File, torn 
 		}
 		gone(f)
 	}
-	_ = os.Remove(lock.Path()) // before it is given up: who waits for it finds nothing to take
+	_ = os.Remove(lock.Path()) // before it is unlocked: a process that waits for it finds no files
 	return nil
 }
 
-// measureWhole finds out how far the frames of a file are whole, and how much comes after them that is not room for
-// more.
+// measureWhole sets Size to the length of the complete frames, and returns the number of torn bytes after them.
+// Zeros at the end are not counted.
 func (f *File) measureWhole() (torn int64, err error) {
 	info, err := os.Stat(f.Path)
 	if err != nil {
@@ -402,7 +409,8 @@ func (f *File) measureWhole() (torn int64, err error) {
 	}
 }
 
-// tornBytes returns the number of bytes from the last whole frame to the last byte that is not zero.
+// tornBytes returns the number of bytes between the end of the last complete frame and the last byte that is not
+// zero.
 func (f *File) tornBytes(size int64) (torn int64, err error) {
 	r, err := os.Open(f.Path)
 	if err != nil {
@@ -424,8 +432,8 @@ func (f *File) tornBytes(size int64) (torn int64, err error) {
 	return torn, nil
 }
 
-// Frames returns the contents of the frames from a position on, as many as one read yields, and the position of the
-// next frame. Without a whole frame, that is the given position.
+// Frames returns the contents of the frames that begin at a position, as many as one read returns, and the position
+// of the next frame. If no complete frame begins there, next equals from.
 func (f File) Frames(from int64) (carried [][]byte, next int64, err error) {
 	r, err := os.Open(f.Path)
 	if err != nil {
@@ -456,7 +464,8 @@ func (f File) Frames(from int64) (carried [][]byte, next int64, err error) {
 	}
 }
 
-// parseFrame returns the content of the first frame of b and the frame's length; zero values if it is incomplete.
+// parseFrame returns the content of the first frame of b and the frame's length. If the frame is incomplete or
+// damaged, the content is nil.
 func parseFrame(b []byte) (carried []byte, size int) {
 	if len(b) < FrameHeader {
 		return nil, 0

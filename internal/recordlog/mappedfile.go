@@ -6,25 +6,27 @@ import (
 )
 
 const (
-	// window is the size of the part of a file that is mapped into memory, and the size by which the file is extended.
+	// window is the size of the part of a file that is mapped into memory. It is also the size by which the file is
+	// extended.
 	window = 256 << 10
-	// maxMappedFrame is the largest frame that is written through mapped memory.
+	// maxMappedFrame is the maximum length of a frame that is written through mapped memory.
 	maxMappedFrame = 32 << 10
 )
 
-// A mappedFile is a file to which frames are appended. If the system can, it allocates zeros ahead and writes into
-// mapped memory: the bytes belong to the system, as after a write, and outlive the process, without a system call. A
-// frame that does not fit there is written with a system call to the same place; so are all frames without mapped
-// memory or disk space.
+// A mappedFile is a file to which frames are appended. If possible, it allocates zeros ahead and copies frames into
+// mapped memory, without a system call. The bytes then belong to the operating system, as after a write, and survive
+// the end of the process. A frame that is too long is written with a system call. All frames are written so if
+// mapping fails or the disk is full.
 type mappedFile struct {
 	file *os.File
-	// mem is the mapped part of the file, from the position from on. With plain set it must not be written.
+	// mem is the mapped part of the file, which begins at position windowStart. If unmapped is set, frames are not
+	// written through mem.
 	mem         []byte
 	windowStart int64
 	unmapped    bool
 }
 
-// write writes a frame at a place. After an error it may be there in part.
+// write writes a frame at a position. After an error the file may contain a part of the frame.
 func (r *mappedFile) write(at int64, frame []byte) error {
 	if !r.unmapped && len(frame) <= maxMappedFrame {
 		if at+int64(len(frame)) > r.windowStart+int64(len(r.mem)) {
@@ -41,7 +43,7 @@ func (r *mappedFile) write(at int64, frame []byte) error {
 	return err
 }
 
-// moveWindow takes the part of the file into memory that begins with the page of a place.
+// moveWindow maps the part of the file that begins with the page of the given position.
 func (r *mappedFile) moveWindow(at int64) {
 	r.unmapWindow()
 	r.windowStart = at &^ int64(os.Getpagesize()-1)
@@ -51,9 +53,9 @@ func (r *mappedFile) moveWindow(at int64) {
 	}
 }
 
-// copyFrame writes a frame into the mapped memory: the content first, so that a frame cut off by the end of the process
-// has no length. It reports false if the memory has no file behind it any more: the file was cut, or the disk has no
-// space.
+// copyFrame copies a frame into the mapped memory, the content before the header. So a frame that is cut off by the
+// end of the process has no length. It returns false if no file is behind the memory any more: the file was
+// truncated, or the disk is full.
 func (r *mappedFile) copyFrame(i int, frame []byte) (ok bool) {
 	return catchPageFault(func() {
 		copy(r.mem[i+FrameHeader:], frame[FrameHeader:])
@@ -61,18 +63,18 @@ func (r *mappedFile) copyFrame(i int, frame []byte) (ok bool) {
 	})
 }
 
-// prefault makes the next bytes after a position writable without delay. The system prepares a page at its first write,
-// and again after it was written to the disk, which takes many times as long as to write a frame.
+// prefault makes up to most bytes after a position writable without delay. The system prepares a page at its first
+// write, and again after the page was written to the disk. That takes many times as long as writing a frame.
 func (r *mappedFile) prefault(at, most int64) {
 	page := int64(os.Getpagesize())
-	catchPageFault(func() { // a room that is broken is given up when a frame is to be written there
+	catchPageFault(func() { // copyFrame handles a page that cannot be written
 		for i := at - r.windowStart; i < min(at-r.windowStart+most, int64(len(r.mem))); i = i&^(page-1) + page {
-			r.mem[i] = 0 // as it is
+			r.mem[i] = 0 // it is 0 already
 		}
 	})
 }
 
-// catchPageFault calls do, which uses mapped memory, and reports whether the file had all of it.
+// catchPageFault calls do, which uses mapped memory, and reports whether all of that memory was accessible.
 func catchPageFault(do func()) (ok bool) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {
@@ -88,7 +90,7 @@ func catchPageFault(do func()) (ok bool) {
 	return true
 }
 
-// stopMapping has all that follows written the usual way.
+// stopMapping unmaps the file. Later frames are written with system calls.
 func (r *mappedFile) stopMapping() {
 	r.unmapWindow()
 	r.unmapped = true
@@ -101,15 +103,15 @@ func (r *mappedFile) unmapWindow() {
 	r.mem, r.windowStart = nil, 0
 }
 
-// truncate cuts the file at a position.
+// truncate truncates the file at a position.
 func (r *mappedFile) truncate(at int64) error {
 	r.stopMapping()
 	return r.file.Truncate(at)
 }
 
-// close closes the file, which ends at a place.
+// close truncates the file at a position and closes it.
 func (r *mappedFile) close(at int64) {
 	r.unmapWindow()
-	_ = r.file.Truncate(at) // if that fails, zeros remain, which are not a frame
-	_ = r.file.Close()      // all writes have succeeded
+	_ = r.file.Truncate(at) // if this fails, zeros remain at the end, which are not a frame
+	_ = r.file.Close()      // the error does not matter: all writes have succeeded
 }

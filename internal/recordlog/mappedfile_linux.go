@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// mapFile allocates zeros in a file from a page on and maps them.
+// mapFile allocates size bytes of zeros in a file, from a page on, and maps them into memory.
 func mapFile(f *os.File, from int64, size int) ([]byte, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -14,7 +14,7 @@ func mapFile(f *os.File, from int64, size int) ([]byte, error) {
 	var mem []byte
 	var failure error
 	err = raw.Control(func(fd uintptr) {
-		// Allocate the blocks now: a full disk is an error here, and not a signal while a frame is written.
+		// Allocate the blocks now: a full disk then causes an error here, and not a signal while a frame is written.
 		if failure = syscall.Fallocate(int(fd), 0, from, int64(size)); failure == nil {
 			mem, failure = syscall.Mmap(int(fd), from, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 		}

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// UpdateAccount changes the account of a kind and a name: a counter or a record about one caller or server. work gets
-// the current body (empty if there is none) and the highest time that the database has shown, and returns the new body. No other process changes
-// the account meanwhile. If work returns an error, nothing changes and that error is returned; any other error is a
-// *drawbridge.Fault. The change outlives this process. After a loss of power the last changes to a SQLite file may be
-// missing.
+// UpdateAccount replaces the body of the account with the given kind and name, in one transaction. An account
+// contains a counter or other data about one caller or server. The function work gets the current body (empty if
+// there is none) and the highest time of the database's clock, and returns the new body. If work returns an error,
+// UpdateAccount changes nothing and returns that error; any other error is a *drawbridge.Fault. The change survives
+// the end of this process. A power failure may lose the last changes to a SQLite file.
 func (db *DB) UpdateAccount(ctx context.Context, kind, name string, work func(body []byte,
 	now time.Time) ([]byte, error)) error {
 	step := "change the " + kind + " of " + name
@@ -20,7 +20,7 @@ func (db *DB) UpdateAccount(ctx context.Context, kind, name string, work func(bo
 	if err != nil {
 		return db.fault(step, err)
 	}
-	// A count that was full stays so when the clock goes back.
+	// With the highest time, a used-up quota stays used up if the clock goes back.
 	floor, err := db.highestTime(ctx)
 	if err != nil {
 		return err
@@ -51,14 +51,15 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// accountStatements holds the statements of UpdateAccount, which runs at each call: SQLite takes longer to parse one
-// than to execute it.
+// accountStatements caches the prepared statements of UpdateAccount, which runs at each call. SQLite takes longer to
+// parse such a statement than to execute it.
 type accountStatements struct {
 	mu        sync.Mutex
 	take, put *sql.Stmt
 }
 
-// prepare returns the statements. The first creates an account and so locks it.
+// prepare returns the prepared statements: take inserts the account if it is missing, locks it and reads it; put
+// writes the new body.
 func (c *accountStatements) prepare(ctx context.Context, db *DB) (take, put *sql.Stmt, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +73,7 @@ func (c *accountStatements) prepare(ctx context.Context, db *DB) (take, put *sql
 	return c.take, c.put, err
 }
 
-// Accounts returns the bodies of all accounts of a kind by their names, without empty ones.
+// Accounts returns the bodies of all accounts of a kind, by account name. It omits empty bodies.
 func (db *DB) Accounts(ctx context.Context, kind string) (map[string][]byte, error) {
 	step := "read the accounts of " + kind
 	rows, err := db.reader.QueryContext(ctx, "SELECT name, body FROM accounts WHERE kind = $1", kind)
@@ -97,7 +98,7 @@ func (db *DB) Accounts(ctx context.Context, kind string) (map[string][]byte, err
 	return all, nil
 }
 
-// Account returns the body of one account; nil if there is none.
+// Account returns the body of one account, or nil if the account does not exist.
 func (db *DB) Account(ctx context.Context, kind, name string) ([]byte, error) {
 	var body []byte
 	err := db.reader.QueryRowContext(ctx, "SELECT body FROM accounts WHERE kind = $1 AND name = $2", kind,

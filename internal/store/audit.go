@@ -18,77 +18,78 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// AuditStream is the name of the stream of audit records. It is separate from the streams of the ledger.
+// AuditStream is the name of the stream of audit records. The ledger has other streams.
 const AuditStream = "audit"
 
 const (
 	// auditBatchDelay is the time for which records are collected before one transaction imports them.
-	// auditBatchInterval is the shortest time between two imports. A transaction costs as much as a thousand records
+	// auditBatchInterval is the minimum time between two imports. A transaction costs as much as a thousand records
 	// in it, and competes with calls for the processors.
 	auditBatchDelay, auditBatchInterval = 100 * time.Millisecond, 500 * time.Millisecond
-	// recoverDelay is the time after the start before spool files of dead processes are imported, so that the start is
-	// not slowed down.
+	// Spool files of dead processes are imported recoverDelay after the start, so that the start is not slower, and
+	// then every recoverInterval.
 	recoverDelay, recoverInterval = time.Second, time.Minute
-	// auditRetryPause is the pause after a failed write to the store.
+	// auditRetryPause is the delay before the next attempt after a failed import.
 	auditRetryPause = time.Second
 )
 
-// AuditOptions are options of an audit. The zero value works.
+// AuditOptions are the options of an AuditWriter. The zero value is valid.
 type AuditOptions struct {
-	// Rules select the parts of a call that may be recorded.
+	// Rules determine which parts of a call are recorded.
 	Rules audit.RedactionRules
-	// Sync makes each record wait until it is on the disk. It then survives a crash of the machine, not only of the
-	// process.
+	// Sync makes Record wait until the record is on the disk. The record then survives a crash of the machine, not
+	// only of the process.
 	Sync bool
-	// MaxWaiting is the largest number of bytes in the directory that wait for the store, including those of other
-	// processes; 0 is 256 MiB. Above it, every call is refused.
+	// MaxWaiting is the maximum number of bytes in the spool directory that are not in the store yet; 0 means 256
+	// MiB. The files of other processes count too. Above it, Record returns an error, so calls are refused.
 	MaxWaiting int64
-	// Key returns the key that signs checkpoints when one is due; nil signs none.
+	// Key returns the private key that signs checkpoints. It is called when a checkpoint is due. If Key is nil, no
+	// checkpoints are signed.
 	Key func(context.Context) (ed25519.PrivateKey, error)
-	// KeepFor is how long records are kept by the store's clock; 0 is for ever. KeepRecords is how many are kept; 0 is
-	// all. No record is removed by age while the clocks of store and process differ by more than 5 minutes, or after
-	// the store's clock has jumped.
+	// KeepFor is the maximum age of records by the store's clock; 0 means no limit. KeepRecords is the maximum
+	// number of records; 0 means no limit. No record is removed by age after the store's clock has jumped, or while
+	// it differs from the process's clock by more than 5 minutes.
 	KeepFor     time.Duration
 	KeepRecords uint64
-	// Adopted are other directories whose files of dead processes are imported.
+	// Adopted lists further spool directories. The files of dead processes in them are imported too.
 	Adopted []string
-	// Now is the clock of the process; nil is time.Now.
+	// Now returns the current time of the process; nil means time.Now.
 	Now func() time.Time
-	// Logger receives errors that are reported nowhere else; nil discards them.
+	// Logger receives errors that no method returns; nil discards them.
 	Logger *slog.Logger
 }
 
-// An AuditWriter writes the audit records of this process to the store. A record is first written to a spool, a file
-// that survives the process. From there, records are imported in batches into the store's hash chain, each exactly
-// once.
+// An AuditWriter writes the audit records of this process to the store. A record is first written to a spool, which
+// is a file that survives the process. A background import moves records in batches from the spool to the store's
+// hash chain, each record exactly once.
 type AuditWriter struct {
 	db  *DB
 	dir string
 	o   AuditOptions
 
 	frames sync.Pool
-	// woken signals that there are records to import.
+	// woken signals that the spool contains records to import.
 	woken chan struct{}
-	// spool is nil before the first record; mu guards its creation.
+	// spool is nil until the first record is written. mu guards the creation of the spool.
 	spool  atomic.Pointer[recordlog.Log]
 	mu     sync.Mutex
 	closed bool
 
-	// importing is held during an import. imported holds the number of imported bytes of each file; failing reports
-	// that the last import failed.
+	// importing serializes imports. imported contains the number of imported bytes of each file. failing reports
+	// whether the last import failed.
 	importing sync.Mutex
 	imported  map[string]int64
 	failing   bool
-	checkedAt time.Time // time of the last test for a due checkpoint
-	// start identifies this process to others. judged reports whether the store's clock was compared with the last
-	// pruning. warned is the last warning about clocks.
+	checkedAt time.Time // time of the last call of maintain
+	// start is a random ID of this process in the store. judged reports whether this process has already compared
+	// the store's clock with the last pruning. warned is the text of the last warning about clocks.
 	start  string
 	judged bool
 	warned string
 }
 
-// NewAuditWriter returns the audit writer of this process, with its spool in dir. It creates no file before the first
-// record.
+// NewAuditWriter returns the audit writer of this process. Its spool is in the directory dir. It creates no file
+// until the first record is written.
 func (db *DB) NewAuditWriter(dir string, o AuditOptions) *AuditWriter {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -102,8 +103,8 @@ func (db *DB) NewAuditWriter(dir string, o AuditOptions) *AuditWriter {
 	}
 }
 
-// Record writes a record. After it returns, the death of the process does not lose the record. The error is a
-// *drawbridge.Fault: nothing was recorded, and the recorded action must not happen.
+// Record writes a record to the spool. The record then survives the end of the process. The error is a
+// *drawbridge.Fault: nothing was recorded, and the caller must not do the recorded action.
 func (a *AuditWriter) Record(r audit.Record) error {
 	s, err := a.openSpool()
 	if err == nil {
@@ -122,7 +123,7 @@ func (a *AuditWriter) Record(r audit.Record) error {
 	return nil
 }
 
-// recordFault returns the fault for a record that was not stored.
+// recordFault returns the fault for a record that could not be written.
 func (a *AuditWriter) recordFault(err error) error {
 	f := &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "record it in the audit at " + a.dir, Err: err,
@@ -134,7 +135,7 @@ func (a *AuditWriter) recordFault(err error) error {
 	return f
 }
 
-// openSpool returns the spool, and creates it at the first record.
+// openSpool returns the spool. It creates the spool at the first call.
 func (a *AuditWriter) openSpool() (*recordlog.Log, error) {
 	if s := a.spool.Load(); s != nil {
 		return s, nil
@@ -154,7 +155,7 @@ func (a *AuditWriter) openSpool() (*recordlog.Log, error) {
 	return s, err
 }
 
-// Run imports records into the store until ctx ends: those of this process, and those of processes that died.
+// Run imports the records of this process and of dead processes into the store until ctx is done.
 func (a *AuditWriter) Run(ctx context.Context) error {
 	timer := time.NewTimer(recoverDelay)
 	defer timer.Stop()
@@ -196,7 +197,7 @@ func (a *AuditWriter) wakeRun() {
 	}
 }
 
-// sleepContext returns after d or when ctx ends.
+// sleepContext waits for the duration d, or until ctx is done.
 func sleepContext(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -206,7 +207,7 @@ func sleepContext(ctx context.Context, d time.Duration) {
 	}
 }
 
-// logFailure logs once that the store accepts no records.
+// logFailure logs a failed import, unless the import before it failed too.
 func (a *AuditWriter) logFailure(err error) {
 	if !a.failing {
 		a.o.Logger.Error("the store does not take the audit in; calls go on until too much waits", "err", err)
@@ -214,7 +215,7 @@ func (a *AuditWriter) logFailure(err error) {
 	a.failing = true
 }
 
-// Drain imports all waiting records into the store.
+// Drain imports all records of this process's spool into the store.
 func (a *AuditWriter) Drain(ctx context.Context) error {
 	s := a.spool.Load()
 	if s == nil {
@@ -240,7 +241,7 @@ func (a *AuditWriter) Drain(ctx context.Context) error {
 	return nil
 }
 
-// A spoolDamage is the error for a spool file that does not hold what was written to it.
+// A spoolDamage is the error for a spool file whose content is not what the process wrote.
 type spoolDamage struct {
 	name string
 	at   int64
@@ -250,8 +251,8 @@ func (d *spoolDamage) Error() string {
 	return fmt.Sprintf("the record at byte %d of %s is damaged", d.at, d.name)
 }
 
-// recordDamage records that another program cut, edited or removed a spool file of this process, and how many bytes
-// are lost. Later records go to another file. The caller must hold the lock work.
+// recordDamage writes an audit note about a spool file of this process that another program cut, edited or removed.
+// The note contains the number of lost bytes. Later records go to a new file. The caller must hold a.importing.
 func (a *AuditWriter) recordDamage(ctx context.Context, s *recordlog.Log, f recordlog.File, d *spoolDamage) error {
 	s.EndFile(false)
 	for _, ended := range s.PendingFiles() {
@@ -273,7 +274,8 @@ func (a *AuditWriter) recordDamage(ctx context.Context, s *recordlog.Log, f reco
 	return nil
 }
 
-// RecoverOrphans imports the spool files of dead processes, and records torn ends.
+// RecoverOrphans imports the spool files of dead processes. It writes an audit note for each file that ends with an
+// incomplete record.
 func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 	a.importing.Lock()
 	defer a.importing.Unlock()
@@ -290,7 +292,7 @@ func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
 	return nil
 }
 
-// recoverOrphansIn imports the files of one directory. The caller holds importing.
+// recoverOrphansIn imports the spool files of dead processes in one directory. The caller must hold a.importing.
 func (a *AuditWriter) recoverOrphansIn(ctx context.Context, dir string) error {
 	return recordlog.RecoverOrphans(dir, func(f recordlog.File, torn int64) error {
 		if err := a.importFile(ctx, f, func(int64) {}); err != nil {
@@ -298,7 +300,7 @@ func (a *AuditWriter) recoverOrphansIn(ctx context.Context, dir string) error {
 		}
 		if torn > 0 {
 			reason := fmt.Sprintf(
-				// cmd audit verify looks for this text in stored notes: admin keeps earlier wordings
+				// cmd audit verify searches stored notes for this text: package admin lists the earlier wordings
 				"%s ended with %d bytes of an incomplete record: they were cut off, and the file is kept as %s",
 				f.Name, torn, f.Name+recordlog.TornSuffix)
 			if err := a.recordNote(ctx, f.Name, reason, f.Size, f.Size+torn); err != nil {
@@ -309,18 +311,19 @@ func (a *AuditWriter) recoverOrphansIn(ctx context.Context, dir string) error {
 	}, func(f recordlog.File) { a.forgetFile(ctx, f) })
 }
 
-// recordNote records a part of a file that is not a record.
+// recordNote writes an audit note in place of the bytes from:to of a file, which contain no valid records.
 func (a *AuditWriter) recordNote(ctx context.Context, name, reason string, from, to int64) error {
 	r := audit.Record{ID: name, Kind: audit.Note, At: time.Now(), Bytes: int(to - from), Reason: reason}
 	body := a.o.Rules.AppendRecord(nil, &r)
 	err := a.db.importRecords(ctx, name, from, to, []ledger.Record{auditLedgerRecord(r.Kind, r.ID, body)})
-	if errors.Is(err, errAlreadyImported) { // it is on record already
+	if errors.Is(err, errAlreadyImported) { // another process has already written the note
 		return nil
 	}
 	return err
 }
 
-// importFile imports those records of a file that the store does not have yet. The caller holds importing.
+// importFile imports the records of a file that are not in the store yet. It calls report with the number of bytes
+// of each imported part. The caller must hold a.importing.
 func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, report func(n int64)) error {
 	from, known := a.imported[f.Name]
 	for {
@@ -350,7 +353,7 @@ func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, report f
 			records = append(records, auditLedgerRecord(kind, id, line))
 		}
 		if err := a.db.importRecords(ctx, f.Name, from, next, records); err != nil {
-			delete(a.imported, f.Name) // the store decides which records it has
+			delete(a.imported, f.Name) // read the position from the store next time
 			return err
 		}
 		report(next - from)
@@ -358,15 +361,15 @@ func (a *AuditWriter) importFile(ctx context.Context, f recordlog.File, report f
 	}
 }
 
-// forgetFile removes the import position of a deleted file.
+// forgetFile deletes the import position of a removed file.
 func (a *AuditWriter) forgetFile(ctx context.Context, f recordlog.File) {
 	delete(a.imported, f.Name)
-	// A row that remains does no harm.
+	// If the deletion fails, the remaining row does no harm.
 	_ = a.db.execWrite(ctx, "forget a spool", "DELETE FROM spools WHERE name = $1", f.Name)
 }
 
-// Close imports the waiting records and ends the audit: later records are refused. Records that the store does not
-// accept now stay in the spool for the next process. Close is called after Run has returned.
+// Close imports the records in the spool and closes the writer: later calls of Record fail. Records that cannot be
+// imported now remain in the spool for the next process. Close must be called after Run has returned.
 func (a *AuditWriter) Close(ctx context.Context) error {
 	a.mu.Lock()
 	a.closed = true
@@ -383,7 +386,7 @@ func (a *AuditWriter) Close(ctx context.Context) error {
 	return errors.Join(err, s.Close())
 }
 
-// auditLedgerRecord returns the stored form of an audit record.
+// auditLedgerRecord returns the ledger record that stores an audit record.
 func auditLedgerRecord(kind audit.RecordKind, id string, body []byte) ledger.Record {
 	return ledger.Record{Stream: AuditStream, Kind: string(kind), Key: id, Body: body}
 }

@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// A checkpoint is due when so many records are not signed, or the first of them is so old; whether it is, is
-	// looked at no more often than maintainInterval.
+	// A checkpoint is due if signRecords records are not signed, or if the first unsigned record is older than
+	// signAfter. While records are imported, maintain checks this at most once in maintainInterval.
 	signRecords      = 256
 	signAfter        = time.Minute
 	maintainInterval = 10 * time.Second
-	// pruneRows is the number of old records that one transaction removes; it may be more, up to the next checkpoint.
-	// Other writers wait meanwhile. maxPruneBatches is the number of such transactions in sequence; the rest follows
-	// the next time.
+	// pruneRows is the number of old records that one transaction removes. It may remove more, up to the next
+	// checkpoint. Other writers wait during a transaction. maxPruneBatches is the maximum number of these
+	// transactions in one call of prune; the next call removes the rest.
 	pruneRows, maxPruneBatches = 5000, 20
 )
 
-// The reasons for which records were removed.
+// The reasons for the removal of records.
 const (
 	cutByAge    = "age"
 	cutByNumber = "number"
 )
 
-// errAlreadyImported reports that another process has imported the same part of a file.
+// errAlreadyImported is the error for a part of a file that another process has imported.
 var errAlreadyImported = errors.New("another process has imported it")
 
-// importedBytes returns how many bytes of a spool file the audit has imported.
+// importedBytes returns the number of bytes of a spool file that are imported into the audit.
 func (db *DB) importedBytes(ctx context.Context, name string) (n int64, err error) {
 	err = db.reader.QueryRowContext(ctx, "SELECT taken FROM spools WHERE name = $1", name).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -48,8 +48,8 @@ func (db *DB) importedBytes(ctx context.Context, name string) (n int64, err erro
 	return n, nil
 }
 
-// importRecords appends the records between two offsets of a spool file, and stores the new offset, in one
-// transaction.
+// importRecords appends the records of the bytes from:to of a spool file to the audit. In the same transaction it
+// stores to as the new import position.
 func (db *DB) importRecords(ctx context.Context, name string, from, to int64, records []ledger.Record) error {
 	return db.inTransaction(ctx, "append to the audit", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx,
@@ -67,9 +67,9 @@ func (db *DB) importRecords(ctx context.Context, name string, from, to int64, re
 	})
 }
 
-// AuditRecords returns the records of the audit in order, as stored, beginning with the first one imported at since or
-// later; the zero time is the beginning. After the last record it checks that none was cut off. It holds no database
-// resource between two records.
+// AuditRecords returns the stored audit records in order, starting with the first record imported at or after since.
+// If since is zero, it starts with the first record. After the last record it checks that the end of the chain is
+// not missing. It uses no database resource while the caller processes a record.
 func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
 		end, err := db.LastAuditRecordBefore(ctx, since)
@@ -81,12 +81,12 @@ func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledge
 	}
 }
 
-// AuditRecordsAfter returns the records after r, in the same way as AuditRecords.
+// AuditRecordsAfter returns the audit records after r, with the same check as AuditRecords.
 func (db *DB) AuditRecordsAfter(ctx context.Context, r ledger.Record) iter.Seq2[ledger.Record, error] {
 	return db.recordsAfter(ctx, auditTable, AuditStream, r)
 }
 
-// AuditRecordsOfCall returns the records of one call.
+// AuditRecordsOfCall returns the audit records of the call with the given ID, in order.
 func (db *DB) AuditRecordsOfCall(ctx context.Context, id string) ([]ledger.Record, error) {
 	rows, err := db.reader.QueryContext(ctx,
 		"SELECT seq, at, kind, body FROM audit WHERE key = $1 AND stream = $2 ORDER BY seq", id, AuditStream)
@@ -111,8 +111,9 @@ func (db *DB) AuditRecordsOfCall(ctx context.Context, id string) ([]ledger.Recor
 	return all, nil
 }
 
-// LastAuditRecordBefore returns the position and hash of the last record before a time, or the zero record if there is
-// none.
+// LastAuditRecordBefore returns the position and the hash of the last record imported before since. If since is zero
+// or there is no such record, it returns the last record that was removed. If none was removed, position and hash
+// are zero.
 func (db *DB) LastAuditRecordBefore(ctx context.Context, since time.Time) (ledger.Record, error) {
 	r := ledger.Record{Stream: AuditStream}
 	query, args := "SELECT seq, hash FROM cuts WHERE stream = $1", []any{AuditStream}
@@ -137,7 +138,7 @@ func (db *DB) LastAuditRecordBefore(ctx context.Context, since time.Time) (ledge
 	return r, nil
 }
 
-// AuditCheckpoints returns the checkpoints of the audit in order.
+// AuditCheckpoints returns the checkpoints of the audit in the order of their positions.
 func (db *DB) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error) {
 	const step = "read the checkpoints of the audit"
 	rows, err := db.reader.QueryContext(ctx,
@@ -165,26 +166,27 @@ func (db *DB) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error) 
 
 // An AuditReport is the result of a successful check of the audit.
 type AuditReport struct {
-	// Records is the number of records. First and Last are the positions of the first and the last one; older records
-	// were removed.
+	// Records is the number of records. First and Last are the positions of the first and the last record. Records
+	// before First were removed.
 	Records, First, Last uint64
-	// RemovedAt is when records were last removed, and RemovedBy the reason: "age" or "number". Both are empty if
-	// unknown, for example if an earlier release or another program removed them.
+	// RemovedAt is the time of the last removal of records, and RemovedBy the reason: "age" or "number". Both are
+	// empty if unknown, for example if an earlier release or another program removed the records.
 	RemovedAt time.Time
 	RemovedBy string
-	// Loose reports that older records were removed up to a place that no key has signed.
+	// Loose reports whether older records were removed up to a position that no checkpoint signs.
 	Loose bool
-	// Signed is the last position that a trusted key has signed, SignedAt its time. Keys are the keys that signed.
+	// Signed is the last position that is signed with a trusted key, and SignedAt the time of that signature. Keys
+	// are the public keys of all signatures.
 	Signed   uint64
 	SignedAt time.Time
-	// Unsigned is the time of the first unsigned record; zero if all are signed.
+	// Unsigned is the time of the first record after the last checkpoint; zero if all records are signed.
 	Unsigned time.Time
 	Keys     []ed25519.PublicKey
 }
 
-// VerifyAudit checks the whole audit. No record may be missing, incomplete, out of order or edited. Each checkpoint
-// must match the chain and have the signature of a trusted key. Without trusted keys, it accepts the key that a
-// checkpoint names. The error names the first position that fails.
+// VerifyAudit verifies the whole audit. No record may be missing, incomplete, out of order or edited. Each
+// checkpoint must match the chain and have the signature of a trusted key. If no trusted keys are given, the key
+// that the checkpoint contains is accepted. The error names the first invalid position.
 func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (AuditReport, error) {
 	var report AuditReport
 	checkpoints, err := db.AuditCheckpoints(ctx)
@@ -229,7 +231,7 @@ func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (Au
 	return report, nil
 }
 
-// readRemoval reads when and why records were removed.
+// readRemoval reads the time and the reason of the last removal of records into report.
 func (db *DB) readRemoval(ctx context.Context, report *AuditReport) error {
 	var at int64
 	err := db.reader.QueryRowContext(ctx, "SELECT at, reason FROM cuts WHERE stream = $1", AuditStream).Scan(&at,
@@ -241,14 +243,14 @@ func (db *DB) readRemoval(ctx context.Context, report *AuditReport) error {
 	return nil
 }
 
-// A checkpointVerifier compares checkpoints with the records that they describe.
+// A checkpointVerifier compares checkpoints with the records that they sign.
 type checkpointVerifier struct {
-	checkpoints []audit.Checkpoint // not yet reached
+	checkpoints []audit.Checkpoint // the checkpoints at later positions
 	trusted     []ed25519.PublicKey
 	report      *AuditReport
 }
 
-// checkRecord compares the next record with the checkpoints for it.
+// checkRecord verifies the checkpoints at the position of r against r.
 func (w *checkpointVerifier) checkRecord(r ledger.Record) error {
 	for len(w.checkpoints) > 0 && w.checkpoints[0].Seq <= r.Seq {
 		c := w.checkpoints[0]
@@ -276,7 +278,7 @@ func (w *checkpointVerifier) checkRecord(r ledger.Record) error {
 	return nil
 }
 
-// maintain signs a checkpoint if one is due, and removes records that are too old.
+// maintain signs a checkpoint if one is due, and then removes records that exceed KeepFor or KeepRecords.
 func (a *AuditWriter) maintain(ctx context.Context) {
 	a.checkedAt = time.Now()
 	if _, err := a.db.highestTime(ctx); err != nil && ctx.Err() == nil {
@@ -291,7 +293,7 @@ func (a *AuditWriter) maintain(ctx context.Context) {
 	}
 }
 
-// sign stores a signed checkpoint if one is due.
+// sign creates and stores a signed checkpoint if one is due.
 func (a *AuditWriter) sign(ctx context.Context) error {
 	if a.o.Key == nil {
 		return nil
@@ -330,8 +332,8 @@ func (a *AuditWriter) sign(ctx context.Context) error {
 		c.Stream, int64(c.Seq), c.Hash[:], c.At.UnixMilli(), c.Signer, c.Signature)
 }
 
-// prune removes records that are older than KeepFor, or that exceed KeepRecords. If checkpoints are signed, it removes
-// records up to a checkpoint, so that the new beginning of the chain is signed.
+// prune removes records that are older than KeepFor, or that exceed KeepRecords. If checkpoints are signed, it
+// removes records only up to a checkpoint, so that the new beginning of the chain is signed.
 func (a *AuditWriter) prune(ctx context.Context) error {
 	const step = "take old records out of the audit"
 	oldest, err := a.retentionStart(ctx)
@@ -359,7 +361,7 @@ func (a *AuditWriter) prune(ctx context.Context) error {
 			return nil
 		}
 		upTo := min(last, max(first, 1)+pruneRows-1)
-		if a.o.Key != nil { // last is a checkpoint
+		if a.o.Key != nil { // then last is the position of a checkpoint
 			err = a.db.reader.QueryRowContext(ctx,
 				"SELECT COALESCE(MIN(seq), $3) FROM checkpoints WHERE stream = $1 AND seq >= $2 AND seq <= $3",
 				AuditStream, upTo, last).Scan(&upTo)
@@ -375,8 +377,8 @@ func (a *AuditWriter) prune(ctx context.Context) error {
 	return nil
 }
 
-// deleteRecordsUpTo removes the records before the position last, which becomes the beginning of the chain, and stores
-// time and reason.
+// deleteRecordsUpTo removes the records up to and including the position last, and the checkpoints before last. It
+// stores the hash at last as the new beginning of the chain, with the time and the reason.
 func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last int64, reason string) error {
 	return a.db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, a.db.expandKeywords(`INSERT INTO cuts (stream, seq, hash, at, reason)
@@ -395,9 +397,9 @@ func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last i
 	})
 }
 
-// pruneRange returns the range of records to remove: the first record, and the last one before the first that may
-// stay. A record may stay if it is not older than oldest, in milliseconds since 1970. It reads none of the others that
-// stay, because there may be millions. byNumber reports that more records are removed than age alone would remove.
+// pruneRange returns the positions of the first and the last record to remove. Age alone removes the records before
+// the first one that is not older than oldest, in milliseconds since 1970. byNumber reports whether KeepRecords
+// removes more. The query reads only one of the remaining records, because there may be millions.
 func (a *AuditWriter) pruneRange(ctx context.Context, oldest int64) (first, last int64, byNumber bool, err error) {
 	var head, stays int64
 	err = a.db.reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(seq) FROM audit WHERE stream = $1), 0),

@@ -14,17 +14,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Client is a client with a token of its own. The store keeps a hash of the token only.
+// A Client is a client with its own token. The store contains only the hash of the token.
 type Client struct {
 	// Name is 1 to 64 characters of [A-Za-z0-9_.-].
 	Name string
-	// Scopes are its rights.
+	// Scopes are the client's rights.
 	Scopes []drawbridge.Scope
-	// Created is when the token was issued, Expires when it expires; zero means never.
+	// Created is the time at which the token was issued, and Expires the time at which it expires; zero means never.
 	Created, Expires time.Time
 	// Used is the last day, in UTC, on which the token was used; zero means never.
 	Used time.Time
-	// Ended reports that the token has expired by the clock of the store, now or at any time before.
+	// Ended reports whether the token has expired by the store's clock, now or at any earlier time.
 	Ended bool
 }
 
@@ -34,7 +34,8 @@ const (
 	day           = 24 * time.Hour
 )
 
-// AddClient stores a client and the SHA-256 of its token. Code InvalidInput means that the name is invalid or in use.
+// AddClient stores a client and the SHA-256 of its token. A fault with code InvalidInput means that the name is
+// invalid or in use.
 func (db *DB) AddClient(ctx context.Context, c Client, token [sha256.Size]byte) error {
 	const step = "add a client"
 	if c.Name == "" || len(c.Name) > maxClientName || strings.Trim(c.Name, clientChars) != "" {
@@ -60,7 +61,7 @@ func (db *DB) AddClient(ctx context.Context, c Client, token [sha256.Size]byte) 
 	})
 }
 
-// RemoveClient removes a client and so revokes its token. It reports whether there was one.
+// RemoveClient deletes a client, which revokes its token. It reports whether the client existed.
 func (db *DB) RemoveClient(ctx context.Context, name string) (removed bool, err error) {
 	err = db.inTransaction(ctx, "remove a client", func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, "DELETE FROM clients WHERE name = $1", name)
@@ -77,7 +78,7 @@ func (db *DB) RemoveClient(ctx context.Context, name string) (removed bool, err 
 const selectClients = "SELECT name, token, scopes, created, expires, used, " +
 	"CASE WHEN ended <> 0 OR (expires <> 0 AND expires <= CLOCK) THEN 1 ELSE 0 END FROM clients "
 
-// Clients returns all clients by name, including those with expired tokens.
+// Clients returns all clients ordered by name, including clients with expired tokens.
 func (db *DB) Clients(ctx context.Context) ([]Client, error) {
 	const step = "read the clients"
 	rows, err := db.reader.QueryContext(ctx, db.expandKeywords(selectClients+"ORDER BY name"))
@@ -99,8 +100,9 @@ func (db *DB) Clients(ctx context.Context) ([]Client, error) {
 	return all, nil
 }
 
-// ClientByToken returns the client whose token has this SHA-256, and reports whether there is one. Whether the
-// token has expired is in the result. Timing could reveal at most something about a hash, which tells nothing about a token of 256 random bits.
+// ClientByToken returns the client whose token has the given SHA-256, and reports whether it exists. The client is
+// returned even if its token has expired; see Client.Ended. The time of the query may reveal information about the
+// stored hash, which does not reveal a token of 256 random bits.
 func (db *DB) ClientByToken(ctx context.Context, token [sha256.Size]byte) (Client, bool, error) {
 	if _, err := db.highestTime(ctx); err != nil {
 		return Client{}, false, err
@@ -116,7 +118,7 @@ func (db *DB) ClientByToken(ctx context.Context, token [sha256.Size]byte) (Clien
 	return c, subtle.ConstantTimeCompare(kept, token[:]) == 1, nil
 }
 
-// HasClients reports whether there is any client.
+// HasClients reports whether the store contains at least one client.
 func (db *DB) HasClients(ctx context.Context) (bool, error) {
 	var n int
 	if err := db.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM clients").Scan(&n); err != nil {
@@ -125,7 +127,7 @@ func (db *DB) HasClients(ctx context.Context) (bool, error) {
 	return n > 0, nil
 }
 
-// MarkClientUsed stores the day on which a client used its token. It writes once a day.
+// MarkClientUsed stores the day on which a client used its token. It writes only once for each day.
 func (db *DB) MarkClientUsed(ctx context.Context, name string, when time.Time) error {
 	return db.execWrite(ctx, "note a client's day", "UPDATE clients SET used = $1 WHERE name = $2 AND used < $1",
 		toMillis(when.Truncate(day)), name)
@@ -145,7 +147,7 @@ func readClient(scan func(...any) error) (c Client, token []byte, err error) {
 	return c, token, nil
 }
 
-// toMillis returns the column value of a time in milliseconds; 0 for the zero time.
+// toMillis returns the time in milliseconds since 1970, as stored in columns; 0 for the zero time.
 func toMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

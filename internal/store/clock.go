@@ -12,34 +12,34 @@ import (
 )
 
 const (
-	// clockCheckInterval is the shortest time between two comparisons of a store's clock with the highest time seen.
+	// clockCheckInterval is the minimum time between two comparisons of the store's clock with the highest time.
 	clockCheckInterval = time.Second
-	// clockResolution is how far the clock advances before the highest time is stored again.
+	// clockResolution is the time by which the clock must advance before the highest time is stored again.
 	clockResolution = 5 * time.Second
-	// usualGap is how long a store may be unused before a person is informed.
+	// usualGap is the time for which a store may be unused before Jump reports a jump of the clock.
 	usualGap = 9 * 24 * time.Hour
 )
 
-// errClocksDiffer refuses to confirm a clock that the machine contradicts.
+// errClocksDiffer is the error of ConfirmClock if the clocks of the machine and of the store differ.
 var errClocksDiffer = errors.New("the clocks of this machine and of the store differ")
 
-// A clockFloor caches the highest time that the store's clock has shown, for this process.
+// A clockFloor caches, for this process, the highest time that the store's clock has shown.
 type clockFloor struct {
 	mu        sync.Mutex
 	checkedAt time.Time
 	highest   time.Time
-	// unsaved is a later time that this process has seen but could not store.
+	// unsaved is a later time that this process has read but could not store.
 	unsaved time.Time
 }
 
-// get returns the highest time seen, and reports whether it must be read again.
+// get returns the cached highest time, and reports whether the clock must be read again.
 func (f *clockFloor) get() (highest time.Time, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.highest, f.checkedAt.IsZero() || time.Since(f.checkedAt) >= clockCheckInterval
 }
 
-// set sets the highest stored time and a time that could not be stored. It returns the later one.
+// set caches the highest stored time and a time that could not be stored. It returns the later of the two.
 func (f *clockFloor) set(highest, unsaved time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *clockFloor) set(highest, unsaved time.Time) time.Time {
 	return highest
 }
 
-// unsavedAfter returns the time that could not be stored, if it is later than the highest stored time.
+// unsavedAfter returns the time that could not be stored if it is later than highest, or else the zero time.
 func (f *clockFloor) unsavedAfter(highest time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,16 +62,17 @@ func (f *clockFloor) unsavedAfter(highest time.Time) time.Time {
 	return time.Time{}
 }
 
-// expirySteps mark everything that has expired by the store's clock. The marks stay if the clock goes back later.
+// expirySteps are the statements that delete or mark all rows that have expired by the store's clock. These rows
+// remain expired if the clock goes back later.
 var expirySteps = []string{
 	"DELETE FROM grants WHERE ends <> 0 AND ends <= CLOCK",
 	"UPDATE clients SET ended = 1 WHERE ended = 0 AND expires <> 0 AND expires <= CLOCK",
 	"UPDATE asks SET ends = 0 WHERE ends <> 0 AND ends <= CLOCK",
 }
 
-// highestTime returns the highest time that the store's clock has shown in any process. If the clock has advanced, it
-// first stores the new time and marks what has expired. If the store is read-only, this process remembers the time,
-// and there is no error.
+// highestTime returns the highest time that the store's clock has shown in any process. If the clock has advanced,
+// it first stores the new time and marks expired rows. If the new time cannot be stored, highestTime caches it for
+// this process and returns no error.
 func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
 	highest, due := db.floor.get()
 	if !due {
@@ -95,15 +96,15 @@ func (db *DB) highestTime(ctx context.Context) (time.Time, error) {
 	return db.floor.set(now, time.Time{}), nil
 }
 
-// readClock returns the store's current time, and the highest stored time.
+// readClock returns the current time of the store's clock and the highest stored time.
 func (db *DB) readClock(ctx context.Context) (now, highest time.Time, err error) {
 	var n, h int64
 	err = db.reader.QueryRowContext(ctx, db.expandKeywords("SELECT CLOCK, highest FROM store_clock")).Scan(&n, &h)
 	return fromMillis(n), fromMillis(h), err
 }
 
-// advanceClock returns a transaction that stores the current time, unless another process did so, and marks what has
-// expired.
+// advanceClock returns the work of a transaction that marks expired rows and stores the current time as the highest.
+// It does not replace a higher time that another process has stored.
 func (db *DB) advanceClock(ctx context.Context) func(tx *sql.Tx) error {
 	return func(tx *sql.Tx) error {
 		for _, statement := range append([]string{"UPDATE store_clock SET highest = CLOCK WHERE highest < CLOCK"},
@@ -116,15 +117,16 @@ func (db *DB) advanceClock(ctx context.Context) func(tx *sql.Tx) error {
 	}
 }
 
-// CheckClock reads the store's clock for ExpiryTime, and marks what has expired. It asks the store at most once a
+// CheckClock reads the store's clock for ExpiryTime and marks expired rows. It queries the store at most once a
 // second.
 func (db *DB) CheckClock(ctx context.Context) error {
 	_, err := db.highestTime(ctx)
 	return err
 }
 
-// ExpiryTime returns the time for judging the expiry of something outside the store, such as an access token. It is
-// now, or the highest time found by CheckClock if that is more than 5 minutes later.
+// ExpiryTime returns the time with which to check the expiry of data outside the store, such as an access token.
+// That is now, unless the highest time found by CheckClock is more than 5 minutes later; then it is the highest
+// time.
 func (db *DB) ExpiryTime(now time.Time) time.Time {
 	if highest, _ := db.floor.get(); highest.Sub(now) > clockSlack {
 		return highest
@@ -134,18 +136,20 @@ func (db *DB) ExpiryTime(now time.Time) time.Time {
 
 // A ClockState is the state of the store's clock.
 type ClockState struct {
-	// Now is the store's current time, Highest the highest time that its clock has shown.
+	// Now is the store's current time. Highest is the highest time that the store's clock has shown.
 	Now, Highest time.Time
-	// Pruned is the time up to which old records of calls were removed; zero if none were.
+	// Pruned is the time of the last pruning of audit records by age; zero if there was none.
 	Pruned time.Time
-	// Held reports that a jump of the clock was found, so that no record is removed by age until it is confirmed.
+	// Held reports whether a jump of the clock was found. Then no record is removed by age until the clock is
+	// confirmed.
 	Held bool
 }
 
-// Behind returns how far the clock is behind the highest time that it has shown.
+// Behind returns the time by which the clock is behind the highest time that it has shown.
 func (s ClockState) Behind() time.Duration { return max(0, s.Highest.Sub(s.Now)) }
 
-// Jump describes a jump of the clock for people: at least a day back or nine days ahead. It is empty if there is none.
+// Jump returns a text for people that describes a jump of the clock: more than a day back, or more than nine days
+// ahead. It is empty if there was no such jump.
 func (s ClockState) Jump() string {
 	const format = time.RFC3339
 	switch ahead := s.Now.Sub(s.Pruned); {
@@ -157,7 +161,7 @@ func (s ClockState) Jump() string {
 	return ""
 }
 
-// Difference returns how far the machine's time is from the store's; 0 for at most 5 minutes.
+// Difference returns the difference between the machine's time and the store's time; 0 if it is at most 5 minutes.
 func (s ClockState) Difference(now time.Time) time.Duration {
 	if off := now.Sub(s.Now); off.Abs() > clockSlack {
 		return off.Round(time.Second)
@@ -165,7 +169,7 @@ func (s ClockState) Difference(now time.Time) time.Duration {
 	return 0
 }
 
-// ClockState reads the state of the store's clock.
+// ClockState returns the state of the store's clock.
 func (db *DB) ClockState(ctx context.Context) (ClockState, error) {
 	const step = "read the clock"
 	var s ClockState
@@ -183,9 +187,9 @@ func (db *DB) ClockState(ctx context.Context) (ClockState, error) {
 	return s, nil
 }
 
-// ConfirmClock accepts the store's current time, on behalf of a person who knows that it is right. Old records of
-// calls are then removed by it, and it becomes the highest time seen. It returns the state before. Code InvalidInput
-// means that it differs from now, the machine's time, by more than 5 minutes.
+// ConfirmClock accepts the store's current time, on behalf of a person who knows that it is correct. Audit records
+// are then pruned by this time, and it becomes the highest time. ConfirmClock returns the previous state. A fault
+// with code InvalidInput means that the store's time differs from now, the machine's time, by more than 5 minutes.
 func (db *DB) ConfirmClock(ctx context.Context, now time.Time) (ClockState, error) {
 	const step = "confirm the clock"
 	before, err := db.ClockState(ctx)

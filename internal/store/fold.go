@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// foldRows is how many entries are folded at once, and so how many are in memory.
+	// foldRows is the number of entries that are folded at once, and so the number of entries in memory.
 	foldRows = 4096
-	// foldSaveAfter is how many records a fold reads before its result is saved for the next.
+	// foldSaveAfter is the number of records that a fold must read before its result is saved for the next fold.
 	foldSaveAfter = 2048
-	// foldSaveTimeout bounds saving a fold, since a caller waits for its result.
+	// foldSaveTimeout is the time limit for saving a fold, because a caller waits for the result.
 	foldSaveTimeout = time.Second
 )
 
-// FoldStream implements [ledger.StreamFolder]. It begins at the last saved fold and saves its result from time to time,
-// so that a start does not take longer every year. A saved fold counts only if its last record still exists.
+// FoldStream implements [ledger.StreamFolder]. It continues from the last saved fold, and saves its result if it has
+// read many records. So the duration does not grow with the length of the stream. A saved fold is used only if its
+// last record still exists.
 func (db *DB) FoldStream(ctx context.Context, stream string) (ledger.Snapshot, error) {
 	step := "fold " + stream
 	s, end, err := db.savedFold(ctx, stream)
@@ -39,8 +40,8 @@ func (db *DB) FoldStream(ctx context.Context, stream string) (ledger.Snapshot, e
 	return s, nil
 }
 
-// foldFrom folds the records after end onto s: all of them, or up to the record until. It returns the last record
-// folded and the number of records read.
+// foldFrom folds the records after end into s, up to the position until, or all records if until is 0. It also
+// returns the last folded record and the number of records read.
 func (db *DB) foldFrom(ctx context.Context, stream string, s ledger.Snapshot, end ledger.Record,
 	until uint64) (ledger.Snapshot, ledger.Record, int, error) {
 	var entries []ledger.Entry
@@ -71,8 +72,9 @@ func (db *DB) foldFrom(ctx context.Context, stream string, s ledger.Snapshot, en
 	}
 }
 
-// VerifySavedFold checks that the saved fold of a stream, if any, equals the fold of its records: the hash chain does
-// not cover it. The error is a *drawbridge.Fault.
+// VerifySavedFold checks that the saved fold of a stream equals the fold of the stream's records. The check is
+// necessary because the hash chain does not protect the saved fold. Without a saved fold it returns nil. The error
+// is a *drawbridge.Fault.
 func (db *DB) VerifySavedFold(ctx context.Context, stream string) error {
 	step := "fold " + stream
 	kept, end, err := db.savedFold(ctx, stream)
@@ -97,11 +99,11 @@ func (db *DB) VerifySavedFold(ctx context.Context, stream string) error {
 	return nil
 }
 
-// foldName returns the name of a stream's saved fold among the blobs.
+// foldName returns the name of a stream's saved fold in the table blobs.
 func foldName(stream string) string { return "fold " + stream }
 
-// savedFold returns the saved fold of a stream and its last record. It returns the beginning if there is none, if it
-// cannot be read, or if that record differs.
+// savedFold returns the saved fold of a stream and the last record of that fold. If no usable fold is saved, or its
+// last record has changed, it returns an empty fold and the position before the first record.
 func (db *DB) savedFold(ctx context.Context, stream string) (s ledger.Snapshot, end ledger.Record, err error) {
 	end.Stream = stream
 	var kept, hash []byte
@@ -114,7 +116,7 @@ func (db *DB) savedFold(ctx context.Context, stream string) (s ledger.Snapshot, 
 	}
 	earlier, err := ledger.DecodeSnapshot(kept[len(end.Hash):])
 	if err != nil {
-		return s, end, nil // as good as none
+		return s, end, nil // ignore a damaged fold
 	}
 	err = db.reader.QueryRowContext(ctx, "SELECT hash FROM ledger WHERE stream = $1 AND seq = $2", stream,
 		int64(earlier.HighWater())).Scan(&hash)
@@ -128,7 +130,8 @@ func (db *DB) savedFold(ctx context.Context, stream string) (s ledger.Snapshot, 
 	return earlier, end, nil
 }
 
-// saveFold saves a fold of a stream up to a record. If that fails, the next fold reads the records again.
+// saveFold saves the fold of a stream up to the record end. It ignores errors: the next fold then reads the records
+// again.
 func (db *DB) saveFold(ctx context.Context, stream string, s ledger.Snapshot, end ledger.Record) {
 	text, err := s.Encode()
 	if err != nil || s.HighWater() != end.Seq {

@@ -11,12 +11,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A HeldResult is a server's result that was withheld from its caller, for a person to read.
+// A HeldResult is a server's result that was not returned to the caller, and is stored so that a person can read it.
 type HeldResult struct {
-	// ID names it for people.
+	// ID is the name that people use for the result.
 	ID string
 	At time.Time
-	// Principal called Card of Server by Method.
+	// Principal is the caller, who called Card of Server with Method.
 	Principal, Card, Method string
 	Server                  drawbridge.ServerID
 	// Rules are the shield's rules that the result matched. Result is the whole result.
@@ -25,15 +25,15 @@ type HeldResult struct {
 }
 
 const (
-	// heldResultRetention is how long held results are kept, maxHeldResults how many. maxHeldResultBytes bounds their
-	// total size.
+	// heldResultRetention is the maximum age of held results, and maxHeldResults their maximum number.
+	// maxHeldResultBytes is their maximum total size.
 	heldResultRetention = 30 * 24 * time.Hour
 	maxHeldResults      = 1000
 	maxHeldResultBytes  = 256 << 20
 )
 
-// HoldResult stores a held result and sets its time. It removes results older than 30 days, and the oldest ones above
-// 1,000 or 256 MiB.
+// HoldResult stores a held result with the store's current time. It removes results that are older than 30 days. If
+// there are more than 1,000 results or 256 MiB, it removes the oldest ones, but never the newest.
 func (db *DB) HoldResult(ctx context.Context, r HeldResult) error {
 	const step = "keep a result that is held back"
 	rules, err := json.Marshal(r.Rules)
@@ -46,8 +46,8 @@ func (db *DB) HoldResult(ctx context.Context, r HeldResult) error {
 		if err != nil {
 			return err
 		}
-		// A clock that is ahead makes nothing old: no more than a day has gone since records of calls were last removed,
-		// unless that was confirmed.
+		// Do not remove results too early if the clock is ahead. Assume that at most one day has passed since the
+		// last pruning of audit records. A confirmed clock counts as such a pruning.
 		_, err = tx.ExecContext(ctx, db.expandKeywords(`DELETE FROM held_results WHERE
 			(at < CLOCK - $1 AND at < COALESCE((SELECT at FROM prunings WHERE stream = $4), CLOCK) + $5 - $1) OR id IN (SELECT id FROM (
 			SELECT id, ROW_NUMBER() OVER newest AS place, SUM(size) OVER newest AS bytes FROM held_results WINDOW newest AS (ORDER BY at DESC, id)
@@ -57,7 +57,7 @@ func (db *DB) HoldResult(ctx context.Context, r HeldResult) error {
 	})
 }
 
-// HeldResults returns the held results, newest first, without their Result.
+// HeldResults returns the held results, newest first. The member Result is nil.
 func (db *DB) HeldResults(ctx context.Context) ([]HeldResult, error) {
 	const step = "read the results that are held back"
 	rows, err := db.reader.QueryContext(ctx,
@@ -80,7 +80,8 @@ func (db *DB) HeldResults(ctx context.Context) ([]HeldResult, error) {
 	return all, nil
 }
 
-// HeldResult returns one held result completely. Code NotFound means that there is none of that id.
+// HeldResult returns one held result, including the member Result. A fault with code NotFound means that no result
+// has this ID.
 func (db *DB) HeldResult(ctx context.Context, id string) (r HeldResult, err error) {
 	const step = "read a result that is held back"
 	row := db.reader.QueryRowContext(ctx,
@@ -97,7 +98,7 @@ func (db *DB) HeldResult(ctx context.Context, id string) (r HeldResult, err erro
 	return r, nil
 }
 
-// scan reads all columns except the result; more are destinations for further columns.
+// scan reads all columns except the result. The arguments more are destinations for further columns.
 func (r *HeldResult) scan(row interface{ Scan(dest ...any) error }, more ...any) error {
 	var at int64
 	var rules []byte

@@ -12,14 +12,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// The numbers of journal rows that one statement writes and reads: large enough to make the statement's cost small,
-// small enough to keep memory small.
+// The number of journal rows that one statement writes and reads. It is large enough to make the cost of a statement
+// small, and small enough to limit memory.
 const (
 	writeRows = 100
 	readRows  = 256
 )
 
-// A recordTable is the name of a table with records of streams. The tables have the same form.
+// A recordTable is the name of a table that contains the records of streams. All record tables have the same
+// columns.
 type recordTable string
 
 const (
@@ -27,7 +28,8 @@ const (
 	auditTable  recordTable = "audit"
 )
 
-// Append implements [ledger.Journal]: in one transaction with the stream's head, which is the lock on the stream.
+// Append implements [ledger.Journal]. It appends the entries and updates the stream's head in one transaction; the
+// head's row is the lock on the stream.
 func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry) ([]ledger.Entry, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -56,10 +58,10 @@ func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry)
 	return stored, nil
 }
 
-// appendRecords sets the places, times and hashes of records and writes them.
+// appendRecords sets the positions, times and hashes of the records, and inserts them.
 func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, in recordTable, stream string,
 	records []ledger.Record) error {
-	// The first statement advances the head and so locks it against other transactions.
+	// The first statement advances the head, which locks the stream against other transactions.
 	var seq, at int64
 	var hash []byte
 	err := tx.QueryRowContext(ctx, db.expandKeywords(`INSERT INTO heads (stream, seq, hash) VALUES ($1, $2, $3)
@@ -89,8 +91,8 @@ func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, in recordTable, str
 	return err
 }
 
-// insertRecords returns a single statement for all records, because each statement is a round trip to a database
-// server. For SQLite it uses question marks, since looking up named parameters takes quadratic time.
+// insertRecords returns a single statement that inserts all records, because each statement is a round trip to a
+// database server. For SQLite it uses question marks, because SQLite needs quadratic time for numbered parameters.
 func (d dialect) insertRecords(in recordTable, stream string, at int64, records []ledger.Record) (
 	statement string, args []any) {
 	var b strings.Builder
@@ -109,7 +111,7 @@ func (d dialect) insertRecords(in recordTable, stream string, at int64, records 
 	return b.String(), args
 }
 
-// Replay implements [ledger.Journal]. A record that cannot be read as an entry is an error that names it.
+// Replay implements [ledger.Journal]. If a record cannot be decoded as an entry, the error names the record.
 func (db *DB) Replay(ctx context.Context, stream string) ([]ledger.Entry, error) {
 	var entries []ledger.Entry
 	var end ledger.Record
@@ -132,19 +134,20 @@ func (db *DB) Replay(ctx context.Context, stream string) ([]ledger.Entry, error)
 	}
 }
 
-// LedgerRecords returns the records of a stream in order, as stored, for [ledger.VerifyChains]. After the last record
-// it checks the stream's head: a journal whose end was cut off yields a *ledger.ChainError. It holds no database
-// resource between two records, so the loop may use the store. Records appended meanwhile are read too.
+// LedgerRecords returns the stored records of a stream in order, for [ledger.VerifyChains]. After the last record it
+// checks the stream's head: if the end of the journal is missing, it yields a *ledger.ChainError. It uses no
+// database resource while the caller processes a record, so the loop body may use the store. It also returns records
+// that are appended during the loop.
 func (db *DB) LedgerRecords(ctx context.Context, stream string) iter.Seq2[ledger.Record, error] {
 	return db.recordsAfter(ctx, ledgerTable, stream, ledger.Record{})
 }
 
-// recordsAfter returns the records of a table after a record.
+// recordsAfter returns the records of a stream after the record end.
 func (db *DB) recordsAfter(ctx context.Context, in recordTable, stream string,
 	end ledger.Record) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
 		end := end
-		var promised uint64 // the head's seq, when it was ahead of what was read before
+		var promised uint64 // the head's position, if it was higher than that of the last record read
 		for {
 			page, err := db.readPage(ctx, in, stream, end)
 			for _, r := range page {
@@ -173,8 +176,8 @@ func (db *DB) recordsAfter(ctx context.Context, in recordTable, stream string,
 	}
 }
 
-// checkHead compares a stream's head with the last record read. It returns the head's seq, which is ahead if another
-// process has appended since, or if records are missing.
+// checkHead compares a stream's head with the last record read. It returns the position of the head. The head is
+// ahead if another process has appended records since, or if records are missing.
 func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (seq uint64, err error) {
 	var hash []byte
 	err = db.reader.QueryRowContext(ctx, "SELECT seq, hash FROM heads WHERE stream = $1", stream).Scan(&seq, &hash)
@@ -193,8 +196,8 @@ func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (
 	return seq, nil
 }
 
-// readPage reads the records after one; the zero record is before the first. With an error it returns the records it
-// could read.
+// readPage reads up to readRows records after the given record; the zero record is before the first. If it returns
+// an error, it also returns the records before the error.
 func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after ledger.Record) (
 	[]ledger.Record, error) {
 	rows, err := db.reader.QueryContext(ctx,
@@ -210,7 +213,8 @@ func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after
 		r := ledger.Record{Stream: stream, Seq: after.Seq + 1, Prev: after.Hash}
 		var at int64
 		var hash []byte
-		// A column with an unexpected value is damage of the record. The error of Scan would quote the value.
+		// An unexpected column value means that the record is damaged. The error of Scan is not returned, because it
+		// quotes the value.
 		if rows.Scan(&r.Seq, &at, &r.Kind, &r.Key, &r.Body, &hash) != nil || len(hash) != 32 {
 			return page, &ledger.ChainError{Stream: stream, Seq: r.Seq, Damage: ledger.DamageTorn}
 		}
@@ -221,9 +225,9 @@ func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after
 	return page, rows.Err()
 }
 
-// LedgerStreams returns the names of the ledger's streams, sorted.
+// LedgerStreams returns the sorted names of the ledger's streams.
 func (db *DB) LedgerStreams(ctx context.Context) ([]string, error) {
-	// A stream without its head is included, so that its damage is noticed.
+	// A stream without a head is included, so that its damage is detected.
 	rows, err := db.reader.QueryContext(ctx,
 		"SELECT stream FROM heads WHERE stream <> $1 UNION SELECT DISTINCT stream FROM ledger", AuditStream)
 	if err != nil {
@@ -241,6 +245,6 @@ func (db *DB) LedgerStreams(ctx context.Context) ([]string, error) {
 	if err := rows.Err(); err != nil {
 		return nil, db.fault("list the streams", err)
 	}
-	slices.Sort(streams) // sorted here because databases sort differently
+	slices.Sort(streams) // the order in SQL depends on the database
 	return streams, nil
 }

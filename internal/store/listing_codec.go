@@ -9,8 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A stored listing is a line of JSON, and after the line feed the objects as the server sent them, one after the other:
-// encoding/json would format them again, and lists would differ from run to run. The line holds the length of each.
+// A listingLine is the first line of a stored listing, in JSON. After the line feed follow the JSON objects exactly
+// as the server sent them. They are not part of the line, because encoding/json would format them again. The line
+// contains the length of each object.
 type listingLine struct {
 	Server       drawbridge.ServerID             `json:"server"`
 	Row          string                          `json:"row"`
@@ -53,7 +54,7 @@ func encodeListing(l drawbridge.Listing) ([]byte, error) {
 	return append(append(text, '\n'), objects...), nil
 }
 
-// decodeListing parses the output of encodeListing. The listing's objects refer to text.
+// decodeListing parses the output of encodeListing. The objects of the returned listing share memory with text.
 func decodeListing(text []byte) (*drawbridge.Listing, error) {
 	first, objects, ok := bytes.Cut(text, []byte{'\n'})
 	var line listingLine

@@ -13,23 +13,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// databases holds the schemes of URLs that Open accepts, places those that OpenVectorStore accepts.
+// databases lists the URL schemes that Open accepts, and places the schemes that OpenVectorStore accepts.
 var (
 	databases = []string{"postgres", "postgresql"}
 	places    = []string{"postgres", "postgresql", "qdrant", "qdrants"}
 )
 
 var (
-	// scheme matches the scheme of a URL (RFC 3986, 3.1). A single letter is a drive of Windows.
+	// scheme matches the scheme of a URL (RFC 3986, 3.1). A single letter does not match, because it is a Windows
+	// drive.
 	scheme = lazyregexp.New(`^([A-Za-z][A-Za-z0-9+.-]+):`)
-	// keywords matches the other form of a Postgres connection, such as "host=db password=x".
+	// keywords matches a Postgres connection string in keyword form, such as "host=db password=x".
 	keywords = lazyregexp.New(`(?i)\bpassword\s*=`)
 )
 
-// CheckLocation checks the location of a store and returns it as Open accepts it: the path of a file, ":memory:", or a
-// postgres:// URL with its scheme in lower case. A text that looks like a URL is never a file. A path whose new
-// directories contain a colon is refused, since it may be part of a URL with a password. The error is a
-// *drawbridge.Fault with the code InvalidInput, which names only the scheme.
+// CheckLocation checks the location of a store and returns it in the form that Open accepts. That is a file path,
+// ":memory:", or a postgres:// URL with its scheme in lower case. A text that looks like a URL is never used as a
+// file path. A path is refused if a directory in it does not exist and its name contains a colon. Such a path may be
+// part of a URL with a password. The error is a *drawbridge.Fault with code InvalidInput; of the location it
+// contains only the scheme.
 func CheckLocation(location string) (string, error) {
 	checked, err := checkLocation(location)
 	if err != nil {
@@ -60,7 +62,8 @@ func checkLocation(location string) (string, error) {
 	return location, nil
 }
 
-// lowerScheme returns a URL with its scheme in lower case. The error names the scheme(), and the known ones.
+// lowerScheme returns the URL with its scheme in lower case. It returns an error if the scheme is not in known; the
+// error names the scheme and the known schemes.
 func lowerScheme(location string, known []string) (string, error) {
 	name, rest, _ := strings.Cut(location, "://")
 	name = strings.ToLower(name)
@@ -74,7 +77,7 @@ func lowerScheme(location string, known []string) (string, error) {
 	return "", fmt.Errorf("unknown scheme %q; known are %s and %s", name, strings.Join(known[:last], ", "), known[last])
 }
 
-// colonIn reports whether dir or a parent directory does not exist yet and has a colon in its name.
+// colonIn reports whether the path dir contains a directory that does not exist and whose name contains a colon.
 func colonIn(dir string) bool {
 	for volume := filepath.VolumeName(dir); strings.Contains(dir[len(volume):], ":"); {
 		if strings.Contains(filepath.Base(dir), ":") {

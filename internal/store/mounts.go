@@ -12,34 +12,34 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A MountRecord is the saved state of one row of the configuration. If Attempted is after Listed, the last mount has
-// ended without a listing, or has not ended.
+// A MountRecord is the saved state of one configuration row. If Attempted is after Listed, the last mount ended
+// without a listing, or is still running.
 type MountRecord struct {
-	// Row is the hash of the row, Server the name of its server.
+	// Row is the hash of the configuration row, and Server the server's name in that row.
 	Row    string
 	Server drawbridge.ServerID
-	// Attempted is when a mount last began, Listed when the last listing was saved. Each is zero if that never
-	// happened.
+	// Attempted is the time at which the last mount began, and Listed the time at which the last listing was saved.
+	// Each is zero if it never happened.
 	Attempted, Listed time.Time
-	// Listing is the last listing, Status the last status; nil if none was saved or it is damaged.
+	// Listing is the last listing, and Status the last status. Each is nil if it was never saved or is damaged.
 	Listing *drawbridge.Listing
 	Status  *drawbridge.ServerStatus
-	// Vetted was last saved by SaveVetted; nil if nothing was.
+	// Vetted is the value that SaveVetted last stored; nil if there is none.
 	Vetted []byte
-	// Owner is the id of the process that saved the status; 0 where none did.
+	// Owner is the ID of the process that saved the status; 0 if no process has saved one.
 	Owner int
 }
 
-// RecordAttempt records that a mount of a row begins. It is called before anything is started, so that the next
-// process knows about a mount that crashed this one.
+// RecordAttempt stores the time at which a mount of a row begins. It is called before the server is started. So if
+// the mount crashes this process, the next process can detect it.
 func (db *DB) RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error {
-	// After a listing of the same millisecond, or of a clock that was ahead, it is still after.
+	// The stored time must be after Listed, even if both are in the same millisecond or the clock was ahead.
 	return db.execWrite(ctx, "record an attempt", `INSERT INTO mounts (row, server, attempted) VALUES ($1, $2, CLOCK)
 		ON CONFLICT (row) DO UPDATE SET server = excluded.server, attempted =
 		CASE WHEN mounts.listed >= excluded.attempted THEN mounts.listed + 1 ELSE excluded.attempted END`, row, string(id))
 }
 
-// SaveListing stores a listing as the last of its row. The row's last attempt thereby counts as successful.
+// SaveListing stores the last listing of its row. The last attempt of the row then counts as successful.
 func (db *DB) SaveListing(ctx context.Context, l drawbridge.Listing) error {
 	const step = "save a listing"
 	text, err := encodeListing(l)
@@ -51,7 +51,7 @@ func (db *DB) SaveListing(ctx context.Context, l drawbridge.Listing) error {
 		CASE WHEN mounts.attempted > excluded.listed THEN mounts.attempted ELSE excluded.listed END`, l.ConfigHash, string(l.Server), text)
 }
 
-// SaveStatus stores a status as the last of a row, with this process as its owner.
+// SaveStatus stores the last status of a row, with this process as its owner.
 func (db *DB) SaveStatus(ctx context.Context, row string, s drawbridge.ServerStatus) error {
 	const step = "save a status"
 	text, err := json.Marshal(s)
@@ -63,7 +63,7 @@ func (db *DB) SaveStatus(ctx context.Context, row string, s drawbridge.ServerSta
 		row, string(s.Server), text, os.Getpid())
 }
 
-// execWrite executes one statement.
+// execWrite executes one statement in a transaction.
 func (db *DB) execWrite(ctx context.Context, step, statement string, args ...any) error {
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, db.expandKeywords(statement), args...)
@@ -76,7 +76,8 @@ const (
 	readMountsStep = "read the mounts"
 )
 
-// MountsOf returns the saved state of these rows, by row. It reads no others, of which there may be many.
+// MountsOf returns the saved states of the given rows, by row. It does not read other rows, because there may be
+// many.
 func (db *DB) MountsOf(ctx context.Context, rows []string) (map[string]MountRecord, error) {
 	mounts := map[string]MountRecord{}
 	for part := range slices.Chunk(rows, vectorReadBatch) {
@@ -95,7 +96,7 @@ func (db *DB) MountsOf(ctx context.Context, rows []string) (map[string]MountReco
 	return mounts, nil
 }
 
-// Mounts returns the saved state of all rows, by row, including rows that no configuration has any more.
+// Mounts returns the saved states of all rows, by row, including rows that are no longer in any configuration.
 func (db *DB) Mounts(ctx context.Context) (map[string]MountRecord, error) {
 	mounts := map[string]MountRecord{}
 	if err := db.readMounts(ctx, mounts, selectMounts); err != nil {
@@ -119,7 +120,7 @@ func (db *DB) readMounts(ctx context.Context, mounts map[string]MountRecord, que
 			return err
 		}
 		m.Attempted, m.Listed = fromMillis(attempted), fromMillis(listed)
-		// Damaged data count as not saved: the next mount saves them again.
+		// Treat damaged data as missing: the next mount saves it again.
 		m.Listing, _ = decodeListing(listing)
 		if json.Unmarshal(status, &m.Status) != nil {
 			m.Status = nil

@@ -10,64 +10,64 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A PendingApproval is a call that waits for a person. The process that holds the call renews its lease; a request
-// whose lease has expired is treated as gone.
+// A PendingApproval is an approval request for a call that waits for a person. The process with the waiting call
+// renews the lease of the request. A request with an expired lease is treated as deleted.
 type PendingApproval struct {
-	// ID is the name that people use; Principal is the caller's.
+	// ID is the name that people use for the request. Principal is the principal of the caller.
 	ID, Principal string
-	// Session is a key that tells sessions apart; empty if the caller has no session.
+	// Session identifies the caller's session; empty if the caller has none.
 	Session string
-	// Call is the hash of this caller's call: the card with its current definition, and the arguments. Card is the same
-	// for any arguments.
+	// Call is a hash of the principal, the card with its current definition, and the arguments. Card is a hash of
+	// the same values without the arguments.
 	Call, Card string
-	// Shown is the text for the person, as JSON. The store does not read it.
+	// Shown is the text for the person, in JSON. The store does not interpret it.
 	Shown []byte
-	// Created is when the call began to wait, Until when the request expires.
+	// Created is the time at which the call began to wait, and Until the time at which the request expires.
 	Created, Until time.Time
 }
 
 // A Grant allows calls that would otherwise need a person's approval.
 type Grant struct {
-	// ID is the name that people use: that of the pending approval that the grant answered.
+	// ID is the name that people use for the grant. It is the ID of the approval request that the grant answered.
 	ID, Principal string
-	// Session is the only session that the grant applies to; empty for all.
+	// Session is the only session that the grant applies to; empty means all sessions.
 	Session string
-	// Subject is the Call of a PendingApproval, or its Card if ForCard is set.
+	// Subject is a PendingApproval's Call, or its Card if ForCard is set.
 	Subject string
 	ForCard bool
 	Shown   []byte
-	// Created is when it was made, Until when it ends; the zero time means never.
+	// Created is the time at which the grant was created, and Until the time at which it ends; zero means never.
 	Created, Until time.Time
-	// Uses counts the calls that it allowed.
+	// Uses is the number of calls that the grant has allowed.
 	Uses int
-	// By names the person and the command that made it.
+	// By names the person who created the grant, and the command used.
 	By string
 }
 
 // An ApprovalAnswer is a person's answer to a pending approval.
 type ApprovalAnswer string
 
-// The answers. AnswerWaiting means that the call still waits.
+// The possible answers. AnswerWaiting means that there is no answer yet.
 const (
 	AnswerWaiting ApprovalAnswer = ""
 	AnswerAllowed ApprovalAnswer = "allow"
 	AnswerDenied  ApprovalAnswer = "deny"
 )
 
-// errNotPending is the error for an unknown pending approval.
+// errNotPending is the error for an approval request that does not exist or is already answered.
 var errNotPending = errors.New("nothing waits by that name: it was answered, or its call is over")
 
-// AddPendingApproval stores a pending approval for the time of timeout, held by this process for the time of lease.
-// Code RateLimited means that most calls of the principal wait already. Code PolicyBlocked means that a person denied
-// the same call, and the timeout of that request is not over.
+// AddPendingApproval stores an approval request that expires after timeout, with a lease of this process. A fault
+// with code RateLimited means that already most requests of the principal are waiting. A fault with code
+// PolicyBlocked means that a person denied the same call, and that the denied request has not expired yet.
 func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout, lease time.Duration, most int) error {
 	const step = "keep what waits for a person"
 	if _, err := db.highestTime(ctx); err != nil {
 		return err
 	}
 	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
-		// A denied request stays until its time is over, so that the same call is not asked about again at once. One
-		// created later than now was made before the clock was set back, and is removed.
+		// A denied request is stored until it expires, so that the same call does not cause a new request at once. A
+		// denied request created later than now was created before the clock was set back, and is removed.
 		if _, err := tx.ExecContext(ctx,
 			db.expandKeywords(
 				`DELETE FROM asks WHERE ends <= CLOCK OR (held <= CLOCK AND answer <> $1) OR (created > CLOCK AND answer = $1)`), string(AnswerDenied)); err != nil {
@@ -93,8 +93,8 @@ func (db *DB) AddPendingApproval(ctx context.Context, a PendingApproval, timeout
 	})
 }
 
-// PendingAnswer returns the answer to a pending approval, and who answered. Code NotFound means that it is not stored
-// any more.
+// PendingAnswer returns the answer to an approval request, and the person who answered. A fault with code NotFound
+// means that the request no longer exists.
 func (db *DB) PendingAnswer(ctx context.Context, id string) (answer ApprovalAnswer, by string, err error) {
 	err = db.reader.QueryRowContext(ctx, "SELECT answer, said_by FROM asks WHERE id = $1", id).Scan(&answer, &by)
 	switch {
@@ -106,13 +106,13 @@ func (db *DB) PendingAnswer(ctx context.Context, id string) (answer ApprovalAnsw
 	return answer, by, nil
 }
 
-// RenewPendingApproval extends the lease of a call that still waits.
+// RenewPendingApproval extends the lease of an approval request.
 func (db *DB) RenewPendingApproval(ctx context.Context, id string, lease time.Duration) error {
 	return db.execWrite(ctx, "hold an ask", "UPDATE asks SET held = CLOCK + $1 WHERE id = $2", lease.Milliseconds(), id)
 }
 
-// UseApproval uses up the answer to a pending approval. It reports true once, if the call may be sent now. A request
-// that has timed out, or whose lease has expired, is not allowed.
+// UseApproval consumes the approval of a request: it deletes the request and reports whether the call may be sent
+// now. It returns true at most once for a request. It returns false if the request or its lease has expired.
 func (db *DB) UseApproval(ctx context.Context, id string) (taken bool, err error) {
 	if _, err := db.highestTime(ctx); err != nil {
 		return false, err
@@ -126,12 +126,13 @@ func (db *DB) UseApproval(ctx context.Context, id string) (taken bool, err error
 	return taken && err == nil, err
 }
 
-// DropPendingApproval deletes the request of a call that no longer waits, unless a person denied it.
+// DropPendingApproval deletes the approval request of a call that no longer waits. It does not delete a denied
+// request.
 func (db *DB) DropPendingApproval(ctx context.Context, id string) error {
 	return db.execWrite(ctx, "drop an ask", "DELETE FROM asks WHERE id = $1 AND answer <> $2", id, string(AnswerDenied))
 }
 
-// PendingApprovals returns the calls that wait for a person, oldest first.
+// PendingApprovals returns the approval requests without an answer, oldest first.
 func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 	const step = "read what waits for a person"
 	if _, err := db.highestTime(ctx); err != nil {
@@ -159,9 +160,10 @@ func (db *DB) PendingApprovals(ctx context.Context) ([]PendingApproval, error) {
 	return all, nil
 }
 
-// AnswerPendingApproval stores a person's answer and name. A second answer is refused. The grant, which may be
-// nil, is stored in the same transaction, for the time of lasts; 0 means for ever. Its ID, Principal, By and Created
-// are taken from the request. Code NotFound means that no call waits under that id.
+// AnswerPendingApproval stores a person's answer to an approval request, and the person's name. A second answer is
+// refused. If grant is not nil, the grant is stored in the same transaction and ends after the duration lasts; 0
+// means never. The grant's ID, Principal and By are taken from the request, and Created is the current time. A fault
+// with code NotFound means that no request with this ID waits.
 func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer ApprovalAnswer, by string, grant *Grant,
 	lasts time.Duration) error {
 	const step = "answer an ask"
@@ -197,12 +199,13 @@ func (db *DB) AnswerPendingApproval(ctx context.Context, id string, answer Appro
 	})
 }
 
-// validGrantSQL is the condition for a valid grant. A grant with an end that was created later than now was made
-// before the clock was set back: its end is unknown, so it is not valid.
+// validGrantSQL is the condition for a valid grant. A grant with an end is not valid if it was created later than
+// now. In that case the clock was set back, so the time of its end is unknown.
 const validGrantSQL = " (ends = 0 OR (ends > CLOCK AND created <= CLOCK)) "
 
-// UseGrant finds a grant that allows a call, and counts the use. If used is true, the call may be sent now, and g has
-// ID and By. It compares Principal, Session, Call and Card of a. Without a matching grant it writes nothing.
+// UseGrant searches for a grant that allows a call, and increments its number of uses. It compares the Principal,
+// Session, Call and Card of a. If used is true, the call may be sent now, and the ID and By of g are set. If no
+// grant matches, UseGrant writes nothing.
 func (db *DB) UseGrant(ctx context.Context, a PendingApproval) (g Grant, used bool, err error) {
 	if _, err := db.highestTime(ctx); err != nil {
 		return Grant{}, false, err
@@ -253,7 +256,7 @@ func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 	return all, nil
 }
 
-// RevokeGrant deletes a grant, and reports whether it existed. It also deletes expired grants.
+// RevokeGrant deletes a grant, and reports whether it existed. It also deletes all grants that are no longer valid.
 func (db *DB) RevokeGrant(ctx context.Context, id string) (revoked bool, err error) {
 	err = db.inTransaction(ctx, "revoke a grant", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, db.expandKeywords("DELETE FROM grants WHERE NOT"+validGrantSQL)); err != nil {

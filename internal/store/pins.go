@@ -10,18 +10,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A PinKey identifies a server whose definitions are pinned: its name and the file of its row. An edited row is the
-// same server, so that new definitions are compared with the earlier ones.
+// A PinKey identifies a server whose definitions are pinned, by its name and the file of its configuration row. The
+// key does not change if the row is edited, so that new definitions are compared with the earlier ones.
 type PinKey struct {
 	Origin string
 	Server drawbridge.ServerID
-	// Part is the pinned part of the server: empty for its tools, else the name of another part, such as
+	// Part is the pinned part of the server: empty for its tools, or the name of another part, such as
 	// "instructions".
 	Part string
 }
 
-// column returns the server and the part as the value of one column, separated by a space, which a server's name
-// cannot contain.
+// column returns the server and the part as one column value. A space separates them, because a server's name cannot
+// contain a space.
 func (p PinKey) column() string {
 	if p.Part == "" {
 		return string(p.Server)
@@ -29,23 +29,23 @@ func (p PinKey) column() string {
 	return string(p.Server) + " " + p.Part
 }
 
-// parsePinKey parses the value that column returned.
+// parsePinKey returns the key for an origin and a value that column returned.
 func parsePinKey(origin, column string) PinKey {
 	server, part, _ := strings.Cut(column, " ")
 	return PinKey{origin, drawbridge.ServerID(server), part}
 }
 
-// A PinState names the list of a server's tools that was settled last, and counts the tools with an offer, waiting or
-// rejected.
+// A PinState is a summary of a server's pins. ListHash is the hash of the server's list that was last compared with
+// the pins. Offers is the number of changed definitions that wait for a decision or were rejected.
 type PinState struct {
 	ListHash []byte
 	Offers   int
 }
 
-// pinStateColumns selects a pin state.
+// pinStateColumns is the part of a query that selects a pin state.
 const pinStateColumns = `l.settled, (SELECT COUNT(*) FROM pins p WHERE p.origin = l.origin AND p.server = l.server AND p.offer_hash <> '') FROM pin_lists l`
 
-// PinState returns the pin state of one server; the zero PinState if it has none.
+// PinState returns the pin state of one key; the zero PinState if there is none.
 func (db *DB) PinState(ctx context.Context, place PinKey) (list PinState, err error) {
 	err = db.reader.QueryRowContext(ctx, "SELECT "+pinStateColumns+" WHERE l.origin = $1 AND l.server = $2",
 		place.Origin, place.column()).Scan(&list.ListHash, &list.Offers)
@@ -55,7 +55,7 @@ func (db *DB) PinState(ctx context.Context, place PinKey) (list PinState, err er
 	return list, nil
 }
 
-// PinStates returns the pin states of all servers.
+// PinStates returns all pin states.
 func (db *DB) PinStates(ctx context.Context) (map[PinKey]PinState, error) {
 	const step = "read the pins"
 	rows, err := db.reader.QueryContext(ctx, "SELECT l.origin, l.server, "+pinStateColumns)
@@ -80,7 +80,7 @@ func (db *DB) PinStates(ctx context.Context) (map[PinKey]PinState, error) {
 
 const selectPins = "SELECT tool, hash, definition, how, at, offer_hash, offer, offer_at, rejected FROM pins WHERE origin = $1 AND server = $2"
 
-// Pins returns the pins of a server, by the names of the tools or of the items of another part.
+// Pins returns the pins of a key, by the name of the tool or of another item.
 func (db *DB) Pins(ctx context.Context, place PinKey) (map[string]shield.Pin, error) {
 	rows, err := db.reader.QueryContext(ctx, selectPins, place.Origin, place.column())
 	if err != nil {
@@ -93,7 +93,7 @@ func (db *DB) Pins(ctx context.Context, place PinKey) (map[string]shield.Pin, er
 	return pins, nil
 }
 
-// readPins reads all rows, and closes them.
+// readPins returns the pins in rows, by name, and closes rows.
 func readPins(rows *sql.Rows) (map[string]shield.Pin, error) {
 	defer rows.Close()
 	pins := map[string]shield.Pin{}
@@ -116,16 +116,16 @@ func readPins(rows *sql.Rows) (map[string]shield.Pin, error) {
 	return pins, rows.Err()
 }
 
-// A PinUpdate returns the changed pins of a server, and the name of the list of tools that they settle; nil leaves that
-// name unchanged.
+// A PinUpdate computes a change of a server's pins. It returns the changed pins, and the hash of the list that was
+// compared with them; nil leaves the stored hash unchanged.
 type PinUpdate func(pins map[string]shield.Pin) (changed []shield.Pin, settled []byte, err error)
 
-// UpdatePins saves the result of work on the pins of a server, in one transaction, which excludes other processes. An
-// error of work is returned unchanged.
+// UpdatePins calls work with the pins of a key and saves the result, in one transaction. No other process can change
+// these pins meanwhile. An error of work is returned unchanged.
 func (db *DB) UpdatePins(ctx context.Context, place PinKey, work PinUpdate) error {
 	var refused error
 	err := db.inTransaction(ctx, "save the pins", func(tx *sql.Tx) error {
-		// Two transactions about one server wait for this row.
+		// This statement locks the row: a second transaction for the same key waits.
 		_, err := tx.ExecContext(ctx, `INSERT INTO pin_lists (origin, server, settled) VALUES ($1, $2, $3)
 			ON CONFLICT (origin, server) DO UPDATE SET settled = pin_lists.settled`, place.Origin, place.column(), []byte{})
 		if err != nil {
@@ -159,7 +159,8 @@ func (db *DB) UpdatePins(ctx context.Context, place PinKey, work PinUpdate) erro
 	return err
 }
 
-// MovePins moves the pins of one part of a server to a key without pins. If there are none to move, it only reads.
+// MovePins moves the pins of the key from to the key to, if to has no pins. If from has no pins, MovePins does not
+// write.
 func (db *DB) MovePins(ctx context.Context, from, to PinKey) error {
 	const step = "move the pins"
 	var n int

@@ -6,7 +6,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// connections is the largest number of connections to a server; spare is the number of idle ones that are kept.
+// storeConnections is the maximum number of connections to a server. storeIdleConnections is the maximum number of
+// idle connections that stay open.
 const (
 	storeConnections     = 8
 	storeIdleConnections = 2
@@ -16,11 +17,12 @@ func postgresDialect() dialect {
 	return dialect{
 		keywords: strings.NewReplacer("CLOCK", "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 			"BLOB", "BYTEA"),
-		// Any number that no other program on the server is likely to have: it reads "drawbrdg".
+		// An arbitrary lock number that other programs on the server are unlikely to use: its bytes spell
+		// "drawbrdg".
 		lock:           "SELECT pg_advisory_xact_lock(7237970079022706791)",
 		fault:          postgresFault,
 		isMissingTable: func(err error) bool { return postgresCode(err) == "42P01" },
-		// Without the server's answer the outcome is unknown.
+		// If the server did not answer, the outcome is unknown.
 		isCommitUnknown: func(err error) bool { return postgresCode(err) == "" },
 	}
 }

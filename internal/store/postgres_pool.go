@@ -15,15 +15,16 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// postgresConnectTimeout is the time limit of a connection attempt if the URL sets none.
+// postgresConnectTimeout is the time limit for a connection attempt if the URL does not set a limit.
 const postgresConnectTimeout = 10 * time.Second
 
-// OpenPostgresPool returns a pool of at most most connections to a server, of which idle ones stay open, and the name
-// of the place for people. It does not connect yet. The error is for an invalid URL.
+// OpenPostgresPool returns a pool with at most most connections to a server and at most idle idle connections. name
+// is the address of the database without the password, for messages. The function does not connect yet. It returns
+// an error for an invalid URL.
 func OpenPostgresPool(location string, most, idle int) (pool *sql.DB, name string, err error) {
 	config, err := pgx.ParseConfig(location)
 	if err != nil {
-		return nil, "", errors.New("the postgres:// URL is not valid") // the cause may quote it, password and all
+		return nil, "", errors.New("the postgres:// URL is not valid") // the cause may quote the URL with its password
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = postgresConnectTimeout
@@ -38,8 +39,8 @@ func OpenPostgresPool(location string, most, idle int) (pool *sql.DB, name strin
 	return pool, fmt.Sprintf("postgres://%s/%s", host, config.Database), nil
 }
 
-// PostgresPlace returns the parts of a URL that determine its tables, without the password and other parameters. An
-// invalid URL is returned unchanged.
+// PostgresPlace returns a key for the tables that a URL refers to. The key does not contain the password or
+// parameters that do not select tables. An invalid URL is returned unchanged.
 func PostgresPlace(location string) string {
 	config, err := pgx.ParseConfig(location)
 	if err != nil {
@@ -50,8 +51,8 @@ func PostgresPlace(location string) string {
 		config.RuntimeParams["options"]}, "\x00")
 }
 
-// FlattenConnectError returns a connection error, which has a line for each attempt, as one line; equal attempts are
-// named once. Other errors are returned unchanged.
+// FlattenConnectError converts a connection error with one line for each attempt to an error with a single line.
+// Equal lines appear only once. Other errors are returned unchanged.
 func FlattenConnectError(err error) error {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); !ok {
 		return err
@@ -65,7 +66,7 @@ func FlattenConnectError(err error) error {
 	return flatError{strings.ReplaceAll(strings.Join(said, "; "), ":; ", ": "), err}
 }
 
-// A flatError replaces the text of an error.
+// A flatError is an error with a text that replaces the text of its cause.
 type flatError struct {
 	text  string
 	cause error
@@ -74,7 +75,7 @@ type flatError struct {
 func (p flatError) Error() string { return p.text }
 func (p flatError) Unwrap() error { return p.cause }
 
-// postgresCode returns the SQLSTATE of the server's answer; empty if it did not answer.
+// postgresCode returns the SQLSTATE of an error that the server returned; empty for other errors.
 func postgresCode(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code

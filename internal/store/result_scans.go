@@ -13,55 +13,56 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A ResultScan counts the results of one server that were examined after they were passed on, and holds the flagged
-// ones.
+// A ResultScan counts the results of one server that were scanned after they were returned to the caller, and lists
+// the flagged results.
 type ResultScan struct {
-	// Scanned counts the examined results, Flagged those of them that matched rules, and Skipped those that were not
-	// examined.
+	// Scanned is the number of scanned results, and Flagged the number of scanned results that matched rules.
+	// Skipped is the number of results that were not scanned.
 	Scanned int `json:"scanned"`
 	Flagged int `json:"flagged"`
 	Skipped int `json:"skipped"`
-	// Since is when counting began.
+	// Since is the time at which counting began.
 	Since time.Time `json:"since"`
-	// Results are the flagged results, the latest first.
+	// Results are the flagged results, latest first.
 	Results []FlaggedResult `json:"results,omitempty"`
 }
 
-// A FlaggedResult is a result that was passed on and matched rules. The result itself is not kept. Results that differ
-// only in their time are one.
+// A FlaggedResult describes a result that matched rules and was returned to the caller. The result itself is not
+// stored. Results that differ only in their time and call ID share one FlaggedResult.
 type FlaggedResult struct {
-	// ID names it for people.
+	// ID is the name that people use for the result.
 	ID string `json:"id"`
-	// First and Last are the times of the first and the last such result; Times counts them.
+	// First and Last are the times of the first and the last such result. Times is the number of such results.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 	Times int       `json:"times"`
-	// CallID is the id of the last call in the audit; empty if calls are not recorded.
+	// CallID is the ID of the last call in the audit; empty if calls are not recorded.
 	CallID string `json:"call,omitempty"`
-	// Principal called Card by Method.
+	// Principal is the caller, who called Card with Method.
 	Principal string `json:"principal"`
 	Card      string `json:"card"`
 	Method    string `json:"method"`
-	// Rules are the rules that the result matched, and Excerpt is the match of the first one.
+	// Rules are the rules that the result matched. Excerpt is the text that the first rule matched.
 	Rules   []string `json:"rules"`
 	Excerpt string   `json:"excerpt,omitempty"`
 }
 
 const (
 	resultScanKind = "result scans"
-	// maxFlaggedResults is how many flagged results of one server are kept, and flaggedResultRetention how long.
+	// maxFlaggedResults is the maximum number of flagged results of one server, and flaggedResultRetention their
+	// maximum age.
 	maxFlaggedResults      = 100
 	flaggedResultRetention = heldResultRetention
-	// maxFlaggedText bounds the bytes of a text of a flagged result.
+	// maxFlaggedText is the maximum length in bytes of a text in a flagged result.
 	maxFlaggedText = 512
 )
 
-// AddResultScan adds the counts and the flagged results of a server. ID, First, Last, Times and Since are filled in.
-// Flagged results that are older than 30 days are removed, and the oldest if there are more than 100 of the server.
+// AddResultScan adds counts and flagged results to those of a server. It sets ID, First, Last, Times and Since. It
+// removes flagged results that are older than 30 days, and the oldest ones if the server has more than 100.
 func (db *DB) AddResultScan(ctx context.Context, server drawbridge.ServerID, more ResultScan) error {
 	return db.UpdateAccount(ctx, resultScanKind, string(server), func(body []byte, now time.Time) ([]byte, error) {
 		var scan ResultScan
-		if json.Unmarshal(body, &scan) != nil { // there is none yet, or it is damaged
+		if json.Unmarshal(body, &scan) != nil { // the server has no scan yet, or the stored scan is damaged
 			scan = ResultScan{Since: now}
 		}
 		scan.add(more, now)
@@ -69,7 +70,7 @@ func (db *DB) AddResultScan(ctx context.Context, server drawbridge.ServerID, mor
 	})
 }
 
-// add adds counts and flagged results.
+// add adds the counts and flagged results of more to s.
 func (s *ResultScan) add(more ResultScan, now time.Time) {
 	s.Scanned += more.Scanned
 	s.Flagged += more.Flagged
@@ -95,7 +96,7 @@ func (s *ResultScan) removeOld(now time.Time) {
 	})
 }
 
-// FlaggedTimes returns how often a result was flagged, among the results that are kept.
+// FlaggedTimes returns the sum of Times of the stored flagged results.
 func (s ResultScan) FlaggedTimes() (n int) {
 	for _, r := range s.Results {
 		n += r.Times
@@ -103,13 +104,13 @@ func (s ResultScan) FlaggedTimes() (n int) {
 	return n
 }
 
-// isSame reports whether two results differ in nothing but their time.
+// isSame reports whether two flagged results differ only in their times, ID and call ID.
 func (r FlaggedResult) isSame(other FlaggedResult) bool {
 	return r.Principal == other.Principal && r.Card == other.Card && r.Method == other.Method &&
 		r.Excerpt == other.Excerpt && slices.Equal(r.Rules, other.Rules)
 }
 
-// ResultScans returns the scans of all servers, without results that are older than 30 days.
+// ResultScans returns the scans of all servers, without flagged results that are older than 30 days.
 func (db *DB) ResultScans(ctx context.Context) (map[drawbridge.ServerID]ResultScan, error) {
 	bodies, err := db.Accounts(ctx, resultScanKind)
 	if err != nil {

@@ -12,57 +12,61 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// Records are removed by age only where the clock can be trusted: a removed record is gone for all who share the store.
+// Records are removed by age only if the clock can be trusted, because a removed record is lost for all processes
+// that share the store.
 const (
-	// clockSlack is how far the clock of the process and that of the store may differ.
+	// clockSlack is the maximum permitted difference between the clocks of the process and the store.
 	clockSlack = 5 * time.Minute
-	// clockJump is how far the store's clock may be from the last pruning. Beyond it the clock has jumped.
+	// clockJump is the maximum distance of the store's clock from the last pruning. A greater distance is a jump.
 	clockJump = 24 * time.Hour
-	// A jump is confirmed by a process that starts between confirmFrom and confirmUntil after it was found. After a
-	// short jump the end is earlier, see sinceJump.
+	// A jump is confirmed if a process starts between confirmFrom and confirmUntil after the jump was found. After a
+	// short jump this period ends earlier, see sinceJump.
 	confirmFrom, confirmUntil = time.Hour, 31 * 24 * time.Hour
-	// A jump of at most KeepFor / usualPart is not worth a warning, since the store may just have been unused. It must
+	// A jump ahead of at most KeepFor / usualPart causes no warning, because the store may have been unused. It must
 	// still be confirmed.
 	usualPart = 10
-	// rememberEvery is how far the clock advances before it is stored again.
+	// rememberEvery is the time by which the clock must advance before the time of the last pruning is stored again.
 	rememberEvery = time.Minute
-	// clockNote is the prefix of the ID of a note about a jump.
+	// clockNote is the prefix of the ID of an audit note about a jump.
 	clockNote = "clock-"
 )
 
-// IsClockJump reports whether a record of the audit notes a jump of the store's clock: no record was removed by age.
+// IsClockJump reports whether an audit record is a note about a jump of the store's clock, because of which no
+// records were removed by age.
 func IsClockJump(r audit.Record) bool {
 	return r.Kind == audit.Note && r.Bytes == 0 && strings.HasPrefix(r.ID, clockNote)
 }
 
-// A pruning is the stored state of the last pruning by age. Times are milliseconds since 1970 by the store's clock.
+// A pruning is the stored state of the last pruning by age. Times are in milliseconds since 1970 by the store's
+// clock.
 type pruning struct {
-	// now is the current time, and at the latest at which records were pruned; 0 is none.
+	// now is the current time. at is the time of the last pruning; 0 means none.
 	now, at int64
-	// jumpAt is when a jump was found, and jumpBy the process that found it; 0 is none.
+	// jumpAt is the time at which a jump was found; 0 means none. jumpBy is the process that found it.
 	jumpAt int64
 	jumpBy string
 }
 
-// ahead returns how far the store's clock is ahead of the last pruning.
+// ahead returns the time by which the store's clock is ahead of the last pruning.
 func (p pruning) ahead() time.Duration { return time.Duration(p.now-p.at) * time.Millisecond }
 
-// sinceJump returns the time since a jump was found. It reports false if there was none, or if it is so long ago that
-// the clock must have jumped again.
+// sinceJump returns the time since a jump was found. ok is false if no jump was found, or if the jump was found so
+// long ago that the clock must have jumped again.
 func (p pruning) sinceJump() (d time.Duration, ok bool) {
 	d = time.Duration(p.now-p.jumpAt) * time.Millisecond
 	jumped := time.Duration(min(max(p.jumpAt-p.at, p.at-p.jumpAt), confirmUntil.Milliseconds())) * time.Millisecond
 	return d, p.jumpAt != 0 && d >= 0 && d <= min(confirmUntil, 2*jumped+clockJump)
 }
 
-// confirmed reports whether a process that starts now, and is not the one that found the jump, confirms it.
+// confirmed reports whether a process that starts now confirms the jump: the jump was found at least confirmFrom
+// ago, and not too long ago.
 func (p pruning) confirmed() bool {
 	d, ok := p.sinceJump()
 	return ok && d >= confirmFrom
 }
 
 // retentionStart returns the time before which records are too old, in milliseconds since 1970 by the store's clock.
-// It returns 0 if no record may be removed by age, because records are kept for ever or the clock cannot be trusted.
+// It returns 0 if no record may be removed by age: there is no limit, or the clock cannot be trusted.
 func (a *AuditWriter) retentionStart(ctx context.Context) (int64, error) {
 	var p pruning
 	err := a.db.reader.QueryRowContext(ctx, a.db.expandKeywords(`SELECT CLOCK, COALESCE(MAX(at), 0), COALESCE(MAX(jump_at), 0),
@@ -107,7 +111,7 @@ func (a *AuditWriter) retentionStart(ctx context.Context) (int64, error) {
 	return before, a.accept(ctx, p)
 }
 
-// hasOlder reports whether the first record came before a time.
+// hasOlder reports whether the first record is older than the time before.
 func (a *AuditWriter) hasOlder(ctx context.Context, before int64) (older bool, err error) {
 	err = a.db.reader.QueryRowContext(ctx, "SELECT at < $2 FROM audit WHERE stream = $1 ORDER BY seq LIMIT 1",
 		AuditStream, before).Scan(&older)
@@ -117,8 +121,8 @@ func (a *AuditWriter) hasOlder(ctx context.Context, before int64) (older bool, e
 	return older, err
 }
 
-// accept stores the time of a pruning, unless another process was faster. If the clock went back and was confirmed,
-// its time becomes the highest time seen.
+// accept stores the current time as the time of the last pruning, unless another process has changed the stored
+// time. If the clock went back and was confirmed, the current time also becomes the highest time.
 func (a *AuditWriter) accept(ctx context.Context, p pruning) error {
 	back := p.ahead() < -clockJump
 	if p.jumpAt == 0 && !back && p.ahead() < rememberEvery {
@@ -139,7 +143,8 @@ func (a *AuditWriter) accept(ctx context.Context, p pruning) error {
 	})
 }
 
-// hold removes no records because the clock jumped, and stores the jump unless another process did.
+// hold is called instead of accept if the clock jumped. It stores the jump, unless another process did, and logs a
+// warning.
 func (a *AuditWriter) hold(ctx context.Context, p pruning) error {
 	usual := p.ahead() > 0 && p.ahead() <= a.o.KeepFor/usualPart
 	if _, known := p.sinceJump(); !known {
@@ -161,8 +166,8 @@ func (a *AuditWriter) hold(ctx context.Context, p pruning) error {
 	return nil
 }
 
-// noteJump stores a jump, and writes it to the audit if onRecord is set. It reports false if another process was
-// faster.
+// noteJump stores a jump, and also writes an audit note if onRecord is set. It returns false if another process has
+// already changed the stored state.
 func (a *AuditWriter) noteJump(ctx context.Context, p pruning, onRecord bool) (noted bool, err error) {
 	r := audit.Record{ID: clockNote + a.start, Kind: audit.Note, At: a.o.Now(), Reason: fmt.Sprintf(
 		"no records were removed by age: the store's clock went from %s to %s since the last removal",
@@ -185,7 +190,7 @@ func (a *AuditWriter) noteJump(ctx context.Context, p pruning, onRecord bool) (n
 	return noted, err
 }
 
-// warnOnce logs a warning, unless it equals the last one.
+// warnOnce logs a warning, unless its text equals that of the previous warning.
 func (a *AuditWriter) warnOnce(text string, args ...any) {
 	if a.warned != text {
 		a.o.Logger.Warn(text, args...)

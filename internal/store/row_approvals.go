@@ -10,36 +10,37 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A RowApproval is a person's decision about a row of a project directory with the content that it had then.
+// A RowApproval is a person's decision about a configuration row of a project directory, and the content of the row
+// at that time.
 type RowApproval struct {
-	// Path is the file with the row, Server the name of the row.
+	// Path is the file that contains the row, and Server the name of the row.
 	Path   string
 	Server drawbridge.ServerID
-	// By is the person who decided.
+	// By is the person who made the decision.
 	By Approver
-	// Hash is the hash of the row, see config.Server. Shown are the facts that were shown to the person.
+	// Hash is the hash of the row, see config.Server. Shown is the information about the row that the person saw.
 	Hash  string
 	Shown []config.NameValue
-	// Approved is false for a row that was rejected.
+	// Approved reports whether the row was approved; otherwise it was rejected.
 	Approved bool
 	At       time.Time
 }
 
-// An Approver is a person on a machine. A decision is valid for this approver only, even if others share the database
-// and have equal project paths.
+// An Approver is a person on a machine. A decision is valid only for this approver, even if other people share the
+// database and have equal project paths.
 type Approver struct {
-	// Principal is the user of the operating system, Machine names the machine.
+	// Principal is the operating system user, and Machine the name of the machine.
 	Principal, Machine string
 }
 
-// RowApprovals are the decisions of one Approver: at most one for a name in a file.
+// RowApprovals are the decisions of one Approver: at most one for each name in a file.
 type RowApprovals []RowApproval
 
-// Program returns the file that was approved with the row, or the zero value if none was found then.
+// Program returns the program file that was approved with the row; the zero value if no file was found at that time.
 func (a RowApproval) Program() config.ProgramFile { return config.ProgramInFacts(a.Shown) }
 
-// Allows reports whether the row as it is now was approved, and its program is still the same file. It has the form of
-// config.Options.Approved.
+// Allows reports whether the row was approved with its current content, and its program file is unchanged since
+// then. The method can be used as config.Options.Approved.
 func (a RowApprovals) Allows(row config.Server) bool {
 	last, ok := a.Find(row)
 	if !ok || !last.Approved || last.Hash != row.Hash {
@@ -49,7 +50,8 @@ func (a RowApprovals) Allows(row config.Server) bool {
 	return p == (config.ProgramFile{}) || p.CheckUnchanged() == nil
 }
 
-// Find returns the last decision about the row with that name in that file, independent of the row's content.
+// Find returns the last decision about a row with the same name in the same file, even if the row's content has
+// changed.
 func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 	for _, one := range a {
 		if one.Path == row.Origin.Path && one.Server == row.ID {
@@ -60,7 +62,8 @@ func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
 }
 
 // RowApprovals returns the decisions of an approver, ordered by file and name. Decisions of earlier releases have no
-// approver. They are valid in a SQLite file, and not in a database that others may share.
+// approver. They are included if the store is a SQLite file, and not if it is a database that other people may
+// share.
 func (db *DB) RowApprovals(ctx context.Context, by Approver) (RowApprovals, error) {
 	unnamed := 0
 	if db.file != nil {
@@ -95,8 +98,8 @@ func (db *DB) RowApprovals(ctx context.Context, by Approver) (RowApprovals, erro
 	return all, nil
 }
 
-// SaveRowApproval stores a decision and replaces an earlier one of the same person about that name in that file. Code
-// InvalidInput means that By is incomplete.
+// SaveRowApproval stores a decision. It replaces an earlier decision of the same approver about the same name in the
+// same file. A fault with code InvalidInput means that By has no principal.
 func (db *DB) SaveRowApproval(ctx context.Context, a RowApproval) error {
 	const step = "record an approval"
 	if a.By.Principal == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// schema lists the steps from an empty store to the current tables. A store's version is the number of steps applied. A
-// released step is never changed: changes are new steps.
+// schema contains the migration steps from an empty store to the current tables. The version of a store is the
+// number of applied steps. A released step is never changed: each change is a new step.
 var schema = [...]string{
 	`CREATE TABLE heads (
 		stream TEXT NOT NULL PRIMARY KEY,
@@ -196,7 +196,8 @@ var schema = [...]string{
 	DROP TABLE approvals;`,
 }
 
-// migrate updates the tables to the current version in one transaction. If they are current, it only reads.
+// migrate updates the tables to the current version in one transaction. If the version is current, migrate does not
+// write.
 func (db *DB) migrate(ctx context.Context) error {
 	const step = "open"
 	version, err := db.schemaVersion(ctx, db.writer)
@@ -218,7 +219,7 @@ func (db *DB) migrate(ctx context.Context) error {
 			"CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"); err != nil {
 			return err
 		}
-		// Another process may have been faster.
+		// Another process may have migrated the tables meanwhile.
 		version, err := db.schemaVersion(ctx, tx)
 		switch {
 		case err != nil:
@@ -248,7 +249,7 @@ func (db *DB) schemaVersion(ctx context.Context, from rowQuerier) (version int, 
 	return version, err
 }
 
-// A rowQuerier is a pool or a transaction.
+// A rowQuerier is implemented by *sql.DB and *sql.Tx.
 type rowQuerier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }

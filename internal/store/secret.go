@@ -14,8 +14,8 @@ import (
 // identitySize is the number of random bytes of a store's identity.
 const identitySize = 16
 
-// Identity returns the identity of the store, in hexadecimal: random, created when it is first asked for, and the same
-// by whichever path or URL the store is opened. It is not secret.
+// Identity returns the store's identity in hexadecimal. It is random, and created at the first call. It does not
+// depend on the path or URL with which the store is opened. It is not secret.
 func (db *DB) Identity(ctx context.Context) (string, error) {
 	if known := db.identity.Load(); known != nil {
 		return *known, nil
@@ -29,8 +29,8 @@ func (db *DB) Identity(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// SharedSecret returns the random bytes of a name. They are created at the first request and are the same for every
-// process that uses this store. size is their number in every call. Code InvalidInput means another size.
+// SharedSecret returns size random bytes for a name. They are created at the first call, and are the same for every
+// process that uses this store. All calls must pass the same size; otherwise the fault has code InvalidInput.
 func (db *DB) SharedSecret(ctx context.Context, name string, size int) ([]byte, error) {
 	step := "read the secret " + name
 	wrong := func(have int) error {
@@ -51,7 +51,7 @@ func (db *DB) SharedSecret(ctx context.Context, name string, size int) ([]byte, 
 			if err != nil {
 				return err
 			}
-			// Another process may have been faster.
+			// Another process may have inserted a value meanwhile.
 			return tx.QueryRowContext(ctx, read, name).Scan(&value)
 		})
 	}

@@ -16,21 +16,22 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SchemaVersion is the version of the tables that this program writes, and the newest that it opens.
+// SchemaVersion is the version of the tables that this program writes. It cannot open a store with a higher version.
 const SchemaVersion = len(schema)
 
-// ErrInUse reports that a store is open, in this process or in another one.
+// ErrInUse is the error for a store that is open in this process or in another one.
 var ErrInUse = errors.New("the store is in use")
 
-// Snapshot copies the store to a new file as it is at one moment. Other processes may read and write it meanwhile. The
-// copy also gets the records of calls that wait in spools, which are directories, and that the store does not have yet;
-// work is a directory for copies of them. Code InvalidInput means a store that is not a file.
+// Snapshot copies the current state of the store to a new file. Other processes may read and write the store
+// meanwhile. The copy also gets the audit records in the directories spools that the store has not imported yet. The
+// spool files are first copied to the directory work. A fault with code InvalidInput means that the store is not a
+// file.
 func (db *DB) Snapshot(ctx context.Context, path string, spools []string, work string) error {
 	const step = "copy"
 	if db.file == nil {
 		return db.newFault(step, drawbridge.InvalidInput, errors.New("it is not a file"))
 	}
-	// The spools come first: a record that moves into the store meanwhile is in the copy of the store too.
+	// Copy the spools first: a record that is imported into the store meanwhile is then in both copies.
 	for i, dir := range spools {
 		to := filepath.Join(work, fmt.Sprint("spool-", i))
 		if err := recordlog.CopyFiles(dir, to); err != nil {
@@ -55,7 +56,8 @@ func (db *DB) Snapshot(ctx context.Context, path string, spools []string, work s
 	return errors.Join(err, snapshot.Close())
 }
 
-// importCopies imports copies of spool files. A file that the store has forgotten was imported as a whole.
+// importCopies imports copies of spool files. If the store has no import position of a file, but has the file's
+// first record, the whole file was imported before.
 func (db *DB) importCopies(ctx context.Context, dir string) error {
 	files, err := recordlog.Files(dir)
 	if err != nil {
@@ -76,8 +78,8 @@ func (db *DB) importCopies(ctx context.Context, dir string) error {
 	return db.NewAuditWriter(dir, AuditOptions{}).RecoverOrphans(ctx)
 }
 
-// hasFirstRecord reports whether the audit has the first record of a file, and the store does not know how much of the
-// file it has: that is forgotten when the file is removed.
+// hasFirstRecord reports whether the audit contains the first record of a file, and the store has no import position
+// of the file. The import position is deleted when the file is removed.
 func (db *DB) hasFirstRecord(ctx context.Context, f recordlog.File) (bool, error) {
 	taken, err := db.importedBytes(ctx, f.Name)
 	if err != nil || taken > 0 {
@@ -89,7 +91,7 @@ func (db *DB) hasFirstRecord(ctx context.Context, f recordlog.File) (bool, error
 	}
 	_, id, err := audit.DecodeRecordHead(frames[0])
 	if err != nil {
-		return false, nil // the import reports it
+		return false, nil // the import reports the error
 	}
 	records, err := db.AuditRecordsOfCall(ctx, id)
 	for _, r := range records {
@@ -100,7 +102,7 @@ func (db *DB) hasFirstRecord(ctx context.Context, f recordlog.File) (bool, error
 	return false, err
 }
 
-// Contents counts what a store holds, for people.
+// Contents is the number of rows of each kind in a store, for people.
 type Contents struct {
 	Audit      int64 `json:"audit_records"`
 	Ledger     int64 `json:"ledger_records"`
@@ -112,7 +114,7 @@ type Contents struct {
 	Vectors    int64 `json:"vectors"`
 }
 
-// Contents counts the records of the store.
+// Contents returns the number of rows of each kind in the store.
 func (db *DB) Contents(ctx context.Context) (c Contents, err error) {
 	err = db.reader.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM audit), (SELECT COUNT(*) FROM ledger),
 		(SELECT COUNT(*) FROM pins), (SELECT COUNT(*) FROM clients), (SELECT COUNT(*) FROM grants),
@@ -124,8 +126,8 @@ func (db *DB) Contents(ctx context.Context) (c Contents, err error) {
 	return c, nil
 }
 
-// EndPassing ends what may have ended since a copy of the store was made: questions that wait for an answer, and
-// grants with an end. It returns how many of each it removed.
+// EndPassing deletes data that may have expired since a copy of the store was made: approval requests, and grants
+// with an end. It returns the number of deleted requests and grants.
 func (db *DB) EndPassing(ctx context.Context) (asks, grants int64, err error) {
 	err = db.inTransaction(ctx, "end what may be over", func(tx *sql.Tx) error {
 		for statement, n := range map[string]*int64{
@@ -144,8 +146,8 @@ func (db *DB) EndPassing(ctx context.Context) (asks, grants int64, err error) {
 	return asks, grants, err
 }
 
-// ReadSchemaVersion returns the version of the tables in a SQLite file, and changes nothing. The error is for a file
-// that is not a store.
+// ReadSchemaVersion returns the version of the tables in a SQLite file, without changing the file. It returns an
+// error if the file is not a store.
 func ReadSchemaVersion(ctx context.Context, path string) (version int, err error) {
 	pool, err := openSQLitePool(dataSource(path, Options{BusyTimeout: defaultBusyTimeout}, "_query_only", "1"), 1)
 	if err != nil {
@@ -159,8 +161,8 @@ func ReadSchemaVersion(ctx context.Context, path string) (version int, err error
 	return version, nil
 }
 
-// Settle brings a SQLite store into a single file, so that it can be moved. The error is ErrInUse if it is open
-// anywhere. A missing file, and one that is damaged, stays as it is.
+// Settle merges SQLite's log into the store's file, so that the file can be moved alone. It returns ErrInUse if the
+// store is open in any process. A missing or damaged file is left unchanged.
 func Settle(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -169,7 +171,7 @@ func Settle(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	// This mode needs the file for one connection alone: it is how SQLite finds others.
+	// SQLite changes to this mode only if no other connection has the file open.
 	_, err = pool.ExecContext(ctx, "PRAGMA journal_mode = DELETE")
 	code := sqliteCode(err)
 	if closed := pool.Close(); err == nil {
@@ -184,9 +186,10 @@ func Settle(ctx context.Context, path string) error {
 	return (&DB{name: path, dialect: sqliteDialect()}).fault("end its log", err)
 }
 
-// CarryEnds ends in this store what an older or newer copy of it, in a SQLite file that no process has open, has ended:
-// client tokens and grants that are not there, and counts of calls and trust, which it takes over. It reports false for
-// the file of another store, of another schema, or one that cannot be read.
+// CarryEnds applies the expirations and revocations of another copy of this store to this one. The copy is the
+// SQLite file from, which no process may have open. CarryEnds deletes grants that the copy does not contain, and
+// clients that are missing or expired there. It also takes over the copy's accounts (quotas and trust) and highest
+// time. It returns false if the file belongs to another store, has another schema version, or cannot be read.
 func (db *DB) CarryEnds(ctx context.Context, from string) (bool, error) {
 	if version, err := ReadSchemaVersion(ctx, from); err != nil || version != len(schema) {
 		return false, nil
@@ -197,7 +200,7 @@ func (db *DB) CarryEnds(ctx context.Context, from string) (bool, error) {
 	}
 	defer conn.Close()
 	if _, err := conn.ExecContext(ctx, "ATTACH DATABASE $1 AS earlier", from); err != nil {
-		return false, ctx.Err() // a damaged store is often the reason for a restore
+		return false, ctx.Err() // ignore the error: the reason for a restore is often that the earlier store is damaged
 	}
 	same, err := carryEnds(ctx, conn)
 	if _, detached := conn.ExecContext(ctx, "DETACH DATABASE earlier"); detached != nil {
@@ -206,13 +209,13 @@ func (db *DB) CarryEnds(ctx context.Context, from string) (bool, error) {
 	return same && err == nil, ctx.Err()
 }
 
-// carryEnds is CarryEnds on a connection that has the other store attached.
+// carryEnds implements CarryEnds on a connection to which the copy is attached as "earlier".
 func carryEnds(ctx context.Context, conn *sql.Conn) (same bool, err error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	defer func() { _ = tx.Rollback() }() // has no effect after a commit
 	const compare = `SELECT EXISTS (SELECT 1 FROM main.blobs AS a JOIN earlier.blobs AS b ON a.value = b.value
 		WHERE a.name = 'store-identity' AND b.name = 'store-identity')`
 	if err := tx.QueryRowContext(ctx, compare).Scan(&same); err != nil || !same {

@@ -7,12 +7,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 )
 
-// A SpoolRecorder records for a process that has no open store. The records stay in the spool until the next process
-// that reads or writes the audit imports them.
+// A SpoolRecorder writes audit records to a spool in a process that has no open store. A later process that uses the
+// audit imports these records into the store.
 type SpoolRecorder struct{ a *AuditWriter }
 
-// NewSpoolRecorder returns a recorder with its spool in dir. It creates no file before the first record. If always is
-// set, each record waits until it is on the disk.
+// NewSpoolRecorder returns a recorder with its spool in the directory dir. It creates no file until the first record
+// is written. If always is set, Record waits until the record is on the disk.
 func NewSpoolRecorder(dir string, rules audit.RedactionRules, always bool) *SpoolRecorder {
 	return &SpoolRecorder{&AuditWriter{
 		dir: dir, o: AuditOptions{Rules: rules, Sync: always, Logger: slog.New(slog.DiscardHandler)},
@@ -21,10 +21,10 @@ func NewSpoolRecorder(dir string, rules audit.RedactionRules, always bool) *Spoo
 	}}
 }
 
-// Record writes a record, as AuditWriter.Record does.
+// Record writes a record to the spool, like AuditWriter.Record.
 func (j *SpoolRecorder) Record(r audit.Record) error { return j.a.Record(r) }
 
-// Close closes the recorder. Its records stay.
+// Close closes the recorder. The records remain in the spool.
 func (j *SpoolRecorder) Close() error {
 	j.a.mu.Lock()
 	defer j.a.mu.Unlock()

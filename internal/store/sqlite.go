@@ -19,10 +19,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// memoryLocation is the location of a store without a file.
+// memoryLocation is the location of a store in memory, without a file.
 const memoryLocation = ":memory:"
 
-// sqliteReaders is the number of connections that can read a file at the same time.
+// sqliteReaders is the number of connections that can read a file concurrently.
 const sqliteReaders = 4
 
 func sqliteDialect() dialect {
@@ -31,7 +31,7 @@ func sqliteDialect() dialect {
 		keywords:       strings.NewReplacer("CLOCK", "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)"),
 		fault:          sqliteFault,
 		isMissingTable: func(err error) bool { return sqliteCode(err) == sqlite3.SQLITE_ERROR },
-		// The file is on this machine: a commit that did not succeed was rolled back.
+		// The file is on this machine: a commit that failed was rolled back.
 		isCommitUnknown: func(error) bool { return false },
 	}
 }
@@ -52,7 +52,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 		return nil, db.fault("open", err)
 	}
 	if path == memoryLocation {
-		db.reader, db.counters = db.writer, db.writer // each connection would have a memory of its own
+		db.reader, db.counters = db.writer, db.writer // each connection to :memory: has its own database
 		return db, nil
 	}
 	if db.counters, err = openSQLitePool(dataSource(db.name, o, "_txlock", "immediate", "_synchronous", "NORMAL"),
@@ -85,12 +85,13 @@ func openSQLitePool(source string, connections int) (*sql.DB, error) {
 	return db, nil
 }
 
-// dataSource returns the driver's name for a database, with the settings of each connection. The path is escaped: it
-// may have any characters.
+// dataSource returns the data source name of a database for the SQLite driver, with the settings of each connection.
+// The arguments more are further settings, as pairs of names and values. The path is escaped, because it may contain
+// any characters.
 func dataSource(path string, o Options, more ...string) string {
 	query := url.Values{
 		"_busy_timeout": {strconv.FormatInt(o.BusyTimeout.Milliseconds(), 10)},
-		"_synchronous":  {"FULL"}, // in write-ahead mode NORMAL would lose the last commits when the power goes
+		"_synchronous":  {"FULL"}, // in write-ahead mode, NORMAL can lose the last commits in a power failure
 		"_foreign_keys": {"1"},
 		"_dqs":          {"0"},
 		"_error_rc":     {"1"},
@@ -108,12 +109,12 @@ func dataSource(path string, o Options, more ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// createStoreFile creates an empty file that only its owner may read, and missing directories. SQLite creates its files
-// beside it with the same permissions.
+// createStoreFile creates an empty file that only its owner may read, and missing directories. SQLite creates its
+// additional files in the same directory with the same permissions.
 //
-// The file is created under another name and then linked, so that it is never opened under its own name: closing a file
-// releases the locks that the process has on it, including those of another DB (https://sqlite.org/howtocorrupt.html,
-// 2.2).
+// The file is created under another name and then linked, so that this process never opens the file under its own
+// name. Closing a file releases all locks of the process on this file, including the locks of another DB
+// (https://sqlite.org/howtocorrupt.html, 2.2).
 func createStoreFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -124,7 +125,7 @@ func createStoreFile(path string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := protectStoreFiles(path); err != nil { // a link that leads nowhere
+	if err := protectStoreFiles(path); err != nil { // refuses a symbolic link without a target
 		return err
 	}
 	dir := filepath.Dir(path)
@@ -139,13 +140,14 @@ func createStoreFile(path string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	// Another process may have been faster; and where a file system has no links, SQLite makes the file itself.
+	// Errors are ignored: another process may have created the file, and without hard links SQLite creates the file
+	// itself.
 	_ = os.Link(f.Name(), path)
 	return nil
 }
 
-// protectStoreFiles refuses links and foreign files in the place of the store and of SQLite's files beside it, and keeps
-// other users out of them.
+// protectStoreFiles checks the store's file and SQLite's additional files. It returns an error if one of them is a
+// link or belongs to another user, and removes the access rights of other users.
 func protectStoreFiles(path string) error {
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if _, err := privatefile.Protect(path+suffix, false); err != nil {
@@ -155,8 +157,9 @@ func protectStoreFiles(path string) error {
 	return nil
 }
 
-// enableWriteAhead puts the file in write-ahead mode, in which it stays. While the mode changes, SQLite does not wait
-// for other processes that open the same new file, so this does; patience is for them, not for a slow machine.
+// enableWriteAhead changes the file to write-ahead mode, which is permanent. While the mode changes, SQLite does not
+// wait for other processes that open the same new file, so this function retries. It returns an error after the
+// duration patience.
 func enableWriteAhead(ctx context.Context, db *sql.DB, patience time.Duration) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -175,7 +178,7 @@ func enableWriteAhead(ctx context.Context, db *sql.DB, patience time.Duration) e
 	}
 }
 
-// sqliteCode returns the primary result code; 0 for other errors.
+// sqliteCode returns SQLite's primary result code of an error; 0 for errors of other packages.
 func sqliteCode(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xFF

@@ -1,15 +1,15 @@
-// Package store saves everything that must outlive a process: the journal of the ledger, the audit, approvals and
-// grants, clients, pins, the last listing and status of every server, secrets that processes share, and vectors of
-// tools.
+// Package store stores the data that must survive a process: the journal of the ledger, the audit, approvals and
+// grants, clients, and pins. It also stores the last listing and status of every server, secrets that processes
+// share, and vectors of tools.
 //
-// It is one SQL store in two dialects. A path is a SQLite file, which several processes may create, open and write at
-// once; a postgres:// URL is a database on a server. Vectors may also be kept by pgvector or Qdrant. A change that a
-// method has acknowledged survives a crash of the process or the machine. A change without acknowledgement is saved
-// completely or not at all. The exceptions are named at their methods. Times are the database's own, in UTC, to the
-// millisecond.
+// A store is an SQL database. A location that is a path is a SQLite file, which several processes may create, open
+// and write concurrently. A postgres:// URL is a database on a server. Vectors may also be stored in pgvector or
+// Qdrant. A change for which a method returned no error survives a crash of the process or the machine. Any other
+// change is stored completely or not at all. Exceptions are documented at their methods. Times are those of the
+// database's clock, in UTC, in milliseconds.
 //
-// Errors are *drawbridge.Fault values of kind Backend that name the file or the server. No error holds a password, a
-// key or stored data. The package decides nothing about the data.
+// Errors are *drawbridge.Fault values of kind Backend that name the file or the server. No error contains a
+// password, a key or stored data. The package makes no decisions based on the data.
 package store
 
 import (
@@ -26,32 +26,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// defaultBusyTimeout is how long a write waits for other processes by default.
+// defaultBusyTimeout is the default of Options.BusyTimeout.
 const defaultBusyTimeout = 10 * time.Second
 
-// Options are options of a store. The zero value works.
+// Options are the options of a store. The zero value is valid.
 type Options struct {
-	// BusyTimeout is how long an operation on a SQLite file waits while another process writes; 0 is
-	// defaultBusyTimeout. Postgres has settings of its own for this.
+	// BusyTimeout is the time for which an operation on a SQLite file waits while another process writes; 0 means
+	// defaultBusyTimeout. It does not apply to Postgres, which has its own settings.
 	BusyTimeout time.Duration
 }
 
-// A DB is an open store. Its methods may be called from several goroutines.
+// A DB is an open store. Its methods are safe for concurrent use.
 type DB struct {
-	// name is the file or server, for people: it holds no password.
+	// name is the file or server, for messages; it contains no password.
 	name    string
 	dialect dialect
-	// writer and reader may be one pool. Writes to a file go through a single connection: SQLite has one writer anyway,
-	// and waiting in line here is fairer than there.
+	// writer and reader may be the same pool. Writes to a file use a single connection: SQLite permits only one
+	// writer, and waiting for a connection here is fairer than waiting in SQLite.
 	writer, reader *sql.DB
-	// counters writes data whose last changes may be lost in a power failure, while the writer's connection is held; it
-	// may be the same pool.
+	// counters writes data whose last changes may be lost in a power failure. The writer's connection is reserved
+	// meanwhile. counters may be the same pool as writer.
 	counters          *sql.DB
 	accountStatements accountStatements
 	floor             clockFloor
 	// file identifies the file that was opened; nil for a store without a file.
 	file os.FileInfo
-	// identity caches Identity, which never changes; nil until it is read.
+	// identity caches the result of Identity, which never changes; nil until the first call.
 	identity atomic.Pointer[string]
 }
 
@@ -60,25 +60,31 @@ var (
 	_ ledger.StreamFolder = (*DB)(nil)
 )
 
-// A dialect holds the differences between the SQL of the two engines.
+// A dialect describes the differences between the SQL of SQLite and Postgres.
 type dialect struct {
-	// keywords stand for CLOCK, the database's time in milliseconds since 1970, and for BLOB, the type of byte strings.
+	// keywords replaces the words CLOCK, the database's time in milliseconds since 1970, and BLOB, the type of byte
+	// strings.
 	keywords *strings.Replacer
-	// questionMarks reports that parameters of long statements are question marks.
+	// questionMarks reports whether statements with many parameters use question marks instead of numbers.
 	questionMarks bool
-	// lock begins a migration if a transaction alone does not exclude all others.
+	// lock is the statement at the beginning of a migration that excludes other processes; empty if the transaction
+	// does that.
 	lock string
-	// fault returns the code and the next step for an error of the engine.
+	// fault returns the fault code for a database error, and advice for the user.
 	fault func(err error) (code drawbridge.FaultCode, next string)
-	// isMissingTable reports whether an error means a missing table.
+	// isMissingTable reports whether a database error may mean that a table is missing.
 	isMissingTable func(err error) bool
-	// isCommitUnknown reports whether a commit that ended in err may have taken effect.
+	// isCommitUnknown reports whether a commit that returned err may nevertheless have taken effect.
 	isCommitUnknown func(err error) bool
 }
 
-// Open opens the store at a location: the path of a SQLite file, which is created if it does not exist; ":memory:",
-// which ends with the DB; or a postgres:// URL, see CheckLocation. Open creates or migrates the tables, and refuses a
-// store that a newer Drawbridge has written. Code InvalidInput means a wrong location or a store that is too new.
+// Open opens the store at a location, which has one of three forms:
+//   - the path of a SQLite file, which is created if it does not exist
+//   - ":memory:", for a store in memory that is lost when the DB is closed
+//   - a postgres:// URL, see CheckLocation
+//
+// Open creates or migrates the tables. A fault with code InvalidInput means that the location is invalid, or that a
+// newer Drawbridge has written the store.
 func Open(ctx context.Context, location string, o Options) (*DB, error) {
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout
@@ -112,20 +118,21 @@ func (db *DB) Close() error {
 	if db.counters != db.writer {
 		err = errors.Join(err, db.counters.Close())
 	}
-	// The writer is last: the last connection to close a SQLite file folds its log into it.
+	// Close the writer last: the last connection to a SQLite file merges the log into the file.
 	if err := errors.Join(err, db.writer.Close()); err != nil {
 		return db.fault("close", err)
 	}
 	return nil
 }
 
-// inTransaction runs work in one transaction. On a SQLite file it excludes all other writers from its beginning.
+// inTransaction calls work in one transaction. On a SQLite file, the transaction excludes all other writers from its
+// beginning.
 func (db *DB) inTransaction(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
 	return db.inTransactionOn(ctx, db.writer, step, work)
 }
 
-// inCounterTransaction is inTransaction for counters that change at each call. The end of this process does not lose
-// the change, and no call waits for the disk of a SQLite file.
+// inCounterTransaction calls work in one transaction, for counters that change at each call. The change survives the
+// end of this process. On a SQLite file it does not wait for the disk.
 func (db *DB) inCounterTransaction(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
 	if db.counters != db.writer {
 		line, err := db.writer.Conn(ctx)
@@ -157,7 +164,7 @@ func (db *DB) inTransactionOn(ctx context.Context, with *sql.DB, step string, wo
 	return nil
 }
 
-// checkFile refuses to write to a file that was removed or replaced: the data would be lost.
+// checkFile returns an error if the store's file was removed or replaced: data written to it would be lost.
 func (db *DB) checkFile(step string) error {
 	if db.file == nil {
 		return nil
@@ -171,8 +178,8 @@ func (db *DB) checkFile(step string) error {
 	return f
 }
 
-// transactionError returns the reason for the end of a transaction that ended by itself: database/sql rolls back when
-// its context ends, and later errors only report that it is done.
+// transactionError returns the reason why a transaction ended. If the context is done, database/sql rolls the
+// transaction back, and later calls return only sql.ErrTxDone; then the reason is the context's error.
 func transactionError(ctx context.Context, err error) error {
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		return ctx.Err()
@@ -180,10 +187,11 @@ func transactionError(ctx context.Context, err error) error {
 	return err
 }
 
-// expandKeywords replaces the dialect's keywords in a statement.
+// expandKeywords replaces the dialect's keywords in a statement with SQL.
 func (db *DB) expandKeywords(statement string) string { return db.dialect.keywords.Replace(statement) }
 
-// fault returns a fault for an error of the database, with the store's name and the step. It returns a fault unchanged.
+// fault returns the fault for a database error, with the store's name and the step. An error that is a fault is
+// returned unchanged.
 func (db *DB) fault(step string, err error) *drawbridge.Fault {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f
@@ -198,13 +206,13 @@ func (db *DB) fault(step string, err error) *drawbridge.Fault {
 	return f
 }
 
-// newFault returns a fault for an error of this package.
+// newFault returns a fault with the store's name, for an error found by this package.
 func (db *DB) newFault(step string, code drawbridge.FaultCode, err error) *drawbridge.Fault {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("store %s: %s", db.name, step),
 		Err: FlattenConnectError(err)}
 }
 
-// fromMillis returns the time of a column value in milliseconds; the zero time for 0.
+// fromMillis returns the time for a column value in milliseconds since 1970; the zero time for 0.
 func fromMillis(millis int64) time.Time {
 	if millis == 0 {
 		return time.Time{}

@@ -13,29 +13,30 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// MaxVectorDimension is the largest dimension of a vector.
+// MaxVectorDimension is the maximum number of elements of a vector.
 const MaxVectorDimension = 16000 // the limit of a pgvector column
 
-// errTooManyVectors reports that one call has more vectors than can be saved at once.
+// errTooManyVectors is the error for a call with more vectors than can be saved at once.
 var errTooManyVectors = errors.New("too many vectors for one call")
 
-// A DimensionError reports vectors of one model with different dimensions: the model was replaced under the same name.
+// A DimensionError is the error for vectors of one model with different dimensions. Usually the model was replaced
+// under the same name.
 type DimensionError struct {
 	Model string
-	// Have is the dimension of the saved vectors, Want that of the new ones.
+	// Have is the dimension of the saved vectors, and Want the dimension of the new vector.
 	Have, Want int
 }
 
-// Error returns the text for people.
+// Error returns the text of the error.
 func (e *DimensionError) Error() string {
 	return fmt.Sprintf("the vectors kept of the model %q have %d numbers, and this one has %d", e.Model, e.Have, e.Want)
 }
 
-// maxCollection is the largest length of a collection's name in bytes. Names of tables and collections are built from
-// it.
+// maxCollection is the maximum length of a collection's name in bytes. The names of tables and Qdrant collections
+// begin with it.
 const maxCollection = 48
 
-// CheckCollection returns an error for an invalid name of a collection.
+// CheckCollection returns an error if the name of a collection is invalid.
 func CheckCollection(name string) error {
 	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
 	if name == "" || len(name) > maxCollection || strings.ContainsFunc(name, other) {
@@ -44,7 +45,8 @@ func CheckCollection(name string) error {
 	return nil
 }
 
-// UnitVector returns the vector of length 1 in the direction of v. A vector without a direction is an error.
+// UnitVector returns the vector with length 1 and the direction of v. It returns an error if v is zero or not
+// finite, or has an invalid dimension.
 func UnitVector(v []float32) ([]float32, error) {
 	if len(v) == 0 || len(v) > MaxVectorDimension {
 		return nil, fmt.Errorf("a vector has 1 to %d numbers, and this one has %d", MaxVectorDimension, len(v))
@@ -73,7 +75,8 @@ func PackVector(v []float32) []byte {
 	return b
 }
 
-// UnpackVector parses a packed vector. An incomplete number is an error.
+// UnpackVector decodes a vector that PackVector encoded. It returns an error if b is empty or not a multiple of 4
+// bytes.
 func UnpackVector(b []byte) ([]float32, error) {
 	if len(b) == 0 || len(b)%4 != 0 {
 		return nil, fmt.Errorf("a vector of %d bytes is damaged", len(b))
@@ -85,7 +88,7 @@ func UnpackVector(b []byte) ([]float32, error) {
 	return v, nil
 }
 
-// DotPacked returns the dot product of a vector and a packed one of the same dimension.
+// DotPacked returns the dot product of a vector and a packed vector of the same dimension.
 func DotPacked(v []float32, packed []byte) float32 {
 	var a, b, c, d float32 // independent sums, which the processor computes in parallel
 	i := 0
@@ -102,12 +105,12 @@ func DotPacked(v []float32, packed []byte) float32 {
 	return a + b + c + d
 }
 
-// CompareNear orders by decreasing nearness, then by key.
+// CompareNear compares two neighbors for sorting: by decreasing cosine, then by key.
 func CompareNear(a, b index.Neighbor) int {
 	return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), bytes.Compare(a.Key[:], b.Key[:]))
 }
 
-// SortedKeys returns the keys in order without duplicates.
+// SortedKeys returns the keys, sorted and without duplicates.
 func SortedKeys(keys []index.TextKey) []index.TextKey {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, func(a, b index.TextKey) int { return bytes.Compare(a[:], b[:]) })

@@ -15,41 +15,42 @@ import (
 )
 
 const (
-	// DefaultCollection names the collection of vectors in a database that has others too.
+	// DefaultCollection is the default name of the collection of vectors in an external database.
 	DefaultCollection = "drawbridge_tools"
-	// defaultSearchTimeout is how long a search waits for an external vector store.
+	// defaultSearchTimeout is the default time limit of a search in an external vector store.
 	defaultSearchTimeout = 2 * time.Second
-	// bulkVectorTimeout bounds reading and saving many vectors, which no caller waits for.
+	// bulkVectorTimeout is the time limit for reading and saving many vectors. No caller waits for these operations.
 	bulkVectorTimeout = time.Minute
-	// vectorCheckTimeout is how long the check waits for an external vector store.
+	// vectorCheckTimeout is the time limit of VectorStore.Check.
 	vectorCheckTimeout = 10 * time.Second
-	// vectorRetryPause is the pause after an external vector store did not answer.
+	// vectorRetryPause is the time after a failure during which an external vector store gets no requests.
 	vectorRetryPause = 5 * time.Second
 )
 
-// VectorOptions are options of a vector store. The zero value works.
+// VectorOptions are the options of a vector store. The zero value is valid.
 type VectorOptions struct {
-	// Collection names the table of Postgres, and begins the names of Qdrant's collections; empty is DefaultCollection.
+	// Collection is the name of the Postgres table, or the prefix of the Qdrant collections; empty means
+	// DefaultCollection.
 	Collection string
-	// SearchTimeout is how long a search waits; 0 is defaultSearchTimeout.
+	// SearchTimeout is the time limit of a search; 0 means defaultSearchTimeout.
 	SearchTimeout time.Duration
-	// TLS is for qdrants:// URLs; nil trusts whom the system trusts.
+	// TLS is the TLS configuration for qdrants:// URLs; nil means the system's certificates.
 	TLS *tls.Config
 }
 
-// A VectorStore saves vectors in the store or in another database, and returns them with length 1. A database elsewhere
-// that does not answer is an error soon; for a moment after that, calls fail at once. Errors are *drawbridge.Fault
-// values, kind Backend, that name the place and hold none of its secrets.
+// A VectorStore saves vectors in the store or in another database, and returns them with length 1. If an external
+// database does not answer, calls return an error after a time limit; during a short pause after that, calls fail
+// immediately. Errors are *drawbridge.Fault values of kind Backend that name the database and contain no secrets.
 type VectorStore struct {
 	name    string
 	backend vectorBackend
-	// fault returns the code and the next step for an error of the place.
+	// fault returns the fault code for a backend error, and advice for the user.
 	fault         func(err error) (code drawbridge.FaultCode, next string)
 	searchTimeout time.Duration
-	// retryPause is how long it is not asked again.
+	// retryPause is the time after a failure during which the backend is not called.
 	retryPause time.Duration
 
-	// mu guards the end of the pause after a failure, and its reason.
+	// mu guards retryAt, the end of the pause after a failure, and lastErr, the error that caused the pause.
 	mu      sync.Mutex
 	retryAt time.Time
 	lastErr error
@@ -60,35 +61,36 @@ var (
 	_ index.VectorForgetter = (*VectorStore)(nil)
 )
 
-// A vectorBackend is where vectors are. Keys come in order, each once, and at least one; vectors at the length 1, and
-// of one dimension.
+// A vectorBackend is a database of vectors. Callers pass at least one key; keys are sorted and unique. Vectors have
+// length 1, and all vectors of a call have the same dimension.
 type vectorBackend interface {
 	Have(ctx context.Context, model string, keys []index.TextKey) (map[index.TextKey][]float32, error)
 	Keep(ctx context.Context, model string, dimension int, keys []index.TextKey,
 		vectors map[index.TextKey][]float32) error
 	Nearest(ctx context.Context, model string, question []float32, most int, among []index.TextKey) (
 		[]index.Neighbor, error)
-	// Forget removes a model's vectors and its dimension.
+	// Forget deletes the vectors of a model and its dimension.
 	Forget(ctx context.Context, model string) error
 	healthChecker
 }
 
-// healthChecker is a place as those see it who only look whether it is there.
+// healthChecker is the part of a vectorBackend that checks and closes the connection.
 type healthChecker interface {
-	// Check returns an error if the place does not answer.
+	// Check returns an error if the backend does not answer.
 	Check(ctx context.Context) error
 	Close() error
 }
 
-// VectorStore returns a vector store in this store. Closing it leaves the store open.
+// VectorStore returns a vector store that uses the tables of this store. Closing the vector store does not close db.
 func (db *DB) VectorStore() *VectorStore {
 	return &VectorStore{name: db.name, backend: sqlVectors{db, maxVectors}, fault: db.dialect.fault,
 		searchTimeout: bulkVectorTimeout}
 }
 
-// OpenVectorStore returns the vector store at a URL: postgres:// is a database with pgvector, qdrant:// and qdrants://
-// are a Qdrant server, by its gRPC port, without and with TLS. It connects at the first use. Code InvalidInput means
-// the URL.
+// OpenVectorStore returns the vector store at a URL. A postgres:// URL is a database with pgvector. A qdrant:// URL
+// is the gRPC address of a Qdrant server without TLS, and a qdrants:// URL one with TLS. The function does not
+// connect; the first request does. A fault with code InvalidInput means that the URL or the collection's name is
+// invalid.
 func OpenVectorStore(location string, o VectorOptions) (*VectorStore, error) {
 	collection := cmp.Or(o.Collection, DefaultCollection)
 	v := &VectorStore{searchTimeout: cmp.Or(o.SearchTimeout, defaultSearchTimeout), retryPause: vectorRetryPause}
@@ -114,7 +116,8 @@ func OpenVectorStore(location string, o VectorOptions) (*VectorStore, error) {
 	return v, nil
 }
 
-// pgvectorFault is postgresFault for a database whose extension may be missing.
+// pgvectorFault returns the fault code and advice for a pgvector error: for a missing extension, or as postgresFault
+// does.
 func pgvectorFault(err error) (code drawbridge.FaultCode, next string) {
 	if errors.Is(err, errNoVectorExtension) {
 		return drawbridge.InvalidInput,
@@ -123,7 +126,7 @@ func pgvectorFault(err error) (code drawbridge.FaultCode, next string) {
 	return postgresFault(err)
 }
 
-// Name is where the vectors are, for people: it holds no password.
+// Name returns the address of the vector store without a password, for messages.
 func (v *VectorStore) Name() string { return v.name }
 
 // Get implements [index.VectorStore].
@@ -143,8 +146,8 @@ func (v *VectorStore) Get(ctx context.Context, model string, keys []index.TextKe
 	return all, nil
 }
 
-// Put implements [index.VectorStore]. Code InvalidInput means vectors of another dimension than the model's others,
-// one without a direction, or more than the place takes at once.
+// Put implements [index.VectorStore]. A fault with code InvalidInput means one of three errors. A vector has another
+// dimension than the model's other vectors, or has no direction, or there are too many vectors for one call.
 func (v *VectorStore) Put(ctx context.Context, model string, vectors map[index.TextKey][]float32) error {
 	if len(vectors) == 0 {
 		return nil
@@ -170,8 +173,8 @@ func (v *VectorStore) Put(ctx context.Context, model string, vectors map[index.T
 	})
 }
 
-// Nearest implements [index.VectorStore]. Code InvalidInput means a question of another dimension than the model's
-// vectors, or one without a direction.
+// Nearest implements [index.VectorStore]. A fault with code InvalidInput means that the question's vector has
+// another dimension than the model's vectors, or has no direction.
 func (v *VectorStore) Nearest(ctx context.Context, model string, question []float32, most int, among []index.TextKey) (
 	near []index.Neighbor, err error) {
 	if most <= 0 || len(among) == 0 {
@@ -192,7 +195,7 @@ func (v *VectorStore) Nearest(ctx context.Context, model string, question []floa
 	return near, nil
 }
 
-// Forget implements [index.VectorForgetter]. Vectors of another dimension may be kept of the model then.
+// Forget implements [index.VectorForgetter]. After Forget, vectors of another dimension can be saved for the model.
 func (v *VectorStore) Forget(ctx context.Context, model string) error {
 	return v.callBackend(ctx, "forget vectors", max(v.searchTimeout, bulkVectorTimeout),
 		func(ctx context.Context) error {
@@ -200,7 +203,7 @@ func (v *VectorStore) Forget(ctx context.Context, model string) error {
 		})
 }
 
-// Check returns an error if the place does not answer.
+// Check returns an error if the backend does not answer. It calls the backend even during a pause.
 func (v *VectorStore) Check(ctx context.Context) error {
 	v.noteOutcome(nil)
 	return v.callBackend(ctx, "ask", max(v.searchTimeout, vectorCheckTimeout), v.backend.Check)
@@ -214,7 +217,8 @@ func (v *VectorStore) Close() error {
 	return nil
 }
 
-// callBackend does work, unless the place rests.
+// callBackend calls work with the time limit most, and converts its error to a fault. During the pause after a
+// failure it returns the last error without calling work.
 func (v *VectorStore) callBackend(ctx context.Context, step string, most time.Duration,
 	work func(context.Context) error) error {
 	if why := v.pausedError(); why != nil {
@@ -231,7 +235,7 @@ func (v *VectorStore) callBackend(ctx context.Context, step string, most time.Du
 	wrong, isWrong := errors.AsType[*DimensionError](err)
 	switch {
 	case ctx.Err() != nil:
-		return v.newFault(step, drawbridge.Transient, err) // the caller gave up, which is not a failure of the place
+		return v.newFault(step, drawbridge.Transient, err) // the caller's context is done: not a failure of the backend
 	case limited.Err() != nil:
 		f = v.newFault(step, drawbridge.Transient, fmt.Errorf("no answer within %s", most))
 		f.Next = "see that the server runs and can be reached"
@@ -250,8 +254,9 @@ func (v *VectorStore) callBackend(ctx context.Context, step string, most time.Du
 	return f
 }
 
-// pausedError returns the reason why the place is not to be asked now; nil if it may be. After a pause one call tries,
-// and the others get its result.
+// pausedError returns the error that caused the current pause, or nil if the backend may be called. If it returns
+// nil, it also sets the end of the next pause. So after a failure only one call tries the backend, and other calls
+// fail until that call succeeds.
 func (v *VectorStore) pausedError() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -263,7 +268,7 @@ func (v *VectorStore) pausedError() error {
 	return nil
 }
 
-// noteOutcome notes how the place answered: an error sends it to rest.
+// noteOutcome stores the result of a call. An error starts a pause, and nil ends the pause.
 func (v *VectorStore) noteOutcome(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -15,28 +15,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// openVectorsTimeout is how long the references of a URL may take to be found.
+// openVectorsTimeout is the time limit for opening the vector store, which includes resolving the references in its
+// URL.
 const openVectorsTimeout = 30 * time.Second
 
-// LazyVectorOptions are what a LazyVectors needs.
+// LazyVectorOptions are the options of a LazyVectors.
 type LazyVectorOptions struct {
-	// Settings say where vectors are; the zero value is the store.
+	// Settings contain the URL of the vector store; the zero value means the gateway's store.
 	Settings config.VectorStoreSettings
-	// Store is the gateway's.
+	// Store is the gateway's store.
 	Store *DB
-	// SearchTimeout is how long a search waits; 0 is defaultSearchTimeout.
+	// SearchTimeout is the time limit of a search; 0 means defaultSearchTimeout.
 	SearchTimeout time.Duration
-	// Secrets resolves references to the keychain; nil resolves none.
+	// Secrets returns the secrets in the keychain that references name. If it is nil, such references cannot be
+	// resolved.
 	Secrets secrets.SecretGetter
-	// Environ is the environment of commands that references name, as "name=value".
+	// Environ is the environment of the commands that references run, as "name=value".
 	Environ []string
 }
 
-// A LazyVectors keeps vectors where the settings say. It may be used from several goroutines.
+// A LazyVectors is a vector store that is opened at the first use, at the URL in the settings. It is safe for
+// concurrent use.
 type LazyVectors struct {
 	o        LazyVectorOptions
 	resolver secrets.Resolver
-	// opening is held by who opens, or closes.
+	// opening contains an element while a call opens the vector store.
 	opening chan struct{}
 
 	// mu guards the fields below.
@@ -50,7 +53,8 @@ var (
 	_ index.VectorForgetter = (*LazyVectors)(nil)
 )
 
-// NewLazyVectors makes a keeper. Code InvalidInput means a URL that leads nowhere, where that is known already.
+// NewLazyVectors returns a LazyVectors. If the URL needs no resolving, the vector store is opened now, and a fault
+// with code InvalidInput means that the URL is invalid.
 func NewLazyVectors(ctx context.Context, o LazyVectorOptions) (*LazyVectors, error) {
 	k := &LazyVectors{o: o, resolver: secrets.Resolver{Keychain: o.Secrets}, opening: make(chan struct{}, 1)}
 	if k.NeedsResolving() {
@@ -60,7 +64,7 @@ func NewLazyVectors(ctx context.Context, o LazyVectorOptions) (*LazyVectors, err
 	return k, err
 }
 
-// NeedsResolving reports whether a part of the URL is resolved at the first use.
+// NeedsResolving reports whether a part of the URL is a reference, which is resolved at the first use.
 func (k *LazyVectors) NeedsResolving() bool {
 	for _, p := range k.o.Settings.Store {
 		if p.Kind != config.LiteralPart {
@@ -70,7 +74,7 @@ func (k *LazyVectors) NeedsResolving() bool {
 	return false
 }
 
-// RunsCommand reports whether a command supplies a part of the URL.
+// RunsCommand reports whether a part of the URL is the output of a command.
 func (k *LazyVectors) RunsCommand() bool {
 	for _, p := range k.o.Settings.Store {
 		if p.Kind == config.CommandPart {
@@ -108,7 +112,8 @@ func (k *LazyVectors) Forget(ctx context.Context, model string) error {
 	return v.Forget(ctx, model)
 }
 
-// Nearest implements [index.VectorStore]. It does not wait for references to be found longer than for an answer.
+// Nearest implements [index.VectorStore]. The first call waits for references to be resolved, at most for the time
+// limit of a search.
 func (k *LazyVectors) Nearest(ctx context.Context, model string, question []float32, most int, among []index.TextKey) (
 	[]index.Neighbor, error) {
 	soon, cancel := context.WithTimeout(ctx, cmp.Or(k.o.SearchTimeout, defaultSearchTimeout))
@@ -120,7 +125,7 @@ func (k *LazyVectors) Nearest(ctx context.Context, model string, question []floa
 	return v.Nearest(ctx, model, question, most, among)
 }
 
-// Check returns an error if the place does not answer, and the place's name for people.
+// Check returns the address of the vector store for messages, and an error if it does not answer.
 func (k *LazyVectors) Check(ctx context.Context) (name string, err error) {
 	v, err := k.openOnce(ctx)
 	if err != nil {
@@ -129,7 +134,7 @@ func (k *LazyVectors) Check(ctx context.Context) (name string, err error) {
 	return v.Name(), v.Check(ctx)
 }
 
-// Close closes the place, and leaves the store open. Later calls are refused.
+// Close closes the vector store, and does not close the gateway's store. Later calls return an error.
 func (k *LazyVectors) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,7 +146,7 @@ func (k *LazyVectors) Close() error {
 	return v.Close()
 }
 
-// openOnce returns the place, and opens it at the first call.
+// openOnce returns the vector store. It opens the vector store at the first call.
 func (k *LazyVectors) openOnce(ctx context.Context) (*VectorStore, error) {
 	if v, err := k.currentOrSet(nil); v != nil || err != nil {
 		return v, err
@@ -172,7 +177,8 @@ func (k *LazyVectors) openOnce(ctx context.Context) (*VectorStore, error) {
 	return k.currentOrSet(v)
 }
 
-// currentOrSet returns the open place; fresh becomes it, unless there is one or the LazyVectors was closed.
+// currentOrSet returns the open vector store. If none is open, fresh becomes the open one. If the LazyVectors was
+// closed, currentOrSet closes fresh and returns an error.
 func (k *LazyVectors) currentOrSet(fresh *VectorStore) (*VectorStore, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -187,7 +193,8 @@ func (k *LazyVectors) currentOrSet(fresh *VectorStore) (*VectorStore, error) {
 	return k.open, nil
 }
 
-// resolveURL builds the URL. Resolved parts are escaped: a password may have any characters.
+// resolveURL returns the URL with its references resolved. Resolved parts are escaped, because a password may
+// contain any characters.
 func (k *LazyVectors) resolveURL(ctx context.Context) (string, error) {
 	var b strings.Builder
 	for _, p := range k.o.Settings.Store {

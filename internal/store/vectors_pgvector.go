@@ -14,23 +14,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// connections is how many connections to a server there are at most, spare how many stay when idle.
+// pgvectorConnections is the maximum number of connections to a server. pgvectorIdleConnections is the maximum
+// number of idle connections that stay open.
 const (
 	pgvectorConnections     = 4
 	pgvectorIdleConnections = 1
 )
 
-// errNoVectorExtension reports that the extension "vector" is missing and cannot be created or found.
+// errNoVectorExtension is the error if the extension "vector" is missing and cannot be created.
 var errNoVectorExtension = errors.New("the database has no extension vector")
 
-// A pgvectorBackend keeps vectors in two tables: one of a collection's name, and one more for the dimensions of models.
+// A pgvectorBackend stores vectors in a table with the name of the collection. A second table contains the
+// dimensions of the models.
 type pgvectorBackend struct {
 	db     *sql.DB
 	tables *strings.Replacer
 }
 
-// openPgvector returns the backend of a collection, and the name of its place for people. It does not connect yet. The
-// error holds nothing of the URL.
+// openPgvector returns the backend of a collection. name is the address of the database without a password, for
+// messages. The function does not connect yet. The error does not contain parts of the URL.
 func openPgvector(location, collection string) (k *pgvectorBackend, name string, err error) {
 	pool, name, err := OpenPostgresPool(location, pgvectorConnections, pgvectorIdleConnections)
 	if err != nil {
@@ -44,7 +46,7 @@ func openPgvector(location, collection string) (k *pgvectorBackend, name string,
 // Close closes the backend. It waits for operations in progress.
 func (k *pgvectorBackend) Close() error { return k.db.Close() }
 
-// Check returns an error unless the database answers and has the extension, or can create it.
+// Check returns an error if the database does not answer, or has no extension "vector" installed on its server.
 func (k *pgvectorBackend) Check(ctx context.Context) error {
 	var known int
 	err := k.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pg_available_extensions WHERE name = 'vector'").Scan(&known)
@@ -54,7 +56,7 @@ func (k *pgvectorBackend) Check(ctx context.Context) error {
 	return err
 }
 
-// Have returns the saved vectors among the keys.
+// Have returns the saved vectors of the keys, by key.
 func (k *pgvectorBackend) Have(ctx context.Context, model string, keys []index.TextKey) (map[index.TextKey][]float32,
 	error) {
 	all := map[index.TextKey][]float32{}
@@ -82,8 +84,8 @@ func (k *pgvectorBackend) Have(ctx context.Context, model string, keys []index.T
 	return all, rows.Err()
 }
 
-// decodePgvector reads a vector as pgvector sends it: how many numbers there are, two bytes, and the numbers, the most
-// significant byte first.
+// decodePgvector decodes pgvector's binary format: the number of elements (two bytes), two unused bytes, and the
+// elements. All values have the most significant byte first.
 func decodePgvector(sent []byte) ([]float32, error) {
 	if len(sent) < 4 || len(sent) != 4+4*int(binary.BigEndian.Uint16(sent)) {
 		return nil, fmt.Errorf("a vector of %d bytes", len(sent))
@@ -131,7 +133,8 @@ func (k *pgvectorBackend) Nearest(ctx context.Context, model string, question []
 	return all, nil
 }
 
-// dimensionError returns a DimensionError if err comes from vectors of two dimensions, else err.
+// dimensionError returns a DimensionError if the model's saved vectors do not have the dimension want, or else
+// because.
 func (k *pgvectorBackend) dimensionError(ctx context.Context, model string, want int, because error) error {
 	var have int
 	err := k.db.QueryRowContext(ctx, k.tables.Replace("SELECT dimension FROM MODELS WHERE model = $1"),
@@ -142,7 +145,7 @@ func (k *pgvectorBackend) dimensionError(ctx context.Context, model string, want
 	return &DimensionError{Model: model, Have: have, Want: want}
 }
 
-// Keep stores vectors in one transaction. The first call creates the tables.
+// Keep stores vectors in one transaction. If the tables do not exist, it creates them.
 func (k *pgvectorBackend) Keep(ctx context.Context, model string, dimension int, keys []index.TextKey,
 	vectors map[index.TextKey][]float32) error {
 	err := k.insertVectors(ctx, model, dimension, keys, vectors)
@@ -175,7 +178,7 @@ func (k *pgvectorBackend) insertVectors(ctx context.Context, model string, dimen
 		for i, key := range keys {
 			texts[i] = pgvectorLiteral(vectors[key])
 		}
-		// Rows go in in the order of the keys, so that two gateways do not wait for one another.
+		// Insert the rows in the order of the keys, so that two gateways do not deadlock.
 		_, err = tx.ExecContext(ctx, k.tables.Replace(`INSERT INTO VECTORS (model, key, embedding)
 			SELECT $1::text, u.key, u.embedding::vector FROM unnest($2::bytea[], $3::text[]) WITH ORDINALITY AS u(key, embedding, n)
 			ORDER BY u.n ON CONFLICT (model, key) DO NOTHING`), model, keysAsBytes(keys), texts)
@@ -183,7 +186,7 @@ func (k *pgvectorBackend) insertVectors(ctx context.Context, model string, dimen
 	})
 }
 
-// Forget removes a model's vectors and their dimension, in one transaction.
+// Forget deletes the model's vectors and its dimension in one transaction.
 func (k *pgvectorBackend) Forget(ctx context.Context, model string) error {
 	err := k.inTransaction(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, k.tables.Replace("DELETE FROM VECTORS WHERE model = $1"), model)
@@ -193,22 +196,23 @@ func (k *pgvectorBackend) Forget(ctx context.Context, model string) error {
 		return err
 	})
 	if postgresCode(err) == postgresUndefinedTable {
-		return nil // nothing was ever kept
+		return nil // no vectors were ever saved
 	}
 	return err
 }
 
-// createTables makes the extension and the tables, where they are not there.
+// createTables creates the extension and the tables if they do not exist.
 func (k *pgvectorBackend) createTables(ctx context.Context) error {
 	return k.inTransaction(ctx, func(tx *sql.Tx) error {
-		// Any number that no other program on the server is likely to use: it reads "drawbrvc". Without the lock, two
-		// processes that create one object at once fail in spite of IF NOT EXISTS.
+		// An arbitrary lock number that other programs on the server are unlikely to use: its bytes spell
+		// "drawbrvc". Without the lock, two processes that create the same object concurrently fail in spite of IF
+		// NOT EXISTS.
 		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(7237970079022708323)"); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, "CREATE EXTENSION IF NOT EXISTS vector"); err != nil {
 			switch postgresCode(err) {
-			// it may not be made; it is not installed, as newer and older servers say it
+			// no permission to create the extension; not installed (newer and older servers)
 			case "42501", "0A000", "58P01":
 				return fmt.Errorf("%w: %w", errNoVectorExtension, err)
 			}
@@ -238,13 +242,13 @@ func (k *pgvectorBackend) inTransaction(ctx context.Context, work func(tx *sql.T
 	return tx.Commit()
 }
 
-// The SQLSTATEs that mean something here.
+// SQLSTATEs of Postgres and pgvector.
 const (
 	postgresUndefinedTable = "42P01"
-	postgresDataException  = "22000" // pgvector's, for two dimensions
+	postgresDataException  = "22000" // pgvector: vectors of different dimensions
 )
 
-// pgvectorLiteral writes a vector as pgvector reads it.
+// pgvectorLiteral returns a vector as a pgvector literal: [1,2,3].
 func pgvectorLiteral(v []float32) string {
 	b := []byte{'['}
 	for i, x := range v {

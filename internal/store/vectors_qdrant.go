@@ -25,42 +25,46 @@ import (
 )
 
 const (
-	// qdrantPort is Qdrant's for gRPC.
+	// qdrantPort is the default gRPC port of Qdrant.
 	qdrantPort = 6334
-	// qdrantReadBatch is how many vectors one answer holds, qdrantMaxMessage the most bytes of one.
+	// qdrantReadBatch is the number of vectors that one read requests. qdrantMaxMessage is the maximum size of a
+	// response in bytes.
 	qdrantReadBatch, qdrantMaxMessage = 512, 64 << 20
-	// qdrantMaxSaveBytes is the most bytes of vectors in one request: a server accepts messages of 32 MiB by default.
+	// qdrantMaxSaveBytes is the maximum size of the vectors in one request, in bytes. Servers accept messages of 32
+	// MiB by default.
 	qdrantMaxSaveBytes = 24 << 20
-	// A connection that failed is tried again after qdrantFirstRetry, and later and later, up to qdrantLastRetry;
-	// qdrantKeepAlive is how many seconds it is silent before it looks whether the server is there.
+	// A failed connection is retried after qdrantFirstRetry, and then after increasing delays up to qdrantLastRetry.
+	// After qdrantKeepAlive seconds without data, the client checks whether the server is alive.
 	qdrantFirstRetry = 200 * time.Millisecond
 	qdrantLastRetry  = 5 * time.Second
 	qdrantKeepAlive  = 30
-	// qdrantExtraHits is how many more than wanted are asked for: of those that are equally near the server takes any.
+	// qdrantExtraHits is the number of additional hits that a query requests. The server returns an arbitrary
+	// selection of equally near vectors.
 	qdrantExtraHits = 16
 )
 
-// A qdrantBackend keeps vectors in collections whose names begin alike.
+// A qdrantBackend stores vectors in one collection for each model. The names of all collections have the same
+// prefix.
 type qdrantBackend struct {
 	client     *qdrant.Client
 	collection string
 
-	// mu guards made: the dimensions of the collections that are known to be there, by model.
+	// mu guards dimensions, the dimensions of the collections that are known to exist, by model.
 	mu         sync.Mutex
 	dimensions map[string]int
 }
 
-// openQdrant returns the backend at a qdrant:// URL, or at a qdrants:// URL with TLS, and the name of the place for
-// people. A nil trust uses the system's certificates. A user or password in the URL is the API key. It does not connect
-// yet. The error holds nothing of the URL.
+// openQdrant returns the backend at a qdrant:// URL, or at a qdrants:// URL with TLS. name is the server's address
+// without the API key, for messages. If trust is nil, the system's certificates are used. The password in the URL,
+// or else the user, is the API key. The function does not connect yet. The error does not contain parts of the URL.
 func openQdrant(location, collection string, trust *tls.Config) (k *qdrantBackend, name string, err error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, "", errors.New("the URL is not valid") // the cause may quote it, key and all
+		return nil, "", errors.New("the URL is not valid") // the cause may quote the URL with its key
 	}
 	host, port, secure := u.Hostname(), qdrantPort, u.Scheme == "qdrants"
 	if p := u.Port(); p != "" {
-		port, _ = strconv.Atoi(p) // url.Parse has seen that they are digits
+		port, _ = strconv.Atoi(p) // url.Parse has checked that the port has only digits
 	}
 	key, _ := u.User.Password()
 	if key == "" {
@@ -71,17 +75,17 @@ func openQdrant(location, collection string, trust *tls.Config) (k *qdrantBacken
 	}
 	name = u.Scheme + "://" + net.JoinHostPort(host, strconv.Itoa(port))
 	if strings.Contains(host, ":") {
-		host = "[" + host + "]" // it is put before a port as it is
+		host = "[" + host + "]" // the client appends ":" and the port
 	}
 	pause := backoff.DefaultConfig
 	pause.BaseDelay, pause.MaxDelay = qdrantFirstRetry, qdrantLastRetry
 	config := qdrant.Config{
 		Host: host, Port: port, UseTLS: secure, TLSConfig: trust, PoolSize: 1, KeepAliveTime: qdrantKeepAlive,
-		SkipCompatibilityCheck: true, // it asks the server at once, and writes a log of its own
+		SkipCompatibilityCheck: true, // the check sends a request immediately, and writes to the process's log
 		GrpcOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: qdrantLastRetry}),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(qdrantMaxMessage)),
-			grpc.WithDisableServiceConfig(), // which is looked for in the DNS
+			grpc.WithDisableServiceConfig(), // which would be queried in the DNS
 		},
 	}
 	if key != "" {
@@ -94,7 +98,7 @@ func openQdrant(location, collection string, trust *tls.Config) (k *qdrantBacken
 	return &qdrantBackend{client: client, collection: collection, dimensions: map[string]int{}}, name, nil
 }
 
-// qdrantAPIKey goes with each request. The client's own way to send one writes to the log of the process.
+// qdrantAPIKey adds the API key to each request. The client's own option for a key writes to the process's log.
 type qdrantAPIKey string
 
 // GetRequestMetadata returns the header with Qdrant's API key.
@@ -102,7 +106,8 @@ func (k qdrantAPIKey) GetRequestMetadata(context.Context, ...string) (map[string
 	return map[string]string{"api-key": string(k)}, nil
 }
 
-// RequireTransportSecurity is false for keys that do not leave the machine: Open has seen to that.
+// RequireTransportSecurity returns false, because a key may be sent to this machine without TLS. openQdrant refuses
+// other addresses without TLS.
 func (qdrantAPIKey) RequireTransportSecurity() bool { return false }
 
 func isLoopbackHost(host string) bool {
@@ -113,14 +118,14 @@ func isLoopbackHost(host string) bool {
 // Close closes the connection.
 func (k *qdrantBackend) Close() error { return k.client.Close() }
 
-// Check returns an error unless the server answers and accepts the API key.
+// Check returns an error if the server does not answer or refuses the API key.
 func (k *qdrantBackend) Check(ctx context.Context) error {
 	_, err := k.client.CollectionExists(ctx, k.collection)
 	return plainQdrantError(err)
 }
 
-// collectionFor returns the name of a model's collection: the permitted characters of the model's name, and enough of
-// its hash to be unique.
+// collectionFor returns the name of a model's collection. It contains the permitted characters of the model's name,
+// and a part of the name's hash, so that it is unique.
 func (k *qdrantBackend) collectionFor(model string) string {
 	readable := strings.Map(func(r rune) rune {
 		switch {
@@ -135,7 +140,7 @@ func (k *qdrantBackend) collectionFor(model string) string {
 	return fmt.Sprintf("%s_%s_%s", k.collection, readable[:min(len(readable), 40)], hex.EncodeToString(sum[:4]))
 }
 
-// pointID names the point of a key.
+// pointID returns the ID of a key's point: a UUID that consists of the first 16 bytes of the key.
 func pointID(key index.TextKey) string {
 	h := hex.EncodeToString(key[:16])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
@@ -157,7 +162,7 @@ func keysByPointID(keys []index.TextKey) map[string]index.TextKey {
 	return all
 }
 
-// Have returns the saved vectors among the keys.
+// Have returns the saved vectors of the keys, by key.
 func (k *qdrantBackend) Have(ctx context.Context, model string, keys []index.TextKey) (map[index.TextKey][]float32,
 	error) {
 	all := map[index.TextKey][]float32{}
@@ -167,7 +172,7 @@ func (k *qdrantBackend) Have(ctx context.Context, model string, keys []index.Tex
 			WithPayload: qdrant.NewWithPayload(false),
 		})
 		if status.Code(err) == codes.NotFound {
-			return all, nil // nothing was ever kept
+			return all, nil // no vectors were ever saved
 		}
 		if err != nil {
 			return nil, plainQdrantError(err)
@@ -218,7 +223,8 @@ func (k *qdrantBackend) Nearest(ctx context.Context, model string, question []fl
 	}
 }
 
-// dimensionError returns a DimensionError if a refused query comes from one, else the error.
+// dimensionError returns a DimensionError if a query was refused because of its dimension, or else the error
+// because.
 func (k *qdrantBackend) dimensionError(ctx context.Context, model string, want int, because error) error {
 	if status.Code(because) == codes.InvalidArgument {
 		if have, err := k.fetchDimension(ctx, model); err == nil && have != want {
@@ -228,7 +234,7 @@ func (k *qdrantBackend) dimensionError(ctx context.Context, model string, want i
 	return plainQdrantError(because)
 }
 
-// Keep keeps vectors with one request, which the server carries out whole or not at all.
+// Keep stores vectors with one request. The server stores all of them or none.
 func (k *qdrantBackend) Keep(ctx context.Context, model string, dimension int, keys []index.TextKey,
 	vectors map[index.TextKey][]float32) error {
 	if size := len(keys) * (4*dimension + 64); size > qdrantMaxSaveBytes {
@@ -252,8 +258,8 @@ func (k *qdrantBackend) upsertVectors(ctx context.Context, model string, dimensi
 		points = append(points, &qdrant.PointStruct{Id: qdrant.NewIDUUID(pointID(key)),
 			Vectors: qdrant.NewVectorsDense(vectors[key])})
 	}
-	// A server before 1.17 does not know the mode, and puts the vector of the same model and text in the place of the
-	// one there.
+	// A server older than 1.17 does not know this mode and replaces the stored vector. The new vector is of the same
+	// model and text.
 	_, err := k.client.Upsert(ctx, &qdrant.UpsertPoints{
 		CollectionName: k.collectionFor(model), Points: points, Wait: new(true),
 		UpdateMode: qdrant.UpdateMode_InsertOnly.Enum(),
@@ -261,7 +267,7 @@ func (k *qdrantBackend) upsertVectors(ctx context.Context, model string, dimensi
 	return err
 }
 
-// Forget removes the model's collection.
+// Forget deletes the model's collection.
 func (k *qdrantBackend) Forget(ctx context.Context, model string) error {
 	k.setDimension(model, 0)
 	there, err := k.client.CollectionExists(ctx, k.collectionFor(model))
@@ -271,7 +277,7 @@ func (k *qdrantBackend) Forget(ctx context.Context, model string) error {
 	return plainQdrantError(err)
 }
 
-// ensureCollection creates the model's collection if it is missing, and checks its dimension.
+// ensureCollection creates the model's collection if it does not exist, and checks its dimension.
 func (k *qdrantBackend) ensureCollection(ctx context.Context, model string, dimension int) error {
 	k.mu.Lock()
 	have := k.dimensions[model]
@@ -287,7 +293,7 @@ func (k *qdrantBackend) ensureCollection(ctx context.Context, model string, dime
 				Distance: qdrant.Distance_Cosine}),
 			HnswConfig: &qdrant.HnswConfigDiff{M: new(uint64(0))}, // no index: the search is exact
 		})
-		if have, err = k.fetchDimension(ctx, model); err != nil { // another gateway may have been faster
+		if have, err = k.fetchDimension(ctx, model); err != nil { // another gateway may have created the collection meanwhile
 			return errors.Join(made, err)
 		}
 	}
@@ -301,7 +307,7 @@ func (k *qdrantBackend) ensureCollection(ctx context.Context, model string, dime
 	return nil
 }
 
-// setDimension remembers the dimension of a model's collection; 0 forgets it.
+// setDimension caches the dimension of a model's collection; 0 removes the cached dimension.
 func (k *qdrantBackend) setDimension(model string, dimension int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -312,7 +318,7 @@ func (k *qdrantBackend) setDimension(model string, dimension int) {
 	k.dimensions[model] = dimension
 }
 
-// fetchDimension asks for that of a model's collection.
+// fetchDimension requests the dimension of a model's collection from the server.
 func (k *qdrantBackend) fetchDimension(ctx context.Context, model string) (int, error) {
 	info, err := k.client.GetCollectionInfo(ctx, k.collectionFor(model))
 	if err != nil {
@@ -325,13 +331,13 @@ func (k *qdrantBackend) fetchDimension(ctx context.Context, model string) (int, 
 	return int(params.GetSize()), nil
 }
 
-// An qdrantError is an error of the server or of the way to it, in its own words.
+// A qdrantError is an error of the server or the connection, with the original text of the error.
 type qdrantError struct{ err error }
 
 func (a *qdrantError) Error() string { return status.Convert(rootCause(a.err)).Message() }
 func (a *qdrantError) Unwrap() error { return a.err }
 
-// plainQdrantError returns an error without the text that the client adds.
+// plainQdrantError returns an error without the text that the client library adds.
 func plainQdrantError(err error) error {
 	if err == nil || status.Code(err) == codes.Unknown {
 		return err
@@ -350,7 +356,7 @@ func rootCause(err error) error {
 	}
 }
 
-// qdrantFault returns the code and the next step for an error of Qdrant.
+// qdrantFault returns the fault code for a Qdrant error, and advice for the user.
 func qdrantFault(err error) (code drawbridge.FaultCode, next string) {
 	if _, ok := errors.AsType[*qdrant.QdrantResourceExhaustedError](err); ok {
 		return drawbridge.RateLimited, ""

@@ -11,25 +11,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// vectorReadBatch is how many vectors one statement asks for.
+// vectorReadBatch is the number of vectors that one query reads.
 const vectorReadBatch = 500
 
 const (
-	// maxVectors is how many vectors of a model are kept: twice as many as a library knows of. Servers choose the
-	// texts that they are of, and may have others each day. Of more some go, with room for spareVectors: one that is
-	// wanted again is made again.
+	// maxVectors is the maximum number of stored vectors of a model: twice the number of texts that an index knows.
+	// Servers choose their texts, and may change them every day. Above the limit, some vectors are deleted, and
+	// spareVectors more, so that not every call deletes. A deleted vector is computed again if it is needed.
 	maxVectors   = 200_000
 	spareVectors = 1000
 )
 
-// sqlVectors keeps vectors in the store's tables, and looks at each to find the nearest.
+// sqlVectors stores vectors in the store's tables. To find the nearest vectors it compares all of them with the
+// question.
 type sqlVectors struct {
 	db *DB
-	// limit is maxVectors.
+	// limit is the maximum number of vectors of a model: maxVectors, except in tests.
 	limit int
 }
 
-// Close leaves the store open: it is not ours.
+// Close does nothing: the store is closed by its owner.
 func (sqlVectors) Close() error { return nil }
 
 func (o sqlVectors) Check(ctx context.Context) error { return o.db.reader.PingContext(ctx) }
@@ -57,7 +58,7 @@ func (o sqlVectors) Nearest(ctx context.Context, model string, question []float3
 	return all[:min(most, len(all))], err
 }
 
-// each calls take with the saved vectors among the keys. An argument is valid until the next call.
+// each calls take for each saved vector of the keys. The packed vector is valid only during the call.
 func (o sqlVectors) each(ctx context.Context, model string, keys []index.TextKey, take func(index.TextKey,
 	[]byte) error) error {
 	for part := range slices.Chunk(keys, vectorReadBatch) {
@@ -140,8 +141,8 @@ func (o sqlVectors) Keep(ctx context.Context, model string, dimension int, keys 
 	})
 }
 
-// dropExcess takes out vectors of a model that has too many: some that lie together by the hashes of their texts, from
-// anywhere among them.
+// dropExcess deletes vectors of a model that has more than the limit. It starts at a random key and deletes vectors
+// in the order of their keys.
 func (o sqlVectors) dropExcess(ctx context.Context, tx *sql.Tx, model string) error {
 	var n int
 	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM vectors WHERE model = $1", model).Scan(&n); err != nil ||
@@ -152,7 +153,7 @@ func (o sqlVectors) dropExcess(ctx context.Context, tx *sql.Tx, model string) er
 	var from index.TextKey
 	rand.Read(from[:]) // never fails: see its documentation
 	left := min(n, n-o.limit+spareVectors)
-	for _, key := range [][]byte{from[:], {}} { // and from the beginning, where there are too few to the end
+	for _, key := range [][]byte{from[:], {}} { // continue at the first key if too few keys follow
 		done, err := tx.ExecContext(ctx, o.db.expandKeywords(some), model, model, key, left)
 		if err != nil {
 			return err
@@ -175,8 +176,8 @@ func (o sqlVectors) Forget(ctx context.Context, model string) error {
 	})
 }
 
-// DropOtherVectors removes the vectors of all models but one from the store and returns their number. An empty name is
-// no model's, so all are removed. The error is a *drawbridge.Fault.
+// DropOtherVectors deletes the vectors of all models except one, and returns the number of deleted vectors. If but
+// is empty, it deletes the vectors of all models. The error is a *drawbridge.Fault.
 func (db *DB) DropOtherVectors(ctx context.Context, but string) (dropped int64, err error) {
 	err = db.inTransaction(ctx, "drop the vectors of other models", func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, "DELETE FROM vectors WHERE model <> $1", but)
@@ -191,7 +192,8 @@ func (db *DB) DropOtherVectors(ctx context.Context, but string) (dropped int64, 
 	return dropped, err
 }
 
-// writeParameters writes n parameters of a statement, the first of which has the number from.
+// writeParameters writes n parameters of a statement, separated by commas. Numbered parameters begin with the number
+// from.
 func (d dialect) writeParameters(b *strings.Builder, from, n int) {
 	for i := range n {
 		if i > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// SaveVetted saves vetted listings by row, all or none. A row that was never mounted is skipped. The value names the
-// listing it is about: a listing saved later does not change it.
+// SaveVetted saves the results of vetting listings, by row, in one transaction. Rows that were never mounted are
+// skipped. A result identifies its listing. Saving a new listing later does not change the stored result.
 func (db *DB) SaveVetted(ctx context.Context, vetted map[string][]byte) error {
 	return db.inTransaction(ctx, "save vetted listings", func(tx *sql.Tx) error {
 		for _, row := range slices.Sorted(maps.Keys(vetted)) {
@@ -24,8 +24,8 @@ func (db *DB) SaveVetted(ctx context.Context, vetted map[string][]byte) error {
 	})
 }
 
-// FirstTools returns the tools that a row was first seen with, byte for byte. If none are saved it saves and returns
-// tools. All processes get the same.
+// FirstTools returns the tools that were saved first for a row, byte for byte. If none are saved, it saves and
+// returns tools. So all processes get the same tools.
 func (db *DB) FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
 	[]json.RawMessage, error) {
 	const step = "keep the first list of tools"
@@ -53,7 +53,7 @@ func (db *DB) FirstTools(ctx context.Context, row string, server drawbridge.Serv
 	return first.Tools, nil
 }
 
-// ForgetFirstTools removes the first tools of a server in all rows, and reports whether there were any.
+// ForgetFirstTools deletes the first tools of a server in all rows, and reports whether any were stored.
 func (db *DB) ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error) {
 	err = db.inTransaction(ctx, "forget the first list of tools", func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, db.expandKeywords("DELETE FROM first_tools WHERE server = $1"), string(server))

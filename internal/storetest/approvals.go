@@ -50,7 +50,8 @@ func testApprovals(t *testing.T, p OpenStore) {
 	}
 }
 
-// testApprovalsAreOnesOwn has people on two machines decide about the same row of the same path.
+// testApprovalsAreOnesOwn tests that decisions of different people, or of one person on two machines, about the same
+// row are independent.
 func testApprovalsAreOnesOwn(t *testing.T, p OpenStore) {
 	s := p()
 	ada, bob := store.Approver{Principal: "ada", Machine: "desk"}, store.Approver{Principal: "bob", Machine: "desk"}

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// AskQueue is where calls wait for a person. Its other half is Answers.
+// AskQueue contains the methods of a store with which a call waits for a person's approval.
 type AskQueue interface {
 	AddPendingApproval(ctx context.Context, a store.PendingApproval, timeout, lease time.Duration, most int) error
 	RenewPendingApproval(ctx context.Context, id string, lease time.Duration) error
@@ -23,7 +23,7 @@ type AskQueue interface {
 	AskAnswers
 }
 
-// AskAnswers is where a person answers.
+// AskAnswers contains the methods of a store with which a person answers approval requests.
 type AskAnswers interface {
 	PendingApprovals(ctx context.Context) ([]store.PendingApproval, error)
 	PendingAnswer(ctx context.Context, id string) (answer store.ApprovalAnswer, by string, err error)
@@ -31,17 +31,18 @@ type AskAnswers interface {
 		lasts time.Duration) error
 }
 
-// AskGrants is what a person allowed for more than one call.
+// AskGrants contains the methods of a store for grants, which allow more than one call.
 type AskGrants interface {
 	UseGrant(ctx context.Context, a store.PendingApproval) (g store.Grant, used bool, err error)
 	Grants(ctx context.Context) ([]store.Grant, error)
 	RevokeGrant(ctx context.Context, id string) (bool, error)
 }
 
-// farFuture is a time that no test waits for.
+// farFuture is a duration that is longer than any test.
 const farFuture = time.Hour
 
-// isNearlyFarFuture reports whether a time is long: the clock may go on between what begins it and what ends it.
+// isNearlyFarFuture reports whether d differs from farFuture by less than a minute. The clock may advance between
+// the two measured times.
 func isNearlyFarFuture(d time.Duration) bool { return (d - farFuture).Abs() < time.Minute }
 
 var ignoreAskTimes = cmp.Options{
@@ -49,13 +50,13 @@ var ignoreAskTimes = cmp.Options{
 		"Until"), cmpopts.EquateEmpty(),
 }
 
-// newAsk is an ask of ada's.
+// newAsk returns an approval request of the principal ada.
 func newAsk(id, call string) store.PendingApproval {
 	return store.PendingApproval{ID: id, Principal: "ada", Session: "s1", Call: call, Card: "card",
 		Shown: []byte(`{"x":"é"}`)}
 }
 
-// waitingIDs returns the names of what waits.
+// waitingIDs returns the sorted IDs of the waiting approval requests.
 func waitingIDs(t *testing.T, s AskAnswers) (ids []string) {
 	t.Helper()
 	all, err := s.PendingApprovals(t.Context())
@@ -63,7 +64,7 @@ func waitingIDs(t *testing.T, s AskAnswers) (ids []string) {
 	for _, a := range all {
 		ids = append(ids, a.ID)
 	}
-	slices.Sort(ids) // two may have come in one millisecond
+	slices.Sort(ids) // two requests may have the same time
 	return ids
 }
 
@@ -103,7 +104,7 @@ func testAsks(t *testing.T, p OpenStore) {
 	if ids := waitingIDs(t, person); len(ids) > 0 {
 		t.Errorf("after the answers %v wait", ids)
 	}
-	// An answer is good once, whoever asks for it at the same time.
+	// An approval can be used only once, even by two concurrent processes.
 	var taken [2]bool
 	var group sync.WaitGroup
 	for i, side := range []TestedStore{s, person} {
@@ -125,7 +126,8 @@ func testAsks(t *testing.T, p OpenStore) {
 	wantFaultCode(t, err, drawbridge.NotFound)
 }
 
-// testAsksAreOver has the ends of an ask: its time, its process, its caller.
+// testAsksAreOver tests the ways in which an approval request ends: its timeout, an expired lease, and the end of
+// the call.
 func testAsksAreOver(t *testing.T, p OpenStore) {
 	s, person := p(), p()
 	requireNoError(t, s.AddPendingApproval(t.Context(), newAsk("late", "c1"), 0, farFuture, 9))

@@ -51,7 +51,7 @@ func testClients(t *testing.T, p OpenStore) {
 	testClientNames(t, s, token)
 	noon := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
 	requireNoError(t, s.MarkClientUsed(t.Context(), "ci", noon))
-	// another process, whose clock is behind
+	// a process whose clock is behind must not change the day
 	requireNoError(t, s.MarkClientUsed(t.Context(), "ci", noon.Add(-48*time.Hour)))
 	if got, _, _ := other.ClientByToken(t.Context(), token("one")); !got.Used.Equal(noon.Truncate(24 * time.Hour)) {
 		t.Errorf("used on %v", got.Used)
@@ -66,7 +66,7 @@ func testClients(t *testing.T, p OpenStore) {
 	}
 }
 
-// testClientNames adds clients that may not be.
+// testClientNames tests that clients with an invalid name, or with a name or token in use, are refused.
 func testClientNames(t *testing.T, s TestedStore, token func(string) [sha256.Size]byte) {
 	t.Helper()
 	for _, tt := range []struct{ name, token string }{

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// HeldResults are the results that are held back.
+// HeldResults contains the methods of a store for results that were not returned to the caller.
 type HeldResults interface {
 	HoldResult(ctx context.Context, r store.HeldResult) error
 	HeldResults(ctx context.Context) ([]store.HeldResult, error)
@@ -43,7 +43,7 @@ func testHeldResults(t *testing.T, p OpenStore) {
 	}
 }
 
-// ResultScans are the results that were examined after they were passed on.
+// ResultScans contains the methods of a store for the scans of results that were already returned to the caller.
 type ResultScans interface {
 	AddResultScan(ctx context.Context, server drawbridge.ServerID, more store.ResultScan) error
 	ResultScans(ctx context.Context) (map[drawbridge.ServerID]store.ResultScan, error)

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// NewEnrolment returns an entry as it is before a journal has seen it.
+// NewEnrolment returns an enrolment entry without position and time, as it is before it is appended to a journal.
 func NewEnrolment(server drawbridge.ServerID, tool string) ledger.Entry {
 	card := ledger.EnrolledCard{
 		Server: server, Tool: tool, ConfigHash: "r0w",
@@ -27,7 +27,7 @@ func NewEnrolment(server drawbridge.ServerID, tool string) ledger.Entry {
 	return ledger.Entry{Op: ledger.OpEnrol, Key: card.Key(), Server: server, Card: &card}
 }
 
-// newEnrolments returns n of them.
+// newEnrolments returns n enrolment entries.
 func newEnrolments(server drawbridge.ServerID, n int) []ledger.Entry {
 	var entries []ledger.Entry
 	for i := range n {
@@ -54,7 +54,7 @@ func mustReplay(t *testing.T, s TestedStore, stream string) []ledger.Entry {
 	return entries
 }
 
-// verifyChain checks the chain of a stream, and that its records have the places 1 to n.
+// verifyChain tests that the hash chain of a stream is valid, and that its records have the positions 1 to n.
 func verifyChain(t *testing.T, s TestedStore, stream string, n int) {
 	t.Helper()
 	if err := ledger.VerifyChains(s.LedgerRecords(t.Context(), stream)); err != nil {
@@ -94,7 +94,7 @@ func testAppendAndReplay(t *testing.T, p OpenStore) {
 	if !cmp.Equal(given, entries) {
 		t.Error("Append changed the caller's entries")
 	}
-	// What was given, but for place and time: those are the journal's.
+	// The stored entries are equal to the given ones except for position and time.
 	if diff := cmp.Diff(entries, stored, cmpopts.IgnoreFields(ledger.Entry{}, "Seq", "At")); diff != "" {
 		t.Error(diff)
 	}
@@ -129,7 +129,8 @@ func testAppendIsWholeOrNothing(t *testing.T, p OpenStore) {
 	verifyChain(t, s, "deck", 1)
 }
 
-// testLargeBatch appends more than fits into one statement, and reads more than fits into one page, to the row.
+// testLargeBatch tests batches that need more than one statement, and streams that need more than one page,
+// including the exact limits.
 func testLargeBatch(t *testing.T, p OpenStore) {
 	s := p()
 	total := 0
@@ -198,7 +199,7 @@ func testRecordsWhileAppending(t *testing.T, p OpenStore) {
 		t.Errorf("%d records read, of 300 to 304", n)
 	}
 	for range s.LedgerRecords(t.Context(), "deck") {
-		break // and nothing is left open: the next call would wait for it
+		break // the loop must release its database resources, or else the next call blocks
 	}
 	verifyChain(t, s, "deck", 303)
 }

@@ -2,5 +2,5 @@
 
 package storetest
 
-// manyVectors is how many vectors are many.
+// manyVectors is the number of vectors in testManyVectors.
 const manyVectors = 10_000

@@ -2,6 +2,6 @@
 
 package storetest
 
-// manyVectors is how many vectors are many. The race detector makes each take ten times as long, and sees no more in
-// more of them.
+// manyVectors is the number of vectors in testManyVectors. It is smaller here, because with the race detector each
+// vector takes ten times as long, and more vectors do not find more races.
 const manyVectors = 1_200

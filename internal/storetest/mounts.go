@@ -28,7 +28,7 @@ func mounts(t *testing.T, s TestedStore) map[string]store.MountRecord {
 	return all
 }
 
-// ignoreTimes leaves out when things happened.
+// ignoreTimes excludes the times of mounts from comparisons.
 var ignoreTimes = cmpopts.IgnoreFields(store.MountRecord{}, "Attempted", "Listed")
 
 func testMounts(t *testing.T, p OpenStore) {
@@ -81,7 +81,7 @@ func testMounts(t *testing.T, p OpenStore) {
 		t.Errorf("listed %s, and it is %s", m.Listed, time.Now())
 	}
 
-	// The last of each counts, and leaves the others.
+	// A new listing replaces the last one, and does not change the status.
 	listing.Tools, listing.Server = nil, "renamed"
 	requireNoError(t, s.SaveListing(t.Context(), listing))
 	want["row-1"] = store.MountRecord{Row: "row-1", Server: "renamed", Listing: &listing, Status: &status,
@@ -111,7 +111,8 @@ func testListingIsKeptByteForByte(t *testing.T, p OpenStore) {
 	}
 }
 
-// testAttemptEndsWithAListing holds the order of the two, however fast they follow one another.
+// testAttemptEndsWithAListing tests that attempts and listings have the correct order in time, even in the same
+// millisecond.
 func testAttemptEndsWithAListing(t *testing.T, p OpenStore) {
 	s := p()
 	for range 20 {

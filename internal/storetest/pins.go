@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// PinStore is the memory of what tools said.
+// PinStore contains the methods of a store for the pinned definitions of servers.
 type PinStore interface {
 	PinStates(ctx context.Context) (map[store.PinKey]store.PinState, error)
 	PinState(ctx context.Context, place store.PinKey) (store.PinState, error)
@@ -22,7 +22,7 @@ type PinStore interface {
 	UpdatePins(ctx context.Context, place store.PinKey, work store.PinUpdate) error
 }
 
-// setPins is work that keeps these pins, whatever there was.
+// setPins returns a PinUpdate that stores the given pins and list hash, and ignores the current pins.
 func setPins(settled string, pins ...shield.Pin) store.PinUpdate {
 	return func(map[string]shield.Pin) ([]shield.Pin, []byte, error) { return pins, []byte(settled), nil }
 }
@@ -107,7 +107,7 @@ func testPinsAreKeptWholeOrNotAtAll(t *testing.T, p OpenStore) {
 	}
 }
 
-// testPinsOneAfterTheOther has many change the pins of one server, of which nobody may overlook another.
+// testPinsOneAfterTheOther tests that concurrent updates of the pins of one server run one after the other.
 func testPinsOneAfterTheOther(t *testing.T, p OpenStore) {
 	const writers, each = 4, 5
 	place := store.PinKey{Origin: "o", Server: "fs"}

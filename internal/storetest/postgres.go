@@ -8,16 +8,16 @@ import (
 	"os"
 	"testing"
 
-	// The driver named "pgx".
+	// The import registers the database/sql driver "pgx".
 	_ "github.com/jackc/pgx/v5/stdlib"
 )
 
-// PostgresVariable names the environment variable with the URL of a Postgres database for tests. The script postgres.sh
-// starts a server and prints one.
+// PostgresVariable is the environment variable that contains the URL of a Postgres database for tests. The script
+// postgres.sh starts a server and prints its URL.
 const PostgresVariable = "DRAWBRIDGE_TEST_POSTGRES"
 
-// PostgresSchema returns the URL of an empty schema of the database for tests, which goes when the test ends. Where
-// there is no such database it skips the test.
+// PostgresSchema returns the URL of a new, empty schema in the database for tests. The schema is dropped when the
+// test ends. If PostgresVariable is not set, the test is skipped.
 func PostgresSchema(t testing.TB) string {
 	t.Helper()
 	base := os.Getenv(PostgresVariable)

@@ -19,32 +19,33 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A FakeQdrant is a server with as much of Qdrant's gRPC interface as a keeper of vectors uses, and as strict: it
-// speaks the wire format of the official definitions, in which what it does not know is refused.
+// A FakeQdrant is a server with the part of Qdrant's gRPC interface that the Qdrant vector store uses. It uses the
+// official protocol definitions, and refuses requests that it does not implement.
 type FakeQdrant struct {
-	// Addr is where it listens.
+	// Addr is the address of the server.
 	Addr string
-	// key is what requests must bring as api-key; empty asks for none.
+	// key is the API key that requests must contain; empty means that no key is required.
 	key    string
 	secure *tls.Config
 	work   sync.WaitGroup
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu          sync.Mutex
 	server      *grpc.Server
 	door        *connListener
 	collections map[string]*qdrantCollection
-	// seen is how often each method was called.
+	// seen is the number of calls of each method.
 	seen map[string]int
 }
 
-// qdrantCollection are what a collection has, by UUID, at the length 1.
+// A qdrantCollection contains the vectors of a collection by UUID. The vectors have length 1.
 type qdrantCollection struct {
 	size    int
 	vectors map[string][]float32
 }
 
-// StartQdrant starts a server on a free port of the loopback interface, which ends with the test. Secure may be nil.
+// StartQdrant starts a server on a free port of the loopback interface, and stops it when the test ends. If secure
+// is not nil, the server uses TLS.
 func StartQdrant(t testing.TB, key string, secure *tls.Config) *FakeQdrant {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +64,8 @@ func StartQdrant(t testing.TB, key string, secure *tls.Config) *FakeQdrant {
 	return q
 }
 
-// acceptConnections takes connections in. It keeps the port while the server is stopped, so that nobody else gets it.
+// acceptConnections accepts connections and passes them to the gRPC server. The port remains in use while the gRPC
+// server is stopped, so that no other program gets it.
 func (q *FakeQdrant) acceptConnections(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
@@ -79,7 +81,7 @@ func (q *FakeQdrant) acceptConnections(listener net.Listener) {
 	}
 }
 
-// Start has it answer, after Stop: with all that it had before.
+// Start starts the gRPC server again after Stop. The collections are unchanged.
 func (q *FakeQdrant) Start() {
 	options := []grpc.ServerOption{grpc.UnaryInterceptor(q.countAndAuthorize), grpc.MaxRecvMsgSize(32 << 20)}
 	if q.secure != nil {
@@ -92,10 +94,10 @@ func (q *FakeQdrant) Start() {
 	q.mu.Lock()
 	q.server, q.door = server, d
 	q.mu.Unlock()
-	q.work.Go(func() { _ = server.Serve(d) }) // it ends with the server
+	q.work.Go(func() { _ = server.Serve(d) }) // Serve returns when the server stops
 }
 
-// Stop ends it at once. Who comes is turned away until Start.
+// Stop stops the gRPC server immediately. New connections are closed until Start is called.
 func (q *FakeQdrant) Stop() {
 	q.mu.Lock()
 	server := q.server
@@ -103,7 +105,7 @@ func (q *FakeQdrant) Stop() {
 	server.Stop()
 }
 
-// A connListener is a listener that is given its connections.
+// A connListener is a listener whose connections are passed to it with deliver.
 type connListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -138,14 +140,14 @@ func (d *connListener) Close() error {
 // Addr implements [net.Listener].
 func (*connListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// RemoveCollections removes all collections, as a person might.
+// RemoveCollections removes all collections, as an administrator might.
 func (q *FakeQdrant) RemoveCollections() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.collections = map[string]*qdrantCollection{}
 }
 
-// Collections returns the names of the collections, in order.
+// Collections returns the sorted names of the collections.
 func (q *FakeQdrant) Collections() (names []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,7 +158,7 @@ func (q *FakeQdrant) Collections() (names []string) {
 	return names
 }
 
-// CallCount is how often a method was called: "/qdrant.Points/Query".
+// CallCount returns the number of calls of a method, such as "/qdrant.Points/Query".
 func (q *FakeQdrant) CallCount(method string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -175,7 +177,7 @@ func (q *FakeQdrant) countAndAuthorize(ctx context.Context, req any, info *grpc.
 	return handle(ctx, req)
 }
 
-// collection returns a collection; q.mu is locked.
+// collection returns the collection with a name. The caller must hold q.mu.
 func (q *FakeQdrant) collection(name string) (*qdrantCollection, error) {
 	if c := q.collections[name]; c != nil {
 		return c, nil
@@ -188,7 +190,7 @@ type collectionsService struct {
 	q *FakeQdrant
 }
 
-var collectionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`) // what is safe as a file's name everywhere
+var collectionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`) // names that are valid file names on all systems
 
 func (s *collectionsService) Create(_ context.Context, r *qdrant.CreateCollection) (*qdrant.CollectionOperationResponse,
 	error) {
@@ -214,7 +216,7 @@ func (s *collectionsService) Delete(_ context.Context, r *qdrant.DeleteCollectio
 	defer s.q.mu.Unlock()
 	was := s.q.collections[r.GetCollectionName()] != nil
 	delete(s.q.collections, r.GetCollectionName())
-	return &qdrant.CollectionOperationResponse{Result: was}, nil // it is no error to delete what is not there
+	return &qdrant.CollectionOperationResponse{Result: was}, nil // deleting a missing collection is not an error
 }
 
 func (s *collectionsService) CollectionExists(_ context.Context, r *qdrant.CollectionExistsRequest) (
@@ -283,7 +285,7 @@ func (s *pointsService) Upsert(_ context.Context, r *qdrant.UpsertPoints) (*qdra
 	return &qdrant.PointsOperationResponse{Result: &qdrant.UpdateResult{Status: qdrant.UpdateStatus_Completed}}, nil
 }
 
-// unit is what Qdrant makes of a vector in a collection whose distance is Cosine.
+// unit returns the vector scaled to length 1, as Qdrant stores it in a collection with cosine distance.
 func (c *qdrantCollection) unit(v []float32) ([]float32, error) {
 	if len(v) != c.size {
 		return nil, status.Errorf(codes.InvalidArgument,
@@ -358,7 +360,7 @@ func (s *pointsService) Query(_ context.Context, r *qdrant.QueryPoints) (*qdrant
 				Score: float32(dotProduct(question, v))})
 		}
 	}
-	// Of equals it takes those that come last, so that nobody relies on another order.
+	// Equal scores are in decreasing order of ID, so that clients do not rely on increasing order.
 	slices.SortFunc(answer.Result, func(a, b *qdrant.ScoredPoint) int {
 		return cmp.Or(cmp.Compare(b.GetScore(), a.GetScore()), cmp.Compare(b.GetId().GetUuid(), a.GetId().GetUuid()))
 	})

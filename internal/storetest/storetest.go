@@ -1,5 +1,5 @@
-// Package storetest has the suite that every store passes. It says what may be relied on whatever the database is; what
-// only one of them can do to its files is tested beside that store.
+// Package storetest provides the tests that every store must pass. They define the behaviour that does not depend on
+// the database. Tests of behaviour that only one database has are in package store.
 package storetest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// A TestedStore is what the suite tests.
+// A TestedStore is a store under test.
 type TestedStore interface {
 	ledger.Journal
 	RecordReader
@@ -24,7 +24,7 @@ type TestedStore interface {
 	Close() error
 }
 
-// StateStore is what outlives a process beside the journal.
+// StateStore contains the methods of a store for persistent data other than the journal.
 type StateStore interface {
 	MountStore
 	DecisionStore
@@ -33,7 +33,8 @@ type StateStore interface {
 	VettedListings
 }
 
-// VettedListings is the memory of what may be shown of listings.
+// VettedListings contains the methods of a store for the results of vetting listings, and for the first tools of
+// rows.
 type VettedListings interface {
 	SaveVetted(ctx context.Context, vetted map[string][]byte) error
 	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
@@ -41,7 +42,7 @@ type VettedListings interface {
 	ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error)
 }
 
-// DecisionStore are what a person decided.
+// DecisionStore contains the methods of a store for decisions of people.
 type DecisionStore interface {
 	ApprovalStore
 	AskQueue
@@ -50,12 +51,12 @@ type DecisionStore interface {
 	ResultScans
 }
 
-// SecretStore are bytes that are the same for all.
+// SecretStore contains the method of a store for random bytes that all processes share.
 type SecretStore interface {
 	SharedSecret(ctx context.Context, name string, size int) ([]byte, error)
 }
 
-// ClientStore are those that have tokens of their own.
+// ClientStore contains the methods of a store for clients with their own tokens.
 type ClientStore interface {
 	AddClient(ctx context.Context, c store.Client, token [sha256.Size]byte) error
 	RemoveClient(ctx context.Context, name string) (bool, error)
@@ -63,26 +64,26 @@ type ClientStore interface {
 	ClientUses
 }
 
-// ClientUses is what happens when a client comes.
+// ClientUses contains the methods of a store that are called for requests of clients.
 type ClientUses interface {
 	ClientByToken(ctx context.Context, token [sha256.Size]byte) (store.Client, bool, error)
 	HasClients(ctx context.Context) (bool, error)
 	MarkClientUsed(ctx context.Context, name string, when time.Time) error
 }
 
-// ApprovalStore is the memory of what a person decided.
+// ApprovalStore contains the methods of a store for decisions about configuration rows.
 type ApprovalStore interface {
 	SaveRowApproval(ctx context.Context, a store.RowApproval) error
 	RowApprovals(ctx context.Context, by store.Approver) (store.RowApprovals, error)
 }
 
-// RecordReader are the journal as it is stored.
+// RecordReader contains the methods of a store that return the stored journal.
 type RecordReader interface {
 	LedgerRecords(ctx context.Context, stream string) iter.Seq2[ledger.Record, error]
 	LedgerStreams(ctx context.Context) ([]string, error)
 }
 
-// A MountStore stores the listings and the states of servers.
+// MountStore contains the methods of a store for the listings and states of servers.
 type MountStore interface {
 	RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error
 	SaveListing(ctx context.Context, l drawbridge.Listing) error
@@ -91,10 +92,11 @@ type MountStore interface {
 	MountsOf(ctx context.Context, rows []string) (map[string]store.MountRecord, error)
 }
 
-// A OpenStore is where one store is. Each call opens it once more, as another process would.
+// An OpenStore opens a store. Each call opens the same store again, as another process would.
 type OpenStore func() TestedStore
 
-// RunStoreTests tests stores. For each test it asks for a fresh place, with nothing stored; it closes what it opens.
+// RunStoreTests runs the tests. It calls fresh once for each test to get an empty store, and closes the stores that
+// it opens.
 func RunStoreTests(t *testing.T, fresh func(t *testing.T) OpenStore) {
 	for _, test := range []struct {
 		name string

@@ -18,11 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A OpenVectors is where one keeper's vectors are. Each call opens it once more, as another process would.
+// An OpenVectors opens a vector store. Each call opens the same vector store again, as another process would.
 type OpenVectors func() index.VectorStore
 
-// RunVectorTests tests keepers of vectors. For each test it asks for a fresh place, with nothing kept; the test closes
-// what the place opens.
+// RunVectorTests runs the tests of vector stores. It calls fresh once for each test to get an empty vector store. It
+// does not close the vector stores that it opens.
 func RunVectorTests(t *testing.T, fresh func(t *testing.T) OpenVectors) {
 	for _, test := range []struct {
 		name string
@@ -45,17 +45,18 @@ func RunVectorTests(t *testing.T, fresh func(t *testing.T) OpenVectors) {
 	}
 }
 
-// approxEqual is how exact a vector comes back: 4-byte numbers, brought to the length 1.
+// approxEqual compares vectors with a tolerance, because they are stored as 4-byte numbers and scaled to length 1.
 var approxEqual = cmpopts.EquateApprox(0, 1e-6)
 
-// numberedKey is the key with that number: keys are in the order of their numbers.
+// numberedKey returns a key for a number. The keys have the same order as the numbers.
 func numberedKey(n uint32) (k index.TextKey) {
 	binary.BigEndian.PutUint32(k[:], n)
 	binary.BigEndian.PutUint32(k[28:], ^n)
 	return k
 }
 
-// vectorAtAngle is a direction in a plane, by its angle to the first axis in degrees, in a space of 4 dimensions.
+// vectorAtAngle returns a vector of 4 dimensions with the given length, in the plane of the first two axes. degrees
+// is its angle to the first axis.
 func vectorAtAngle(degrees, length float64) []float32 {
 	a := degrees * math.Pi / 180
 	return []float32{float32(length * math.Cos(a)), float32(length * math.Sin(a)), 0, 0}
@@ -82,7 +83,7 @@ func testHaveAndKeep(t *testing.T, p OpenVectors) {
 	checkVectors(t, v, "m", nil, numberedKey(1), numberedKey(2))
 	requireNoError(t, v.Put(t.Context(), "m", map[index.TextKey][]float32{numberedKey(1): vectorAtAngle(0, 1),
 		numberedKey(3): vectorAtAngle(90, 5)}))
-	// Their lengths say nothing, so that what comes back has the length 1.
+	// Vectors are stored with length 1.
 	want := map[index.TextKey][]float32{numberedKey(1): vectorAtAngle(0, 1), numberedKey(3): vectorAtAngle(90, 1)}
 	checkVectors(t, v, "m", want, numberedKey(1), numberedKey(2), numberedKey(3), numberedKey(1))
 	checkVectors(t, p(), "m", want, numberedKey(3), numberedKey(1))
@@ -100,7 +101,8 @@ func testWhatIsThereStays(t *testing.T, p OpenVectors) {
 func testModelsAreApart(t *testing.T, p OpenVectors) {
 	v := p()
 	wide := []float32{0, 0, 1, 0, 0, 0, 0}
-	// Names that differ in what a name of a table or collection may not have, and such as are none.
+	// Names that differ only in characters that table and collection names cannot contain, and names that are not
+	// valid names.
 	models := []string{"m", "M", "m ", "M/1", "m-1", "m:1", "m_1", "", "é", "'; DROP TABLE x; --",
 		strings.Repeat("long", 100) + "1", strings.Repeat("long", 100) + "2"}
 	for i, model := range models {
@@ -126,7 +128,7 @@ func testModelsAreApart(t *testing.T, p OpenVectors) {
 
 func testNearest(t *testing.T, p OpenVectors) {
 	v := p()
-	all, among := map[index.TextKey][]float32{}, []index.TextKey{numberedKey(99)} // which has no vector
+	all, among := map[index.TextKey][]float32{}, []index.TextKey{numberedKey(99)} // key 99 has no vector
 	for i := range uint32(12) {
 		all[numberedKey(i)] = vectorAtAngle(float64(30*i), float64(i+1))
 		among = append(among, numberedKey(11-i))
@@ -196,7 +198,7 @@ func testOtherDimension(t *testing.T, p OpenVectors) {
 		numberedKey(1), numberedKey(2))
 }
 
-// testForget has another model come by the same name: what was kept of the first is gone, and of others nothing.
+// testForget tests that Forget deletes all vectors of a model and its dimension, and does not change other models.
 func testForget(t *testing.T, p OpenVectors) {
 	v, short := p(), []float32{1, 0, 0}
 	forget := func() {
@@ -248,7 +250,8 @@ func testNothingAsked(t *testing.T, p OpenVectors) {
 	}
 }
 
-// testTwoGateways has two keep the same vectors at once, the very first ones, each in parts of its own.
+// testTwoGateways tests that two gateways can concurrently store the same vectors in an empty vector store, in
+// different batches.
 func testTwoGateways(t *testing.T, p OpenVectors) {
 	const texts = 120
 	var all []index.TextKey
@@ -282,7 +285,7 @@ func testTwoGateways(t *testing.T, p OpenVectors) {
 	}
 }
 
-// testManyVectors keeps many in parts, and asks for all at once.
+// testManyVectors stores many vectors in batches, and reads and searches all of them at once.
 func testManyVectors(t *testing.T, p OpenVectors) {
 	v, r := p(), rand.New(rand.NewPCG(1, 2))
 	const texts, batch, dimension = manyVectors, manyVectors / 4, 16
@@ -347,7 +350,7 @@ func testVectorsCancelled(t *testing.T, p OpenVectors) {
 			t.Errorf("%s after it was called off: %v, want a fault, Transient", step, err)
 		}
 	}
-	// the place is not to blame
+	// the cancellations do not count as failures of the backend
 	checkVectors(t, v, "m", map[index.TextKey][]float32{numberedKey(1): vectorAtAngle(0, 1)},
 		numberedKey(1), numberedKey(2))
 }

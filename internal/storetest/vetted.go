@@ -23,7 +23,7 @@ func testVetted(t *testing.T, p OpenStore) {
 	}
 }
 
-// testFirstTools has several processes see a row for the first time: they agree on what it had.
+// testFirstTools tests that several processes that see a row for the first time concurrently get the same tools.
 func testFirstTools(t *testing.T, p OpenStore) {
 	one := []json.RawMessage{json.RawMessage(`{ "name":"one" }`)}
 	var wg sync.WaitGroup

@@ -9,17 +9,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An InnerCall is the call that a call of call_tool contains.
+// An InnerCall is the tool call in the arguments of call_tool.
 type InnerCall struct {
-	// Params are the params of a direct call of the tool: its name and arguments, and every other member that the
-	// caller sent.
+	// Params are the params of an equivalent direct call of the tool: its name and arguments, and all other members
+	// that the caller sent.
 	Params json.RawMessage
 	Name   string
-	// Arguments are nil if absent.
+	// Arguments are the tool's arguments, or nil if they are absent.
 	Arguments json.RawMessage
 }
 
-// ParseCallTool returns the call in a call of call_tool. The error describes invalid arguments.
+// ParseCallTool returns the tool call in the arguments of call_tool. The error describes what is invalid in the
+// arguments.
 func ParseCallTool(params, arguments json.RawMessage) (InnerCall, error) {
 	name, inner, err := parseCallArguments(arguments)
 	if err != nil {
@@ -34,8 +35,8 @@ func ParseCallTool(params, arguments json.RawMessage) (InnerCall, error) {
 	return o, nil
 }
 
-// parseCallArguments returns the name of a tool and its arguments, nil if absent. Arguments inside a string, as some
-// models write them, are unwrapped.
+// parseCallArguments returns the name and the arguments of the tool; inner is nil if the arguments are absent. Some
+// models write the arguments as a JSON string, which parseCallArguments decodes.
 func parseCallArguments(arguments json.RawMessage) (name, inner json.RawMessage, err error) {
 	for m := range rawjson.Members(arguments) {
 		var to *json.RawMessage
@@ -64,7 +65,7 @@ func parseCallArguments(arguments json.RawMessage) (name, inner json.RawMessage,
 		return name, nil, nil
 	}
 	if written, ok := rawjson.DecodeString(inner); ok {
-		var b bytes.Buffer // remove line ends: some servers read one message on each line
+		var b bytes.Buffer // remove line ends, because some servers expect each message on one line
 		if rawjson.Valid([]byte(written)) != nil || json.Compact(&b, []byte(written)) != nil {
 			return nil, nil, errors.New("arguments must be a JSON object")
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A classIndex is the index of one class of callers, over all its views.
+// A classIndex is the index of one class of callers. Successive views of the class use the same index.
 type classIndex struct {
 	index *index.Index
 	docs  *documentCache
 
-	filled atomic.Bool // a view has been indexed
+	filled atomic.Bool // whether a view has been indexed
 
-	// mu is held while the index changes, and guards the fields below.
+	// mu is locked while the index changes, and guards the fields below.
 	mu      sync.Mutex
 	version uint64
 	indexed map[string]*byte // address of the indexed definition of each card
@@ -28,8 +28,8 @@ func newClassIndex(o index.Options, docs *documentCache) *classIndex {
 	return &classIndex{index: index.New(o), docs: docs, indexed: map[string]*byte{}}
 }
 
-// update indexes the tools of a view. If another goroutine is doing that and the index is not empty, it returns at
-// once: results are looked up in the view anyway.
+// update indexes the tools of a view. If another goroutine is already updating the index and the index is not empty,
+// update returns immediately. That is possible because search drops hits that are not in its view.
 func (s *classIndex) update(v *CardView) {
 	if !s.mu.TryLock() {
 		if s.filled.Load() {
@@ -77,11 +77,11 @@ func (s *classIndex) search(ctx context.Context, v *CardView, q index.Query) []H
 	return hits
 }
 
-// maxDocuments bounds the cached documents.
+// maxDocuments is the maximum number of cached documents.
 const maxDocuments = 1 << 15
 
-// A documentCache holds the index documents of tools by the address of their definition, because definitions are
-// immutable. Callers of all classes share it.
+// A documentCache caches the index documents of tools. The key is the address of the tool's definition, because
+// definitions are immutable. Callers of all classes share the cache.
 type documentCache struct {
 	mu  sync.Mutex
 	all map[*byte]index.Document

@@ -10,21 +10,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The names of the two search tools. While lists may be shortened, no other card is listed under these names.
+// The names of the two search tools. In the modes Search and Auto, no other card is listed under these names.
 const (
 	FindToolsName = "find_tools"
 	CallToolName  = "call_tool"
 )
 
 const (
-	// defaultLimit is the number of tools shown in full if the query sets no limit. maxLimit is the largest limit that
-	// a query may set.
+	// defaultLimit is the default number of tools that find_tools shows in full, and maxLimit the maximum number.
 	defaultLimit, maxLimit = 5, 50
-	// maxServers is the number of servers named in the description of find_tools, maxNamed that of call_tool.
+	// maxServers is the maximum number of servers that the description of find_tools names, and maxNamed that of
+	// call_tool.
 	maxServers, maxNamed = 40, 12
 )
 
-// SearchCards returns the two search tools in the form that does not depend on the caller.
+// SearchCards returns the two search tools, with descriptions that do not depend on the caller.
 func SearchCards() []drawbridge.Spec {
 	v := &CardView{finder: &Finder{}}
 	own := func(name, title, summary string, definition json.RawMessage) drawbridge.Spec {
@@ -37,7 +37,7 @@ func SearchCards() []drawbridge.Spec {
 	}
 }
 
-// ShortListHint is the text about a short list in the deck's instructions.
+// ShortListHint is the text in the deck's instructions that explains a short list.
 const ShortListHint = "Most tools are not in the list: " + FindToolsName + " finds them by task, and " +
 	CallToolName + " calls them.\n"
 
@@ -46,8 +46,8 @@ const (
 	callTitle = "Call a tool"
 )
 
-// findToolsDefinition returns the definition of find_tools. It names the caller's servers, since a model searches for
-// products that it knows.
+// findToolsDefinition returns the definition of find_tools. The description names the caller's servers, because
+// models search for products that they know.
 func (v *CardView) findToolsDefinition() json.RawMessage {
 	var b strings.Builder
 	names, counts, hidden := v.unlistedServers()
@@ -76,8 +76,8 @@ func (v *CardView) findToolsDefinition() json.RawMessage {
 		`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`)
 }
 
-// callToolDefinition returns the definition of call_tool. Its hints assume the worst, because the called tool is not
-// known.
+// callToolDefinition returns the definition of call_tool. Its annotations declare a destructive tool, because the
+// called tool is unknown.
 func (v *CardView) callToolDefinition() json.RawMessage {
 	text := "Call a tool that is not in your list"
 	if names, _, _ := v.unlistedServers(); len(names) > 0 {
@@ -95,8 +95,9 @@ func (v *CardView) callToolDefinition() json.RawMessage {
 		`{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true}`)
 }
 
-// unlistedServers returns the servers with tools outside the short list, in configuration order, with the number of
-// those tools; all is their sum. Shipped tools count as Drawbridge's own.
+// unlistedServers returns the servers with tools outside the short list, in configuration order, and the number of
+// such tools for each server. all is the sum of these numbers. Drawbridge's own tools are counted under the name
+// shippedServer.
 func (v *CardView) unlistedServers() (names []string, counts []int, all int) {
 	at := map[drawbridge.ServerID]int{}
 	for _, s := range v.specs {
@@ -119,7 +120,7 @@ func (v *CardView) unlistedServers() (names []string, counts []int, all int) {
 	return names, counts, all
 }
 
-// shippedServer is the server name of shipped tools.
+// shippedServer is the server name for Drawbridge's own tools.
 const shippedServer = "drawbridge"
 
 func cardDefinition(name, title, text, input, hints string) json.RawMessage {

@@ -8,11 +8,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// An Explanation describes why a tool matches a query: the score of each ranking arm, and of each field for words. Each
-// is a share of the best tool's score, from 0 to 1.
+// An Explanation describes why a tool matches a query. It contains the score of each ranker, and the word score of
+// each field. Each score is a share of the best tool's score, from 0 to 1.
 type Explanation struct {
-	// Words, Meaning and Far are the arms: words, the built-in encoder, and vectors made elsewhere, which take the
-	// encoder's place.
+	// Words, Meaning and Far are the scores of the rankers: words, the built-in encoder, and an external embedding
+	// model, which replaces the built-in encoder. The other members are word scores of single fields.
 	Words       float64
 	Meaning     float64
 	Far         float64
@@ -22,8 +22,8 @@ type Explanation struct {
 	Parameters  float64
 }
 
-// Explain explains hits of a query, in their order. It indexes all tools again, so it is for people and not for every
-// query.
+// Explain returns the explanations of hits of a query, in the order of the hits. It indexes all tools again, so it
+// is too slow for every query.
 func (v *CardView) Explain(ctx context.Context, query string, hits []Hit) []Explanation {
 	out := make([]Explanation, len(hits))
 	for i, h := range hits {
@@ -67,20 +67,21 @@ func (v *CardView) Explain(ctx context.Context, query string, hits []Hit) []Expl
 	return out
 }
 
-// Stats describes the size of a view of tools, and how it is listed.
+// Stats contains numbers about the tools of a view, and how they are listed.
 type Stats struct {
-	// Cards is the number of cards, Servers the number of their servers. Drawbridge itself counts as a server.
+	// Cards is the number of cards, and Servers the number of their servers. Drawbridge itself counts as a server if
+	// it has cards.
 	Cards   int `json:"cards"`
 	Servers int `json:"servers"`
-	// Tokens is the approximate number of tokens of all definitions, ShortTokens that of the short list.
+	// Tokens is the estimated number of tokens of all definitions, and ShortTokens that of the short list.
 	Tokens      int `json:"tokens"`
 	ShortTokens int `json:"short_tokens"`
-	// Mode is the configured mode. Short reports whether the callers see the short list.
+	// Mode is the configured mode. Short reports whether the callers get the short list.
 	Mode  Mode `json:"mode"`
 	Short bool `json:"short"`
 }
 
-// Stats returns the numbers of the view.
+// Stats returns numbers about the view.
 func (v *CardView) Stats() Stats {
 	s := Stats{Cards: len(v.specs), Tokens: v.tokens, Mode: v.finder.options.Mode, Short: v.isShort}
 	if s.Mode == "" {
@@ -97,14 +98,14 @@ func (v *CardView) Stats() Stats {
 	return s
 }
 
-// MeasureIndexing returns the time to index all tools into a separate index.
+// MeasureIndexing returns the duration of indexing all tools in a new index.
 func (v *CardView) MeasureIndexing() time.Duration {
 	began := time.Now()
 	newClassIndex(index.Options{LexicalOnly: v.finder.options.Index.LexicalOnly}, &documentCache{}).update(v)
 	return time.Since(began)
 }
 
-// BuildIndex indexes all tools now, instead of on the first query, and returns their number.
+// BuildIndex indexes all tools now, instead of at the first query, and returns the number of indexed tools.
 func (v *CardView) BuildIndex() int {
 	v.index.update(v)
 	return v.index.index.Len()

@@ -18,18 +18,18 @@ import (
 // A Hit is a tool that matches a query.
 type Hit struct {
 	Spec drawbridge.Spec
-	// Score compares hits of one query, of which the best has 1. It is 0 for a tool that does not match and is shown
-	// because none does.
+	// Score is the score relative to the best hit of the query, which has 1. It is 0 for tools that do not match;
+	// they are returned only if no tool matches.
 	Score float64
 	// Reason is a short explanation of the match; empty if the score is 0.
 	Reason string
-	// Ranking is the detail from the index.
+	// Ranking contains the scores from the index.
 	Ranking index.Hit
 }
 
-// Find returns at most most tools that match a query, best first; 0 is the limit of the options. Matched reports
-// whether one of them contains a word of the query. If nothing matches, the hits are the first tools outside the short
-// list, with a score of 0.
+// Find returns at most most tools that match a query, best first. If most is 0, the limit is Options.TopK; if it is
+// negative, there is no limit. matched reports whether at least one hit contains a word of the query. If nothing
+// matches, the hits are the first tools outside the short list, with score 0.
 func (v *CardView) Find(ctx context.Context, query string, most int) (hits []Hit, matched bool) {
 	if most == 0 {
 		most = v.finder.options.TopK
@@ -62,7 +62,7 @@ func (v *CardView) Find(ctx context.Context, query string, most int) (hits []Hit
 	return hits, false
 }
 
-// maxNear bounds the suggestions for an unknown name.
+// maxNear is the maximum number of suggestions for an unknown name.
 const maxNear = 3
 
 // SuggestNames adds similar names to the error for an unknown tool. Other errors are returned unchanged.
@@ -75,13 +75,14 @@ func (v *CardView) SuggestNames(ctx context.Context, name string, err error) err
 	if near := v.similarNames(ctx, name); len(near) > 0 {
 		next = "near: " + strings.Join(near, ", ") + "; " + next
 	}
-	// The kind is another: what is unknown is not the card that was called.
+	// The kind changes, because the called card (call_tool) exists, and only the tool named in its arguments is
+	// unknown.
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: f.Step,
 		Err: f.Err, Next: next}
 }
 
-// similarNames returns names of tools similar to name. It asks no model: a name is not a query, and such calls are
-// neither counted nor limited.
+// similarNames returns the names of tools that are similar to name. It uses no external model: a name is not a
+// query, and such calls are neither counted nor limited.
 func (v *CardView) similarNames(ctx context.Context, name string) (names []string) {
 	asked := queryTerms(name)
 	for _, h := range v.index.search(ctx, v, index.Query{Text: name, Limit: maxNear, MinRelativeScore: 0.4,
@@ -93,7 +94,8 @@ func (v *CardView) similarNames(ctx context.Context, name string) (names []strin
 	return names
 }
 
-// AnswerFindTools runs find_tools. Errors in its arguments are part of the result, since the model should read them.
+// AnswerFindTools returns the result of find_tools. Errors in the arguments are returned as a result with isError,
+// so that the model reads them.
 func (v *CardView) AnswerFindTools(ctx context.Context, arguments json.RawMessage) drawbridge.Result {
 	query, limit := rawjson.GetString(arguments, "query"), defaultLimit
 	if raw := rawjson.Get(arguments, "limit"); raw != nil && string(raw) != "null" {
@@ -121,7 +123,8 @@ func (v *CardView) AnswerFindTools(ctx context.Context, arguments json.RawMessag
 		rawjson.Put(encodeHits(hits, more), "structuredContent"))}
 }
 
-// describeHits describes the hits for a model: the name, the reason and the arguments of each.
+// describeHits returns a text for the model about the hits, with the name, reason, description and arguments of each
+// hit. more lists further hits, of which only the names are shown.
 func describeHits(query string, hits, more []Hit, matched bool) string {
 	var b strings.Builder
 	switch {
@@ -161,12 +164,13 @@ func describeHits(query string, hits, more []Hit, matched bool) string {
 	return b.String()
 }
 
-// lineIndenter indents all lines of a description except the first. Only lines of Drawbridge
-// begin without a space, so that a description cannot imitate another tool.
+// lineIndenter indents all lines of a description except the first. Only lines that Drawbridge writes begin without
+// a space, so that a description cannot imitate another tool.
 var lineIndenter = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\v", "\n ", "\f", "\n ", "\u0085",
 	"\n ", "\u2028", "\n ", "\u2029", "\n ")
 
-// encodeHits encodes the hits for programs: each is its listed definition, followed by score and reason.
+// encodeHits encodes the hits as JSON for programs. Each hit is its listed definition with the additional members
+// score and why. For the hits in more it writes only the names.
 func encodeHits(hits, more []Hit) json.RawMessage {
 	out := []byte(`{"tools":[`)
 	for i, h := range hits {
@@ -187,7 +191,7 @@ func encodeHits(hits, more []Hit) json.RawMessage {
 	return append(out, ']', '}')
 }
 
-// CallToolError returns the result for invalid arguments of call_tool. The model can read the error and correct the
+// CallToolError returns the result for invalid arguments of call_tool. The model can read the error and correct its
 // call.
 func CallToolError(why error) drawbridge.Result {
 	return errorResult(CallToolName + ": " + why.Error())
@@ -202,5 +206,5 @@ func textContent(text string) json.RawMessage {
 	return append(rawjson.AppendQuoted([]byte(`[{"type":"text","text":`), text), '}', ']')
 }
 
-// clipQuery truncates a caller's text so that a result may repeat it.
+// clipQuery truncates a query to 120 bytes, so that a result can repeat it.
 func clipQuery(text string) string { return safetext.Truncate(text, 120, safetext.Bytes, "…") }

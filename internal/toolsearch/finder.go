@@ -1,10 +1,10 @@
-// Package toolsearch lets callers search for tools instead of listing all of them. It keeps an index for each class of
-// callers, and makes the short list: the pinned tools, find_tools and call_tool.
+// Package toolsearch lets callers search for tools instead of listing all of them. It has an index for each class of
+// callers, and creates the short list: the pinned tools, find_tools and call_tool.
 //
-// A search covers only the tools that its caller may call; others are not ranked, counted or hinted at, and cost no
-// time. If there are tools, a search returns some. A tool is shown with its listed bytes. The same tools make the same
-// short list, in every process. The package calls no tool and grants no right: the deck decides which tools a caller
-// has.
+// A search covers only the tools that its caller may call. Other tools are not ranked, counted or mentioned, and do
+// not make the search slower. If the caller has tools that models may see, a search returns at least one tool. The
+// definition of a found tool has the same bytes as in the full list. The same tools have the same short list in
+// every process. The package calls no tools and grants no rights: package deck determines the tools of a caller.
 package toolsearch
 
 import (
@@ -21,40 +21,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// A Mode selects the list of external clients.
+// A Mode determines which list of tools external clients get.
 type Mode string
 
-// The modes. The empty Mode is Direct.
+// The modes. The empty Mode means Direct.
 const (
 	// Direct lists all tools.
 	Direct Mode = "direct"
 	// Search lists the pinned tools, find_tools and call_tool.
 	Search Mode = "search"
-	// Auto is Search if the unpinned tools have more tokens than SearchAbove, and else Direct.
+	// Auto is like Search if the definitions of the unpinned tools have more than SearchAbove tokens, and otherwise
+	// like Direct.
 	Auto Mode = "auto"
 )
 
-// Options configure the search. The zero value lists all tools and searches by words.
+// Options are the options of a Finder. With the zero value, all tools are listed, and searches use words and the
+// built-in encoder.
 type Options struct {
 	Mode Mode
-	// Disabled turns searching off: all tools are listed in every mode.
+	// Disabled disables the search: all tools are listed in every mode.
 	Disabled bool
-	// TopK bounds the tools found by a query; 0 is DefaultTopK, and a negative value means no limit.
+	// TopK is the maximum number of tools that a query finds; 0 means DefaultTopK, and a negative value means no
+	// limit.
 	TopK int
-	// MinRelativeScore drops tools whose score is below this share of the best; 0 is DefaultRelative, and a negative
-	// value drops none.
+	// MinRelativeScore is the minimum score of a found tool, as a share of the best score. 0 means DefaultRelative,
+	// and a negative value means no minimum.
 	MinRelativeScore float64
-	// AlwaysListed are globs of the names of tools that are always listed.
+	// AlwaysListed contains glob patterns. Tools with matching names are pinned: they are always listed.
 	AlwaysListed []string
-	// SearchAbove is the number of tokens of unpinned definitions above which Auto searches; 0 is DefaultSearchAbove.
+	// SearchAbove is the limit of Auto: the number of tokens of unpinned definitions above which the list is short;
+	// 0 means DefaultSearchAbove.
 	SearchAbove int
-	// Index configures the ranking besides words.
+	// Index contains the options of the index.
 	Index index.Options
-	// DescribeSchemas adds output schemas to the descriptions for our own models, in at most SchemaHint bytes; 0 is
-	// DefaultSchemaHint.
+	// DescribeSchemas adds the output schema of each tool to its description, for models that Drawbridge runs.
+	// MaxSchemaHint is the maximum length of the schema in bytes; 0 means DefaultSchemaHint.
 	DescribeSchemas bool
 	MaxSchemaHint   int
-	// Logger is told about providers whose models ignore schemas; nil is silent.
+	// Logger receives a warning for providers whose models ignore such schemas; nil disables logging.
 	Logger *slog.Logger
 }
 
@@ -66,37 +70,37 @@ const (
 	DefaultSchemaHint  = 1024
 )
 
-// maxClasses is how many classes of callers have an index at a time, maxModes for how many it is remembered that they
-// search.
+// maxClasses is the maximum number of classes of callers with an index. maxModes is the maximum number of classes in
+// Finder.searching.
 const (
 	maxClasses = 8
 	maxModes   = 1024
 )
 
-// A Finder searches tools. It is safe for concurrent use.
+// A Finder provides the search for tools. It is safe for concurrent use.
 type Finder struct {
 	options Options
 
 	// mu guards the fields below.
 	mu sync.Mutex
-	// classes are the most recent classes, the last one at the end.
+	// classes contains the most recently used classes, the last used one at the end.
 	classes []*callerClass
-	// searching are the classes with a short list in the mode Auto.
+	// searching contains the keys of the classes that have a short list in the mode Auto.
 	searching *simplelru.LRU[string, struct{}]
-	// warned are the providers that a warning was logged for.
+	// warned contains the providers for which a warning was logged.
 	warned map[string]bool
 	docs   documentCache
 }
 
-// A callerClass is a set of callers who may call the same tools.
+// A callerClass is a set of callers that may call the same tools.
 type callerClass struct {
 	key   string
 	index *classIndex
 	view  *CardView
 }
 
-// ClassKey returns the key of a caller's class; guards is the class of the caller for the guards. Callers of one class
-// may call the same tools.
+// ClassKey returns the key of a caller's class. Callers of one class may call the same tools. guards is the key of
+// the caller's class in the guards.
 func ClassKey(caller drawbridge.Caller, guards string) string {
 	parts := make([]string, 0, len(caller.Scopes)+2)
 	for _, scope := range caller.Scopes {
@@ -106,7 +110,7 @@ func ClassKey(caller drawbridge.Caller, guards string) string {
 	return strings.Join(append(parts, caller.Kind.String(), guards), "\x00")
 }
 
-// New returns a finder.
+// New returns a Finder with the given options.
 func New(o Options) *Finder {
 	if o.TopK == 0 {
 		o.TopK = DefaultTopK
@@ -126,22 +130,22 @@ func New(o Options) *Finder {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	searching, _ := simplelru.NewLRU[string, struct{}](maxModes, nil) // the error is for sizes below 1
+	searching, _ := simplelru.NewLRU[string, struct{}](maxModes, nil) // NewLRU returns an error only for sizes below 1
 	return &Finder{options: o, searching: searching, warned: map[string]bool{}}
 }
 
-// MayShorten reports whether any list may be a short one, so that the names of the search tools are taken.
+// MayShorten reports whether callers may get a short list. Then the names of the search tools are reserved.
 func (f *Finder) MayShorten() bool { return f.options.Mode == Search || f.options.Mode == Auto }
 
-// ServesCaller reports whether the caller has find_tools and call_tool.
+// ServesCaller reports whether the caller can call find_tools and call_tool.
 func (f *Finder) ServesCaller(caller drawbridge.Caller) bool {
 	return caller.Kind != drawbridge.Nobody && (f.MayShorten() || caller.Kind == drawbridge.Agent &&
 		!f.options.Disabled)
 }
 
-// View returns the tools of a class of callers at that version. For a new view it calls specs, which returns them in
-// listed order. A class has one view at a time: a newer one takes over the index, so that only changed tools are
-// indexed again.
+// View returns the view of a class of callers at a version. For a new version it calls specs, which returns the
+// tools in listed order. A class has one view at a time. The next view uses the same index, so that only changed
+// tools are indexed again.
 func (f *Finder) View(key string, version uint64, specs func() []drawbridge.Spec) *CardView {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +166,7 @@ func (f *Finder) View(key string, version uint64, specs func() []drawbridge.Spec
 	return c.view
 }
 
-// newView makes the view of a class. The caller holds mu.
+// newView creates the view of a class. The caller must hold f.mu.
 func (f *Finder) newView(c *callerClass, version uint64, specs []drawbridge.Spec) *CardView {
 	v := &CardView{finder: f, version: version, specs: specs, index: c.index, places: make(map[string]int, len(specs))}
 	hidden := 0
@@ -178,8 +182,9 @@ func (f *Finder) newView(c *callerClass, version uint64, specs []drawbridge.Spec
 	return v
 }
 
-// usesShortList decides whether a class gets a short list, by the tokens outside it. A class keeps its short list until
-// they are well below the limit, so that the list does not alternate. The caller holds mu.
+// usesShortList reports whether a class gets a short list; tokens is the number of tokens outside the short list. In
+// the mode Auto, a class with a short list keeps it until tokens is a fifth below the limit. So the list does not
+// alternate. The caller must hold f.mu.
 func (f *Finder) usesShortList(key string, tokens int) bool {
 	if f.options.Mode != Auto {
 		return f.options.Mode == Search
@@ -196,8 +201,8 @@ func (f *Finder) usesShortList(key string, tokens int) bool {
 	return true
 }
 
-// isPinned reports whether a tool is in a short list too. That includes tools that are hidden from models: clients call
-// them for their page, and they cost no tokens.
+// isPinned reports whether a tool is also in the short list. This includes tools that are hidden from models:
+// clients call them for their user interface, and they cost no tokens.
 func (f *Finder) isPinned(s drawbridge.Spec) bool {
 	return s.AppOnly || slices.ContainsFunc(f.options.AlwaysListed, func(glob string) bool {
 		ok, err := path.Match(glob, string(s.Name))
@@ -205,12 +210,12 @@ func (f *Finder) isPinned(s drawbridge.Spec) bool {
 	})
 }
 
-// A CardView is the set of tools that one class of callers may call at one moment. It is immutable and safe for
+// A CardView contains the tools that one class of callers may call at one version. It is immutable and safe for
 // concurrent use.
 type CardView struct {
 	finder  *Finder
 	version uint64
-	// specs are the tools in listed order, and places their positions.
+	// specs contains the tools in listed order. places contains the index of each tool in specs, by name.
 	specs   []drawbridge.Spec
 	places  map[string]int
 	tokens  int
@@ -225,14 +230,14 @@ type CardView struct {
 	turnCache turnCache
 }
 
-// Tokens estimates the tokens of all definitions for a model.
+// Tokens returns the estimated number of tokens of all definitions.
 func (v *CardView) Tokens() int { return v.tokens }
 
 // IsShort reports whether the callers get the short list.
 func (v *CardView) IsShort() bool { return v.isShort }
 
-// ShortList returns the pinned tools in their order, then find_tools and call_tool. Neither the slice nor its bytes may
-// be changed.
+// ShortList returns the definitions of the pinned tools in their order, and then find_tools and call_tool. Callers
+// must not modify the result.
 func (v *CardView) ShortList() []json.RawMessage {
 	v.once.Do(func() {
 		for _, s := range v.specs {
@@ -245,5 +250,5 @@ func (v *CardView) ShortList() []json.RawMessage {
 	return v.list
 }
 
-// isModelVisible reports whether a model may be shown a tool.
+// isModelVisible reports whether a tool may be shown to models.
 func isModelVisible(s drawbridge.Spec) bool { return !s.AppOnly }

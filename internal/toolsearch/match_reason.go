@@ -9,13 +9,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// minTermLetters is the length of the shortest word in a reason, and maxTerms the most words per place.
+// minTermLetters is the minimum length of a word in a reason, in bytes. maxTerms is the maximum number of words for
+// each place, such as the name.
 const minTermLetters, maxTerms = 3, 4
 
-// A term is a word of a query with its stem.
+// A term is a word of a query and its stem.
 type term struct{ word, stem string }
 
-// queryTerms returns the distinct words of a query that can explain a match, in their order.
+// queryTerms returns the distinct words of a query that can explain a match, in the order of the query.
 func queryTerms(query string) (out []term) {
 	if len(query) > 2<<10 {
 		query = query[:2<<10]
@@ -39,12 +40,12 @@ func queryTerms(query string) (out []term) {
 	return out
 }
 
-// stopWords are words of queries without a meaning of their own.
+// stopWords contains words that do not explain a match.
 var stopWords = []string{"the", "and", "for", "with", "from", "that", "this", "all", "any", "can", "are", "you", "into",
 	"please", "want", "need", "how", "what", "which", "tool"}
 
-// matchReason returns which words of a query are in a tool's name, description or parameters. A word counts in the
-// first of these.
+// matchReason returns a text that lists the words of a query in a tool's name, description and parameters. A word is
+// listed only for the first of these places.
 func matchReason(asked []term, spec drawbridge.Spec) string {
 	var parameters strings.Builder
 	for m := range rawjson.Members(rawjson.Get(spec.Definition, "inputSchema", "properties")) {

@@ -13,39 +13,40 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Turn is a request to a model of our own.
+// A Turn describes a request to a model that Drawbridge runs.
 type Turn struct {
-	// Query is the request, or the last message.
+	// Query is the text of the request, or the last message.
 	Query string
-	// Recent are the names of recently called tools, which stay.
+	// Recent contains the names of recently called tools, which are shown again.
 	Recent []string
-	// Provider runs the model, such as "anthropic" or "openai"; empty if unknown. It does not change the shown tools.
+	// Provider is the provider of the model, such as "anthropic" or "openai"; empty if unknown. It does not affect
+	// which tools are shown.
 	Provider string
 }
 
-// Definitions are the tools that a model is shown in a turn. Neither the slice nor the bytes may be changed.
+// Definitions are the tools that a model gets in a turn. Callers must not modify them.
 type Definitions struct {
-	// Cards are in listed order. If some are left out, find_tools is the last, so that the model can find them during
-	// the turn.
+	// Cards contains the tools in listed order. If some tools are omitted, find_tools follows at the end, so that
+	// the model can find them during the turn.
 	Cards []drawbridge.Spec
-	// Raw has their definitions as a JSON array: the same bytes for the same tools.
+	// Raw contains the definitions of Cards as a JSON array. The same tools have the same bytes.
 	Raw json.RawMessage
-	// LeftOut is the number of tools that are not shown.
+	// LeftOut is the number of omitted tools.
 	LeftOut int
 }
 
-// maxTurns bounds the cached turns of a view.
+// maxTurns is the maximum number of cached turns of a view.
 const maxTurns = 64
 
-// A turnCache caches the definitions for the turns of a view. A view is immutable, so its entries never expire.
+// A turnCache caches the definitions for turns of a view. Entries do not expire, because a view is immutable.
 type turnCache struct {
-	asked map[string]Definitions // by all that a turn says
-	shown map[string]Definitions // by which cards are shown
+	asked map[string]Definitions // by the Query and Recent of a turn
+	shown map[string]Definitions // by the set of chosen tools, one byte for each tool
 }
 
-// DefinitionsFor returns the tools for a model: pinned ones, recently called ones, and those that match the query. It
-// returns all tools if their number is within the limit, or if search is disabled. Equal turns, or equal choices of
-// tools, return equal bytes.
+// DefinitionsFor returns the tools for a model: pinned tools, recently called tools, and tools that match the query.
+// If the number of tools is within Options.TopK, or the search is disabled, it returns all tools. Turns with the
+// same choice of tools get the same bytes.
 func (v *CardView) DefinitionsFor(ctx context.Context, t Turn) Definitions {
 	v.finder.warnUnusedSchemas(t.Provider)
 	key := t.Query + "\x00" + strings.Join(t.Recent, "\x00")
@@ -57,7 +58,7 @@ func (v *CardView) DefinitionsFor(ctx context.Context, t Turn) Definitions {
 	}
 	d = v.buildDefinitions(v.chooseCards(ctx, t))
 	if ctx.Err() != nil {
-		return d // it may be less than it would be
+		return d // do not cache the result: the search may be incomplete
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -68,7 +69,7 @@ func (v *CardView) DefinitionsFor(ctx context.Context, t Turn) Definitions {
 	return d
 }
 
-// chooseCards decides which tools are shown in a turn.
+// chooseCards reports, for each tool of the view, whether it is shown in a turn.
 func (v *CardView) chooseCards(ctx context.Context, t Turn) []bool {
 	chosen := make([]bool, len(v.specs))
 	all := 0
@@ -98,7 +99,7 @@ func (v *CardView) chooseCards(ctx context.Context, t Turn) []bool {
 	return chosen
 }
 
-// buildDefinitions encodes the definitions of the chosen tools, once for each choice.
+// buildDefinitions returns the definitions of the chosen tools. It caches the result for each choice.
 func (v *CardView) buildDefinitions(chosen []bool) Definitions {
 	which := make([]byte, len(chosen))
 	for i, yes := range chosen {
@@ -141,13 +142,14 @@ func (v *CardView) buildDefinitions(chosen []bool) Definitions {
 	return d
 }
 
-// schemaAwareProviders are the providers whose models make something of an output schema in a description.
+// schemaAwareProviders contains the providers whose models use an output schema in a description.
 var schemaAwareProviders = [...]string{"anthropic", "claude", "openai"}
 
-// maxWarned bounds the providers that a warning is logged for.
+// maxWarned is the maximum number of providers for which a warning is logged.
 const maxWarned = 16
 
-// warnUnusedSchemas warns, once for each provider, that its models ignore output schemas in descriptions.
+// warnUnusedSchemas logs a warning, once for each provider, if the provider's models ignore output schemas in
+// descriptions.
 func (f *Finder) warnUnusedSchemas(provider string) {
 	if !f.options.DescribeSchemas || provider == "" || slices.Contains(schemaAwareProviders[:], provider) {
 		return
@@ -163,8 +165,8 @@ func (f *Finder) warnUnusedSchemas(provider string) {
 		"provider", provider)
 }
 
-// withSchemaHint returns a definition with its output schema in the description, as far as the options allow. Models
-// are shown no output schemas otherwise.
+// withSchemaHint returns the definition with its output schema appended to the description. It returns the
+// definition unchanged if Options.DescribeSchemas is not set. Otherwise models do not see output schemas.
 func (f *Finder) withSchemaHint(definition json.RawMessage) json.RawMessage {
 	schema := rawjson.Get(definition, "outputSchema")
 	var b bytes.Buffer

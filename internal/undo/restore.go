@@ -16,10 +16,10 @@ import (
 // A Run is a run that changed files.
 type Run struct {
 	ID string `json:"run"`
-	// First and Last are the times of its first and its last change.
+	// First and Last are the times of the first and the last change of the run.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
-	// Caller, Client and Dir are those of its last change.
+	// Caller, Client and Dir are the values of the last change; see [Change].
 	Caller string `json:"caller"`
 	Client string `json:"client,omitempty"`
 	Dir    string `json:"dir,omitempty"`
@@ -31,17 +31,18 @@ type Run struct {
 type File struct {
 	Path  string   `json:"path"`
 	Tools []string `json:"tools"`
-	// Lines are the first and the last line that the last change of the run touched.
+	// Lines are the numbers of the first and the last line that the last change in the run modified.
 	Lines [2]int `json:"lines,omitzero"`
 
 	before, after string
 	mode          fs.FileMode
 }
 
-// An Action is what an undo does with a file.
+// An Action is the action of an undo on one file.
 type Action string
 
-// The actions. Refuse leaves a file alone, because it is not as the run left it.
+// The actions. Refuse leaves a file unchanged: its content is not the content that the run wrote, or cannot be
+// restored.
 const (
 	Restore   Action = "restore"
 	Delete    Action = "delete"
@@ -49,20 +50,20 @@ const (
 	Refuse    Action = "refuse"
 )
 
-// A Step is what an undo does with one file.
+// A Step is the planned or completed action of an undo on one file.
 type Step struct {
 	Path   string `json:"path"`
 	Action Action `json:"action"`
-	// Reason is why the file is left alone.
+	// Reason is why the file is left unchanged; it is set for Unchanged and Refuse.
 	Reason string `json:"reason,omitempty"`
 
 	file File
 }
 
-// ErrUnknownRun reports a run that changed nothing, or whose changes are not kept any more.
+// ErrUnknownRun reports a run that changed nothing, or whose changes are not stored any more.
 var ErrUnknownRun = errors.New("no changes of such a run are kept")
 
-// Runs returns the runs whose changes are kept, the newest first.
+// Runs returns the runs whose changes are stored, the newest first.
 func (l *Log) Runs() ([]Run, error) {
 	all, err := l.entries()
 	if err != nil {
@@ -88,7 +89,7 @@ func (l *Log) Runs() ([]Run, error) {
 	return out, nil
 }
 
-// addChange adds a change to its file.
+// addChange adds a change to the entry of its file in r.Files.
 func (r *Run) addChange(e entry) {
 	i := slices.IndexFunc(r.Files, func(f File) bool { return f.Path == e.Path })
 	if i < 0 {
@@ -102,7 +103,8 @@ func (r *Run) addChange(e entry) {
 	}
 }
 
-// Find returns the run with an ID, or the newest for an empty one. An ID may be shortened. The error is ErrUnknownRun.
+// Find returns the run whose ID begins with id, or the newest run if id is empty. The error is ErrUnknownRun if there
+// is no such run. Find also fails if several runs have an ID with that prefix.
 func (l *Log) Find(id string) (Run, error) {
 	runs, err := l.Runs()
 	if err != nil {
@@ -123,7 +125,7 @@ func (l *Log) Find(id string) (Run, error) {
 	return found[0], nil
 }
 
-// Plan returns what an undo of a run does. It changes nothing.
+// Plan returns the steps of an undo of a run, one for each file. It changes nothing.
 func (l *Log) Plan(r Run) []Step {
 	var steps []Step
 	for _, f := range r.Files {
@@ -161,9 +163,9 @@ func (l *Log) plan(f File) (a Action, reason string) {
 	return Restore, ""
 }
 
-// Undo restores the files of a run that are as the run left them, and returns what was done with each. The undo is a
-// change of its own, made by the run of c, and can be taken back too. The error is that of the first file that could not
-// be restored; the files before it are.
+// Undo restores the files of a run, and returns a step for each file. It skips a file that was changed after the run.
+// The undo is itself a change, made by the run in c, and can be undone too. Undo stops at the first file that it cannot
+// restore, and returns the error of that file. The files before it stay restored.
 func (l *Log) Undo(r Run, c Change) ([]Step, error) {
 	steps := l.Plan(r)
 	for i, s := range steps {

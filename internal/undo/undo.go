@@ -1,5 +1,5 @@
-// Package undo keeps the earlier contents of files that tools change, so that a person can take the changes of a run
-// back. Contents are kept by their hash. Several processes may use the same directory.
+// Package undo stores the earlier contents of files that tools change, so that a person can undo the changes of a run.
+// Each content is stored in a file whose name is the hash of the content. Several processes may use the same directory.
 package undo
 
 import (
@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// DefaultMaxBytes is the size in bytes of the contents that are kept.
+	// DefaultMaxBytes is the default limit for the total size of the stored contents, in bytes.
 	DefaultMaxBytes = 256 << 20
-	// maxContent is the size in bytes of the largest file whose content is kept.
+	// maxContent is the size in bytes of the largest file whose content is stored.
 	maxContent = 64 << 20
-	// pruneInterval is how many contents are kept, on average, between two looks at the bound.
+	// pruneInterval is how many contents are stored, on average, between two checks of the size limit.
 	pruneInterval = 64
-	// maxLine is the size in bytes of the longest entry that is read.
+	// maxLine is the size in bytes of the longest log line that can be read.
 	maxLine = 1 << 20
 
 	logName, lockName, contentsName = "log.jsonl", "lock", "contents"
@@ -38,24 +38,24 @@ const (
 
 // A Change is a change that a tool is about to make to a file.
 type Change struct {
-	// Run is the run that makes it; see ID.
+	// Run is the run that makes the change; see ID.
 	Run string
-	// Tool is the tool, Path the absolute path of the file.
+	// Tool is the name of the tool. Path is the absolute path of the file.
 	Tool, Path string
-	// Caller and Client describe who calls, and Dir where, for people.
+	// Caller and Client describe the caller, and Dir is the caller's directory. They are shown to people.
 	Caller, Client, Dir string
 }
 
-// ID returns the short ID of a run, as people see it.
+// ID returns the short ID of a run, which people see.
 func ID(run string) string {
 	sum := sha256.Sum256([]byte(run))
 	return hex.EncodeToString(sum[:4])
 }
 
-// An entry is a line of the log. A change has one before it is made, and one after it.
+// An entry is a line of the log. Each change has two entries: one is written before the change, the other after it.
 type entry struct {
 	Time time.Time `json:"time"`
-	// Change identifies the change: both of its entries have it.
+	// Change identifies the change. Both entries of a change have the same value.
 	Change string `json:"change"`
 	Run    string `json:"run"`
 	Tool   string `json:"tool,omitempty"`
@@ -63,25 +63,26 @@ type entry struct {
 	Caller string `json:"caller,omitempty"`
 	Client string `json:"client,omitempty"`
 	Dir    string `json:"dir,omitempty"`
-	// Before is the hash of the earlier content, or absent; After is that of the new content, empty until it is written.
+	// Before is the hash of the earlier content, or absent. After is the hash of the new content; it is empty in the entry
+	// that is written before the change.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 	Mode   uint32 `json:"mode,omitempty"`
-	// Lines are the first and the last changed line of the new content.
+	// Lines are the numbers of the first and the last changed line of the new content.
 	Lines [2]int `json:"lines,omitzero"`
 }
 
-// absent stands for the content of a file that does not exist.
+// absent replaces the hash of the content for a file that does not exist.
 const absent = "absent"
 
-// A Log keeps changes in a directory.
+// A Log stores changes in a directory.
 type Log struct {
 	dir      string
 	maxBytes int64
 }
 
-// Open returns the log in a directory, which is created with the first change. maxBytes bounds the kept contents; 0 is
-// DefaultMaxBytes.
+// Open returns the log in a directory. The directory is created with the first change. maxBytes limits the total size
+// of the stored contents; 0 means DefaultMaxBytes.
 func Open(dir string, maxBytes int64) *Log {
 	if maxBytes == 0 {
 		maxBytes = DefaultMaxBytes
@@ -89,9 +90,9 @@ func Open(dir string, maxBytes int64) *Log {
 	return &Log{dir, maxBytes}
 }
 
-// Before keeps the content of a file before a tool changes it. Call done with the content that the tool has written, or
-// with nil for a file that it has deleted.
-// What cannot be kept must not be changed: then the error says why.
+// Before stores the content of a file before a tool changes it. After the change, call done with the content that the
+// tool wrote, or with nil for a file that it deleted.
+// If Before returns an error, the tool must not change the file, because the change could not be undone.
 func (l *Log) Before(c Change) (done func(after []byte) error, err error) {
 	content, mode, err := readFile(c.Path)
 	if err != nil {
@@ -118,7 +119,7 @@ func (l *Log) Before(c Change) (done func(after []byte) error, err error) {
 	}, nil
 }
 
-// changeID returns an ID that no other change has.
+// changeID returns a unique ID for a change.
 func changeID(c Change, now time.Time) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s %s", os.Getpid(), now.UnixNano(), c.Run, c.Path))
 	return hex.EncodeToString(sum[:8])
@@ -129,7 +130,7 @@ func hashOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readFile returns the content and the mode of a regular file; nil for one that does not exist.
+// readFile returns the content and the mode of a regular file. The content is nil if the file does not exist.
 func readFile(path string) (content []byte, mode fs.FileMode, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -148,7 +149,7 @@ func readFile(path string) (content []byte, mode fs.FileMode, err error) {
 	return content, info.Mode().Perm(), err
 }
 
-// keep writes a content under its hash, unless it is there.
+// keep stores a content under its hash, unless it is already stored.
 func (l *Log) keep(content []byte) (hash string, err error) {
 	hash = hashOf(content)
 	path := l.contentPath(hash)
@@ -158,7 +159,7 @@ func (l *Log) keep(content []byte) (hash string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
-	// The bound is looked after now and then: that reads the whole log.
+	// The size limit is not checked each time, because the check reads the whole log.
 	if size := int64(len(content)); size > l.maxBytes/pruneInterval || rand.IntN(pruneInterval) == 0 {
 		if err := l.prune(size); err != nil {
 			return "", err
@@ -182,7 +183,7 @@ func (l *Log) contentPath(hash string) string {
 	return filepath.Join(l.dir, contentsName, hash[:2], hash)
 }
 
-// append appends an entry to the log, under the lock.
+// append appends an entry to the log, while it holds the lock of the log.
 func (l *Log) append(e entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -201,7 +202,7 @@ func (l *Log) append(e entry) error {
 	})
 }
 
-// locked calls do while no other process changes the log.
+// locked calls do while no other process can change the log.
 func (l *Log) locked(do func() error) error {
 	lock := flock.New(filepath.Join(l.dir, lockName), flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {
@@ -210,7 +211,8 @@ func (l *Log) locked(do func() error) error {
 	return errors.Join(do(), lock.Close())
 }
 
-// entries returns the changes in order. A line that was cut off by a crash is skipped.
+// entries returns the last entry of each change, in the order in which the changes began. It skips a line that is not a
+// valid entry, such as one that a crash cut off.
 func (l *Log) entries() (all []entry, err error) {
 	f, err := os.Open(filepath.Join(l.dir, logName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,7 +240,8 @@ func (l *Log) entries() (all []entry, err error) {
 	return all, lines.Err()
 }
 
-// prune removes the oldest changes until there is room for more bytes.
+// prune removes the oldest changes and their contents if more bytes would exceed the size limit. The remaining contents
+// use at most nine tenths of the limit, so that the next call need not prune.
 func (l *Log) prune(more int64) error {
 	return l.locked(func() error {
 		all, err := l.entries()
@@ -275,7 +278,7 @@ func (l *Log) prune(more int64) error {
 	})
 }
 
-// rewrite replaces the log.
+// rewrite replaces the whole log with these entries.
 func (l *Log) rewrite(all []entry) error {
 	var text bytes.Buffer
 	for _, e := range all {
@@ -302,7 +305,7 @@ func changedLines(before, after []byte) [2]int {
 	return [2]int{first + 1, max(last, first+1)}
 }
 
-// content returns a kept content.
+// content returns the stored content with this hash. It returns an error if the content does not have this hash.
 func (l *Log) content(hash string) ([]byte, error) {
 	f, err := os.Open(l.contentPath(hash))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package term asks questions at a terminal and reads the answers. It writes nothing where no terminal is connected, and
-// it restores the terminal's state when a dialogue is closed.
+// Package term provides dialogues, a status line and tables for a terminal. A dialogue starts only if a terminal is
+// connected, and restores the terminal's state when it is closed.
 package term
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Dialogue asks a person at a terminal: questions go to standard error, answers come from standard input. Ctrl-C and
-// Ctrl-D end a question without an answer. The dialogue controls the terminal until it is closed.
+// A Dialogue asks a person questions at a terminal and reads the answers. Ctrl-C ends a question with the error io.EOF,
+// and so does Ctrl-D on an empty line. The dialogue controls the terminal until it is closed.
 type Dialogue struct {
-	ctx      context.Context // the command's: a wait for an answer ends with it
+	ctx      context.Context // context of the command; its end also ends a wait for an answer
 	terminal *term.Terminal
 	keys     *KeyReader
 	fd       int
@@ -31,16 +31,16 @@ func IsTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// IsInteractive reports whether a person can be asked: in and out are both terminals.
+// IsInteractive reports whether in and out are both terminals, so that a person can answer a question.
 func IsInteractive(in io.Reader, out io.Writer) bool { return IsTerminal(in) && IsTerminal(out) }
 
-// StartDialogue begins a dialogue, which the caller closes. It returns false where in or out is not a terminal.
+// StartDialogue starts a dialogue, which the caller must close. It returns false if in or out is not a terminal.
 func StartDialogue(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue, bool) {
 	return NewKeyReader(in).StartDialogue(ctx, out)
 }
 
-// StartDialogue begins one of several dialogues on the same input. Keys that this dialogue read before ctx ended are
-// not passed to a later one.
+// StartDialogue starts one of several dialogues that read the same keys. It returns false if the input or out is not a
+// terminal. Keys that this dialogue read before ctx ended are not passed to a later dialogue.
 func (k *KeyReader) StartDialogue(ctx context.Context, out io.Writer) (*Dialogue, bool) {
 	if !IsInteractive(k.in, out) {
 		return nil, false
@@ -52,7 +52,7 @@ func (k *KeyReader) StartDialogue(ctx context.Context, out io.Writer) (*Dialogue
 	}
 	terminal := term.NewTerminal(dialogueTerminal{out, ctx, k}, "")
 	if width, height, err := term.GetSize(fd); err == nil && width > 0 {
-		_ = terminal.SetSize(width, height) // a wrong size only wraps lines elsewhere
+		_ = terminal.SetSize(width, height) // a wrong size only changes where lines wrap
 	}
 	return &Dialogue{ctx, terminal, k, fd, before}, true
 }
@@ -60,26 +60,26 @@ func (k *KeyReader) StartDialogue(ctx context.Context, out io.Writer) (*Dialogue
 // Close restores the terminal's state.
 func (d *Dialogue) Close() { _ = term.Restore(d.fd, d.before) }
 
-// DiscardInput drops earlier input, which cannot answer a question that was not shown yet. After an error the input
-// may still be there.
+// DiscardInput drops the input that was typed before the call, so that it cannot answer the next question. After an
+// error, some of that input may not be dropped.
 func (d *Dialogue) DiscardInput() error {
 	err := flushInput(d.fd)
 	d.keys.discard()
 	return err
 }
 
-// Ask asks a question and returns the answer. The error means that no answer came.
+// Ask prints a question and returns the answer. An error means that there was no answer.
 func (d *Dialogue) Ask(question string) (string, error) {
 	d.terminal.SetPrompt(safetext.Text(question))
 	return d.readAnswer(d.terminal.ReadLine)
 }
 
-// AskHidden is Ask for an answer that is not shown.
+// AskHidden is like Ask, but the terminal does not show the answer.
 func (d *Dialogue) AskHidden(question string) (string, error) {
 	return d.readAnswer(func() (string, error) { return d.terminal.ReadPassword(safetext.Text(question)) })
 }
 
-// readAnswer waits for an answer, until the dialogue's context ends.
+// readAnswer returns the line that read returns. If the dialogue's context has ended, it returns the context's error.
 func (d *Dialogue) readAnswer(read func() (string, error)) (string, error) {
 	line, err := read()
 	if d.ctx.Err() != nil {
@@ -94,7 +94,7 @@ func (d *Dialogue) readAnswer(read func() (string, error)) (string, error) {
 // Say prints a text of one or more lines.
 func (d *Dialogue) Say(text string) { fmt.Fprintln(d.terminal, safetext.Text(text)) }
 
-// Confirm asks a yes-or-no question. An empty answer means otherwise.
+// Confirm asks a question until the answer is yes, no or empty. For an empty answer it returns otherwise.
 func (d *Dialogue) Confirm(question string, otherwise bool) (bool, error) {
 	for {
 		line, err := d.Ask(question)

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// KeyReader reads the keys that a person types. A read can end before a key arrives; the next read returns that key.
-// It serves one reader at a time.
+// A KeyReader reads the keys that a person types. If a read is canceled before a key arrives, the next read returns
+// that key. Only one goroutine may read at a time.
 type KeyReader struct {
 	in          io.Reader
-	reading     sync.WaitGroup  // a read of a terminal cannot be interrupted: the last one ends with the process
-	pendingRead chan readResult // the result of the pending read; nil without one
+	reading     sync.WaitGroup  // a read cannot be interrupted and may run until the process exits
+	pendingRead chan readResult // the result of the pending read; nil if no read is pending
 	unread      []byte
 }
 
@@ -23,7 +23,7 @@ type readResult struct {
 // NewKeyReader returns a reader of the keys from in.
 func NewKeyReader(in io.Reader) *KeyReader { return &KeyReader{in: in} }
 
-// read reads until ctx ends.
+// read reads keys into p. If ctx ends before a key arrives, it returns the error of ctx.
 func (k *KeyReader) read(ctx context.Context, p []byte) (int, error) {
 	if len(k.unread) == 0 {
 		if k.pendingRead == nil {
@@ -51,7 +51,7 @@ func (k *KeyReader) read(ctx context.Context, p []byte) (int, error) {
 	return n, nil
 }
 
-// discard drops input that arrived and was not read.
+// discard drops the input that has arrived and was not read yet.
 func (k *KeyReader) discard() {
 	k.unread = nil
 	select {
@@ -61,7 +61,7 @@ func (k *KeyReader) discard() {
 	}
 }
 
-// A dialogueTerminal is the terminal of one dialogue, which receives the keys until ctx ends.
+// A dialogueTerminal is the terminal of one dialogue: it writes to the Writer, and reads keys until ctx ends.
 type dialogueTerminal struct {
 	io.Writer
 	ctx  context.Context

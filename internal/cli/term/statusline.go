@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A StatusLineWriter writes to a terminal whose last line is a status line. Output goes above that line.
+// A StatusLineWriter writes to a terminal and keeps a status line below the output.
 type StatusLineWriter struct {
 	w io.Writer
 
@@ -43,5 +43,5 @@ func (s *StatusLineWriter) SetStatus(line string) {
 		return
 	}
 	s.line = line
-	_, _ = io.WriteString(s.w, eraseLine+line) // a terminal that is gone shows nothing
+	_, _ = io.WriteString(s.w, eraseLine+line) // a closed terminal shows nothing
 }

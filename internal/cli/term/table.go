@@ -13,20 +13,20 @@ import (
 
 const (
 	columnGap = 2
-	// minColumnWidth is the width below which no cell is shortened.
+	// minColumnWidth is the smallest width to which a column is shortened.
 	minColumnWidth = 6
 )
 
-// A Table aligns rows of cells in columns. Each row is a line, and a tab ends each of its cells but the last. On a
-// terminal that is too narrow for the rows, the cells of the widest columns are shortened, so that a row stays on one
-// line. The columns ID, KEY, NAME and CLIENT stay whole. Output that is not a terminal is never shortened.
+// A Table aligns rows of cells in columns. Each row is a line, and a tab ends each of its cells except the last. On a
+// terminal that is too narrow, the cells of the widest columns are shortened, so that a row stays on one line. The
+// columns ID, KEY, NAME and CLIENT are never shortened, and neither is output that is not a terminal.
 type Table struct {
 	w     io.Writer
-	width int // of the terminal; 0 without one
+	width int // of the terminal; 0 if w is not a terminal
 	rows  bytes.Buffer
 }
 
-// NewTable returns a table on w.
+// NewTable returns a table that prints to w.
 func NewTable(w io.Writer) *Table {
 	t := &Table{w: w}
 	if f, ok := w.(*os.File); ok && IsTerminal(f) {
@@ -54,8 +54,8 @@ func (t *Table) Flush() error {
 	return tw.Flush()
 }
 
-// fitRows returns the rows with the cells of the widest columns shortened until they fit the width, if they can. The
-// first row is the header.
+// fitRows returns the rows with the cells of the widest columns shortened, so that the rows fit the width if possible.
+// The first row is the header.
 func fitRows(text string, width int) string {
 	var rows [][]string
 	var widths, minima []int
@@ -84,7 +84,8 @@ func fitRows(text string, width int) string {
 	return out.String()
 }
 
-// isWholeColumn reports whether the cells below a header are never shortened: a person copies them into a command.
+// isWholeColumn reports whether the cells below a header are never shortened, because a person copies them into a
+// command.
 func isWholeColumn(header string) bool {
 	switch header {
 	case "ID", "KEY", "NAME", "CLIENT":
@@ -93,7 +94,7 @@ func isWholeColumn(header string) bool {
 	return false
 }
 
-// shrinkWidths lowers the largest widths, none below its minimum, until the columns fit the total.
+// shrinkWidths lowers the largest widths until the columns fit the total, or until every width is at its minimum.
 func shrinkWidths(widths, minima []int, total int) {
 	excess := columnGap*(len(widths)-1) - total
 	for _, w := range widths {
@@ -113,7 +114,8 @@ func shrinkWidths(widths, minima []int, total int) {
 	}
 }
 
-// cellWidth returns the number of terminal columns of a cell. A cell with escape sequences has a fixed, short text.
+// cellWidth returns the number of terminal columns of a cell. A cell with escape sequences counts as minColumnWidth,
+// because such cells have short texts.
 func cellWidth(cell string) int {
 	if strings.ContainsRune(cell, '\x1b') {
 		return minColumnWidth
@@ -121,7 +123,7 @@ func cellWidth(cell string) int {
 	return uniseg.StringWidth(cell)
 }
 
-// shortenCell cuts a cell to a width. A path keeps its end, all other text keeps its beginning.
+// shortenCell cuts a cell to a width. A path keeps its end; other text keeps its beginning.
 func shortenCell(cell string, width int) string {
 	if cellWidth(cell) <= width || strings.ContainsRune(cell, '\x1b') {
 		return cell
@@ -138,7 +140,8 @@ func shortenCell(cell string, width int) string {
 	return strings.TrimRight(cell[:end], " ") + "…"
 }
 
-// clustersOfWidth returns the length in bytes of the first grapheme clusters of a text that take at least a width.
+// clustersOfWidth returns the length in bytes of the shortest prefix of text that is at least width columns wide. The
+// prefix consists of whole grapheme clusters. If text is narrower, the result is the length of text.
 func clustersOfWidth(text string, width int) int {
 	rest, state := text, -1
 	for taken := 0; taken < width && rest != ""; {

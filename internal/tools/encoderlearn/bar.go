@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	_ "embed" // what may not be learnt from
+	_ "embed" // for barred.bin
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -14,8 +14,8 @@ import (
 //go:embed barred.bin
 var barredKeys []byte
 
-// barred returns the keys of texts that must not be learnt from. With the directory of the evaluation sets, a text of
-// them without a key is an error.
+// barred returns the keys of the texts that must not be used for training. data is the directory of the evaluation
+// sets, or empty. If a text of the evaluation sets has no key in barred.bin, barred returns an error.
 func barred(data string) (map[uint64]bool, error) {
 	out := map[uint64]bool{}
 	for i := 0; i+8 <= len(barredKeys); i += 8 {
@@ -36,8 +36,8 @@ func barred(data string) (map[uint64]bool, error) {
 	return out, nil
 }
 
-// evaluated returns the keys of all questions, descriptions and sentences of the evaluation sets in a directory, in
-// order.
+// evaluated returns the sorted keys of all questions, descriptions and their sentences in the evaluation sets of a
+// directory.
 func evaluated(dir string) ([]uint64, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -68,7 +68,7 @@ func evaluated(dir string) ([]uint64, error) {
 	return slices.Compact(out), nil
 }
 
-// eachSaid passes the queries and descriptions of a row to yield, at any depth of a schema.
+// eachSaid calls yield with each query and description in a row, at any depth.
 func eachSaid(row any, yield func(text string)) {
 	switch row := row.(type) {
 	case []any:
@@ -105,7 +105,7 @@ func packed(keys []uint64) []byte {
 	return out
 }
 
-// unbarred leaves out the entries, and what is said of parameters, that may not be learnt from.
+// unbarred removes the entries, and the descriptions of parameters, whose texts must not be used for training.
 func unbarred(all []entry, bars map[uint64]bool) []entry {
 	is := func(text string) bool {
 		return slices.ContainsFunc(keysOf(text), func(key uint64) bool { return bars[key] })

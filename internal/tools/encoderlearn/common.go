@@ -6,14 +6,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// mostAlike limits how often a sentence may occur in a package, names aside, before it carries no information.
+// mostAlike is the maximum number of times that a sentence may occur in a package, if names are ignored. More
+// frequent sentences contain no information and are removed.
 const mostAlike = 6
 
-// mostSentences is how many sentences of an entry are kept.
+// mostSentences is the maximum number of sentences of an entry.
 const mostSentences = 6
 
-// withoutCommon leaves out what a package says of many things alike, as generated code does, and the entries of which
-// nothing is left.
+// withoutCommon removes sentences that a package repeats for many entries, as generated code does, and sentences of
+// one word. It drops entries whose text is then empty.
 func withoutCommon(all []entry) []entry {
 	c := commoner{stems: map[string]string{}, count: map[string]int{}}
 	said := make([][]string, len(all))
@@ -39,13 +40,13 @@ func withoutCommon(all []entry) []entry {
 	return out
 }
 
-// A commoner counts the sentences of a package, with names masked.
+// A commoner counts equal sentences of a package. Names in the sentences are replaced by a mark.
 type commoner struct {
 	stems map[string]string
 	count map[string]int
 }
 
-// masked returns a sentence with a mark in the place of words from the entry's names.
+// masked returns a sentence in which words that occur in the entry's names are replaced by "_".
 func (c *commoner) masked(e *entry, sentence string) string {
 	own := map[string]bool{}
 	for _, text := range append([]string{e.Server, e.Name}, e.Params...) {

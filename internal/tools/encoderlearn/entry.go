@@ -12,13 +12,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// An entry is a function, a tool or the meaning of a word, with its description.
+// An entry is a function, a tool or a set of synonyms, with its description.
 type entry struct {
 	From, Server, Name, Text string
 	Params, Hints            []string
 }
 
-// read returns the entries of all sources, in a fixed order, and the general vectors.
+// read returns the entries of all sources in a fixed order, and the general word vectors.
 func read(list []source, cache string) ([]entry, *general, error) {
 	var all []entry
 	var start *general
@@ -53,7 +53,8 @@ func read(list []source, cache string) ([]entry, *general, error) {
 	return sorted(all), start, nil
 }
 
-// sorted puts entries in an order that does not depend on how they were found, each once.
+// sorted sorts the entries and removes duplicates. The order does not depend on the order in which the entries were
+// found.
 func sorted(all []entry) []entry {
 	slices.SortStableFunc(all, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Server, b.Server), cmp.Compare(a.Name, b.Name),
@@ -68,7 +69,8 @@ func sorted(all []entry) []entry {
 	})
 }
 
-// keyOf is the key of a text however it is written; 0 if it is too short to be told from what anybody writes.
+// keyOf returns the key of a text: a hash of its words, independent of punctuation and case. It returns 0 for texts
+// with fewer than five words, because such texts may be equal by chance.
 func keyOf(text string) uint64 {
 	all := index.SplitWords(text)
 	if len(all) < 5 {
@@ -78,7 +80,7 @@ func keyOf(text string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// sentences cuts a text at the ends of sentences.
+// sentences returns the sentences of a text.
 func sentences(text string) []string {
 	var out []string
 	text = strings.Join(strings.Fields(text), " ")

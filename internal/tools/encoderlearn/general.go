@@ -10,20 +10,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// general has vectors of English words from what people write of anything (GloVe), of length one.
+// general contains vectors of English words, trained on general texts (GloVe). The vectors have length 1.
 type general struct {
 	vectors map[string][]float32
-	rank    map[string]int // how many words are more frequent
+	rank    map[string]int // the number of more frequent words
 }
 
 const (
 	generalDims = 100
-	// generalWords is how many of the most frequent words are read.
+	// generalWords is the number of words that are read, most frequent first.
 	generalWords = 100_000
 )
 
-// readGeneral reads the vectors of a JSON file: an object whose "vectors" has a list of numbers for each word, the
-// most frequent word first.
+// readGeneral reads word vectors from a JSON file. The file contains an object whose member "vectors" has a list of
+// numbers for each word, most frequent word first.
 func readGeneral(path string) (*general, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

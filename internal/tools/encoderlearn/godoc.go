@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readGo returns an entry for each exported function and method of a module that has a doc comment, in the order of its
-// files.
+// readGo returns an entry for each exported function and method with a doc comment in a Go module, in the order of
+// the files.
 func readGo(dir string) ([]entry, error) {
 	var out []entry
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -39,8 +39,8 @@ func readGo(dir string) ([]entry, error) {
 var skipDir = map[string]bool{"testdata": true, "vendor": true, "internal": true, "profiles": true, "preview": true,
 	"mgmt": false, "examples": true, "example": true}
 
-// function returns the entry of a function. Its parameters are the names in the signature; the receiver's type is part
-// of the server.
+// function returns the entry of a Go function. Its parameters are the names and the exported types in the signature.
+// Its server is the package name and the type of the receiver.
 func function(pkg string, f *ast.FuncDecl) entry {
 	e := entry{Server: pkg, Name: f.Name.Name}
 	if f.Recv != nil && len(f.Recv.List) == 1 {
@@ -63,7 +63,7 @@ func function(pkg string, f *ast.FuncDecl) entry {
 	return e
 }
 
-// typeName is the name that a type goes by: of a pointer, a list or a type of another package the last part.
+// typeName returns the name of a type, without package, pointer, slice and type arguments.
 func typeName(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.Ident:

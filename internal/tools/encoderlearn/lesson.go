@@ -10,24 +10,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// mostWords is how many words have a row of their own.
+// mostWords is the maximum number of words with a row.
 const mostWords = 28_000
 
-// A lesson is what is learnt from: entries as words, and the row of each word.
+// A lesson contains the training data: entries split into words, and the row of each word.
 type lesson struct {
-	names     []string         // the words that have rows, in order
-	rows      map[string]int32 // of names
-	count     map[string]int   // how many entries have a word
+	names     []string         // the words with rows, in the order of the rows
+	rows      map[string]int32 // the row of each word in names
+	count     map[string]int   // the number of entries that contain a word
 	entries   []cut
 	dressings [][]string
-	slots     map[string][]int32 // the rows of unknown words' pieces
+	slots     map[string][]int32 // the rows of the pieces of unknown words
 }
 
-// A cut is an entry as words.
+// A cut is an entry split into words.
 type cut struct {
 	server, name, params []string
 	sentences, hints     [][]string
-	title                string // the name, as it is compared
+	title                string // the words of the name, for comparison
 }
 
 func cutUp(e *entry) cut {
@@ -39,7 +39,7 @@ func cutUp(e *entry) cut {
 	return c
 }
 
-// wordsOfEach returns the words of each of the first texts; it skips texts with fewer than least words.
+// wordsOfEach returns the words of each of the first six texts. It skips texts with fewer than least words.
 func wordsOfEach(texts []string, least int) [][]string {
 	var out [][]string
 	for _, text := range texts[:min(len(texts), 6)] {
@@ -72,7 +72,7 @@ func newLesson(all []entry, g *general) *lesson {
 	return l
 }
 
-// choose assigns rows to the most frequent words, in the entries and in general.
+// choose assigns rows to the most frequent words, by their frequency in the entries and in general English.
 func (l *lesson) choose(g *general) {
 	worth := map[string]float64{}
 	for w, n := range l.count {
@@ -91,7 +91,7 @@ func (l *lesson) choose(g *general) {
 	}
 }
 
-// begin returns the model from which learning starts. It has the general vectors, made shorter for frequent words (SIF;
+// begin returns the initial model. Its rows are the general word vectors, scaled down for frequent words (SIF;
 // Arora, Liang, Ma 2017). Words without a general vector get a random one.
 func (l *lesson) begin(g *general) *model {
 	const (
@@ -128,7 +128,7 @@ func (l *lesson) begin(g *general) *model {
 	return m
 }
 
-// dressings are phrases by which people ask; they carry no information on the subject.
+// dressings are phrases that users add to requests. They contain no information about the subject.
 var dressings = []string{
 	"I want to", "Can you help me with this please", "I would like to know", "Could you please", "I need to",
 	"Please help me find",

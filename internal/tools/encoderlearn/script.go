@@ -9,26 +9,27 @@ import (
 	"strings"
 )
 
-// quoted is a JavaScript string: in double quotes, in single ones, or in backquotes with nothing computed in it.
+// quoted matches a JavaScript string in double or single quotes, or in backquotes without a substitution.
 const quoted = "(\"(?:[^\"\\\\\\n]|\\\\.)*\"|'(?:[^'\\\\\\n]|\\\\.)*'|`(?:[^`\\\\$]|\\\\.)*`)"
 
 var (
-	// defined is a tool as scripts define it: an object with a name and a description, or a call with both.
+	// defined matches the definition of a tool in a script: an object with a name and a description, or a call with
+	// both.
 	defined = regexp.MustCompile(`(?:\bname["']?:\s*|[tT]ool\(\s*)` + quoted +
 		`\s*,[^{}]{0,200}?(?:\{\s*)?(?:title:\s*` + quoted + `\s*,\s*)?(?:["']?description["']?:\s*)?` + quoted)
-	// hinted matches a parameter with its description.
+	// hinted matches a parameter and its description.
 	hinted = regexp.MustCompile(
 		`\b([a-zA-Z][a-zA-Z0-9_]{1,40})["']?:\s*(?:\{[^{}]{0,200}?\bdescription["']?:\s*|[a-zA-Z][^,;{}]{0,200}?\.describe\(\s*)` + quoted)
 	named = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9]*([_.\-/]?[a-zA-Z0-9]+)*$`)
 )
 
 const (
-	// afterTool is how far after its description parameters of a tool are looked for.
+	// afterTool is the maximum distance in bytes of a tool's parameters from the end of the tool's description.
 	afterTool = 4000
 	maxScript = 1 << 20
 )
 
-// readScripts returns an entry for each tool that a package of scripts defines.
+// readScripts returns an entry for each tool that the scripts of a package define.
 func readScripts(dir string) ([]entry, error) {
 	var out []entry
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -57,7 +58,7 @@ func readScripts(dir string) ([]entry, error) {
 	return out, err
 }
 
-// definitions returns the tools that a script defines.
+// definitions returns the entries of the tools that a script defines.
 func definitions(script string) []entry {
 	var out []entry
 	all := defined.FindAllStringSubmatchIndex(script, -1)

@@ -2,7 +2,8 @@ package main
 
 import "math"
 
-// A side is one half of a batch: vectors of length one, what their lengths were, and what would make them worse.
+// A side contains the questions or the answers of a batch. vector contains their vectors, scaled to length 1; length
+// contains the lengths before scaling; want contains the gradients of the loss.
 type side struct {
 	bags                 []bag
 	vector, length, want []float32
@@ -28,7 +29,7 @@ func (s *side) fill(m *model) {
 	}
 }
 
-// step moves the rows of each bag.
+// step updates the rows of each bag against the gradient of the loss (AdaGrad).
 func (s *side) step(m *model, pace float32) {
 	var g [dims]float32
 	for i, b := range s.bags {
@@ -48,7 +49,8 @@ func (s *side) step(m *model, pace float32) {
 	}
 }
 
-// dot adds products, each rounded by itself, so that machines with a fused multiply-add compute the same result.
+// dot returns the dot product. Each product is rounded separately, so that machines with a fused multiply-add
+// instruction compute the same result.
 func dot(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
 	b = b[:len(a)]

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/sha512"
-	_ "embed" // what is learnt from
+	_ "embed" // for sources.tsv
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// A source is a package at a version, whose licence lets one learn from what it says.
+// A source is a version of a package whose licence permits training on its texts.
 type source struct{ registry, name, version, licence, sum string }
 
 //go:embed sources.tsv
 var sourceTable string
 
-// sources returns the table of sources, in its order.
+// sources returns the sources in the order of sources.tsv.
 func sources() ([]source, error) {
 	lines := strings.Split(strings.TrimSpace(sourceTable), "\n")
 	var out []source
@@ -33,7 +33,7 @@ func sources() ([]source, error) {
 	return out, nil
 }
 
-// fetch downloads a source, unless the cache has it, and returns the directory of its files.
+// fetch downloads a source, unless it is in the cache, and returns the directory of its files.
 func (s *source) fetch(cache string) (string, error) {
 	if s.registry == "go" {
 		return s.fetchModule()
@@ -60,7 +60,8 @@ func (s *source) fetchModule() (string, error) {
 	return got.Dir, nil
 }
 
-// unpack fetches a package of npm, unless it is there, and unpacks it, so that no code of it runs.
+// unpack downloads an npm package, unless its archive exists, verifies its checksum and unpacks it. It does not run
+// scripts of the package.
 func (s *source) unpack(dir string) error {
 	archive := dir + ".tgz"
 	if _, err := os.Stat(archive); err != nil {

@@ -9,22 +9,22 @@ import (
 const (
 	dims      = 128
 	pieceRows = 8192
-	// batch is how many pairs are told apart at a time, together how many of them are neighbours: alike, and so hard
-	// to tell.
+	// batch is the number of pairs in a batch. together is the number of neighbouring entries that are in the same
+	// batch. They are similar, and so harder to distinguish.
 	batch    = 256
 	together = 16
 	rounds   = 2
 	pace     = 0.03
-	// warmth is the softmax's: the smaller, the more the nearest of the wrong answers counts.
+	// warmth is the temperature of the softmax. The smaller it is, the more the nearest wrong answers count.
 	warmth = 0.05
-	// hidden is the share of words that are taken for unknown ones.
+	// hidden is the share of known words that are treated as unknown.
 	hidden = 0.05
 )
 
-// A model has a row of numbers for each word and each slot of pieces.
+// A model contains a row of numbers for each word and each slot of word pieces.
 type model struct {
 	rows  []float32
-	moved []float32 // for each the squares of its steps, added up (AdaGrad)
+	moved []float32 // for each number, the sum of its squared gradients (AdaGrad)
 }
 
 func newModel(n int) *model {
@@ -39,8 +39,8 @@ func row(all []float32, i int32) []float32 {
 	return all[int(i)*dims : (int(i)+1)*dims : (int(i)+1)*dims]
 }
 
-// learn trains on batches of entries: a question shall be nearer to its own answer than to the other answers of the
-// batch, and an answer nearer to its own question.
+// learn trains the model on batches of entries. It moves the vector of a question nearer to its own answer than to
+// the other answers in the batch. It does the same for each answer and the questions.
 func (l *lesson) learn(m *model) {
 	r := rand.New(rand.NewPCG(1, 2))
 	p := newPairs()
@@ -69,11 +69,11 @@ func (l *lesson) learn(m *model) {
 	}
 }
 
-// pairs is a batch.
+// pairs is a batch of questions and answers.
 type pairs struct {
 	asked, offered *side
 	titles         []string
-	near, pull     []float32 // for each asked and each offered: how near, and how much farther they should be
+	near, pull     []float32 // for each question and answer: their scaled similarity, and its gradient
 }
 
 func newPairs() *pairs {
@@ -87,7 +87,7 @@ func (p *pairs) put(i int, l *lesson, c *cut, r *rand.Rand) {
 }
 
 // contrast computes the gradients of both sides and returns the loss (InfoNCE; van den Oord, Li, Vinyals 2018). An
-// answer with the name of the right one does not count as wrong.
+// answer with the same name as the right answer does not count as a wrong answer.
 func (p *pairs) contrast() (loss float64) {
 	for i := range batch {
 		v := row(p.asked.vector, int32(i))
@@ -114,7 +114,8 @@ func (p *pairs) contrast() (loss float64) {
 	return loss / (2 * batch)
 }
 
-// soften takes one line of the batch: from a place on, so far apart. The own-th of it is right.
+// soften adds the softmax gradients of one row or column of near to pull, and returns its loss. The row or column
+// begins at index from, and its elements are apart indexes apart. The element number own is the right answer.
 func (p *pairs) soften(from, apart, own int) float64 {
 	most := float32(-1e9)
 	for k := range batch {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readWordNet returns an entry for each set of synonyms: its words are the name, those of its hypernym the server, and
-// its meaning and examples the text.
+// readWordNet returns an entry for each set of synonyms that are not all proper names. The name is the words of the
+// set, and the server is the words of its hypernym. The text is the gloss, and the hints are the examples.
 func readWordNet(dir string) ([]entry, error) {
 	var out []entry
 	for _, part := range []string{"noun", "verb", "adj"} {
@@ -35,10 +35,10 @@ func readWordNet(dir string) ([]entry, error) {
 type synset struct {
 	at, words, above, gloss string
 	examples                []string
-	proper                  bool // all its words are names
+	proper                  bool // all words are proper names
 }
 
-// synsets reads a data file of WordNet: see wndb(5WN).
+// synsets reads a data file of WordNet; for its format see wndb(5WN).
 func synsets(path string) ([]synset, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func synsets(path string) ([]synset, error) {
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		if strings.HasPrefix(s.Text(), " ") {
-			continue // the licence
+			continue // a line of the licence text
 		}
 		set, err := parseSynset(s.Text())
 		if err != nil {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// weights encodes a model as index/encoder reads it: each number as one of 255 steps, the same for all rows.
+// weights encodes the model in the format of [index.ReadEncoder]. Each number is rounded to one of 255 steps, whose
+// size is the same for all rows.
 func (m *model) weights(names []string) []byte {
 	var square float64
 	for _, x := range m.rows {

@@ -16,10 +16,11 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// word is what most programs take for one.
+// word matches a word as most programs define it.
 var word = regexp.MustCompile(`\w+`)
 
-// plain ranks as the simplest program does: BM25 (k1 1.5, b 0.75) over name and description, in words as they stand.
+// plain returns a simple BM25 ranking (k1 1.5, b 0.75) over names and descriptions, without stemming and without
+// splitting of identifiers.
 func plain(tools []index.Document) index.RankFunc {
 	type posting struct{ doc, times int }
 	postings := map[string][]posting{}
@@ -60,15 +61,15 @@ func plain(tools []index.Document) index.RankFunc {
 	}
 }
 
-// fts ranks by SQLite: FTS5 with the Porter stemmer over split names, servers, descriptions, and the names and
-// descriptions of parameters, weighted as the index weighs its fields. Stop words of queries are left out. The caller
-// calls the returned function to close the database.
+// fts returns a ranking by SQLite's FTS5 with the Porter stemmer. It indexes split names, servers, descriptions, and
+// the names and descriptions of parameters, with approximately the field weights of package index. Stop words of
+// queries are omitted. The caller must call the returned function to close the database.
 func fts(tools []index.Document) (index.RankFunc, func() error, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, nil, err
 	}
-	db.SetMaxOpenConns(1) // each connection would have a memory of its own
+	db.SetMaxOpenConns(1) // each connection to :memory: has its own database
 	if err := fill(db, tools); err != nil {
 		db.Close()
 		return nil, nil, fmt.Errorf("fill FTS5: %w", err)
@@ -118,7 +119,8 @@ func fill(db *sql.DB, tools []index.Document) error {
 
 func split(name string) string { return strings.Join(index.SplitWords(name), " ") }
 
-// describe appends the names of a schema's properties and their descriptions.
+// describe appends the names of a schema's properties to parameters, and their descriptions to hints, at all depths
+// of the schema.
 func describe(schema json.RawMessage, parameters, hints *[]string) {
 	var s struct {
 		Properties map[string]json.RawMessage

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock is how long this thread has worked, whatever else the machine does. The goroutine is locked to its thread.
+// clock returns the processor time of the current thread, which does not include other programs. The goroutine must
+// be locked to its thread.
 func clock() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {

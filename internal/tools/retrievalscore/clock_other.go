@@ -6,5 +6,5 @@ import "time"
 
 var begun = time.Now()
 
-// clock is how long the program runs: elsewhere than on Linux what else the machine does counts too.
+// clock returns the time since the program started. Unlike on Linux, it includes the time that other programs use.
 func clock() time.Duration { return time.Since(begun) }

@@ -1,8 +1,9 @@
-// Command retrievalscore measures how well and how fast tools are found: go run ./internal/retrievalscore -data DIR.
+// Command retrievalscore measures the quality and speed of the search for tools: go run
+// ./internal/tools/retrievalscore -data DIR.
 //
-// Each directory in DIR is a corpus, with tools.jsonl and queries.jsonl as "drawbridge index eval" reads them. It
-// prints a report in Markdown: what each arm of the index finds, beside two other ways to rank the same tools in the
-// same run, and how long it takes. Every text in the files is data.
+// Each directory in DIR is a corpus, with files tools.jsonl and queries.jsonl in the format of "drawbridge index
+// eval". The command prints a report in Markdown. The report contains the scores and durations of each arm of the
+// index, and the scores of two other rankings of the same tools. The texts in the files are used only as data.
 package main
 
 import (
@@ -17,14 +18,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// A corpus is tools, and questions that say which of them are needed.
+// A corpus contains tools, and questions with the tools that they need.
 type corpus struct {
 	name    string
 	tools   []index.Document
 	queries []index.EvalQuery
 }
 
-// The ways to rank, in the order of the report.
+// The names of the two rankings that are compared with the index. The variable arms contains all rankings in the
+// order of the report.
 const (
 	plainBM25 = "plain BM25"
 	sqliteFTS = "SQLite FTS5"
@@ -100,7 +102,8 @@ func from[T any](name string, read func(string, io.Reader) ([]T, error)) ([]T, e
 	return read(name, f)
 }
 
-// scoreAll returns the scores of each arm on each corpus: the first is for all queries, the others for each kind.
+// scoreAll returns the scores of each arm, for each corpus. The first score is for all queries, and the others are
+// for each kind.
 func scoreAll(ctx context.Context, corpora []corpus) (map[string][][]index.Score, error) {
 	all := map[string][][]index.Score{}
 	for _, c := range corpora {
@@ -122,7 +125,7 @@ func scoreAll(ctx context.Context, corpora []corpus) (map[string][][]index.Score
 	return all, nil
 }
 
-// ranker returns the ranking function of an arm, and the function that closes it.
+// ranker returns the ranking function of an arm, and a function that closes it.
 func ranker(arm string, tools []index.Document) (index.RankFunc, func() error, error) {
 	nothing := func() error { return nil }
 	switch arm {

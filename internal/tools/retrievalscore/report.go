@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// macro is the mean over the corpora of an arm's scores.
+// macro returns the mean of an arm's scores over the corpora.
 func macro(scores [][]index.Score) index.Score {
 	var whole []index.Score
 	for _, s := range scores {
@@ -18,12 +18,12 @@ func macro(scores [][]index.Score) index.Score {
 	return index.MeanScore(whole)
 }
 
-// cell shows recall@5, recall@20, nDCG@10 and how often the first was needed, in percent.
+// cell returns recall@5, recall@20, nDCG@10 and the share of questions whose first tool is needed, in percent.
 func cell(s index.Score) string {
 	return fmt.Sprintf("%.1f / %.1f / **%.1f** / %.1f", 100*s.Recall5, 100*s.Recall20, 100*s.NDCG10, 100*s.Hit1)
 }
 
-// row writes a row of a table.
+// row writes a row of a Markdown table.
 func row(w io.Writer, cells ...string) {
 	line := "|"
 	for _, cell := range cells {
@@ -35,7 +35,7 @@ func row(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, line)
 }
 
-// head writes what a table begins with.
+// head writes the header of a Markdown table.
 func head(w io.Writer, cells ...string) {
 	row(w, cells...)
 	fmt.Fprintln(w, "|"+strings.Repeat("---|", len(cells)))
@@ -68,10 +68,10 @@ func reportScores(w io.Writer, corpora []corpus, scores map[string][][]index.Sco
 	fmt.Fprint(w, "\nTo measure again: `go run ./internal/tools/retrievalscore -quick -data DIR`, or for one corpus\n`drawbridge index eval --tools DIR/mcp/tools.jsonl --queries DIR/mcp/queries.jsonl --arm lexical`.\n")
 }
 
-// enough is from how many questions on a gain says something.
+// enough is the minimum number of questions for which the gains are compared with the required gains.
 const enough = 500
 
-// A gain is how much better one arm is to be than another.
+// A gain is a required advantage: arm must be better than the arm than by at least least points of nDCG@10.
 type gain struct {
 	arm, than string
 	least     float64
@@ -82,7 +82,7 @@ var gains = []gain{
 		index.RankLexical, 0.8},
 }
 
-// over returns the advantage of one arm over another in nDCG@10, in points: on each corpus, and the mean.
+// over returns the advantage of one arm over another in points of nDCG@10, for each corpus and as a mean.
 func over(scores map[string][][]index.Score, arm, than string) (each []float64, mean float64) {
 	for i, s := range scores[arm] {
 		each = append(each, 100*(s[0].NDCG10-scores[than][i][0].NDCG10))
@@ -122,7 +122,7 @@ func verdict(ok bool) string {
 	return "**missed**"
 }
 
-// reportKinds shows the kinds of questions of each corpus that has several.
+// reportKinds writes the scores for each kind of question, for corpora with several kinds.
 func reportKinds(w io.Writer, corpora []corpus, scores map[string][][]index.Score) {
 	fmt.Fprint(w, "\nBy kind of question, where a corpus has several:\n\n")
 	head(w, slices.Concat([]string{"corpus", "kind", "questions"}, arms)...)

@@ -15,7 +15,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// pool returns n tools from all corpora in turn; if the corpora have fewer, tools are repeated under other names.
+// pool returns n tools from all corpora in turn. If the corpora have fewer tools, tools are repeated under other
+// names.
 func pool(corpora []corpus, n int) []index.Document {
 	var all []index.Document
 	for i := 0; len(all) < n; i++ {
@@ -41,19 +42,20 @@ func pool(corpora []corpus, n int) []index.Document {
 	return all[:min(n, len(all))]
 }
 
-// A speed is how fast an arm is with so many tools, in milliseconds and megabytes.
+// A speed contains the measured speed of an arm for a number of tools: durations in milliseconds, and the heap size
+// in megabytes. change and changes are the median and the 95th percentile of the time of a change.
 type speed struct {
 	tools                                      int
 	build, p50, p95, change, changes, p95While float64
 	heap                                       float64
 }
 
-// An arm of the index, as it is measured: what Lexical and Index have.
+// changing is the method of both kinds of index that changes documents.
 type changing interface {
 	Update(put []index.Document, remove []string)
 }
 
-// rounds is how often each question is asked, and tools are taken in: the fastest time counts.
+// rounds is the number of times that each question is searched and the index is built. The fastest time counts.
 const rounds = 3
 
 func measure(ctx context.Context, arm string, tools []index.Document, questions []string) speed {
@@ -83,7 +85,7 @@ func measure(ctx context.Context, arm string, tools []index.Document, questions 
 	return s
 }
 
-// made returns an empty index and the function that searches it.
+// made returns an empty index and a function that searches it.
 func made(ctx context.Context, arm string) (changing, func(string)) {
 	if arm == index.RankLexical {
 		x := index.NewLexicalIndex()
@@ -101,7 +103,7 @@ func ask(questions []string, find func(string), each func(i int, took float64)) 
 	}
 }
 
-// change returns the time to change one tool, as median and 95th percentile.
+// change returns the median and the 95th percentile of the time to change one tool.
 func change(x changing, tools []index.Document) (p50, p95 float64) {
 	var took []float64
 	for i := range 200 {
@@ -114,7 +116,8 @@ func change(x changing, tools []index.Document) (p50, p95 float64) {
 	return quantiles(took)
 }
 
-// while returns the 95th percentile of searches while tools change, a thousand a second.
+// while returns the 95th percentile of the search time while another goroutine changes up to a thousand tools each
+// second.
 func while(x changing, tools []index.Document, questions []string, find func(string)) float64 {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -149,7 +152,7 @@ func quantiles(all []float64) (p50, p95 float64) {
 
 func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// heap is how many megabytes are in use.
+// heap returns the size of the heap in megabytes, after a garbage collection.
 func heap() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -158,7 +161,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / 1e6
 }
 
-// A bar is what an arm may need with so many tools, in milliseconds.
+// A bar is the maximum 95th percentile of an arm's search time for a number of tools, in milliseconds.
 type bar struct {
 	arm   string
 	tools int
@@ -171,11 +174,12 @@ var bars = []bar{
 }
 
 const (
-	mostBuild, mostHeap, mostChange = 500, 40, 1 // with 10,000 tools
+	mostBuild, mostHeap, mostChange = 500, 40, 1 // with few tools: ms, MB and ms
 	few, many                       = 10_000, 100_000
 )
 
-// load describes the other load of the machine, which slows all measurements: cores share caches and memory.
+// load returns the load average of the machine. Other load slows all measurements, because processor cores share
+// caches and memory.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -192,7 +196,7 @@ func everyOther(all []string) (some []string) {
 	return some
 }
 
-// reportSpeed measures the speed of each ranker for increasing numbers of tools.
+// reportSpeed measures the speed of each arm with increasing numbers of tools, and writes it to w.
 func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
 	var questions []string
 	for _, c := range corpora {
@@ -200,10 +204,10 @@ func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
 			questions = append(questions, q.Query)
 		}
 	}
-	for len(questions) > 1000 { // enough for a 95th percentile
+	for len(questions) > 1000 { // 1000 questions are enough for a 95th percentile
 		questions = everyOther(questions)
 	}
-	runtime.LockOSThread() // for clock
+	runtime.LockOSThread() // clock measures the current thread
 	defer runtime.UnlockOSThread()
 	fmt.Fprintf(w, "\n## How fast\n\nThe tools of all corpora together, repeated under other names if they are too few. %d questions, %d times each; the fastest time\n"+
 		"counts. Times are milliseconds on one of %d cores, except for building the index, which uses all cores and is wall-clock time. The load of\n"+
@@ -213,7 +217,7 @@ func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
 		len(questions), rounds, runtime.NumCPU(), load())
 	by := map[string]map[int]speed{index.RankLexical: {}, index.RankHybrid: {}}
 	sizes, byArm := []int{1_500, few, many}, []string{index.RankLexical, index.RankHybrid}
-	for _, n := range sizes { // the largest last, whose memory the machine takes back while others are measured
+	for _, n := range sizes { // the largest last: releasing its memory would slow other measurements
 		for _, arm := range byArm {
 			by[arm][n] = measure(ctx, arm, pool(corpora, n), questions)
 		}
