@@ -7,9 +7,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// AddonDirs returns the directories of addons: the person's own, beside drawbridge.toml, and that of the working
-// directory, whose addons need approval. One is empty if it is unknown, and the second if it is the home directory's. Of
-// o it uses Dir and what names the base directories.
+// AddonDirs returns the two directories that contain addons. own is the directory beside drawbridge.toml. project is in
+// the working directory, and its addons need approval. own is empty if the configuration directory is unknown; project
+// is empty if the working directory is the home directory. AddonDirs uses o.Dir and the fields that locate the base
+// directories, and ignores the other fields of o.
 func AddonDirs(o Options) (own, project string, err error) {
 	l, err := newLoader(o)
 	if err != nil {

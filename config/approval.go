@@ -7,11 +7,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// ApprovalFacts returns the facts that a person approves in the row, as written, in the order of Fields: the members
-// that count in Hash, each with a name and a printable value. Values of env, headers and secret auth members, and the
-// user info, query and fragment of a url, are replaced by a short digest, so a stored approval holds no secret. The
-// names are "command", "args", "env NAME", "header NAME", "auth NAME" and so on; the facts of Program, if known, come
-// last.
+// ApprovalFacts returns the parts of the row that a person approves, as names and printable values. They are the
+// members that count in Hash, as written, in the order of DocumentedFields. Names are "command", "args", "env NAME",
+// "header NAME", "auth NAME" and so on. Values of env, headers and secret auth members are replaced by a short digest.
+// So are the user info, query and fragment of a url. A stored approval therefore contains no secret. The path and
+// digest of Program follow at the end, if Program is known.
 func (s Server) ApprovalFacts() []NameValue {
 	row, err := configfile.ParseJSON(s.Raw)
 	if err != nil {
@@ -48,7 +48,8 @@ func factText(v configfile.Node) string {
 	return safetext.Line(string(v.AppendJSON(nil, false)))
 }
 
-// authFacts shows where one signs in, and as whom. The names are "auth token_url" and so on.
+// authFacts returns the facts of the member auth or oauth: the issuer, the client and the other sign-in parameters. The
+// names are "auth token_url" and so on.
 func authFacts(m configfile.Member) (all []NameValue) {
 	if m.Value.Kind != configfile.Table {
 		return []NameValue{{m.Name, factText(m.Value)}}

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// secretDigest returns a digest in place of a possible secret: it shows whether the value changed. The name is part of
-// it, so that equal values of two names have different digests.
+// secretDigest returns a digest to show in place of a possible secret. A different digest means that the value changed.
+// The digest covers the name too, so equal values under two names have different digests.
 func secretDigest(name, value string) string {
 	sum := sha256.Sum256([]byte(name + "\x00" + value))
 	return secretDigestPrefix + hex.EncodeToString(sum[:])[:16]
@@ -19,7 +19,8 @@ func secretDigest(name, value string) string {
 
 const secretDigestPrefix = "sha256:"
 
-// urlFacts returns a url without user info, query and fragment, and a digest of those.
+// urlFacts returns the url without user info, query and fragment. If the url has any of these parts, a second fact
+// named "NAME secrets" contains their digest.
 func urlFacts(name, s string) []NameValue {
 	end := len(s)
 	if i := strings.IndexAny(s, "?#"); i >= 0 {
@@ -41,9 +42,9 @@ func urlFacts(name, s string) []NameValue {
 	return all
 }
 
-// ApprovalChanges describes the differences between facts for people: one line for each that changed, was added or
-// was removed, such as "command: npx → sh" or "env TOKEN: its value changed". A changed command implies another
-// program, so that gets no line.
+// ApprovalChanges describes the differences between two lists of facts for people. It returns one line for each fact
+// that was changed, added or removed, such as "command: npx → sh" or "env TOKEN: its value changed". If the command
+// changed, changes of the program file are omitted, since a new command implies another program.
 func ApprovalChanges(before, after []NameValue) []string {
 	find := func(facts []NameValue, name string) (string, bool) {
 		i := slices.IndexFunc(facts, func(p NameValue) bool { return p.Name == name })

@@ -6,22 +6,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// AuditSettings configures the records kept of calls. The zero value of a field means its default.
+// AuditSettings configures the audit records of calls. The zero value of a field means its default.
 type AuditSettings struct {
-	// Enabled false records nothing; nil means the default.
+	// Enabled controls whether calls are recorded; nil means the default.
 	Enabled *bool
 	// Arguments is the form in which a call's arguments are recorded: "redacted", "hash" or "full".
 	Arguments string
-	// Sync decides when a record is written to the disk: "batch" or "always".
+	// Sync is "batch" or "always". With "always", each call waits until its record is written to the disk.
 	Sync string
-	// Retention is how long records are kept, below 0 for ever; MaxRecords is how many.
+	// Retention is how long records are stored; a negative value means forever. MaxRecords is the maximum number of
+	// stored records.
 	Retention  time.Duration
 	MaxRecords int
-	// KeyFile is the absolute path of the file with the signing key; empty means the key in the vault.
+	// KeyFile is the absolute path of the file that contains the signing key; empty means the key in the vault.
 	KeyFile string
 }
 
-// auditSettingTable are the members of [audit].
+// auditSettingTable contains the settings in [audit].
 var auditSettingTable = []setting{
 	{"audit", "enabled", "boolean", "true",
 		"records each call; a call that cannot be recorded is not sent",

@@ -13,43 +13,45 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// PerCallerCredentials is the value of Credentials that sends each caller's own credentials to the server.
+// PerCallerCredentials is the value of Server.Credentials that sends each caller's own credentials to the server.
 const PerCallerCredentials = "per-caller"
 
-// An Auth configures the sign-in at a server. It comes from the members "auth" and "oauth" of a row; "auth" has
-// precedence. Empty fields are discovered.
+// An Auth configures the sign-in at a server. It is read from the members "auth" and "oauth" of a row; "auth" has
+// precedence. Empty fields are discovered from the server's metadata, or have a default.
 type Auth struct {
 	// Type is "oauth", "client_credentials", "enterprise", "workload", "apikey", or "none" for no sign-in.
 	Type string
-	// CredentialID names a stored credential. For the type "apikey" it is a secret of the vault, which is sent in Header
-	// or passed in the environment variable Variable. A stdio row without an issuer uses the sign-in of that name, of
-	// whatever server.
+	// CredentialID names a stored credential. For the type "apikey", the credential is a secret in the vault. It is
+	// sent in the header Header, or passed to the program in the environment variable Variable. For a stdio row without
+	// Issuer and TokenURL, CredentialID is the name of an existing sign-in, possibly at another server.
 	CredentialID, Header, Variable string
-	// Issuer and the addresses below it are http or https URLs with a host. They override the server's own metadata.
+	// Issuer and the four endpoint addresses are http or https URLs with a host. They override the server's own
+	// metadata.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
-	// ClientID and ClientSecret are the credentials of a registered client; a client with a PrivateKey, in PEM, signs
-	// assertions in place of a secret. A value listed in Server.DeferredValues, as "auth client_id" and the like, is
-	// the text as written.
+	// ClientID and ClientSecret are the credentials of a registered client. A client with a PrivateKey, in PEM, signs
+	// assertions instead of sending a secret. If Server.DeferredValues lists such a value, as "auth client_id" and the
+	// like, the field contains the unresolved text.
 	ClientID, ClientSecret, PrivateKey string
-	// IDPIssuer is an enterprise's identity provider; IDPClientID and IDPClientSecret are our client there. IDToken
-	// identifies the person to the provider; for a workload it identifies the program to the server's own issuer.
+	// IDPIssuer is an enterprise's identity provider; IDPClientID and IDPClientSecret are Drawbridge's client
+	// credentials at the provider. IDToken identifies the person to the provider. For the type "workload", IDToken
+	// identifies the program to the server's own issuer.
 	IDPIssuer, IDPClientID, IDPClientSecret, IDToken string
-	// ClientMetadataURL is the URL of a client id metadata document; it serves as the client's id.
+	// ClientMetadataURL is the URL of a client ID metadata document; the URL is used as the client id.
 	ClientMetadataURL string
-	// Scopes are the requested scopes: nil means those the server asks for, an empty list none.
+	// Scopes are the requested scopes: nil means the scopes that the server names, an empty list means no scopes.
 	Scopes []string
-	// Resource names the server to the token issuer, as an absolute URI without a fragment; "none" for an issuer that
-	// does not know the parameter.
+	// Resource is the resource parameter that names the server to the token issuer: an absolute URI without a fragment.
+	// "none" omits the parameter, for an issuer that does not support it.
 	Resource string
-	// RedirectURI is the address the browser returns to, an http or https URL. CallbackPort and CallbackPath are the
-	// local listener for it; port 0 means a free one.
+	// RedirectURI is the http or https URL to which the browser returns. CallbackPort and CallbackPath are the port and
+	// path of the local listener for it; port 0 means a free port.
 	RedirectURI  string
 	CallbackPort int
 	CallbackPath string
 	// Flow is how a person signs in: "browser", "device" or "paste".
 	Flow string
-	// AcceptEndpoints are the two origins that a sign-in may lead to although they differ. In a project's row they have
-	// no effect.
+	// AcceptEndpoints are the origins of the sign-in page and of the token endpoint, accepted although the origins
+	// differ. In a project's row they have no effect.
 	AcceptEndpoints drawbridge.SignInEndpoints
 }
 
@@ -59,12 +61,12 @@ func (a Auth) String() string { return fmt.Sprintf("auth %q", a.Type) }
 // GoString returns the same as String.
 func (a Auth) GoString() string { return a.String() }
 
-// An authMember is one member of auth or oauth: its documentation and the field its text is stored in.
+// An authMember describes one member of auth or oauth: its documentation, and the field of Auth that stores its text.
 type authMember struct {
 	name, typ, doc string
 	// kind is the kind of value.
 	kind authValueKind
-	// target returns the field for a text; nil for scopes, callback_port and accept_endpoints.
+	// target returns a pointer to the field that stores a text; nil for scopes, callback_port and accept_endpoints.
 	target func(*Auth) *string
 }
 
@@ -74,11 +76,11 @@ type authValueKind uint8
 const (
 	authKeyword authValueKind = iota // one of a fixed set of words
 	authText                         // an opaque text
-	authSecret                       // a text that may hold references, and be a secret
+	authSecret                       // a text that may contain references and may be a secret
 	authURL                          // an http or https URL
 )
 
-// authMemberTable lists all members of auth and oauth. Files may write the names as here, or in camelCase.
+// authMemberTable lists all members of auth and oauth. In files, the names may also be written in camelCase.
 var authMemberTable = []authMember{
 	{"type", `"oauth", "client_credentials", "enterprise", "workload", "apikey" or "none"`,
 		`how to sign in; "none", or false in place of the object, never signs in`,
@@ -137,9 +139,9 @@ var authMemberTable = []authMember{
 		authKeyword, func(a *Auth) *string { return &a.Flow }},
 }
 
-// CanonicalAuthMember returns the snake_case name of a member of auth or oauth, written in either way. public reports
-// whether its value is never secret, except for the user info, query and fragment of an address. The name is empty for
-// an unknown member.
+// CanonicalAuthMember returns the snake_case name of a member of auth or oauth that is written in snake_case or
+// camelCase. public reports whether the member's value is never a secret; the user info, query and fragment of a URL
+// may still be secret. The name is empty for an unknown member.
 func CanonicalAuthMember(written string) (name string, public bool) {
 	m := authMemberNamed(written)
 	if m == nil {
@@ -169,13 +171,13 @@ func camelCase(name string) string {
 	return strings.Join(words, "")
 }
 
-// The values of type and flow.
+// The permitted values of the members type and flow.
 var (
 	authTypes = []string{"oauth", "client_credentials", "enterprise", "workload", "apikey", "none"}
 	authFlows = []string{"browser", "device", "paste"}
 )
 
-// readAuth reads the members auth and oauth of a row. A member of auth overrides the one of oauth.
+// readAuth reads the members auth and oauth of a row. If both contain the same member, the value in auth is used.
 func (r *rowReader) readAuth(row configfile.Node) {
 	said := map[string]bool{}
 	for _, in := range []string{"auth", "oauth"} {
@@ -242,7 +244,7 @@ func (r *rowReader) warnUnknownAuthMember(in string, m configfile.Member) {
 	r.warn(m.Line, "unknown member %q in %q%s", m.Name, in, hint)
 }
 
-// readAuthMember reads one member; name is its name in messages.
+// readAuthMember reads one member. name is the member's name in error messages.
 func (r *rowReader) readAuthMember(name string, known *authMember, v configfile.Node) {
 	a := r.server.Auth
 	switch {
@@ -270,7 +272,7 @@ func (r *rowReader) readAuthMember(name string, known *authMember, v configfile.
 	}
 }
 
-// readScopeList reads a list of strings, or a string separated by spaces.
+// readScopeList reads scopes from a list of strings, or from one string in which spaces separate the scopes.
 func (r *rowReader) readScopeList(name string, v configfile.Node) []string {
 	words, ok := v.TextValues()
 	if s, isWord := v.TextValue(); isWord {
@@ -288,7 +290,7 @@ func (r *rowReader) readScopeList(name string, v configfile.Node) []string {
 	return scopes
 }
 
-// readEndpoints reads a list of two origins, or a string separated by spaces or a comma.
+// readEndpoints reads two origins from a list, or from one string in which a space or comma separates the origins.
 func (r *rowReader) readEndpoints(name string, v configfile.Node) drawbridge.SignInEndpoints {
 	words, ok := v.TextValues()
 	if s, isWord := v.TextValue(); isWord {
@@ -304,8 +306,8 @@ func (r *rowReader) readEndpoints(name string, v configfile.Node) drawbridge.Sig
 	return e
 }
 
-// ParseSignInEndpoints returns the endpoints that two texts name, each as https://host or http://host, with a port if
-// it is not the usual one.
+// ParseSignInEndpoints parses two origins: first the sign-in page's, then the token endpoint's. Each is https://host or
+// http://host, with a port if it is not the scheme's default port.
 func ParseSignInEndpoints(texts []string) (drawbridge.SignInEndpoints, error) {
 	var e drawbridge.SignInEndpoints
 	if len(texts) != 2 {

@@ -9,16 +9,16 @@ import (
 // ClientEntryName is the name of Drawbridge's entry in a client's configuration.
 const ClientEntryName = "drawbridge"
 
-// A ClientEntry is the entry with which a client starts Drawbridge as a server on stdio.
+// A ClientEntry is the entry in a client's configuration that starts Drawbridge as a stdio server.
 type ClientEntry struct {
-	// Command is the absolute path of the program, Args its arguments: "serve", and more.
+	// Command is the absolute path of the program. Args are its arguments: "serve", then options.
 	Command string
 	Args    []string
-	// Env is added to the environment that the client passes to its servers; names are distinct.
+	// Env is added to the environment that the client passes to its servers; its names are distinct.
 	Env []NameValue
 }
 
-// A Client is a program that can have Drawbridge as one of its MCP servers.
+// A Client is a program that can use Drawbridge as one of its MCP servers.
 type Client struct {
 	// ID is the name for "drawbridge connect", Title the name for people.
 	ID, Title string
@@ -35,7 +35,7 @@ func Clients() []Client {
 	return all
 }
 
-// LookupClient returns the client of an id; false if there is none.
+// LookupClient returns the client with the given ID; the second result is false if no such client exists.
 func LookupClient(id string) (Client, bool) {
 	for _, c := range Clients() {
 		if c.ID == id {
@@ -45,8 +45,8 @@ func LookupClient(id string) (Client, bool) {
 	return Client{}, false
 }
 
-// Path returns the client's user-level configuration file, whether it exists or not. Without a home the path is
-// relative and unusable; PlanConnect returns an error then.
+// Path returns the path of the client's user-level configuration file, whether the file exists or not. If the home
+// directory is unknown, the path is relative and unusable; PlanConnect then returns an error.
 func (c Client) Path(o Options) string {
 	at, err := clientDirs(o)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c Client) Path(o Options) string {
 	return c.dialect.ConfigPath(at)
 }
 
-// entryPath is the path of a server in the client's file.
+// entryPath returns the path of member names that leads to the named server in the client's file.
 func (c Client) entryPath(name string) []string {
 	return append(append([]string{}, c.dialect.ServersPath...), name)
 }
@@ -68,7 +68,7 @@ func clientDirs(o Options) (clientconfig.ClientDirs, error) {
 	return clientconfig.ClientDirs{GOOS: l.OS, Home: l.Home, Config: l.Config, Lookup: l.Lookup}, nil
 }
 
-// entryJSON returns our entry in the client's format.
+// entryJSON returns Drawbridge's entry in the client's format.
 func (c Client) entryJSON(e ClientEntry) (json.RawMessage, error) {
 	var env map[string]string
 	for _, p := range e.Env {

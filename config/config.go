@@ -1,18 +1,21 @@
-// Package config reads the configuration: which servers there are, the settings, and the file and line of each.
+// Package config reads the configuration: the MCP servers, the settings, and the file and line of each server.
 //
-// It reads the files of the native family, the files of other programs in a project's directory, and the paths a person
-// named. Every row found there is returned again: as a server that may be mounted, or with the reason why not. Rows of
-// other programs in the person's own files are not used; they can only be imported (ScanImports). A bad row does not
-// affect other rows, and a broken file that was only discovered does not affect other files. The origin decides about
-// trust: rows in the person's own files, or in files they named, are in force. Rows from a project directory wait for
-// approval, and until then do not replace a server of the same name.
+// It reads Drawbridge's own files, the files of other programs in a project's directory, and the paths that a person
+// named. In this package, a row is the entry of one server in such a file. Load returns every row: as a server that may
+// be mounted, or with the reason why it may not be mounted. Rows in the user-level files of other programs are not
+// used; they can only be imported (ScanImports). An invalid row does not affect other rows. A broken file that was only
+// discovered, and not named, does not affect other files.
 //
-// The package also edits these files, and those of the client programs that Drawbridge serves. It changes one value at
-// a time, in place, and keeps comments, order and unknown members. Each change is atomic: neither a crash nor another
+// The origin of a row decides whether it is trusted. Rows in the person's own user-level files, and in files that the
+// person named, are in force. Rows from a project directory need approval. Until they are approved, they do not replace
+// a server of the same name.
+//
+// The package also edits these files, and the configuration files of client programs. It changes one value at a time,
+// in place, and preserves comments, order and unknown members. Each change is atomic: neither a crash nor another
 // writer loses data.
 //
-// The package starts no process and opens no connection, and it writes only in the functions documented to write.
-// Values may hold secrets once variables are expanded: errors, reasons and warnings contain names, files and lines,
+// The package starts no process and opens no connection. It writes only in the functions that are documented to write.
+// Once variables are expanded, values may be secrets: errors, reasons and warnings contain names, files and lines, and
 // never a value.
 package config
 
@@ -25,7 +28,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A NameValue is a name and its value: one environment variable, one header.
+// A NameValue is a name and its value, such as one environment variable or one header.
 type NameValue struct{ Name, Value string }
 
 // An OriginKind is the kind of source that a row comes from.
@@ -33,16 +36,16 @@ type OriginKind string
 
 // The kinds of origin.
 const (
-	// OriginUser is a file of the person's own: in force as it stands.
+	// OriginUser is one of the person's own user-level files; its rows are in force without approval.
 	OriginUser OriginKind = "user"
-	// OriginProject is a file that came with a working directory: its rows wait for approval.
+	// OriginProject is a file in a working directory, or a plugin's file; its rows need approval.
 	OriginProject OriginKind = "project"
-	// OriginExplicit is a file, or the project file of a directory, that a person named for this run: in force as it
-	// stands.
+	// OriginExplicit is a file that a person named for this run, or a project file in a directory that they named. Its
+	// rows are in force without approval.
 	OriginExplicit OriginKind = "explicit"
 )
 
-// An Origin is a place in a file.
+// An Origin is a position in a file.
 type Origin struct {
 	Kind OriginKind
 	// Path is absolute.
@@ -61,91 +64,97 @@ func (o Origin) String() string {
 
 // A Server is one row of a configuration, with variables expanded.
 type Server struct {
-	// ID is the row's name as written; it is valid unless the row is refused. In an invalid name, characters unsafe for
-	// a terminal are replaced, and a very long name is truncated.
+	// ID is the row's name as written. It is valid unless Phase is Refused. In an invalid name, characters unsafe for a
+	// terminal are replaced, and a very long name is truncated.
 	ID drawbridge.ServerID
-	// Type is "stdio", "http" or "sse"; empty for a url without a type, which is tried as http and then as sse.
+	// Type is "stdio", "http" or "sse". It is empty for a url without a type: http is tried first, then sse.
 	Type string
 
-	// Command, Args, Env and Cwd start a stdio server. Env is in the file's order and is added to the child's
-	// environment. Cwd is the row's directory, joined to the working directory if relative. By default it is the home
-	// for a User row, the project's directory for a Project row, the working directory for an Explicit one.
+	// Command, Args, Env and Cwd start a stdio server. Env is added to the child's environment, in the file's order.
+	// Cwd is the child's working directory. A relative directory in the row is joined to Drawbridge's working
+	// directory. If the row has none, Cwd is the home directory for OriginUser, the project's directory for
+	// OriginProject, and Drawbridge's working directory for OriginExplicit.
 	Command string
 	Args    []string
 	Env     []NameValue
 	Cwd     string
 
-	// URL and Headers reach any other server. Headers are in the file's order.
+	// URL and Headers are the address of an http or sse server and the headers of its requests. Headers are in the
+	// file's order.
 	URL     string
 	Headers []NameValue
 
 	// Enabled is false only if the row disables the server.
 	Enabled bool
-	// Timeout limits a call of this server; 0 means the setting call_timeout.
+	// Timeout limits each call to this server; 0 means the setting call_timeout.
 	Timeout time.Duration
 
-	// ExpectedTools names the tools the server may offer: nil means all of them, an empty list none.
+	// ExpectedTools names the only tools that the server may offer: nil allows all tools, an empty list allows none.
 	ExpectedTools *[]string
-	// LockToolList keeps the first listing permanently. EnvIsolation restricts a child to the base environment.
-	// ElicitationEnabled lets the server ask the person. Fence marks results as foreign text. HoldFlagged withholds
-	// results that the shield flagged. Nil means the setting, or its default.
+	// LockToolList makes the first tool list of the server permanent. EnvIsolation restricts a child process to the
+	// base environment. ElicitationEnabled lets the server ask the person. Spotlight marks results as foreign text.
+	// HoldFlagged holds back results that match a rule of the shield. A nil field means the corresponding setting, or
+	// its default.
 	LockToolList       *bool
 	EnvIsolation       *bool
 	ElicitationEnabled *bool
 	Spotlight          *bool
 	HoldFlagged        *bool
-	// Isolate is "session" if each caller gets its own server; Share is "all" if principals may share one.
+	// Isolate is "session" if each caller gets its own server. Share is "all" if all principals may share one server.
 	Isolate, Share string
-	// Credentials is PerCallerCredentials, or names stored credentials.
+	// Credentials is PerCallerCredentials, or the name of stored credentials.
 	Credentials string
 	// Confine restricts the program of a stdio server.
 	Confine Confinement
 	// Trust is "trusted", "untrusted" or "sandboxed"; empty means untrusted.
 	Trust string
-	// IdleStop is the time without calls after which a stdio server is stopped; 0 means the setting, below 0 never.
+	// IdleStop is the time without calls after which a stdio server is stopped. 0 means the setting; a negative value
+	// never stops the server.
 	IdleStop time.Duration
 	// MaxTools is the maximum number of tools accepted from the server; 0 means the setting.
 	MaxTools int
-	// MaxCallsPerMinute limits the calls of its tools in any 60 seconds; 0 means no limit.
+	// MaxCallsPerMinute limits the calls of the server's tools in any 60 seconds; 0 means no limit.
 	MaxCallsPerMinute int
-	// Auth configures the sign-in at the server; nil if the row does not.
+	// Auth configures the sign-in at the server; nil if the row has no auth member.
 	Auth *Auth
-	// FromVariables lists the values of Env and Headers that consist of one variable's name, such as "env TOKEN from
-	// GITHUB_TOKEN".
+	// FromVariables describes the values of Env and Headers that were written as the bare name of an environment
+	// variable, such as "env TOKEN from GITHUB_TOKEN".
 	FromVariables []string
-	// DeferredValues holds the values of Env, Headers and Auth that are resolved when the server is mounted; until then
-	// those fields have the text as written. A value that looks like a reference and is not listed here is literal.
+	// DeferredValues lists the values of Env, Headers and Auth that are resolved only when the server is mounted. Until
+	// then those fields contain the text as written. A value that is not listed is literal, even if it looks like a
+	// reference.
 	DeferredValues []DeferredValue
-	// ImportedFrom is the Name of the Provider that the row was imported from; empty if it was not imported.
+	// ImportedFrom is the Provider.Name of the program that the row was imported from; empty if it was not imported.
 	ImportedFrom string
-	// UnknownMembers holds the members that Drawbridge does not know, in the file's order.
+	// UnknownMembers lists the members that Drawbridge does not know, in the file's order.
 	UnknownMembers []UnknownMember
 
-	// Provider is the Name of the Provider whose file has the row.
+	// Provider is the Provider.Name of the program whose file contains the row.
 	Provider string
 	Origin   Origin
-	// Raw is the row in the native format, as written, with variables not expanded: an object without the name. It may
-	// hold secrets. It is empty for a row that is not an object.
+	// Raw is the row as a JSON object in Drawbridge's format, without the name and with variables not expanded. It may
+	// contain secrets. It is empty for a row that is not an object.
 	Raw json.RawMessage
-	// Hash is the hex SHA-256 of the row as written, with variables not expanded. Stored listings and approvals refer
-	// to the row by it. Layout, comments and the order of members do not change it; nor do enabled, timeout, idle_stop,
-	// imported_from and unknown members. The name and every other member do (see Fields).
+	// Hash is the hex SHA-256 of the row as written, with variables not expanded. It is the key of stored tool lists
+	// and approvals. Hash covers the name and every member except enabled, timeout, idle_stop, imported_from and
+	// unknown members. Layout, comments and the order of members do not change it.
 	Hash string
-	// Phase is Idle for a row that may be mounted, else NeedsApproval, Disabled or Refused.
+	// Phase is Idle for a row that may be mounted, otherwise NeedsApproval, Disabled or Refused.
 	Phase drawbridge.ServerPhase
-	// Reason is for people: why a row may not be mounted; empty for one that may.
+	// Reason describes for people why the row may not be mounted; empty if it may be mounted.
 	Reason string
-	// DisabledBy is the file whose disabledServers names the row, if that list, and not the row itself, disables it.
+	// DisabledBy is the path of the file whose disabledServers list disables the row. It is empty for an enabled row,
+	// and for a row that disables itself.
 	DisabledBy string `json:",omitempty"`
-	// Program is the program file of a project's stdio server. It is the approved file, which is started; before an
-	// approval it is the file that would be approved. It is not part of the configuration files.
+	// Program is the program file of a project's stdio server: before an approval the file to approve, afterwards the
+	// approved file, which is started. It is not read from the configuration files.
 	Program ProgramFile
-	// Unresolved names the unset variables; "${NAME}" remains in their places. Any other text between braces is shown
-	// as "…".
+	// Unresolved names the unset variables, which remain as "${NAME}" in the values. Any other text between the braces
+	// is replaced by "…", since it may be a secret.
 	Unresolved []string
 }
 
-// Transport returns the transport for people: "stdio", "http", "sse", or "http or sse" if both are tried.
+// Transport returns the name of the transport for people: "stdio", "http", "sse", or "http or sse" if both are tried.
 func (s Server) Transport() string {
 	if s.Type == "" {
 		return "http or sse"
@@ -153,8 +162,8 @@ func (s Server) Transport() string {
 	return s.Type
 }
 
-// WithoutOrigin returns the row without its position and its unknown members: two rows equal in this way mean the same
-// server. The result may hold secrets.
+// WithoutOrigin returns the row without its position, unknown members and other data about its source. If the results
+// of two rows are equal, the rows define the same server. The result may contain secrets.
 func (s Server) WithoutOrigin() Server {
 	s.Origin = Origin{Kind: s.Origin.Kind}
 	s.Provider, s.ImportedFrom, s.Raw, s.Reason, s.UnknownMembers, s.FromVariables, s.Unresolved = "", "", nil,
@@ -165,14 +174,14 @@ func (s Server) WithoutOrigin() Server {
 // An UnknownMember is a member of a row that Drawbridge does not know.
 type UnknownMember struct {
 	Name string
-	// Value is JSON, also where the row is in TOML.
+	// Value is JSON, even if the row is in TOML.
 	Value json.RawMessage
 }
 
-// A Warning tells a person about a problem in a file.
+// A Warning describes a problem in a file for people.
 type Warning struct {
 	Origin Origin
-	// Server is the row that the warning is about; empty if it is about none.
+	// Server is the name of the row with the problem; empty if the problem does not concern a row.
 	Server drawbridge.ServerID
 	Text   string
 }
@@ -182,13 +191,13 @@ func (w Warning) String() string { return w.Origin.String() + ": " + w.Text }
 
 // A Configuration is the result of Load.
 type Configuration struct {
-	// Servers has the rows in configuration order. A name may occur more than once: a refused row does not claim its
-	// name, and an unapproved project row claims it only against other such rows. At most one row of a name is Idle.
+	// Servers are the rows in the order of the configuration. Two rows may have the same name if one is refused, or if
+	// exactly one is an unapproved project row. At most one row of a name is Idle.
 	Servers []Server
-	// Shadowed has the rows that an earlier row of the same name replaced.
+	// Shadowed are the rows that are not used because an earlier row has the same name.
 	Shadowed []Server
 	Warnings []Warning
-	// Settings are those of the user-level drawbridge.toml; zero fields mean their defaults.
+	// Settings are the settings of the user-level drawbridge.toml; zero fields mean their defaults.
 	Settings Settings
 	// Sources are the files that were read, in order.
 	Sources []string
@@ -205,7 +214,7 @@ func (s Configuration) Mountable() []Server {
 	return rows
 }
 
-// ServerHashes returns the key of each row for stored listings and approvals.
+// ServerHashes returns the Hash of each row: the key of stored tool lists and approvals.
 func ServerHashes(rows []Server) (hashes []string) {
 	for _, row := range rows {
 		hashes = append(hashes, row.Hash)
@@ -213,8 +222,8 @@ func ServerHashes(rows []Server) (hashes []string) {
 	return hashes
 }
 
-// Lookup returns the row in force for a name: the one that may be mounted, else the first. The second result is false
-// if the name is not configured.
+// Lookup returns the row that is used for a name: the row that may be mounted, otherwise the first row of that name.
+// The second result is false if the name is not configured.
 func (s Configuration) Lookup(id drawbridge.ServerID) (Server, bool) {
 	var first *Server
 	for i, row := range s.Servers {
@@ -232,7 +241,7 @@ func (s Configuration) Lookup(id drawbridge.ServerID) (Server, bool) {
 	return *first, true
 }
 
-// Suggest returns the configured name nearest to id; empty if none is near.
+// Suggest returns the configured name most similar to id; empty if no name is similar.
 func (s Configuration) Suggest(id drawbridge.ServerID) drawbridge.ServerID {
 	known := make([]string, 0, len(s.Servers))
 	for _, row := range s.Servers {
@@ -241,26 +250,28 @@ func (s Configuration) Suggest(id drawbridge.ServerID) drawbridge.ServerID {
 	return drawbridge.ServerID(configfile.Nearest(string(id), known))
 }
 
-// Options tell Load where to look. The zero value looks where a command started here would.
+// Options locate the files that Load reads. The zero value locates the same files as a command in the current
+// directory.
 type Options struct {
-	// Paths are the values of --mcp; they replace discovery. Each is split at commas, unless a file of that very name
-	// exists. A file is read alone; a directory is searched as if it were the working directory, and its own files need
-	// no approval.
+	// Paths are the values of --mcp; if there are any, Load reads these paths instead of discovering files. Each value
+	// is split at commas, unless a file of that name exists. A path may be a file or a directory. A directory is
+	// searched as if it were the working directory, but its own files need no approval.
 	Paths []string
 	// Dir is the working directory; empty means the process's.
 	Dir string
-	// SettingsFile replaces the person's own drawbridge.toml, and must exist; empty means no replacement.
+	// SettingsFile is used instead of the user-level drawbridge.toml, and must exist; empty means no replacement.
 	SettingsFile string
-	// Home and XDGConfig are the home and the configuration directory; empty means the value from the environment.
+	// Home and XDGConfig are the home and configuration directories; empty means the value from the environment.
 	Home, XDGConfig string
-	// AppData is the roaming profile of Windows; empty means the value from the environment. Other systems do not use
-	// it.
+	// AppData is the roaming profile directory on Windows; empty means the value from the environment. Other systems
+	// ignore it.
 	AppData string
-	// Approved reports whether a person approved a valid project row whose Phase is NeedsApproval. Nil approves none.
+	// Approved reports whether a person approved a valid project row whose Phase is NeedsApproval. If Approved is nil,
+	// no row is approved.
 	Approved func(Server) bool
-	// LookupEnv looks up a variable; nil means the process's environment.
+	// LookupEnv returns the value of an environment variable; nil means os.LookupEnv.
 	LookupEnv func(string) (string, bool)
-	// KeychainValue returns a stored secret by name. ScanImports treats a row that refers to it like one with the value
-	// in plain text. Nil finds none.
+	// KeychainValue returns a stored secret by its name. ScanImports uses it to compare rows: a reference to a stored
+	// secret equals the same secret in plain text. If KeychainValue is nil, references are not resolved.
 	KeychainValue func(name string) (string, bool)
 }

@@ -13,43 +13,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// ConnectOptions locate the configurations of clients and their backups.
+// ConnectOptions locate the configuration files of clients and the backups of these files.
 type ConnectOptions struct {
 	Options
-	// BackupDir is an absolute path. It is created when needed, with mode 0700; files in it have mode 0600, because
-	// a client's configuration may hold secrets.
+	// BackupDir is the absolute path of the directory for backups. It is created with mode 0700 if it does not exist.
+	// Backups have mode 0600, because a client's configuration may contain secrets.
 	BackupDir string
 }
 
 // A ConnectPlan is a planned change of a client's configuration.
 type ConnectPlan struct {
 	Client Client
-	// Path is the file that changes.
+	// Path is the path of the client's configuration file.
 	Path string
 	// Changes describes the change, one line for each step; empty if nothing changes.
 	Changes []string
-	// Diff shows the change as a unified diff. It shows only values that Drawbridge writes and words common to all such
-	// files; other values may be secrets and are "…".
+	// Diff shows the change as a unified diff. It shows only values that Drawbridge writes and words that are common in
+	// such files. Other values may be secrets and are replaced by "…".
 	Diff string
 
 	before, after configfile.FileState
 	backups       clientconfig.BackupDir
-	// record is the new backup; nil if there is none.
+	// record is the backup that Apply writes; nil if Apply writes no backup.
 	record *clientconfig.BackupRecord
-	// dropBackup is set if the backup is obsolete after the change; dirs are removed then if they are empty.
+	// dropBackup is set if Apply removes the backup, because it is obsolete after the change. Apply then also removes
+	// the directories emptyDirs if they are empty.
 	dropBackup bool
 	emptyDirs  []string
 }
 
-// IsEmpty reports whether the client's configuration needs no change.
+// IsEmpty reports whether the plan does not change the client's configuration.
 func (p *ConnectPlan) IsEmpty() bool { return p.after.Equal(p.before) }
 
-// PlanConnect plans to add Drawbridge to a client's configuration, as the server ClientEntryName, and to remove the
-// servers named in replace. A different entry of that name is replaced. Servers in replace that do not exist are
+// PlanConnect plans to add Drawbridge to a client's configuration, as the server named ClientEntryName. A different
+// entry of that name is replaced. The plan also removes the servers named in replace; names that do not exist are
 // ignored.
 //
-// The error is a *drawbridge.Fault: for an unknown client, a missing home or backup directory, or a file that cannot be
-// read or edited.
+// The error is a *drawbridge.Fault. It reports an unknown client, a missing home or backup directory, a relative
+// command, or a file that cannot be read or edited.
 func PlanConnect(o ConnectOptions, id string, entry ClientEntry, replace []string) (*ConnectPlan, error) {
 	p, old, err := newPlan(o, id)
 	if err != nil {
@@ -65,10 +66,10 @@ func PlanConnect(o ConnectOptions, id string, entry ClientEntry, replace []strin
 	return p, nil
 }
 
-// PlanDisconnect plans to remove Drawbridge from a client's configuration. If the file is unchanged since PlanConnect's
-// plan was applied, its former content is restored byte for byte, or it is removed if there was none. If the file was
-// edited since, only our entry is removed, replaced entries are restored, and the edits stay. The errors are those of
-// PlanConnect.
+// PlanDisconnect plans to remove Drawbridge from a client's configuration. If the file is unchanged since Drawbridge
+// was connected, its former content is restored byte for byte; a file that did not exist is removed. If the file was
+// edited since, the plan removes only Drawbridge's entry, restores the replaced entries, and keeps the edits. The
+// errors are those of PlanConnect.
 func PlanDisconnect(o ConnectOptions, id string) (*ConnectPlan, error) {
 	p, old, err := newPlan(o, id)
 	if err != nil {
@@ -86,7 +87,7 @@ func PlanDisconnect(o ConnectOptions, id string) (*ConnectPlan, error) {
 	return p, nil
 }
 
-// describeUndo describes the restored state in Changes.
+// describeUndo appends descriptions of the plan's steps to Changes. old is the backup; nil if there is none.
 func (p *ConnectPlan) describeUndo(old *clientconfig.BackupRecord) {
 	has := func(v configfile.FileState, name string) bool {
 		_, found, err := configfile.Get(p.Client.dialect.Format, v.Data, p.Client.entryPath(name))
@@ -113,7 +114,8 @@ func (p *ConnectPlan) describeUndo(old *clientconfig.BackupRecord) {
 	}
 }
 
-// newPlan reads the client's file and its backup.
+// newPlan reads the client's configuration file and its backup. It returns a plan without changes, and the backup; nil
+// if there is none.
 func newPlan(o ConnectOptions, id string) (*ConnectPlan, *clientconfig.BackupRecord, error) {
 	c, ok := LookupClient(id)
 	if !ok {
@@ -153,7 +155,7 @@ func newPlan(o ConnectOptions, id string) (*ConnectPlan, *clientconfig.BackupRec
 	return p, old, err
 }
 
-// planContent computes the new file content and the backup.
+// planContent computes the new content of the file and the backup to write. old is the backup of an earlier connect.
 func (p *ConnectPlan) planContent(old *clientconfig.BackupRecord, entry ClientEntry, replace []string) error {
 	c := p.Client
 	row, err := c.entryJSON(entry)
@@ -201,7 +203,8 @@ func (p *ConnectPlan) planContent(old *clientconfig.BackupRecord, entry ClientEn
 	return p.makeBackupRecord(old, replaced)
 }
 
-// makeBackupRecord returns the backup. After two connects it still holds the state before the first.
+// makeBackupRecord sets p.record to the backup to write. If Drawbridge was connected before, the backup still contains
+// the state before the first connect.
 func (p *ConnectPlan) makeBackupRecord(old *clientconfig.BackupRecord, replaced map[string]json.RawMessage) error {
 	target, err := configfile.ResolveLinks(p.Path)
 	if err != nil {
@@ -224,16 +227,17 @@ func (p *ConnectPlan) makeBackupRecord(old *clientconfig.BackupRecord, replaced 
 	if slices.Contains(old.WrittenHashes, clientconfig.ContentHash(p.before.Data)) {
 		p.record.WrittenHashes = append(slices.Clone(old.WrittenHashes), p.record.WrittenHashes...)
 	}
-	delete(replaced, ClientEntryName) // it was ours
+	delete(replaced, ClientEntryName) // an earlier entry of Drawbridge is not restored
 	for name, row := range old.Replaced {
-		if replaced[name] == nil { // else it was restored since, perhaps changed
+		if replaced[name] == nil { // otherwise the entry was restored since, and may have been changed
 			replaced[name] = row
 		}
 	}
 	return nil
 }
 
-// restoredState returns the file's state before it was connected: byte for byte if it was not edited since.
+// restoredState returns the file's state before Drawbridge was connected. If the file was edited since, it returns the
+// current state without Drawbridge's entry and with the replaced entries.
 func (c Client) restoredState(old *clientconfig.BackupRecord, now configfile.FileState) (configfile.FileState, error) {
 	if !now.Exists {
 		return now, nil
@@ -256,7 +260,7 @@ func (c Client) restoredState(old *clientconfig.BackupRecord, now configfile.Fil
 	}
 	for _, name := range old.RestoredEntries(ClientEntryName) {
 		if _, there, err := configfile.Get(c.dialect.Format, data, c.entryPath(name)); err != nil || there {
-			continue // it was restored, perhaps changed
+			continue // the entry was restored since, and may have been changed
 		}
 		if data, err = configfile.Set(c.dialect.Format, data, c.entryPath(name), old.Replaced[name]); err != nil {
 			return configfile.FileState{}, err
@@ -265,8 +269,8 @@ func (c Client) restoredState(old *clientconfig.BackupRecord, now configfile.Fil
 	return configfile.FileState{Data: data, Exists: true}, nil
 }
 
-// Apply makes the change. The backup is written before the client's file. If the file changed since the plan was made,
-// it is not touched; the error is a *drawbridge.Fault.
+// Apply applies the plan. It writes the backup before the client's file. If the file changed since the plan was made,
+// Apply returns a *drawbridge.Fault and does not touch the file.
 func (p *ConnectPlan) Apply() error {
 	if p.IsEmpty() {
 		return p.removeStaleBackup()
@@ -290,7 +294,7 @@ func (p *ConnectPlan) Apply() error {
 	return p.removeStaleBackup()
 }
 
-// removeStaleBackup removes an obsolete backup.
+// removeStaleBackup removes the backup and the empty directories if the plan makes the backup obsolete.
 func (p *ConnectPlan) removeStaleBackup() error {
 	if !p.dropBackup {
 		return nil
@@ -299,8 +303,8 @@ func (p *ConnectPlan) removeStaleBackup() error {
 	return p.backups.Remove(p.Client.ID, p.Path)
 }
 
-// nonSecretWords returns the values that may be shown: those of our entry except its environment, and words common to
-// all such files.
+// nonSecretWords returns the values that a diff may show: words that are common in clients' files, and Drawbridge's
+// entry except its environment.
 func nonSecretWords(c Client, e ClientEntry) []string {
 	words := []string{ClientEntryName, "stdio", "http", "sse", "local", "remote", "streamable_http",
 		"streamable-http", "builtin"}

@@ -8,24 +8,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// DeckSettings configure Drawbridge's own tools. The zero value lists none of them to clients.
+// DeckSettings configures Drawbridge's own tools. With the zero value, clients can use none of these tools.
 type DeckSettings struct {
-	// Profile is the profile of all clients, by name or alias; empty means none.
+	// Profile is the name or alias of the profile for all clients; empty means no profile.
 	Profile string
-	// Clients are the profiles of single clients: by declared name in lower case, or by the name of their token.
+	// Clients maps a client to its own profile. The key is the client's declared name in lower case, or its token's
+	// name.
 	Clients map[string]string
-	// Roots are absolute directories that clients may use besides their own.
+	// Roots are absolute paths of directories that the tools may use for every client, besides the client's own
+	// directories.
 	Roots []string
-	// Confine confines the commands that these tools run. Its zero value confines none.
+	// Confine restricts the commands that these tools run. The zero value restricts nothing.
 	Confine Confinement
-	// ConfineProfiles replaces Confine for clients with a profile, by the name or an alias of the profile.
+	// ConfineProfiles maps the name or alias of a profile to the confinement that replaces Confine for its clients.
 	ConfineProfiles map[string]Confinement
-	// Addons turns addons off if it is false; nil means true.
+	// Addons controls whether addons are used; nil means true.
 	Addons *bool
-	// FetchHosts are hosts that webfetch may reach although their addresses are not public.
+	// FetchHosts are hosts that webfetch may reach although their addresses are not public addresses.
 	FetchHosts []string
-	// Search is the provider of websearch, one of SearchProviders; empty for none. SearchKey is its key, SearchURL its
-	// address if that is not the provider's own.
+	// Search is the search provider of websearch, one of SearchProviders; empty means no provider. SearchKey is the
+	// provider's API key. SearchURL replaces the provider's default address.
 	Search    string
 	SearchKey SecretRef
 	SearchURL string
@@ -36,12 +38,12 @@ func SearchProviders() []string {
 	return []string{"none", "brave", "tavily", "exa", "searxng", "duckduckgo"}
 }
 
-// DeckProfiles returns the names that a profile may have in the settings.
+// DeckProfiles returns the names and aliases of profiles that the settings accept.
 func DeckProfiles() []string {
 	return []string{"none", "authoring", "read-only", "survey", "built-in", "all"}
 }
 
-// deckSettingTable returns the members of [deck].
+// deckSettingTable returns the settings in [deck].
 func deckSettingTable() []setting {
 	return []setting{
 		{"deck", "profile", configfile.JoinOr(DeckProfiles()), "none",
@@ -101,7 +103,8 @@ func (r *settingsReader) readConfinement(v configfile.Node) (Confinement, error)
 	return c, missingVariablesError(missing)
 }
 
-// readConfineProfiles reads the confinements of profiles that have tools which run commands.
+// readConfineProfiles reads a table that maps profiles to confinements. Only profiles with tools that run commands are
+// accepted.
 func (r *settingsReader) readConfineProfiles(v configfile.Node) error {
 	if v.Kind != configfile.Table {
 		return mustBeError(`a table such as {"survey" = "required"}`)
@@ -121,7 +124,7 @@ func (r *settingsReader) readConfineProfiles(v configfile.Node) error {
 	return nil
 }
 
-// readProfiles reads a table of profiles by the name of a client.
+// readProfiles reads a table that maps names of clients to profiles. The names are stored in lower case.
 func readProfiles(to *map[string]string, v configfile.Node) error {
 	if v.Kind != configfile.Table {
 		return mustBeError(`a table such as {"claude-code" = "survey"}`)
@@ -139,7 +142,7 @@ func readProfiles(to *map[string]string, v configfile.Node) error {
 	return nil
 }
 
-// readHosts reads a list of host names, which are returned in lower case.
+// readHosts reads a list of host names and stores them in lower case.
 func readHosts(to *[]string, v configfile.Node) error {
 	hosts, ok := v.TextValues()
 	if !ok || v.Kind != configfile.List {

@@ -8,15 +8,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A DeferredValue is a value that is joined from its parts, in order, when its server is mounted and not before.
+// A DeferredValue is a value that is resolved only when its server is mounted: its parts are resolved and joined in
+// order.
 type DeferredValue struct {
-	// Name names the value: "env TOKEN", "header Authorization", "auth client_secret".
+	// Name identifies the value in the row: "env TOKEN", "header Authorization", "auth client_secret".
 	Name  string
 	Parts []ValuePart
 }
 
-// DeferredParts returns the parts of a deferred value, by its Name such as "env TOKEN". It returns nil for a literal
-// value.
+// DeferredParts returns the parts of the deferred value with the given Name, such as "env TOKEN". It returns nil if the
+// value is literal.
 func (s Server) DeferredParts(name string) []ValuePart {
 	for _, d := range s.DeferredValues {
 		if d.Name == name {
@@ -26,7 +27,7 @@ func (s Server) DeferredParts(name string) []ValuePart {
 	return nil
 }
 
-// CommandValues names the deferred values that contain the output of a command.
+// CommandValues returns the names of the deferred values that contain the output of a command.
 func (s Server) CommandValues() (names []string) {
 	for _, d := range s.DeferredValues {
 		for _, p := range d.Parts {
@@ -49,8 +50,9 @@ func (r *rowReader) expandReferences(s string) []ValuePart {
 	})
 }
 
-// expandVariables expands variables in a member that may hold no other reference. Arguments are visible to every
-// process of the machine, and the target of a row must be known before mounting.
+// expandVariables expands variables in a member that must not contain other references. Other references, which may be
+// secrets, are not allowed there. Arguments are visible to every process of the machine, and the target of a row must
+// be known before mounting.
 func (r *rowReader) expandVariables(member, s string) string {
 	text, later := joinLiteralParts(r.expandReferences(s))
 	if later != nil {
@@ -60,8 +62,9 @@ func (r *rowReader) expandVariables(member, s string) string {
 	return text
 }
 
-// readSecret reads a value that may be "!" and a command, or contain references. Variables in a command are not
-// expanded, because the shell expands them.
+// readSecret reads a value that may contain references, or be "!" followed by a command. It returns a literal value
+// expanded; otherwise it adds the parts to DeferredValues and returns the text as written. Variables in a command are
+// not expanded, because the shell expands them.
 func (r *rowReader) readSecret(what, written string) string {
 	command, isCommand := strings.CutPrefix(written, "!")
 	parts := []ValuePart{{Kind: CommandPart, Text: command}}
@@ -80,7 +83,8 @@ func (r *rowReader) readSecret(what, written string) string {
 	return written
 }
 
-// resolvePath returns the absolute path of a file: given as absolute, from the home with "~/", or relative to the file that has the row.
+// resolvePath returns the absolute path of a file. A path with "~/" starts at the home directory; another relative path
+// starts at the directory of the row's file.
 func (r *rowReader) resolvePath(s string) string {
 	if rest, ok := strings.CutPrefix(s, "~/"); ok && r.home != "" {
 		s = filepath.Join(r.home, rest)

@@ -4,7 +4,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// discoverySettingTable are the members of [mcp.tool_discovery], and those of [mcp] that go with them.
+// discoverySettingTable returns the settings for tool discovery, in [mcp.tool_discovery] and in [mcp].
 func discoverySettingTable() (all []setting) {
 	for _, m := range discoveryMembers() {
 		all = append(all, setting{m.Section, m.Name, m.Type, m.Default, m.Doc,

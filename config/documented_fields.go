@@ -1,19 +1,20 @@
 package config
 
-// A DocumentedField is one member of a configuration file. The configuration reference is generated from these.
+// A DocumentedField documents one member of a configuration file. The configuration reference is generated from the
+// DocumentedFields.
 type DocumentedField struct {
-	// Section is "server" for a member of a row, "auth" for one of its auth, else the table of drawbridge.toml: "mcp",
-	// "mcp.shield", "tools", and so on.
+	// Section is "server" for a member of a row, and "auth" for a member of a row's auth. For a setting it is the table
+	// of drawbridge.toml: "mcp", "mcp.shield", "tools", and so on.
 	Section string
 	Name    string
-	// Type and Default are for people. Default is empty if the member has no default.
+	// Type and Default are descriptions for people. Default is empty if the member has no default.
 	Type, Default string
-	// Doc is one line.
+	// Doc is a description in one line.
 	Doc string
 }
 
-// DocumentedFields lists every member of a row and of its auth, then every setting, from the tables that the reader
-// uses.
+// DocumentedFields returns every member of a row, then every member of its auth, then every setting. It reads the
+// tables that the parser of the configuration uses.
 func DocumentedFields() []DocumentedField {
 	var fields []DocumentedField
 	for _, m := range rowMemberTable {

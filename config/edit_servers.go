@@ -12,11 +12,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A ServerEditError is the reason why a row of a file cannot be changed as requested. Scripts may depend on its
-// sentences, so they do not change.
+// A ServerEditError describes why a row of a file cannot be changed as requested. Scripts may depend on the texts, so
+// the texts must not change.
 type ServerEditError string
 
-// Error returns the sentence.
+// Error returns the description.
 func (e ServerEditError) Error() string { return string(e) }
 
 func existsError(id drawbridge.ServerID, path string) error {
@@ -27,12 +27,12 @@ func notFoundError(id drawbridge.ServerID, path string) error {
 	return ServerEditError(fmt.Sprintf("Server %q not found in %s", id, path))
 }
 
-// AddServer puts a new server into a native file: mcp.json with servers or mcpServers, as an object or an array, or
-// drawbridge.toml. A file without servers gets them, as {"mcpServers": {…}} or [[mcp.servers]]. Row is an object
-// without the name.
+// AddServer adds a new server to one of Drawbridge's files: drawbridge.toml, or an mcp.json with servers or
+// mcpServers as an object or an array. If the file has no list of servers, AddServer adds {"mcpServers": {…}} or
+// [[mcp.servers]]. row is a JSON object without the name.
 //
-// The error is a drawbridge.NameError, a ServerEditError ("Invalid server config: …; …", "Server … already exists in
-// …"), or one of Update.
+// The error is a drawbridge.NameError, a ServerEditError ("Invalid server config: …; …", "Server … already exists
+// in …"), or an error of UpdateFile.
 func AddServer(path string, id drawbridge.ServerID, row json.RawMessage) error {
 	if err := validateRow(id, row); err != nil {
 		return err
@@ -49,7 +49,8 @@ func AddServer(path string, id drawbridge.ServerID, row json.RawMessage) error {
 	})
 }
 
-// PutServer adds a server as AddServer does, or replaces the one of that name in place.
+// PutServer adds a server like AddServer; if the file already has a server of that name, PutServer replaces its row in
+// place.
 func PutServer(path string, id drawbridge.ServerID, row json.RawMessage) error {
 	if err := validateRow(id, row); err != nil {
 		return err
@@ -59,9 +60,9 @@ func PutServer(path string, id drawbridge.ServerID, row json.RawMessage) error {
 	})
 }
 
-// RemoveServer removes a server from a native file, from both servers and mcpServers, because a remaining row would
-// become the one in force. The name need not be valid. The error is a ServerEditError ("Server … not
-// found in …"), or one of Update.
+// RemoveServer removes a server from one of Drawbridge's files. It removes the server from both servers and mcpServers,
+// because otherwise the remaining row would take effect. The name need not be valid. The error is a ServerEditError
+// ("Server … not found in …"), or an error of UpdateFile.
 func RemoveServer(path string, id drawbridge.ServerID) error {
 	return editRow(path, id, func(f rowFile, at []string) ([]byte, error) {
 		found, err := true, error(nil)
@@ -74,8 +75,8 @@ func RemoveServer(path string, id drawbridge.ServerID) error {
 	})
 }
 
-// SetServerEnabled enables or disables a server in its row. A row without "enabled" is enabled; enabling it
-// changes nothing. The errors are those of RemoveServer.
+// SetServerEnabled enables or disables a server in its row. Enabling a row without the member "enabled" changes
+// nothing, because such a row is enabled. The errors are those of RemoveServer.
 func SetServerEnabled(path string, id drawbridge.ServerID, on bool) error {
 	return editRow(path, id, func(f rowFile, at []string) ([]byte, error) {
 		at = append(slices.Clone(at), "enabled")
@@ -86,8 +87,9 @@ func SetServerEnabled(path string, id drawbridge.ServerID, on bool) error {
 	})
 }
 
-// SetServerDisabled adds a name to the list disabledServers of a native JSON file, or removes it. The list disables a
-// server that is defined elsewhere. It is sorted; an empty list is removed. The error is one of UpdateFile.
+// SetServerDisabled adds a name to the list disabledServers of a JSON file, or removes it if off is false. The list
+// disables servers that are defined in other files. The list is sorted; an empty list is removed. The error is an error
+// of UpdateFile.
 func SetServerDisabled(path string, id drawbridge.ServerID, off bool) error {
 	at := []string{"disabledServers"}
 	return UpdateFile(path, func(data []byte) ([]byte, error) {
@@ -118,14 +120,15 @@ func SetServerDisabled(path string, id drawbridge.ServerID, off bool) error {
 	})
 }
 
-// A TextReplacement replaces a string within a row. Path holds the member names that lead to it.
+// A TextReplacement replaces the string Old by New within a row. Path is the list of member names that leads to the
+// string.
 type TextReplacement struct {
 	Path     []string
 	Old, New string
 }
 
-// ReplaceServerTexts replaces strings within a server's row, all of them or none. The error is a ServerEditError if the
-// row does not exist or no longer has the expected strings; else one of UpdateFile.
+// ReplaceServerTexts replaces strings in a server's row: either all of them or none. The error is a ServerEditError if
+// the row does not exist, or if a string differs from the expected Old. Other errors are those of UpdateFile.
 func ReplaceServerTexts(path string, id drawbridge.ServerID, all []TextReplacement) error {
 	stale := error(nil)
 	err := editRow(path, id, func(f rowFile, at []string) ([]byte, error) {
@@ -150,7 +153,7 @@ func ReplaceServerTexts(path string, id drawbridge.ServerID, all []TextReplaceme
 	return cmp.Or(stale, err)
 }
 
-// editRow edits the row of an existing server.
+// editRow calls edit with the path of an existing server's row, and writes the returned content to the file.
 func editRow(path string, id drawbridge.ServerID, edit func(f rowFile, at []string) ([]byte, error)) error {
 	return UpdateFile(path, func(data []byte) ([]byte, error) {
 		f := rowFile{configfile.FormatOf(path), data}
@@ -165,7 +168,7 @@ func editRow(path string, id drawbridge.ServerID, edit func(f rowFile, at []stri
 	})
 }
 
-// wrapEditError names the step in the error of an edit.
+// wrapEditError returns a function that adds the step "change PATH" to the error of an edit.
 func wrapEditError(path string) func([]byte, error) ([]byte, error) {
 	return func(data []byte, err error) ([]byte, error) {
 		if err != nil {
@@ -175,7 +178,7 @@ func wrapEditError(path string) func([]byte, error) ([]byte, error) {
 	}
 }
 
-// validateRow returns an error if a row must not be written.
+// validateRow returns an error if the name or the row is invalid, so that the row must not be written.
 func validateRow(id drawbridge.ServerID, row json.RawMessage) error {
 	if err := id.Validate(); err != nil {
 		return err
@@ -186,7 +189,8 @@ func validateRow(id drawbridge.ServerID, row json.RawMessage) error {
 	return nil
 }
 
-// rowProblems reads a row as Load would read it from its file. Variables that are unset now may be set later.
+// rowProblems returns the problems for which Load would refuse the row. Problems that only come from unset variables
+// are ignored, since the variables may be set later.
 func rowProblems(id drawbridge.ServerID, written json.RawMessage) (problems []string) {
 	value, err := configfile.ParseJSON(written)
 	if err != nil {
@@ -213,13 +217,14 @@ func rowProblems(id drawbridge.ServerID, written json.RawMessage) (problems []st
 	return problems
 }
 
-// A rowFile is a native file with the locations of its rows.
+// A rowFile is the content of one of Drawbridge's files; its methods locate and change rows.
 type rowFile struct {
 	format configfile.Format
 	data   []byte
 }
 
-// serverLists are the members that may hold rows, in order of precedence; key names the rows of an array.
+// serverLists returns the paths of the members that may contain rows, in order of precedence. key is the member that
+// contains a row's name in an array.
 func (f rowFile) serverLists() (lists [][]string, key string) {
 	if f.format == configfile.TOML {
 		return [][]string{{"mcp", "servers"}}, "id"
@@ -227,7 +232,7 @@ func (f rowFile) serverLists() (lists [][]string, key string) {
 	return [][]string{{"servers"}, {"mcpServers"}}, "name"
 }
 
-// pathStep returns the path step from a list to a server: an element of an array, else a member.
+// pathStep returns the last path step to a server in list: an array element's step, or the member name in an object.
 func (f rowFile) pathStep(list json.RawMessage, id drawbridge.ServerID) string {
 	_, key := f.serverLists()
 	if strings.HasPrefix(string(list), "[") {
@@ -236,7 +241,7 @@ func (f rowFile) pathStep(list json.RawMessage, id drawbridge.ServerID) string {
 	return string(id)
 }
 
-// rowPath returns the path of a server's row.
+// rowPath returns the path of a server's row. found is false if the file has no such row.
 func (f rowFile) rowPath(id drawbridge.ServerID) (path []string, found bool, err error) {
 	lists, _ := f.serverLists()
 	for _, list := range lists {
@@ -255,7 +260,7 @@ func (f rowFile) rowPath(id drawbridge.ServerID) (path []string, found bool, err
 	return nil, false, nil
 }
 
-// newRowPath returns the path for a new row: in the first list of the file, else in a new one.
+// newRowPath returns the path for a new row: in the first list that the file has, otherwise in a new list.
 func (f rowFile) newRowPath(id drawbridge.ServerID) []string {
 	lists, key := f.serverLists()
 	for _, list := range lists {

@@ -4,7 +4,7 @@ package config
 
 import "os"
 
-// A fileIdentity is not available on this system: each file is read again.
+// A fileIdentity is not available on this system, so a file is read each time it is hashed.
 type fileIdentity struct{}
 
 func identifyFile(os.FileInfo) (fileIdentity, bool) { return fileIdentity{}, false }

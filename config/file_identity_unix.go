@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// A fileIdentity distinguishes a file from all others, and from its own state before a change.
+// A fileIdentity distinguishes a file from all other files, and a changed file from its earlier state.
 type fileIdentity struct {
 	device, inode uint64
 	size          int64
@@ -15,7 +15,7 @@ type fileIdentity struct {
 	changed       syscall.Timespec
 }
 
-// identifyFile returns the identity of a file; false if it has none.
+// identifyFile returns the identity of a file; the second result is false if the system provides no identity.
 func identifyFile(info os.FileInfo) (fileIdentity, bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

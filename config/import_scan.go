@@ -17,51 +17,55 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// An ImportStatus is the effect of importing a definition.
+// An ImportStatus is the result of comparing a definition with the person's own servers. It determines whether the
+// definition can be imported.
 type ImportStatus string
 
-// The statuses.
+// The values of ImportStatus.
 const (
-	// ImportNew marks a definition whose name the person's own native files do not have.
+	// ImportNew marks a definition whose name does not exist in the person's own Drawbridge files.
 	ImportNew ImportStatus = "new"
-	// ImportSame marks a definition that the person has already, or that equals an earlier one of this scan.
+	// ImportSame marks a definition that the person's own files already contain, or that equals an earlier one of this
+	// scan.
 	ImportSame ImportStatus = "same"
-	// ImportConflict marks a definition whose name the person has with another definition.
+	// ImportConflict marks a definition whose name exists in the person's own files with a different definition.
 	ImportConflict ImportStatus = "conflict"
-	// ImportShadowed marks a definition whose name belongs to a different earlier definition of this scan.
+	// ImportShadowed marks a definition that differs from an earlier definition of the same name in this scan.
 	ImportShadowed ImportStatus = "shadowed"
-	// ImportLeftOut marks a definition that the person did not choose; ScanImports returns none.
+	// ImportLeftOut marks a definition that the person did not choose to import; ScanImports does not return it.
 	ImportLeftOut ImportStatus = "left out"
-	// ImportRefused marks a definition that could not be mounted, or that starts Drawbridge itself.
+	// ImportRefused marks a definition that cannot be mounted, or that starts Drawbridge itself.
 	ImportRefused ImportStatus = "refused"
 )
 
-// An ImportCandidate is a definition of another program in the person's own files.
+// An ImportCandidate is the definition of a server in a user-level file of another program.
 type ImportCandidate struct {
 	Name drawbridge.ServerID
-	// Provider is the Name of the program in the table of Providers, From its Title.
+	// Provider is the Name of the program in Providers, ProviderTitle its Title.
 	Provider, ProviderTitle string
 	Origin                  Origin
 	// Transport is the result of Server.Transport.
 	Transport string
 	Status    ImportStatus
-	// OwnName is the name that the person's own configuration has the definition under; empty unless Status is Same.
+	// OwnName is the name of the equal server in the person's own configuration. It is empty if Status is not
+	// ImportSame.
 	OwnName drawbridge.ServerID `json:"-"`
-	// SameAs is the index of the earlier definition that this one equals; nil without one.
+	// SameAs is the index in ImportScan.Candidates of the earlier definition that equals this one; nil if there is
+	// none.
 	SameAs *int `json:"-"`
-	// Reason is for people: why the status is not New; empty if it is.
+	// Reason describes for people why Status is not ImportNew; empty if it is ImportNew.
 	Reason string
-	// Raw is the definition in the native format, as it would be written under its name: variables are not expanded,
-	// members are in the order of Fields, and "imported_from" names the provider. It may hold secrets. It is empty for
-	// a refused one.
+	// Raw is the row to write, as a JSON object without the name. Variables are not expanded, members are in the order
+	// of DocumentedFields, and "imported_from" is the Name of the provider. It may contain secrets. It is empty for a
+	// refused definition.
 	Raw json.RawMessage
-	// Notes describe what could not be imported, and other things to know.
+	// Notes are remarks for people, such as a part of the definition that could not be imported.
 	Notes []string
 }
 
 // ImportScan is the result of ScanImports.
 type ImportScan struct {
-	// Candidates are in the order of providers, of their files, and of the rows in a file.
+	// Candidates are sorted by provider, then by file in the provider's order, then by position in the file.
 	Candidates []ImportCandidate
 	// Warnings are about files that could not be read.
 	Warnings []Warning
@@ -71,15 +75,16 @@ type ImportScan struct {
 	OwnNames []drawbridge.ServerID
 }
 
-// ScanImports finds the definitions of the named providers, or of all, in the person's own files. Project directories
-// are not scanned, unless the directory is the home. Of Claude Code's entries for single directories it takes those of
-// the working directory. Nothing is written.
+// ScanImports returns the server definitions in the user-level files of other programs. from names the programs; no
+// names mean all programs. Project directories are not scanned, except if the working directory is the home directory.
+// Of Claude Code's entries for single directories, only those for the working directory are returned. ScanImports
+// writes nothing.
 //
 // Two definitions of a name are the same if they reach the same server in the same way. Differences in enabled,
-// timeouts, import source and a url's type that is left to detection do not matter.
+// timeout, idle_stop and imported_from do not matter, nor does a url's type unless it is "sse".
 //
-// The error is a *drawbridge.Fault with the code InvalidInput: for an unknown name in from, and for a native file of
-// the person's own that cannot be read, since it must not be written then.
+// The error is a *drawbridge.Fault with the code InvalidInput. It reports an unknown name in from, or one of the
+// person's own Drawbridge files that cannot be read. Such a file must not be written, so nothing can be imported.
 func ScanImports(o Options, from []string) (ImportScan, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -110,17 +115,18 @@ func ScanImports(o Options, from []string) (ImportScan, error) {
 	return s.found, nil
 }
 
-// An importScanner compares definitions of other programs with the person's own.
+// An importScanner compares the definitions of other programs with the person's own servers.
 type importScanner struct {
 	*loader
 	keychainValue func(name string) (string, bool)
-	// dirIsHome is set if the working directory is the home: its files are the person's own.
+	// dirIsHome is set if the working directory is the home directory: files in it are the person's own.
 	dirIsHome bool
-	// userServers holds the definitions in the person's own files by name.
+	// userServers maps each name in the person's own files to the definitions of that name.
 	userServers map[drawbridge.ServerID][]string
-	// copies has the names of the person's own servers that were imported, maybe under another name.
+	// copies maps an imported definition to the name of the person's own server that has it. The name may differ from
+	// the name in the program.
 	copies map[importedDefinition]drawbridge.ServerID
-	// seen has the definitions of each name in this scan.
+	// seen maps each name to the earlier definitions of that name in this scan.
 	seen  map[drawbridge.ServerID][]seenDefinition
 	found ImportScan
 }
@@ -132,7 +138,7 @@ type seenDefinition struct {
 	index         int
 }
 
-// readUserServers reads the person's own native files.
+// readUserServers reads the person's own Drawbridge files.
 func (s *importScanner) readUserServers() error {
 	s.userServers = map[drawbridge.ServerID][]string{}
 	s.copies = map[importedDefinition]drawbridge.ServerID{}
@@ -140,7 +146,7 @@ func (s *importScanner) readUserServers() error {
 		if src.provider != "native" || src.kind != OriginUser {
 			continue
 		}
-		src.namedByPerson = true // a broken one is an error
+		src.namedByPerson = true // a broken file is an error
 		s.openSource(&src)
 		switch {
 		case errors.Is(src.err, fs.ErrNotExist):
@@ -157,14 +163,14 @@ func (s *importScanner) readUserServers() error {
 			}
 		}
 	}
-	s.disabledBy = nil // a name stays disabled; that is not part of a definition
+	s.disabledBy = nil // disabledServers is not part of a definition
 	return nil
 }
 
-// keychainReference matches references to stored secrets.
+// keychainReference matches references to stored secrets, such as ${keychain:NAME}.
 var keychainReference = lazyregexp.New(`\$\{keychain:([^}]*)\}`)
 
-// withKeychainValues returns a row with references replaced by stored secrets.
+// withKeychainValues returns the row with references to stored secrets replaced by the secrets.
 func (s *importScanner) withKeychainValues(n configfile.Node) configfile.Node {
 	if n.Kind == configfile.Text && s.keychainValue != nil {
 		n.Text = keychainReference().ReplaceAllStringFunc(n.Text, func(reference string) string {
@@ -187,7 +193,7 @@ func (s *importScanner) scanFile(p clientconfig.Provider, src sourceFile) {
 		return
 	}
 	if src.err != nil {
-		_ = s.reportUnreadable(src, src.err) // a warning: the file was not named
+		_ = s.reportUnreadable(src, src.err) // the error is only a warning: the file was not named
 		return
 	}
 	s.found.Sources = append(s.found.Sources, src.path)
@@ -202,7 +208,7 @@ func (s *importScanner) scanFile(p clientconfig.Provider, src sourceFile) {
 	}
 }
 
-// classify returns the effect of importing a row.
+// classify returns the candidate for a row, with its status.
 func (s *importScanner) classify(p clientconfig.Provider, src sourceFile, row clientconfig.ServerRow) ImportCandidate {
 	server, warnings := s.readServer(src, row)
 	found := ImportCandidate{
@@ -216,7 +222,7 @@ func (s *importScanner) classify(p clientconfig.Provider, src sourceFile, row cl
 		return found
 	}
 	value, err := configfile.ParseJSON(server.Raw)
-	if err != nil { // rows are always written as valid JSON
+	if err != nil { // cannot happen, because Raw is valid JSON
 		found.Status, found.Reason = ImportRefused, fmt.Sprintf("Server %q: it cannot be written as JSON", server.ID)
 		return found
 	}
@@ -238,7 +244,8 @@ func (s *importScanner) classify(p clientconfig.Provider, src sourceFile, row cl
 	return found
 }
 
-// compare sets the status of a definition by those that the person has and by the earlier ones of its name.
+// compare sets the status of a candidate that is not refused. It compares content with the person's own servers and
+// with the earlier definitions of the same name.
 func (s *importScanner) compare(found *ImportCandidate, content string) {
 	earlier := s.seen[found.Name]
 	equal := slices.IndexFunc(earlier, func(d seenDefinition) bool { return d.content == content })
@@ -269,7 +276,8 @@ func (s *importScanner) compare(found *ImportCandidate, content string) {
 	}
 }
 
-// refusalReason returns why a row must not be imported, even a disabled one; "" if it may be.
+// refusalReason returns the reason why a row must not be imported; "" if it may be imported. It checks disabled rows
+// too, since they can be enabled after the import.
 func refusalReason(s Server) string {
 	if s.Phase == drawbridge.Disabled {
 		if launch.StartsDrawbridge(s.Command, s.Args) {
@@ -285,12 +293,13 @@ func refusalReason(s Server) string {
 	return ""
 }
 
-// textWithoutName returns a warning's text without the server name, which is shown beside it.
+// textWithoutName returns the warning's text without the name of the server, which the caller displays separately.
 func (w Warning) textWithoutName() string {
 	return strings.TrimPrefix(w.Text, fmt.Sprintf("Server %q: ", w.Server))
 }
 
-// splitCommand returns a row whose command is the first word; the others precede its arguments.
+// splitCommand returns the row with the first of words as its command. The other words are inserted before its
+// arguments.
 func splitCommand(row configfile.Node, words []string) configfile.Node {
 	text := func(s string) configfile.Node { return configfile.Node{Kind: configfile.Text, Text: s} }
 	args := configfile.Node{Kind: configfile.List}
@@ -312,7 +321,7 @@ func splitCommand(row configfile.Node, words []string) configfile.Node {
 	return row
 }
 
-// addMissingMember adds a member to a row that does not have it.
+// addMissingMember returns the row with a string member added, unless the row already has a member of that name.
 func addMissingMember(row configfile.Node, name, value string) configfile.Node {
 	if _, ok := row.Find(name); !ok {
 		row.Members = append(slices.Clip(row.Members), configfile.Member{Name: name,
@@ -321,8 +330,8 @@ func addMissingMember(row configfile.Node, name, value string) configfile.Node {
 	return row
 }
 
-// comparableContent returns the identity of a definition as JSON: the members that count in a row's hash, without those
-// that have no effect.
+// comparableContent returns JSON that is equal for definitions of the same server. It contains the members that count
+// in a row's hash, except empty members and a type other than "sse".
 func comparableContent(row configfile.Node) string {
 	kept := configfile.Node{Kind: configfile.Table}
 	for _, known := range rowMemberTable {

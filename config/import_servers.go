@@ -12,11 +12,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// ImportServers adds the definitions of found that are New to a native file, all as one change, and returns their
-// names; others are ignored. If there is nothing to add, the file is not touched.
+// ImportServers adds the candidates whose status is ImportNew to a file, as one change, and returns their names. Other
+// candidates are ignored. If there is nothing to add, the file is not touched.
 //
-// The error is that of AddServer for the first definition that cannot be added, such as one whose name was added since
-// the scan. Nothing is written then.
+// If a candidate cannot be added, nothing is written and the error is that of AddServer. An example is a candidate
+// whose name was added to the file after the scan.
 func ImportServers(path string, found []ImportCandidate) ([]drawbridge.ServerID, error) {
 	var ids []drawbridge.ServerID
 	rows := map[drawbridge.ServerID]json.RawMessage{}
@@ -55,9 +55,9 @@ func ImportServers(path string, found []ImportCandidate) ([]drawbridge.ServerID,
 	return ids, nil
 }
 
-// Entry returns Drawbridge's entry in the client's configuration: the server ClientEntryName, else the first that
-// starts Drawbridge. The second result is false if the entry or the file is missing. The error is a *drawbridge.Fault: for
-// a missing home, or a file that cannot be read.
+// Entry returns Drawbridge's entry in the client's configuration: the server named ClientEntryName, otherwise the first
+// server that starts Drawbridge. The second result is false if the entry or the file is missing. The error is a
+// *drawbridge.Fault, for a missing home directory or a file that cannot be read.
 func (c Client) Entry(o Options) (ClientEntry, bool, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c Client) Entry(o Options) (ClientEntry, bool, error) {
 	case errors.Is(src.err, fs.ErrNotExist):
 		return ClientEntry{}, false, nil
 	case src.err != nil:
-		src.namedByPerson = true // a problem in it is an error
+		src.namedByPerson = true // a problem in the file is an error
 		return ClientEntry{}, false, l.reportUnreadable(src, src.err)
 	}
 	rows, _ := src.dialect.Rows(src.root, src.dir)

@@ -9,13 +9,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// A LaunchFinding is one fact that a person should know about a row before it runs: a stable code, such as
+// A LaunchFinding is one risk of a row that a person should know before the row runs. It has a stable code, such as
 // "inline-code", and a sentence that contains no value of the row.
 type LaunchFinding = launch.Finding
 
-// ApprovedProgram returns, for a project's row, a function that returns the path of the approved file, whatever the
-// command resolves to now. Its error is a *ProgramChangedError with the next step if the file changed. For any other
-// row ApprovedProgram returns nil.
+// ApprovedProgram returns a function that returns the path of the approved program file of a project's row. The path
+// does not depend on what the command resolves to now. If the file changed, the error wraps a *ProgramChangedError and
+// contains the command to review the change. For a row that is not a project's, ApprovedProgram returns nil.
 func (s Server) ApprovedProgram() func() (path string, err error) {
 	if s.Origin.Kind != OriginProject {
 		return nil
@@ -42,7 +42,8 @@ func (s *Server) launchSpec() launch.Spec {
 // A Confinement restricts a stdio server's program. The zero value restricts nothing.
 type Confinement = launch.Confinement
 
-// The levels of a Confinement: as far as the system can, or no start with less.
+// The levels of a Confinement. ConfineAuto confines the program as far as the system supports it. ConfineRequired
+// refuses to start the program if the system cannot enforce all restrictions.
 const (
 	ConfineAuto     = launch.ConfineAuto
 	ConfineRequired = launch.ConfineRequired
@@ -55,9 +56,10 @@ func (r *rowReader) readConfinement(v configfile.Node) {
 	}
 }
 
-// LaunchFindings returns the facts that a person should know before a stdio server runs: code among its arguments,
-// downloaded packages, containers that reach the machine. For a row that is not the person's own it also reports a
-// command that is neither common for servers nor in Settings.AllowedCommands. For any other server it returns nothing.
+// LaunchFindings returns the risks that a person should know before a stdio server runs. Examples are code among its
+// arguments, downloaded packages, and containers that can access the machine. For a project's row, LaunchFindings also
+// reports a command that is neither usual for servers nor in Settings.AllowedCommands. For an http or sse server it
+// returns nil.
 func (s Server) LaunchFindings(settings Settings) []LaunchFinding {
 	if s.Command == "" {
 		return nil
@@ -66,19 +68,22 @@ func (s Server) LaunchFindings(settings Settings) []LaunchFinding {
 	return append(l.Findings(settings.AllowedCommands), l.Unpinned()...)
 }
 
-// A Download is a package that a stdio server's command fetches before it starts it.
+// A Download is a package that the command of a stdio server fetches before it starts the package.
 type Download = launch.Download
 
-// Download returns the package that the server's command fetches on its first start; false if it fetches none.
+// Download returns the package that the server's command fetches on its first start. The second result is false if the
+// command fetches no package.
 func (s Server) Download() (Download, bool) { return s.launchSpec().Download() }
 
-// CommandLineProblem returns what is wrong with a command that is a whole command line; "" for a program's name.
+// CommandLineProblem returns a description of the problem if the member command contains a whole command line, and ""
+// otherwise.
 func (s Server) CommandLineProblem() string { return launch.CommandLineProblem(s.Command) }
 
-// SplitCommandLine returns the words of a whole command line that was written as a command; nil for a single word.
+// SplitCommandLine returns the words of a command that is a whole command line; nil if the command is a single word.
 func SplitCommandLine(command string) []string { return launch.SplitCommandLine(command) }
 
-// readAllowedCommands reads names and paths of programs, which may be globs. A path in the home begins with "~/".
+// readAllowedCommands reads names and paths of programs. Each may be a glob, and a path that begins with "~/" starts at
+// the home directory.
 func (r *settingsReader) readAllowedCommands(v configfile.Node) error {
 	words, ok := v.TextValues()
 	for _, w := range words {

@@ -11,25 +11,26 @@ import (
 
 // ToolLimits limits calls of tools. A zero field means the default.
 type ToolLimits struct {
-	// PerSession is the maximum number of calls in a session; 0 means no limit.
+	// PerSession is the maximum number of calls of a caller in a session; 0 means no limit.
 	PerSession int
-	// PerCaller is the maximum number of calls of a caller in a Window; 0 means no limit.
+	// PerCaller is the maximum number of calls of a caller in a period of length Window; 0 means no limit.
 	PerCaller int
 	Window    time.Duration
-	// SameErrors is how often the same call may end in the same error within 60 seconds, SameCalls how often it may
-	// end in the same way; below 0 means no limit.
+	// SameErrors is how often the same call may end in the same error within 60 seconds. SameCalls is how often the
+	// same call may end with the same result in that time. A negative value means no limit.
 	SameErrors, SameCalls int
 }
 
-// ShieldSettings configures the trust in servers. A zero field means the default.
+// ShieldSettings configures the shield, which computes a trust score for each server. A zero field means the default.
 type ShieldSettings struct {
-	// Enabled is false if the behaviour of servers is not recorded; nil means the default.
+	// Enabled controls whether the behaviour of servers is recorded for the trust score; nil means the default.
 	Enabled *bool
-	// Threshold is the score below which a server is quarantined, from 0 to 1; a negative value quarantines none.
+	// Threshold is the trust score below which a server is quarantined, from 0 to 1. A negative value quarantines no
+	// server.
 	Threshold float64
-	// HalfLife is the time in which half of the lost trust returns.
+	// HalfLife is the time after which half of the lost trust has returned.
 	HalfLife time.Duration
-	// HoldFlagged holds back results that match a rule of the shield; nil means false.
+	// HoldFlagged controls whether results that match a rule of the shield are held back; nil means false.
 	HoldFlagged *bool
 	// ScanResults is ScanAfter or ScanOff; empty means ScanAfter.
 	ScanResults string
@@ -37,13 +38,13 @@ type ShieldSettings struct {
 
 // The values of ShieldSettings.ScanResults.
 const (
-	// ScanAfter examines results of servers that are not trusted after they were passed on.
+	// ScanAfter examines the results of servers that are not trusted, after the client has received the results.
 	ScanAfter = "after"
-	// ScanOff examines only results that are fenced or may be held back.
+	// ScanOff examines only results that are fenced, or that may be held back.
 	ScanOff = "off"
 )
 
-// readCallRate reads a number of calls in a period: "1000/day", "50/10m".
+// readCallRate reads a number of calls and a period: "1000/day", "50/10m".
 func readCallRate(calls *int, every *time.Duration, v configfile.Node) error {
 	text, _ := v.TextValue()
 	number, span, _ := strings.Cut(text, "/")
@@ -66,7 +67,7 @@ func readCallRate(calls *int, every *time.Duration, v configfile.Node) error {
 	return nil
 }
 
-// readIntOrUnlimited reads a whole number above 0, or "unlimited".
+// readIntOrUnlimited reads a whole number above 0, or "unlimited", which is stored as -1.
 func readIntOrUnlimited(to *int, v configfile.Node) error {
 	if s, ok := v.TextValue(); ok && s == "unlimited" {
 		*to = -1

@@ -15,31 +15,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// MaxFile is the maximum size of a configuration file in bytes. MaxRows is the maximum number of servers read from one
-// file, and from all files of a project together.
+// MaxFile is the maximum size of a configuration file in bytes. MaxRows is the maximum number of servers that are read
+// from one file, and from all files of a project together.
 const (
 	MaxFile = 4 << 20
 	MaxRows = 1000
 )
 
-// maxProjectValues is the maximum number of values in all files of a project, as their separators show: 1,000 servers
-// of 30 lines each, in two formats.
+// maxProjectValues is the maximum number of values in all files of a project. Values are counted by their separators.
+// The limit allows 1,000 servers of 30 lines each, in two formats.
 const maxProjectValues = 60_000
 
-// maxForeignFile is the maximum size in bytes of another program's file among the person's own: some keep a history in
-// it.
+// maxForeignFile is the maximum size in bytes of another program's user-level file. It is larger than MaxFile, because
+// some programs store a history in such a file.
 const maxForeignFile = 32 << 20
 
-// maxWarnings is how many warnings about one file are kept.
+// maxWarnings is the maximum number of warnings about one file that are returned.
 const maxWarnings = 100
 
-// Load reads the configuration that o describes. Providers come in the order of Providers, and the files of each in its
-// order. The native family's project, user and legacy files come first, then the project files of other programs. With
-// o.Paths the order is that of the paths. Within a file, the order of the file is kept.
+// Load reads the configuration that o describes. Drawbridge's project, user and legacy files come first, then the
+// project files of other programs, in the order of Providers. If o.Paths has paths, files are read in the order of the
+// paths. Within a file, rows are returned in the order of the file.
 //
-// The error is a *drawbridge.Fault with the code InvalidInput. One case is a path in o.Paths that does not exist or
-// does not parse as its extension demands; the error has the path, line and column. The other is a user-level
-// drawbridge.toml that is broken or has a bad value, since a gateway that ignores a setting may guard less than its
+// The error is a *drawbridge.Fault with the code InvalidInput, in two cases. First, a path in o.Paths does not exist or
+// cannot be parsed in the format of its extension; the error contains path, line and column. Second, the user-level
+// drawbridge.toml is broken or has an invalid value: a gateway that ignored the setting might protect less than its
 // owner expects. Any other problem is a warning, or the Reason of a row.
 func Load(o Options) (Configuration, error) {
 	l, err := newLoader(o)
@@ -61,7 +61,8 @@ func Load(o Options) (Configuration, error) {
 	return l.set, nil
 }
 
-// LoadSettings reads only the person's own drawbridge.toml: the Settings that Load returns. The error is as for Load.
+// LoadSettings reads only the user-level drawbridge.toml, and returns the Settings that Load returns. The error is that
+// of Load.
 func LoadSettings(o Options) (Settings, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -76,7 +77,7 @@ func LoadSettings(o Options) (Settings, error) {
 	return l.set.Settings, err
 }
 
-// A Mistake is a mistake in a configuration file.
+// A Mistake describes one mistake in a configuration file.
 type Mistake struct {
 	File string `json:"file,omitempty"`
 	// Line counts from 1; 0 means that the mistake concerns the whole file.
@@ -84,7 +85,7 @@ type Mistake struct {
 	Text string `json:"text"`
 }
 
-// String returns the place and the text.
+// String returns the position, if the file is known, and the text.
 func (m Mistake) String() string {
 	if m.File == "" {
 		return m.Text
@@ -92,18 +93,19 @@ func (m Mistake) String() string {
 	return Origin{Path: m.File, Line: m.Line}.String() + ": " + m.Text
 }
 
-// A RulesFile holds the rules of a person's drawbridge.toml and the mistakes in it.
+// A RulesFile contains the rules of the user-level drawbridge.toml and the mistakes in this file.
 type RulesFile struct {
-	// Rules are the rules in force, nil if there are none. With Mistakes they are not complete: do not apply them.
+	// Rules are the rules in force; nil if there are none. If there are Mistakes, Rules are incomplete and must not be
+	// used.
 	Rules *drawbridge.Rules
-	// Inactive is as Settings.InactiveRules.
+	// Inactive has the same value as Settings.InactiveRules.
 	Inactive string
-	// Mistakes are all mistakes for which Load would return an error, those of other settings too.
+	// Mistakes are all mistakes in the file for which Load would return an error, including mistakes in other settings.
 	Mistakes []Mistake
 }
 
-// LoadRules reads only the rules of the person's own drawbridge.toml, with all mistakes in that file. The error is as
-// for Load, for a file that cannot be read or parsed.
+// LoadRules reads only the rules in the user-level drawbridge.toml, and all mistakes in this file. If the file cannot
+// be read or parsed, the error is that of Load.
 func LoadRules(o Options) (RulesFile, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -128,19 +130,20 @@ type loader struct {
 	clientconfig.BaseDirs
 	settings string
 	approved func(Server) bool
-	// disabledBy maps a name that the person's own files disable to the file that does.
+	// disabledBy maps the name of each server that the person's own files disable to the path of the file that disables
+	// it.
 	disabledBy map[string]string
-	// claims has the index in set.Servers of the row that holds each claim.
+	// claims maps each claim to the index in set.Servers of the row that has the claim.
 	claims map[nameClaim]int
 	set    Configuration
-	// mistakes are those of the settings file, and rules its rules as far as they could be read.
+	// mistakes are the mistakes in the settings file. rules are the rules that could be read from it.
 	mistakes []*configfile.Error
 	rules    *drawbridge.Rules
-	// projectValues counts the values in the project's files that were parsed, projectRows their rows.
+	// projectValues counts the values in the parsed files of the project, projectRows the rows in them.
 	projectValues, projectRows int
 }
 
-// newLoader finds the base directories. Without a home it reads no user-level files.
+// newLoader finds the base directories. If the home directory is unknown, user-level files are not read.
 func newLoader(o Options) (*loader, error) {
 	l := &loader{approved: o.Approved, settings: o.SettingsFile, disabledBy: map[string]string{},
 		claims: map[nameClaim]int{}}
@@ -166,7 +169,7 @@ func newLoader(o Options) (*loader, error) {
 		}
 	}
 	if l.Config != "" && !filepath.IsAbs(l.Config) {
-		l.Config = "" // the XDG specification: a relative path is to be ignored
+		l.Config = "" // the XDG Base Directory Specification: a relative path must be ignored
 	}
 	if l.Config == "" && l.Home != "" {
 		l.Config = filepath.Join(l.Home, ".config")
@@ -174,7 +177,7 @@ func newLoader(o Options) (*loader, error) {
 	return l, nil
 }
 
-// sources lists the files to read, each once.
+// sources returns the files to read, without duplicates.
 func (l *loader) sources(paths []string) ([]sourceFile, error) {
 	if len(paths) == 0 {
 		return uniqueSources(l.conventionalSources(l.Project, OriginProject)), nil
@@ -199,7 +202,7 @@ func (l *loader) sources(paths []string) ([]sourceFile, error) {
 	return uniqueSources(all), nil
 }
 
-// userSettingsSource returns the person's own drawbridge.toml; false if its location is unknown.
+// userSettingsSource returns the user-level drawbridge.toml; the second result is false if its location is unknown.
 func (l *loader) userSettingsSource() (sourceFile, bool) {
 	if l.settings != "" {
 		path := l.absolutePath(l.settings)
@@ -223,9 +226,9 @@ func (l *loader) absolutePath(path string) string {
 	return filepath.Join(l.Project, path)
 }
 
-// conventionalSources lists the conventional files of a working directory, whether they exist or not: all of the native
-// family, and the project files of other programs. User-level files of other programs are excluded, even if the
-// directory is their location too.
+// conventionalSources returns the files that Load reads for a working directory, whether they exist or not. They are
+// all files of Drawbridge and the project files of other programs. User-level files of other programs are excluded,
+// even if they are in the working directory.
 func (l *loader) conventionalSources(dir string, project OriginKind) []sourceFile {
 	if configfile.SameFile(dir, l.Home) {
 		project = OriginUser
@@ -265,8 +268,8 @@ func (l *loader) conventionalSources(dir string, project OriginKind) []sourceFil
 	})
 }
 
-// openSource reads and parses a file. Names that the person's own files disable are disabled in every file, so they are
-// collected before any row is read.
+// openSource reads and parses a file. It also collects the names that the person's own files disable. All files must be
+// opened before any row is read, because these names are disabled in every file.
 func (l *loader) openSource(src *sourceFile) {
 	data, err := src.readBytes()
 	if err == nil && src.kind == OriginProject {
@@ -286,8 +289,8 @@ func (l *loader) openSource(src *sourceFile) {
 	}
 }
 
-// admitProjectFile returns an error for a file with which the project's files have more values together than 1,000
-// servers need. A project can come from a stranger, and parsing its files must not hold up every command.
+// admitProjectFile returns an error if the project's files together have more than maxProjectValues values. A stranger
+// may have written the files, and parsing them must not delay every command.
 func (l *loader) admitProjectFile(data []byte) error {
 	n := 0
 	for _, separator := range []string{"\n", ",", "{"} {
@@ -300,7 +303,7 @@ func (l *loader) admitProjectFile(data []byte) error {
 	return nil
 }
 
-// loadSource reads the rows and settings of a file into the set.
+// loadSource adds the rows and settings of a file to l.set.
 func (l *loader) loadSource(src sourceFile) error {
 	err := src.err
 	if errors.Is(err, fs.ErrNotExist) && !src.namedByPerson {
@@ -327,7 +330,8 @@ func (l *loader) loadSource(src sourceFile) error {
 	return nil
 }
 
-// reportUnreadable returns an error if a person named the file or it holds their settings; else it adds a warning.
+// reportUnreadable returns an error if a person named the file or if settings are read from it. Otherwise it adds a
+// warning.
 func (l *loader) reportUnreadable(src sourceFile, err error) error {
 	at, ok := errors.AsType[*configfile.Error](err)
 	if !ok {
@@ -357,7 +361,7 @@ func (l *loader) loadSettings(src sourceFile) error {
 	return nil
 }
 
-// splitMistakes returns the mistakes that an error joins.
+// splitMistakes returns the mistakes that err joins. An error of another type becomes a mistake without a line.
 func splitMistakes(err error) (all []*configfile.Error) {
 	switch e := err.(type) {
 	case nil:
@@ -373,7 +377,8 @@ func splitMistakes(err error) (all []*configfile.Error) {
 	return all
 }
 
-// warnIgnoredSettings warns about settings in a file from which none are read.
+// warnIgnoredSettings adds a warning if the file has settings that are ignored, because only the user-level
+// drawbridge.toml may have settings.
 func (l *loader) warnIgnoredSettings(src sourceFile) {
 	for _, section := range src.root.Members {
 		mine := func(m configfile.Member) bool { return section.Name == "mcp" && m.Name == "servers" }
@@ -405,7 +410,7 @@ func (l *loader) loadRows(src sourceFile) {
 	}
 }
 
-// readServer reads one row of a file, in the format of the file's program.
+// readServer reads one row of a file, in the format of the program that the file belongs to.
 func (l *loader) readServer(src sourceFile, row clientconfig.ServerRow) (Server, []Warning) {
 	r := &rowReader{dir: l.Project, home: l.Home, lookup: l.Lookup, approved: l.approved, disabled: l.disabledBy}
 	r.server.Origin = Origin{Kind: src.kind, Path: src.path, Line: row.Line}
@@ -423,8 +428,9 @@ func (l *loader) readServer(src sourceFile, row clientconfig.ServerRow) (Server,
 	return r.server, r.warnings
 }
 
-// addServer adds the row to the set. A refused row does not claim its name, and an unapproved project row claims it
-// only against other such rows. A project must not replace a person's own server by using its name.
+// addServer adds the row to Servers, or to Shadowed if an earlier row has the same claim. A refused row has no claim.
+// An unapproved project row shadows only other unapproved project rows, so a project cannot replace a person's own
+// server by using its name.
 func (l *loader) addServer(s Server) {
 	place := nameClaim{s.ID, s.isUnapprovedProject()}
 	i, taken := l.claims[place]
@@ -442,14 +448,14 @@ func (l *loader) addServer(s Server) {
 	}
 }
 
-// A nameClaim is the claim of a row on its name: among rows in force, or among weak ones.
+// A nameClaim is the claim of a row on its name. Unapproved project rows compete only with each other for a name.
 type nameClaim struct {
 	id         drawbridge.ServerID
 	unapproved bool
 }
 
-// isUnapprovedProject reports whether the row is from a project and not in force. A disabled row counts, because it may
-// never have been approved.
+// isUnapprovedProject reports whether the row is from a project and is not in force. This includes a disabled row,
+// because the row may never have been approved.
 func (s *Server) isUnapprovedProject() bool {
 	return s.Origin.Kind == OriginProject && s.Phase != drawbridge.Idle
 }
@@ -459,8 +465,7 @@ func (l *loader) warn(src sourceFile, line int, format string, args ...any) {
 	l.set.Warnings = append(l.set.Warnings, Warning{Origin: origin, Text: fmt.Sprintf(format, args...)})
 }
 
-// trimWarnings limits the warnings about one file, so they do not bury others. before is the number of warnings from
-// earlier files.
+// trimWarnings limits the number of warnings about one file. before is the number of warnings about earlier files.
 func (l *loader) trimWarnings(src sourceFile, before int) {
 	if over := len(l.set.Warnings) - before - maxWarnings; over > 0 {
 		l.set.Warnings = l.set.Warnings[:before+maxWarnings]

@@ -10,8 +10,9 @@ import (
 // LockfileName is the default name of a lockfile.
 const LockfileName = "drawbridge.lock"
 
-// LockfilePath returns the lockfile's path: the one in the settings, which must exist, or else the one beside the
-// person's own drawbridge.toml; empty if that location is unknown. The error is as for Load.
+// LockfilePath returns the path of the lockfile. If the settings name a lockfile, named is true and the file must
+// exist. Otherwise the path is beside the user-level drawbridge.toml, or empty if that location is unknown. The error
+// is that of Load.
 func LockfilePath(o Options, s Settings) (path string, named bool, err error) {
 	if s.LockFile != "" {
 		return s.LockFile, true, nil
@@ -27,8 +28,8 @@ func LockfilePath(o Options, s Settings) (path string, named bool, err error) {
 	return filepath.Join(filepath.Dir(own.path), LockfileName), false, nil
 }
 
-// ReadLockfile reads a lockfile. The error is fs.ErrNotExist if it does not exist. Only a regular file is read, since a
-// pipe would block.
+// ReadLockfile returns the content of a lockfile. If the file does not exist, the error wraps fs.ErrNotExist. Only a
+// regular file is read, because reading a pipe may block.
 func ReadLockfile(path string) ([]byte, error) {
 	held, _, err := configfile.ReadFile(path)
 	if err == nil && !held.Exists {
@@ -37,7 +38,7 @@ func ReadLockfile(path string) ([]byte, error) {
 	return held.Data, err
 }
 
-// UpdateLockfile changes a lockfile as UpdateFile does, whatever its content.
+// UpdateLockfile changes a lockfile as UpdateFile does, but does not check the syntax of its content.
 func UpdateLockfile(path string, change func([]byte) ([]byte, error)) error {
 	return configfile.RewriteFile(path, func(before configfile.FileState) (configfile.FileState, error) {
 		data, err := change(before.Content())

@@ -4,54 +4,54 @@ import (
 	"time"
 )
 
-// Models are the models that are asked. The zero value asks none.
+// Models configures the external models for tool search. The zero value uses no model.
 type Models struct {
 	Embedding EmbeddingModel
 	Rerank    RerankModel
 }
 
-// EmbeddingModel is the model that computes vectors of texts. The zero value of a field means its default; an empty
-// Model disables it.
+// EmbeddingModel configures the model that computes vectors of texts. The zero value of a field means its default. If
+// Model is empty, no embedding model is used.
 type EmbeddingModel struct {
-	// Provider is "openai", "ollama", "gemini" or "voyage". BaseURL is its address.
+	// Provider is "openai", "ollama", "gemini" or "voyage". BaseURL is the address of its API.
 	Provider, BaseURL, Model string
 	Key                      SecretRef
-	// Dimensions is the requested number of dimensions of a vector.
+	// Dimensions is the requested number of dimensions of each vector.
 	Dimensions int
-	// QueryPrefix stands before each question, DocumentPrefix before each tool.
+	// QueryPrefix is prepended to each question, DocumentPrefix to the text of each tool.
 	QueryPrefix, DocumentPrefix string
-	// Deadline is how long a question waits for the model. Timeout limits a request with tools, Batch the number of
-	// tools in it.
+	// Deadline limits the time that a question waits for the model. Timeout limits a request that embeds tools; Batch
+	// is the maximum number of tools in such a request.
 	Deadline, Timeout time.Duration
 	Batch             int
 }
 
-// RerankModel is the model that reranks results. An empty URL disables it.
+// RerankModel configures the model that reorders the tools found. If URL is empty, no such model is used.
 type RerankModel struct {
-	// Kind is "cohere" or "tei".
+	// URL is the address of the model. Kind is its API: "cohere" or "tei".
 	URL, Kind, Model string
 	Key              SecretRef
-	// Top is how many tools are reranked, Timeout how long that may take.
+	// Top is the number of tools that the model reorders. Timeout limits the request to the model.
 	Top     int
 	Timeout time.Duration
 }
 
-// The tables.
+// The tables of drawbridge.toml that configure models.
 const (
 	embeddingTable = "mcp.tool_discovery.embedding"
 	rerankTable    = "mcp.tool_discovery.rerank"
 )
 
-// A modelSetting is a member of one of the tables.
+// A modelSetting is one setting in the table embeddingTable or rerankTable.
 type modelSetting struct {
 	Section, Name, Type, Default, Doc string
-	// Words are the allowed strings; nil allows any.
+	// Words are the permitted strings; nil permits any string.
 	Words []string
-	// target returns the field for its value: a *string, *int, *time.Duration or *SecretRef.
+	// target returns a pointer to the field that stores the value: a *string, *int, *time.Duration or *SecretRef.
 	target func(*Models) any
 }
 
-// modelMembers are the members of the tables.
+// modelMembers returns the settings of both tables.
 func modelMembers() []modelSetting {
 	return []modelSetting{
 		{embeddingTable, "provider", `"openai", "ollama", "gemini" or "voyage"`, "openai",

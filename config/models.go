@@ -6,7 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// modelSettingTable are the members of [mcp.tool_discovery.embedding] and [mcp.tool_discovery.rerank].
+// modelSettingTable returns the settings in [mcp.tool_discovery.embedding] and [mcp.tool_discovery.rerank].
 func modelSettingTable() (all []setting) {
 	for _, s := range modelMembers() {
 		all = append(all, setting{s.Section, s.Name, s.Type, s.Default, s.Doc, func(r *settingsReader,

@@ -6,22 +6,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// OAuthSettings configures whose access tokens the HTTP endpoint accepts, and which claims they need. Without Issuers
-// it accepts none.
+// OAuthSettings configures the issuers whose access tokens the HTTP endpoint accepts, and the claims that the tokens
+// must have. Without Issuers, the endpoint accepts no access tokens.
 type OAuthSettings struct {
-	// Issuers are URLs exactly as in the issuers' metadata. PublicURL is where clients reach the HTTP endpoint.
+	// Issuers are the issuers' URLs, exactly as in their metadata. PublicURL is the URL at which clients reach the HTTP
+	// endpoint, without /mcp.
 	Issuers   []string
 	PublicURL string
 	// Audience is the audience that tokens must have; empty means the URL of the HTTP endpoint.
 	Audience string
-	// Scopes maps each of the issuer's scopes to Drawbridge scopes; nil is the default.
+	// Scopes maps each scope of the issuer to the Drawbridge scopes that it grants; nil means the default.
 	Scopes map[string][]string
-	// AllowWithoutSubject accepts tokens without a subject; nil means false.
+	// AllowWithoutSubject controls whether tokens without a subject are accepted; nil means false.
 	AllowWithoutSubject *bool
-	// ClockSkew is the tolerated difference of an issuer's clock.
+	// ClockSkew is the tolerated difference between the issuer's clock and the local clock.
 	ClockSkew time.Duration
-	// IntrospectionURL is the endpoint that reports whether a token is active. IntrospectionClient is our client there;
-	// its secret is in the file at the absolute path IntrospectionSecretFile.
+	// IntrospectionURL is the endpoint that reports whether a token is active (RFC 7662). IntrospectionClient is
+	// Drawbridge's client id at this endpoint. IntrospectionSecretFile is the absolute path of the file that contains
+	// the client's secret.
 	IntrospectionURL, IntrospectionClient, IntrospectionSecretFile string
 }
 

@@ -8,8 +8,8 @@ import (
 // maxPlugins is the maximum number of plugins whose files are read.
 const maxPlugins = 200
 
-// pluginSources lists the file of each installed plugin. Other people wrote it, so its servers need approval as a
-// project's servers do, whichever directory was searched.
+// pluginSources returns the configuration file of each installed plugin. Plugins are written by other people. Their
+// servers therefore need approval as a project's servers do, whichever directory was searched.
 func (l *loader) pluginSources(p clientconfig.Provider, at clientconfig.FileLocation, dir string) (all []sourceFile) {
 	list, settings := clientconfig.PluginFiles(l.BaseDirs)
 	if list == "" {
@@ -24,7 +24,7 @@ func (l *loader) pluginSources(p clientconfig.Provider, at clientconfig.FileLoca
 	return all
 }
 
-// pluginFiles lists the files that determine the plugins.
+// pluginFiles returns the paths of the files that list the installed plugins and enable them.
 func (l *loader) pluginFiles() (paths []string) {
 	list, settings := clientconfig.PluginFiles(l.BaseDirs)
 	if list == "" {
@@ -33,8 +33,8 @@ func (l *loader) pluginFiles() (paths []string) {
 	return []string{list, settings}
 }
 
-// parseOwnFile parses a JSON file of another program among the person's own. The result is empty if the file cannot be
-// read: it lists nothing then.
+// parseOwnFile parses a user-level JSON file of another program. If the file cannot be read or parsed, the result is an
+// empty node.
 func parseOwnFile(path string) configfile.Node {
 	data, err := sourceFile{path: path, kind: OriginUser, dialect: &clientconfig.Dialect{}}.readBytes()
 	if err != nil {

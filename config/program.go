@@ -13,23 +13,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A ProgramFile is one file and the digest of its content. The zero value means no file. It does not cover files that
-// the program loads, nor packages that a launcher such as npx downloads.
+// A ProgramFile identifies a program's file by its path and the digest of its content. The zero value means no file.
+// The digest does not cover other files that the program loads, or packages that a launcher such as npx downloads.
 type ProgramFile struct {
-	// Path is absolute and as found: links in it are not followed.
+	// Path is the absolute path at which the file was found; links in the path are not resolved.
 	Path string `json:"path,omitempty"`
 	// Digest is the hex SHA-256 of the file's content.
 	Digest string `json:"sha256,omitempty"`
 }
 
-// HashProgram reads the file at an absolute path. The file must be regular; a file larger than maxProgramBytes is a
-// *ProgramTooLargeError.
+// HashProgram returns the path and the digest of the file at an absolute path. The file must be regular. The error is a
+// *ProgramTooLargeError if the file is larger than maxProgramBytes.
 func HashProgram(path string) (ProgramFile, error) {
 	p, _, err := readProgramInfo(path)
 	return p, err
 }
 
-// readProgramInfo also returns the file's info when it was read completely; nil if the file changed meanwhile.
+// readProgramInfo is HashProgram, and also returns the file's info. The info is nil if the file changed while it was
+// read.
 func readProgramInfo(path string) (ProgramFile, os.FileInfo, error) {
 	if _, err := statProgram(path); err != nil {
 		return ProgramFile{}, nil, err
@@ -51,7 +52,7 @@ func readProgramInfo(path string) (ProgramFile, os.FileInfo, error) {
 	switch {
 	case err != nil:
 		return ProgramFile{}, nil, err
-	case n > maxProgramBytes: // it grew
+	case n > maxProgramBytes: // the file grew after it was opened
 		return ProgramFile{}, nil, &ProgramTooLargeError{path, n}
 	}
 	p := ProgramFile{path, hex.EncodeToString(sum.Sum(nil))}
@@ -62,7 +63,7 @@ func readProgramInfo(path string) (ProgramFile, os.FileInfo, error) {
 	return p, after, nil
 }
 
-// CheckUnchanged compares the file with its digest. The error is a *ProgramChangedError.
+// CheckUnchanged returns a *ProgramChangedError if the file is missing or its content no longer has the digest.
 func (p ProgramFile) CheckUnchanged() error { return p.checkUnchangedBy(HashProgram) }
 
 func (p ProgramFile) checkUnchangedBy(at func(path string) (ProgramFile, error)) error {
@@ -85,10 +86,11 @@ func (p ProgramFile) checkUnchangedBy(at func(path string) (ProgramFile, error))
 	return nil
 }
 
-// A ProgramChangedError reports a program that differs from the approved one. Without a path, none was approved.
+// A ProgramChangedError reports that a program's file differs from the approved file. Path is empty if no file was
+// approved, because the file did not exist then.
 type ProgramChangedError struct{ Path, Why string }
 
-// Error names the file and the change.
+// Error returns a message that names the file and the change.
 func (e *ProgramChangedError) Error() string {
 	if e.Path == "" {
 		return "its program was not there when it was approved"
@@ -99,14 +101,15 @@ func (e *ProgramChangedError) Error() string {
 // FaultCode returns PolicyBlocked: a retry cannot succeed before a person has reviewed the change.
 func (e *ProgramChangedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
-// The names of a program's facts.
+// The names of a program's facts, and the prefix of its digest.
 const (
 	programFactName  = "program"
 	digestFactName   = "program digest"
 	digestKindPrefix = "SHA-256 "
 )
 
-// approvalFacts returns the facts a person approves in a program; none for the zero value.
+// approvalFacts returns the facts about the program that a person approves: its path and digest. It returns nil for the
+// zero value.
 func (p ProgramFile) approvalFacts() []NameValue {
 	if p == (ProgramFile{}) {
 		return nil
@@ -114,7 +117,7 @@ func (p ProgramFile) approvalFacts() []NameValue {
 	return []NameValue{{programFactName, p.Path}, {digestFactName, digestKindPrefix + p.Digest}}
 }
 
-// ProgramInFacts returns the program in facts; the zero value if they have none.
+// ProgramInFacts returns the program file that the approval facts contain; the zero value if they contain none.
 func ProgramInFacts(facts []NameValue) (p ProgramFile) {
 	for _, f := range facts {
 		switch f.Name {
@@ -127,7 +130,7 @@ func ProgramInFacts(facts []NameValue) (p ProgramFile) {
 	return p
 }
 
-// withoutProgramFacts returns the facts of the row itself.
+// withoutProgramFacts returns the facts without those of the program file.
 func withoutProgramFacts(facts []NameValue) []NameValue {
 	return slices.DeleteFunc(slices.Clone(facts), func(p NameValue) bool {
 		return p.Name == programFactName ||

@@ -6,40 +6,41 @@ import (
 	"sync"
 )
 
-// maxProgramBytes is the maximum size of an approved program. A sparse file may claim any size, and reading a file that
-// a stranger's row names must end.
+// maxProgramBytes is the maximum size of an approved program. Without a limit, a stranger's row could name a sparse
+// file of any size, and reading the file might take very long.
 const maxProgramBytes = 1 << 30
 
-// A ProgramTooLargeError reports a program that is too large to be read: it can be neither approved nor checked.
+// A ProgramTooLargeError reports a program that is too large to be read. The program can be neither approved nor
+// checked.
 type ProgramTooLargeError struct {
 	Path string
 	Size int64
 }
 
-// Error names the file and the limit.
+// Error returns a message that contains the path, the size and the limit.
 func (e *ProgramTooLargeError) Error() string {
 	return fmt.Sprintf("its program %s is too large to be approved: it has %d MiB, and %d are allowed", e.Path,
 		e.Size>>20, maxProgramBytes>>20)
 }
 
-// A ProgramCache hashes the programs of many rows and reads the same file once, while its location, size and times of
-// change stay the same. It serves one look at a configuration; before a start the program is read again
-// (ProgramFile.CheckUnchanged). The zero value is ready, and is safe for concurrent use.
+// A ProgramCache hashes the program files of many rows. It reads a file only once, as long as the file's identity, size
+// and times do not change. Use a cache only while one configuration is examined; ProgramFile.CheckUnchanged reads the
+// program again before a start. The zero value is ready to use, and is safe for concurrent use.
 type ProgramCache struct {
 	mu      sync.Mutex
-	digests map[fileIdentity]string // digests
-	reads   int                     // how many files were read, for tests
+	digests map[fileIdentity]string // by identity of the file
+	reads   int                     // the number of files that were read, for tests
 }
 
-// CheckProgramSize reports whether the file at an absolute path may be approved, without reading it. The error is that
-// of Hash.
+// CheckProgramSize returns an error if the file at an absolute path cannot be approved: it is missing, not regular or
+// too large. CheckProgramSize does not read the file. The errors are those of ProgramCache.Hash.
 func CheckProgramSize(path string) error {
 	_, err := statProgram(path)
 	return err
 }
 
-// Hash reads the file at an absolute path. The file must be regular; a file larger than maxProgramBytes is a
-// *ProgramTooLargeError.
+// Hash returns the path and the digest of the file at an absolute path. The file must be regular. The error is a
+// *ProgramTooLargeError if the file is larger than maxProgramBytes.
 func (p *ProgramCache) Hash(path string) (ProgramFile, error) {
 	info, err := statProgram(path)
 	if err != nil {
@@ -68,10 +69,10 @@ func (p *ProgramCache) Hash(path string) (ProgramFile, error) {
 	return read, nil
 }
 
-// CheckUnchanged is ProgramFile.CheckUnchanged with cached digests, for one look at a configuration.
+// CheckUnchanged is like ProgramFile.CheckUnchanged, but may use a cached digest.
 func (p *ProgramCache) CheckUnchanged(was ProgramFile) error { return was.checkUnchangedBy(p.Hash) }
 
-// statProgram returns the info of a file that is to be read completely.
+// statProgram returns the info of a program's file, and an error if the file must not be read.
 func statProgram(path string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -82,7 +83,7 @@ func statProgram(path string) (os.FileInfo, error) {
 
 func checkRegularFile(path string, info os.FileInfo) error {
 	switch {
-	case !info.Mode().IsRegular(): // a pipe would have us wait for ever
+	case !info.Mode().IsRegular(): // reading a pipe might block forever
 		return fmt.Errorf("%s is not a regular file", path)
 	case info.Size() > maxProgramBytes:
 		return &ProgramTooLargeError{path, info.Size()}
@@ -90,7 +91,7 @@ func checkRegularFile(path string, info os.FileInfo) error {
 	return nil
 }
 
-// unchangedFile reports whether a file did not change between two looks; false if that cannot be told.
+// unchangedFile reports whether two infos describe the same unchanged file; false if the system provides no identity.
 func unchangedFile(before, after os.FileInfo) bool {
 	a, ok := identifyFile(before)
 	b, _ := identifyFile(after)

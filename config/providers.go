@@ -13,14 +13,15 @@ import (
 
 // A Provider is a program, or a family of programs, whose files list MCP servers.
 type Provider struct {
-	// Name is its name in commands, Title the name for people.
+	// Name is the program's name in commands. Title is the name for people.
 	Name, Title string
-	// ProjectFiles are its files in a working directory. UserFiles are those of the person, on this and other systems,
-	// written for people: "~/.cursor/mcp.json". Earlier files have precedence.
+	// ProjectFiles are the program's files in a working directory. UserFiles are its user-level files, on this and
+	// other systems. Both are written for people, such as "~/.cursor/mcp.json". Earlier files have precedence.
 	ProjectFiles, UserFiles []string
 }
 
-// Providers lists the programs whose files are known, in order of precedence. The first is Drawbridge itself.
+// Providers returns the programs whose files Drawbridge can read, in order of precedence. The first is Drawbridge
+// itself.
 func Providers() []Provider {
 	var all []Provider
 	for _, p := range clientconfig.Providers() {
@@ -39,8 +40,8 @@ func Providers() []Provider {
 	return all
 }
 
-// UserFile returns the file that the person's own servers are written to, whether it exists or not. The error is a
-// *drawbridge.Fault: for a missing home.
+// UserFile returns the path of the file to which the person's own servers are written, whether the file exists or not.
+// The error is a *drawbridge.Fault, for a missing home directory.
 func UserFile(o Options) (string, error) {
 	l, err := newLoader(o)
 	if err == nil && l.Config == "" {
@@ -53,8 +54,8 @@ func UserFile(o Options) (string, error) {
 	return filepath.Join(l.Config, "drawbridge", "mcp.json"), nil
 }
 
-// ProjectFile returns the file that the working directory's servers are written to, whether it exists or not. It
-// returns a *drawbridge.Fault if the working directory cannot be found.
+// ProjectFile returns the path of the file to which the working directory's servers are written, whether the file
+// exists or not. The error is a *drawbridge.Fault, if the working directory cannot be found.
 func ProjectFile(o Options) (string, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -63,8 +64,8 @@ func ProjectFile(o Options) (string, error) {
 	return filepath.Join(l.Project, ".drawbridge", "mcp.json"), nil
 }
 
-// SourceFiles lists all files that Load would read, in order, whether they exist or not. A change to one of them may
-// change the configuration. The error is that of Load for a path that a person named.
+// SourceFiles returns the paths of all files that Load would read, in order, whether the files exist or not. A change
+// to one of them may change the configuration. The error is that of Load for a path that a person named.
 func SourceFiles(o Options) ([]string, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -81,7 +82,7 @@ func SourceFiles(o Options) ([]string, error) {
 	return paths, err
 }
 
-// providersByName returns the named providers of other programs; no names mean all.
+// providersByName returns the providers with the given names, except Drawbridge; no names mean all providers.
 func providersByName(names []string) ([]clientconfig.Provider, error) {
 	all := slices.DeleteFunc(clientconfig.Providers(), func(p clientconfig.Provider) bool { return p.Name == "native" })
 	known := make([]string, 0, len(all))

@@ -14,13 +14,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// maxDiffLine is the maximum number of bytes shown of a line, because a file may be one line.
+// maxDiffLine is the maximum number of characters shown of a line, because a whole file may be one line.
 const maxDiffLine = 160
 
-// redactedDiff returns a unified diff of a file without possible secrets; nil stands for a missing file. It shows the
-// file's structure: names, punctuation, booleans, small numbers, and the words in shown. It is empty without a change.
+// redactedDiff returns a unified diff of a file in which possible secrets are replaced. before and after are the
+// contents; nil means that the file does not exist. The diff shows names, punctuation, booleans, small numbers, and the
+// words in shown. It is empty if the file does not change.
 //
-// A JSON file with a line that is too long to show is compared as if each value had a line of its own.
+// A JSON file with a line that is too long to show is first split into one line for each value.
 func redactedDiff(path string, before, after []byte, shown []string) string {
 	if configfile.FormatOf(path) == configfile.JSON && (hasLongLine(before) || hasLongLine(after)) {
 		before, after = breakLines(before), breakLines(after)
@@ -59,8 +60,8 @@ func hasLongLine(data []byte) bool {
 	return false
 }
 
-// breakLines returns JSON with a line for each member and item, indented by depth; nil stays nil. Texts and comments
-// stay whole.
+// breakLines returns JSON with one line for each member and item, indented by depth; nil if data is nil. Strings and
+// comments are not split.
 func breakLines(data []byte) []byte {
 	if data == nil {
 		return nil
@@ -99,7 +100,7 @@ func breakLines(data []byte) []byte {
 	return append(bytes.TrimRight(out, " \t\n\r"), '\n')
 }
 
-// breakToken matches what breakLines keeps together.
+// breakToken matches the tokens that breakLines does not split.
 var breakToken = lazyregexp.New(`"(?:[^"\\]|\\.)*"?|//[^\n]*|/\*(?s:.*?)\*/|[{}\[\],]|\s+|[^"{}\[\],\s/]+|/`)
 
 func diffLabel(path string, v []byte) string {
@@ -109,8 +110,8 @@ func diffLabel(path string, v []byte) string {
 	return path
 }
 
-// jsonToken matches the tokens of a line of JSON or TOML; yamlToken those of YAML, where a plain scalar extends to the
-// end of the line or to a comment.
+// jsonToken matches the tokens of a line of JSON or TOML. yamlToken matches the tokens of a line of YAML. In YAML a
+// plain scalar extends to the end of the line or to a comment.
 var (
 	jsonToken       = lazyregexp.New(`"(?:[^"\\]|\\.)*"?|'[^']*'?|//.*|/\*.*|#.*|[^\s"'{}\[\](),:=/#]+|[\s{}\[\](),:=]+|.`)
 	yamlToken       = lazyregexp.New(`"(?:[^"\\]|\\.)*"?|'[^']*'?|#.*|[^\s"'{}\[\],#:-][^\s"'{}\[\],#:]*|[\s{}\[\],:-]+|.`)
@@ -122,8 +123,8 @@ var (
 	tableHeader     = lazyregexp.New(`^\s*\[\[?[A-Za-z0-9_./"' -]+\]?\]\s*$`)
 )
 
-// maxBareName and maxTableHeader limit the length of a name and of a table header. As counts in the expressions they
-// would make compiling these many times slower.
+// maxBareName and maxTableHeader limit the length of a name and of a table header. They are not repetition counts in
+// the expressions, because such counts would make compiling the expressions many times slower.
 const maxBareName, maxTableHeader = 64, 200
 
 func isBareName(word string) bool { return len(word) <= maxBareName && bareName().MatchString(word) }
@@ -131,7 +132,7 @@ func isBareName(word string) bool { return len(word) <= maxBareName && bareName(
 // redactLine returns a line with possible secrets replaced by "…".
 func redactLine(format configfile.Format, line string, shown []string) string {
 	line = strings.TrimRight(line, "\r\n")
-	if len(line) > 4*maxDiffLine { // the rest is not shown, and matching it would take long
+	if len(line) > 4*maxDiffLine { // the rest is not shown, and matching it would be slow
 		line = safetext.Truncate(line, 4*maxDiffLine, safetext.Bytes, "")
 	}
 	if format == configfile.TOML && len(line) <= maxTableHeader && tableHeader().MatchString(line) {
@@ -141,7 +142,7 @@ func redactLine(format configfile.Format, line string, shown []string) string {
 	if format == configfile.YAML {
 		tokens = yamlToken().FindAllString(line, -1)
 	}
-	named := false // YAML has one name on a line; another one is text
+	named := false // a line of YAML has one name; a second name is text
 	for i, token := range tokens {
 		rest := strings.TrimLeft(strings.Join(tokens[i+1:], ""), " \t")
 		word := strings.Trim(token, `"'`)
@@ -158,7 +159,8 @@ func redactLine(format configfile.Format, line string, shown []string) string {
 	return strings.Join(tokens, "")
 }
 
-// hasNameSeparator reports whether the text after a word makes the word a name. The padding of base64 does not.
+// hasNameSeparator reports whether rest, the text after a word, begins with the separator of a name and its value. In
+// TOML, the padding "=" of base64 is not such a separator.
 func hasNameSeparator(rest string, format configfile.Format) bool {
 	if format == configfile.TOML {
 		return assignment().MatchString(rest)
@@ -166,7 +168,7 @@ func hasNameSeparator(rest string, format configfile.Format) bool {
 	return strings.HasPrefix(rest, ":")
 }
 
-// redactToken keeps the punctuation that identifies the token.
+// redactToken returns the token with its text replaced by "…". Quotation marks and the start of a comment remain.
 func redactToken(format configfile.Format, token string) string {
 	switch {
 	case strings.HasPrefix(token, `"`):

@@ -12,20 +12,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// secretName matches the end of names that usually belong to secrets: variables, headers, flags and parameters such as
-// GITHUB_TOKEN, X-Api-Key, --password.
+// secretName matches names that usually belong to secrets, by the end of the name. Examples are variables, headers,
+// flags and parameters such as GITHUB_TOKEN, X-Api-Key and --password.
 var secretName = lazyregexp.New(
 	`(?i)(^|[^a-z])(token|secret|passwd|password|passphrase|pass|auth|authorization|credentials?|cookie|pat|pwd|(api|access|private|secret|auth|service|account|role|encryption|signing)[-_.]?key|apikey|key)$|(?i)(token|secret|password|apikey)$`)
 
-// secretValue matches prefixes of values that can only be secrets, whatever their names are.
+// secretValue matches values that begin with a known prefix of secrets. Such a value is a secret whatever its name is.
 var secretValue = lazyregexp.New(
 	`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9]|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA[0-9A-Z]{12}|AIza|eyJ[A-Za-z0-9_-]{10}|npm_[A-Za-z0-9]{20}|hf_[A-Za-z0-9]{16}|ya29\.|-----BEGIN |(?i:bearer|basic|token) +[^ $])`)
 
-// envVariableName matches a value that names a variable.
+// envVariableName matches a value that is the name of an environment variable in upper case.
 var envVariableName = lazyregexp.New(`^[A-Z_][A-Z0-9_]*$`)
 
-// findPlaintextSecrets names the values of a row, as written, that look like secrets in plain text: "env GITHUB_TOKEN",
-// "header Authorization", "args --api-key", "url key", "auth client_secret". References and commands are not secrets.
+// findPlaintextSecrets returns names for the values of a row, as written, that look like secrets in plain text.
+// Examples are "env GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret".
+// References and commands are not secrets.
 func findPlaintextSecrets(row json.RawMessage) []string {
 	root, err := configfile.ParseJSON(row)
 	if err != nil {
@@ -60,11 +61,11 @@ func findPlaintextSecrets(row json.RawMessage) []string {
 	return slices.Compact(all)
 }
 
-// isCommandValue reports whether a complete value is a command.
+// isCommandValue reports whether a value is "!" followed by a command.
 func isCommandValue(v configfile.Node) bool { return strings.HasPrefix(v.Text, "!") }
 
-// redactedCommandLine returns one line for a row: the program and its arguments, or the url, as written. Variables are
-// not expanded, and possible secrets are "…".
+// redactedCommandLine returns a description of the row in one line: the program and its arguments, or the url, as
+// written. Variables are not expanded, and possible secrets are replaced by "…".
 func redactedCommandLine(row json.RawMessage) string {
 	root, err := configfile.ParseJSON(row)
 	if err != nil {
@@ -91,7 +92,7 @@ func redactedCommandLine(row json.RawMessage) string {
 	return safetext.Line(strings.Join(words, " "))
 }
 
-// isPlaintextSecret reports whether a value is a secret in plain text.
+// isPlaintextSecret reports whether a value looks like a secret in plain text, by its prefix or by its name.
 func isPlaintextSecret(name, value string) bool {
 	switch {
 	case strings.Contains(value, "${") || strings.Contains(value, "$(") || value == "":
@@ -101,11 +102,11 @@ func isPlaintextSecret(name, value string) bool {
 	case !secretName().MatchString(name):
 		return false
 	}
-	// A short word, a number or a path under such a name is a setting: KEY=id, TOKEN=/run/token, AUTH=true.
+	// A short word, a number or a path is a setting, even if its name looks like a secret's: KEY=id, TOKEN=/run/token.
 	return len(value) >= 6 && !strings.ContainsAny(value[:1], "/~.") && strings.Trim(value, "0123456789") != ""
 }
 
-// redactArgs replaces arguments that are secrets by "…", and returns their names.
+// redactArgs returns the arguments with secrets replaced by "…". hidden names the replaced secrets.
 func redactArgs(args []string) (shown, hidden []string) {
 	shown = slices.Clone(args)
 	for i, arg := range args {
@@ -138,8 +139,9 @@ func redactArgs(args []string) (shown, hidden []string) {
 	return shown, hidden
 }
 
-// redactURL replaces a url's secrets by "…" and names them: a password, a user that is a token, and parameters. A text
-// that is not a url has none. The text is parsed as written: with variables in it, it may become a url only later.
+// redactURL returns a URL with its secrets replaced by "…". hidden names the secrets: a password, a user that is a
+// token, and parameters. A text that is not a URL is returned unchanged. The text may contain variables, so it is
+// parsed as written and not as a complete URL.
 func redactURL(text string) (shown string, hidden []string) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || !schemeAtEnd().MatchString(scheme) {
@@ -165,7 +167,7 @@ func redactURL(text string) (shown string, hidden []string) {
 	}
 	var b strings.Builder
 	b.WriteString(scheme + "://" + authority)
-	for tail != "" { // each part begins with one of these; the path is the first
+	for tail != "" { // the path, or a part that begins with ?, & or #
 		i := len(tail)
 		if end := strings.IndexAny(tail[1:], "?&#"); end >= 0 {
 			i = 1 + end
@@ -182,10 +184,10 @@ func redactURL(text string) (shown string, hidden []string) {
 	return b.String(), hidden
 }
 
-// schemeAtEnd matches the scheme of a url, which may follow the name of a flag.
+// schemeAtEnd matches the scheme of a URL at the end of a text. The name of a flag may precede it, as in --url=https.
 var schemeAtEnd = lazyregexp.New(`[A-Za-z][A-Za-z0-9+.-]*$`)
 
-// stringItems returns the items of a list that are strings.
+// stringItems returns the items of a list as strings; an item that is not a string becomes "".
 func stringItems(list configfile.Node) (all []string) {
 	for _, item := range list.Items {
 		word, _ := item.TextValue()

@@ -8,26 +8,26 @@ import (
 // A ValuePartKind is the kind of a ValuePart.
 type ValuePartKind string
 
-// The kinds of parts.
+// The kinds of a ValuePart.
 const (
 	// LiteralPart is literal text.
 	LiteralPart ValuePartKind = ""
-	// FilePart is the content of a file, KeychainPart a stored secret, CommandPart the output of a shell command.
+	// FilePart is the content of a file. KeychainPart is a stored secret. CommandPart is the output of a shell command.
 	FilePart     ValuePartKind = "file"
 	KeychainPart ValuePartKind = "keychain"
 	CommandPart  ValuePartKind = "command"
 )
 
-// A ValuePart is a part of a value that is resolved when its server is mounted. The resolved text is inserted unchanged
-// and not expanded again.
+// A ValuePart is one part of a value that is resolved when its server is mounted. The resolved text is inserted
+// unchanged; references in it are not expanded.
 type ValuePart struct {
 	Kind ValuePartKind
-	// Text is the literal text, which may be a secret; else the target of the reference: a file's absolute path, a
-	// name, a command.
+	// Text is the text of a LiteralPart, which may be a secret. For other kinds it is the target of the reference: the
+	// absolute path of a file, the name of a secret, or a command.
 	Text string
 }
 
-// String returns a reference as written, and "" for a literal, which may be a secret.
+// String returns the reference as written, or "…" for a LiteralPart, whose text may be a secret.
 func (p ValuePart) String() string {
 	if p.Kind == LiteralPart {
 		return "…"
@@ -35,21 +35,30 @@ func (p ValuePart) String() string {
 	return fmt.Sprintf("${%s:%s}", p.Kind, p.Text)
 }
 
-// A SecretRef is a secret that is joined from its parts, in order, when it is first needed. The zero value means no secret.
+// A SecretRef is a secret that is resolved when it is first needed: its parts are resolved and joined in order. The
+// zero value means no secret.
 type SecretRef struct {
 	Parts []ValuePart
-	// Missing names the unset variables in it.
+	// Missing names the unset variables in the secret's text.
 	Missing []string
 }
 
-// IsZero reports whether the secret is empty.
+// IsZero reports whether no secret is configured.
 func (k SecretRef) IsZero() bool { return len(k.Parts) == 0 && len(k.Missing) == 0 }
 
-// expandReferences splits a text into parts and expands ${NAME}, ${NAME:-default} and ${env:NAME}. A variable that is
-// set wins, even if it is empty. ${file:…}, ${keychain:…} and ${command:…} become separate parts. An unset variable
-// stays as written, and so does a placeholder of another form, such as ${input:token}; missing gets the text between
-// its braces. Inserted text is not expanded again. $${ stands for ${, and ${:-text} for the literal text. A placeholder
-// ends at the first closing brace. A text without references is one literal part, or none.
+// expandReferences splits a text into parts and expands variables:
+//
+//	${NAME}, ${env:NAME}      the value of the variable NAME
+//	${NAME:-default}          the same, or the default if the variable is not set
+//	${:-text}                 the literal text
+//	$${                       the two characters "${"
+//	${file:…}, ${keychain:…}  a separate part
+//	${command:…}              a separate part
+//
+// A variable that is set to an empty value counts as set. An unset variable remains as written, and so does another
+// form of placeholder, such as ${input:token}; expandReferences calls missing with the text between the braces.
+// Inserted text is not expanded again. A placeholder ends at the first closing brace. A text without references becomes
+// one literal part; an empty text becomes no part.
 func expandReferences(s string, lookup func(string) (string, bool), missing func(string)) (parts []ValuePart) {
 	var text strings.Builder
 	flush := func() {
@@ -87,8 +96,8 @@ func expandReferences(s string, lookup func(string) (string, bool), missing func
 	}
 }
 
-// parseReference parses the text between the braces as a reference that is resolved later. ${file:-text} is a variable
-// with a default.
+// parseReference parses the text between the braces as a reference that is resolved later. ${file:-text} is not such a
+// reference, but a variable with a default.
 func parseReference(inner string) (ValuePart, bool) {
 	kind, text, _ := strings.Cut(inner, ":")
 	switch kind := ValuePartKind(kind); kind {
@@ -98,7 +107,8 @@ func parseReference(inner string) (ValuePart, bool) {
 	return ValuePart{}, false
 }
 
-// resolveVariable returns the value of the variable between the braces. A name contains no colon.
+// resolveVariable returns the value of the variable that the text between the braces names. A name must not contain a
+// colon.
 func resolveVariable(inner string, lookup func(string) (string, bool)) (string, bool) {
 	name, def, hasDefault := strings.Cut(inner, ":-")
 	if name == "" {
@@ -114,7 +124,7 @@ func resolveVariable(inner string, lookup func(string) (string, bool)) (string, 
 	return def, hasDefault
 }
 
-// joinLiteralParts joins literal parts; if one part must be resolved later, it returns that part.
+// joinLiteralParts joins literal parts. If a part must be resolved later, it returns that part as later and no text.
 func joinLiteralParts(parts []ValuePart) (s string, later *ValuePart) {
 	for i, p := range parts {
 		if p.Kind != LiteralPart {

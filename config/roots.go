@@ -8,11 +8,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A Root is a directory that servers get as a root: a file URI, and a name for people, which may be empty.
+// A Root is a directory that servers receive as an MCP root. URI is a file URI. Name is a name for people and may be
+// empty.
 type Root struct{ URI, Name string }
 
-// readRoots reads directories or file URIs: a list, or a table by name. Each may be a table with a uri or a path, and
-// a name; a table of one root may stand for the list.
+// readRoots reads roots from a list of directories or file URIs, or from a table that maps names to them. Each root may
+// also be a table with a uri or a path, and a name. One such table may replace the whole list.
 func (r *valueReader) readRoots(to *[]Root, v configfile.Node) error {
 	var roots []Root
 	ok := true
@@ -47,7 +48,7 @@ func (r *valueReader) readRoots(to *[]Root, v configfile.Node) error {
 	return nil
 }
 
-// isRoot reports whether a table is one root: it has a member that only a root has.
+// isRoot reports whether a table is a single root: it has a member uri, path or name.
 func isRoot(v configfile.Node) bool {
 	for _, m := range v.Members {
 		switch m.Name {
@@ -58,7 +59,7 @@ func isRoot(v configfile.Node) bool {
 	return false
 }
 
-// root reads one root; ok is false if the value is not a root.
+// root reads one root; ok is false if the value is not a valid root.
 func (r *valueReader) root(v configfile.Node) (root Root, ok bool) {
 	if v.Kind != configfile.Table {
 		root.URI, ok = r.rootURI(v)
@@ -84,7 +85,7 @@ func (r *valueReader) root(v configfile.Node) (root Root, ok bool) {
 	return root, root.URI != ""
 }
 
-// rootURI reads a directory or a file URI, as a file URI.
+// rootURI reads a directory or a file URI, and returns it as a file URI.
 func (r *valueReader) rootURI(v configfile.Node) (uri string, ok bool) {
 	if s, _ := v.TextValue(); strings.HasPrefix(s, "file://") {
 		return s, true
@@ -94,7 +95,7 @@ func (r *valueReader) rootURI(v configfile.Node) (uri string, ok bool) {
 		return "", false
 	}
 	slashed := filepath.ToSlash(dir)
-	if !strings.HasPrefix(slashed, "/") { // a drive on Windows
+	if !strings.HasPrefix(slashed, "/") { // a path with a drive letter, on Windows
 		slashed = "/" + slashed
 	}
 	return (&url.URL{Scheme: "file", Path: slashed}).String(), true

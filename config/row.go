@@ -18,20 +18,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A rowReader turns one row into a Server.
+// A rowReader reads one row and returns it as a Server.
 type rowReader struct {
 	server Server
 	lookup func(string) (string, bool)
-	// dir is the working directory, home the person's.
+	// dir is the working directory. home is the person's home directory.
 	dir, home string
-	// approved reports whether a person approved a project's row; nil approves none.
+	// approved reports whether a person approved a project's row. If approved is nil, no row is approved.
 	approved func(Server) bool
-	// disabled maps a name that the person's own files disable to the file that does.
+	// disabled maps the name of each server that the person's own files disable to the path of the file that disables
+	// it.
 	disabled map[string]string
 	warnings []Warning
-	// refusedBecause is the first reason why the row cannot be mounted.
+	// refusedBecause is the first reason why the row cannot be mounted; "" if there is none so far.
 	refusedBecause string
-	// missing has the names that are in server.Unresolved.
+	// missing contains the names in server.Unresolved.
 	missing map[string]bool
 }
 
@@ -75,8 +76,8 @@ func (r *rowReader) read(in clientconfig.ServerRow) {
 
 func (r *rowReader) readMember(m configfile.Member, nameKey string) {
 	switch known := findRowMember(m.Name); {
-	case m.Value.Kind == configfile.Null: // as good as absent
-	case nameKey != "" && m.Name == nameKey: // it was read to find the row's name
+	case m.Value.Kind == configfile.Null: // treated as absent
+	case nameKey != "" && m.Name == nameKey: // the row's name was read before
 	case known != nil && known.read != nil:
 		known.read(r, m.Value)
 	default:
@@ -87,7 +88,7 @@ func (r *rowReader) readMember(m configfile.Member, nameKey string) {
 
 func (r *rowReader) addUnknownMember(m configfile.Member, nameKey string) {
 	switch {
-	case len(r.warnings) > maxWarnings: // what comes now is only counted
+	case len(r.warnings) > maxWarnings: // further warnings are only counted
 		r.warn(m.Line, "unknown member %q", m.Name)
 	case m.Name != "name" && m.Name != "id":
 		r.warn(m.Line, "unknown member %q%s", m.Name, configfile.DidYouMean(m.Name, rowMemberNames()))
@@ -98,7 +99,7 @@ func (r *rowReader) addUnknownMember(m configfile.Member, nameKey string) {
 	}
 }
 
-// decidePhase decides whether the row may be mounted.
+// decidePhase sets the Phase of the row and its Reason.
 func (r *rowReader) decidePhase() {
 	s := &r.server
 	if s.Type == "" && s.URL == "" {
@@ -108,7 +109,7 @@ func (r *rowReader) decidePhase() {
 	s.Confine = s.Confine.RelativeTo(s.Cwd)
 	if err := s.ID.Validate(); err != nil {
 		s.Phase, s.Reason = drawbridge.Refused, err.Error()
-		if launch.StartsDrawbridge(s.Command, s.Args) { // the entry with which a client starts Drawbridge has its name
+		if launch.StartsDrawbridge(s.Command, s.Args) { // a client's entry that starts Drawbridge is named "drawbridge"
 			s.Reason = cmp.Or(s.invalidReason(), s.Reason)
 		}
 		return
@@ -141,8 +142,8 @@ func (r *rowReader) decidePhase() {
 	}
 }
 
-// workingDir returns the directory that a stdio server starts in. A server in the person's own files runs once for all
-// clients, so the directory of one client must not decide. A project's server belongs to its directory.
+// workingDir returns the directory in which a stdio server starts. A server in the person's own files runs once for all
+// clients, so it does not start in the directory of one client. A project's server starts in the project's directory.
 func (r *rowReader) workingDir() string {
 	s := &r.server
 	switch {
@@ -156,14 +157,15 @@ func (r *rowReader) workingDir() string {
 	return filepath.Join(r.dir, s.Cwd)
 }
 
-// printableID returns a name that is safe to print, because a file may come from a stranger's project. Only an invalid
-// name is changed, and it stays invalid.
+// printableID returns the name with unsafe characters replaced and its length limited, because a stranger may have
+// written the file. A valid name is returned unchanged. An invalid name remains invalid.
 func printableID(name string) drawbridge.ServerID {
 	const enough = 2 * drawbridge.MaxServerID
 	return drawbridge.ServerID(safetext.Line(safetext.Truncate(name, enough, safetext.Bytes, "…")))
 }
 
-// rowHash returns the row's Hash: SHA-256 over the members with inHash, as JSON sorted by name at every depth.
+// rowHash returns the row's Hash: the SHA-256 of the members with inHash, as JSON that is sorted by name at every
+// depth.
 func rowHash(in clientconfig.ServerRow) string {
 	kept := configfile.Node{Kind: configfile.Table,
 		Members: []configfile.Member{{Name: "name", Value: configfile.Node{Kind: configfile.Text, Text: in.Name}}}}
@@ -176,8 +178,8 @@ func rowHash(in clientconfig.ServerRow) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// nativeRow returns the row as in the object form, without its name: the known members in the order of Fields, then the
-// others.
+// nativeRow returns the row in the object form, without its name. Known members come first, in the order of
+// DocumentedFields, then the unknown members.
 func nativeRow(in clientconfig.ServerRow) configfile.Node {
 	row := configfile.Node{Kind: configfile.Table}
 	for _, known := range rowMemberTable {
@@ -199,7 +201,7 @@ func nativeRow(in clientconfig.ServerRow) configfile.Node {
 	return row
 }
 
-// readText reads a string and expands variables.
+// readText reads a string and expands variables in it.
 func (r *rowReader) readText(name string, v configfile.Node) string {
 	s, ok := v.TextValue()
 	if !ok {
@@ -208,7 +210,8 @@ func (r *rowReader) readText(name string, v configfile.Node) string {
 	return r.expandVariables(name, s)
 }
 
-// readWord reads a string without variables: a keyword. allowed lists the permitted values; none means any.
+// readWord reads a keyword: a string in which variables are not expanded. allowed lists the permitted values; if it is
+// empty, any value is permitted.
 func (r *rowReader) readWord(name string, v configfile.Node, allowed ...string) string {
 	s, ok := v.TextValue()
 	switch {
@@ -252,7 +255,7 @@ func (r *rowReader) readArgs(v configfile.Node) {
 	}
 }
 
-// readPairs reads names and values in the file's order.
+// readPairs reads an object of strings, in the file's order. If a name occurs twice, its last value is used.
 func (r *rowReader) readPairs(name string, v configfile.Node) []NameValue {
 	if v.Kind != configfile.Table {
 		r.refuse("%q must be an object of strings", name)
@@ -283,8 +286,8 @@ func (r *rowReader) readPairs(name string, v configfile.Node) []NameValue {
 	return pairs
 }
 
-// expandValue expands a value of env or headers: variables within it, or a variable's name as the complete value. Only the
-// written text decides: the content of a variable is never read as a command or a name.
+// expandValue expands a value of env or headers: variables within it, or a variable's name as the complete value. If
+// the content of a variable looks like a command or a name, it is not interpreted.
 func (r *rowReader) expandValue(member, name, written string) string {
 	kind := strings.TrimSuffix(member, "s") + " "
 	value := r.readSecret(kind+name, written)
@@ -298,10 +301,11 @@ func (r *rowReader) expandValue(member, name, written string) string {
 	return value
 }
 
-// variablePattern matches the name of a variable.
+// variablePattern matches the name of an environment variable.
 var variablePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// readEnabled is lenient, like the programs whose files people import: an unreadable value leaves the server on.
+// readEnabled reads the member enabled. An invalid value causes only a warning and leaves the server enabled, because
+// the programs whose files people import are lenient too.
 func (r *rowReader) readEnabled(v configfile.Node) {
 	switch {
 	case v.Kind != configfile.Boolean && v.Kind != configfile.Text:

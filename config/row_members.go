@@ -4,18 +4,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A rowMember is one member of a row: its documentation and its reader.
+// A rowMember describes one member of a row: its documentation and the function that reads it.
 type rowMember struct {
 	name, typ, def, doc string
-	// inHash is set if the member counts in the row's hash: a change of it requires a new approval and invalidates
-	// stored data about the row.
+	// inHash is set if the member counts in the row's hash. A change of such a member requires a new approval and
+	// invalidates stored data about the row.
 	inHash bool
-	// read is nil for the name, which is read first.
+	// read reads the member's value. It is nil for the name, which is read before the other members.
 	read func(r *rowReader, v configfile.Node)
 }
 
-// rowMemberTable lists all members of a row. If a guarding member cannot be read, the row is refused; other members
-// warn.
+// rowMemberTable lists all members of a row. If a member that restricts the server has an invalid value, the row is
+// refused. An invalid value of another member may cause only a warning.
 var rowMemberTable = []rowMember{
 	{"name", "string", "",
 		"the name of the server in the array form of mcp.json; in the object form the key is the name, in drawbridge.toml the member id",
@@ -32,7 +32,7 @@ var rowMemberTable = []rowMember{
 	{"env", "object of strings", "{}",
 		"environment variables for the program, in addition to the base environment; see Values",
 		true, func(r *rowReader, v configfile.Node) { r.server.Env = r.readPairs("env", v) }},
-	// A server in the user's own files runs once for all clients, whatever directories they were started in.
+	// A server in the user's own files runs once for all clients, which may have different working directories.
 	{"cwd", "string", "your home; in a project its directory; with --mcp the working directory",
 		"the program's working directory; a relative path starts at Drawbridge's working directory; variables are expanded",
 		true, func(r *rowReader, v configfile.Node) { r.server.Cwd = r.readText("cwd", v) }},
@@ -82,7 +82,7 @@ var rowMemberTable = []rowMember{
 		true, func(r *rowReader, v configfile.Node) {
 			r.server.Trust = r.readWord("trust", v, "trusted", "untrusted", "sandboxed")
 		}},
-	// Both are read after all other members: see readAuth.
+	// The members auth and oauth are read by readAuth, after all other members.
 	{"auth", "object, or false", "discovered from the server",
 		"how to sign in at the server; see Signing in",
 		true, func(*rowReader, configfile.Node) {}},
@@ -108,7 +108,7 @@ var rowMemberTable = []rowMember{
 		false, func(r *rowReader, v configfile.Node) { r.server.ImportedFrom, _ = v.TextValue() }},
 }
 
-// findRowMember returns the entry of a member, or nil.
+// findRowMember returns the description of the member with the given name; nil if the member is unknown.
 func findRowMember(name string) *rowMember {
 	for i := range rowMemberTable {
 		if rowMemberTable[i].name == name {

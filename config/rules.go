@@ -10,26 +10,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A rulesReader reads the tables of one file.
+// A rulesReader reads the tables of rules in one file.
 type rulesReader struct {
-	// File is the file of the tables, Home the directory for "~/" in paths.
+	// File is the path of the file. Home is the directory that "~/" means in paths.
 	File, Home string
 
 	defaultEffect         drawbridge.Effect
-	policy, authorization *[]drawbridge.Rule // nil if not in force
+	policy, authorization *[]drawbridge.Rule // nil if the table is not in force
 	inactive              *configfile.Error
 }
 
-// looksLikeRules reports whether an unknown table looks like a table of rules: a typo in its name would leave all calls
-// unguarded.
+// looksLikeRules reports whether an unknown table seems to be a misspelled table of rules. Such a table is an error,
+// because calls would be unrestricted without its rules.
 func looksLikeRules(section configfile.Member) bool {
 	_, policy := section.Value.Find("policy")
 	_, authorization := section.Value.Find("authorization")
 	return policy || authorization || section.Name == "policy" || section.Name == "authorization"
 }
 
-// readPolicyTable reads the table "tools.policy", which is in force unless it disables itself. The error joins a
-// *configfile.Error for each mistake; a rule with a mistake is read as far as it is valid.
+// readPolicyTable reads the table "tools.policy". The table is in force unless it contains enabled = false. The error
+// joins a *configfile.Error for each mistake. A rule with a mistake is stored without the invalid members.
 func (r *rulesReader) readPolicyTable(v configfile.Node) error {
 	r.defaultEffect = drawbridge.Allow
 	t := ruleTable{name: "tools.policy", inForce: true, effectMember: "effect", fallback: &r.defaultEffect,
@@ -41,8 +41,8 @@ func (r *rulesReader) readPolicyTable(v configfile.Node) error {
 	return err
 }
 
-// readAuthorizationTable reads the table "tools.authorization", which is in force only if it enables itself. The error
-// is as for readPolicyTable.
+// readAuthorizationTable reads the table "tools.authorization". The table is in force only if it contains enabled =
+// true. The error is as for readPolicyTable.
 func (r *rulesReader) readAuthorizationTable(v configfile.Node) error {
 	t := ruleTable{name: "tools.authorization", effectMember: "action", readMember: readAuthorizationMember}
 	err := r.readTable(v, &t)
@@ -55,11 +55,11 @@ func (r *rulesReader) readAuthorizationTable(v configfile.Node) error {
 	return err
 }
 
-// inactiveRules returns an error for rules that are neither enabled nor explicitly disabled; nil if there are none.
+// inactiveRules returns an error if "tools.authorization" has rules but does not contain enabled; nil otherwise.
 func (r *rulesReader) inactiveRules() *configfile.Error { return r.inactive }
 
-// activeRules returns the rules in force: those of "tools.authorization" follow those of "tools.policy". It returns nil
-// if neither table is in force.
+// activeRules returns the rules in force: first those of "tools.policy", then those of "tools.authorization". It
+// returns nil if neither table is in force.
 func (r *rulesReader) activeRules() *drawbridge.Rules {
 	out := drawbridge.Rules{Default: drawbridge.Allow, Home: r.Home}
 	if r.policy != nil {
@@ -74,15 +74,15 @@ func (r *rulesReader) activeRules() *drawbridge.Rules {
 	return &out
 }
 
-// A ruleTable is a table with rules.
+// A ruleTable is a table of rules and the way to read it.
 type ruleTable struct {
 	name    string
 	inForce bool
-	// setsInForce is set if the table states whether it is in force; first is the line of its first rule.
+	// setsInForce is set if the table contains the member enabled. firstRuleLine is the line of its first rule.
 	setsInForce   bool
 	firstRuleLine int
-	// effectMember is the member that holds a rule's effect; fallback receives the default effect, nil if there is
-	// none.
+	// effectMember is the name of the member that contains a rule's effect. fallback receives the default effect; it is
+	// nil if the table has no default effect.
 	effectMember string
 	fallback     *drawbridge.Effect
 	readMember   func(rule *drawbridge.Rule, m configfile.Member) error
@@ -165,7 +165,8 @@ func readEffect(m configfile.Member, name string) (drawbridge.Effect, error) {
 		configfile.JoinOr([]string{"allow", "ask", "deny"}))
 }
 
-// readAuthorizationMember reads a member of a rule of tools.authorization, which may name tools only.
+// readAuthorizationMember reads a member of a rule in tools.authorization, except the effect. Such a rule has only the
+// member tools.
 func readAuthorizationMember(rule *drawbridge.Rule, m configfile.Member) error {
 	if m.Name == "tools" {
 		return readStrings(&rule.Tools, m)
@@ -174,7 +175,7 @@ func readAuthorizationMember(rule *drawbridge.Rule, m configfile.Member) error {
 		[]string{"action", "tools"}))
 }
 
-// readPolicyMember reads a member of a rule of tools.policy.
+// readPolicyMember reads a member of a rule in tools.policy, except the effect.
 func readPolicyMember(rule *drawbridge.Rule, m configfile.Member) error {
 	switch m.Name {
 	case "tool", "tools":
@@ -217,14 +218,15 @@ func readPolicyMember(rule *drawbridge.Rule, m configfile.Member) error {
 	return configfile.ErrorAt(m.Line, "unknown member %q%s", m.Name, configfile.DidYouMean(m.Name, policyMemberNames()))
 }
 
-// policyMemberNames returns the members of a rule of tools.policy.
+// policyMemberNames returns the names of the members of a rule in tools.policy.
 func policyMemberNames() []string {
 	return []string{"effect", "tools", "prompts", "resources", "servers", "methods", "trust", "callers", "clients",
 		"kinds", "scopes",
 		"paths", "args_match", "args", "when"}
 }
 
-// readStrings reads a string, or a list of strings. A member must not occur twice under two names.
+// readStrings reads a string or a list of strings. It returns an error if *to is already set, because a member that has
+// two names must not occur under both names.
 func readStrings(to *[]string, m configfile.Member) error {
 	list, ok := m.Value.TextValues()
 	if word, one := m.Value.TextValue(); one {
@@ -251,7 +253,7 @@ func readString(to *string, m configfile.Member) error {
 	return nil
 }
 
-// readArgConditions reads the table "args" with the condition for each argument.
+// readArgConditions reads the table "args", which maps the name of each argument to its condition.
 func readArgConditions(rule *drawbridge.Rule, m configfile.Member) error {
 	if m.Value.Kind != configfile.Table || len(m.Value.Members) == 0 {
 		return configfile.ErrorAt(m.Line, "args must be a table of arguments and their conditions")
@@ -267,7 +269,7 @@ func readArgConditions(rule *drawbridge.Rule, m configfile.Member) error {
 		}
 		if err != nil {
 			errs = append(errs, err)
-			continue // a part of a condition means something else
+			continue // a part of a condition would have another meaning
 		}
 		rule.Args = append(rule.Args, c)
 	}
@@ -305,7 +307,7 @@ func readArgCondition(c *drawbridge.Condition, of configfile.Member) error {
 	return errors.Join(errs...)
 }
 
-// readConditionValues reads the values that an argument may have, one or a list.
+// readConditionValues reads one value or a list of values that a condition compares with an argument.
 func readConditionValues(m configfile.Member, name string) ([]json.RawMessage, error) {
 	items := []configfile.Node{m.Value}
 	if m.Value.Kind == configfile.List {

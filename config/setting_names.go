@@ -7,12 +7,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A settingName is the table and the name of a setting.
+// A settingName is the table and the name of a setting in it.
 type settingName struct{ section, name string }
 
 func (n settingName) String() string { return n.section + "." + n.name }
 
-// otherSettingNames lists names of settings in other programs that mean the same here: each with our name.
+// otherSettingNames lists settings that other programs name differently. Each has the other program's name and
+// Drawbridge's name for the same setting.
 var otherSettingNames = []struct{ other, ours settingName }{
 	{settingName{"mcp", "default_env_isolation"}, settingName{"mcp", "env_isolation"}},
 	{settingName{"mcp", "embedding_provider"}, settingName{embeddingTable, "provider"}},
@@ -20,7 +21,7 @@ var otherSettingNames = []struct{ other, ours settingName }{
 	{settingName{"llm.orchestrator", "embedding_model"}, settingName{embeddingTable, "model"}},
 }
 
-// findSetting returns the setting of that name, or of that other name; nil if there is none.
+// findSetting returns the setting with the given name, or with that name in another program; nil if there is none.
 func findSetting(section, name string) *setting {
 	for _, n := range otherSettingNames {
 		if n.other == (settingName{section, name}) {
@@ -35,7 +36,7 @@ func findSetting(section, name string) *setting {
 	return nil
 }
 
-// isSection reports whether a table of that name holds settings, or tables that do.
+// isSection reports whether a table of that name contains settings, or contains tables of settings.
 func isSection(name string) bool {
 	within := func(section string) bool { return strings.HasPrefix(section+".", name+".") }
 	return slices.ContainsFunc(settingTable, func(s setting) bool { return within(s.section) }) ||
@@ -53,7 +54,8 @@ func settingNames(section string) (names []string) {
 	return names
 }
 
-// checkOnlyName reports an error if the setting was set before by another name, since one of the two has no effect.
+// checkOnlyName returns an error if the setting was already set under another name, since only one of both values could
+// have an effect.
 func (r *settingsReader) checkOnlyName(found *setting, name string, line int) error {
 	ours := settingName{found.section, found.name}
 	if before, ok := r.setAs[ours]; ok && before != name {

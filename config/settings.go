@@ -10,82 +10,88 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// Settings are the contents of drawbridge.toml except its rows. The zero value of a field means its default. Fields
-// documents the defaults, and the code that uses a field applies its default. A file with one wrong value is rejected
-// as a whole.
+// Settings are the contents of drawbridge.toml except its rows. The zero value of a field means its default.
+// DocumentedFields documents the defaults; the code that uses a field applies its default. A file with one invalid
+// value is rejected as a whole.
 type Settings struct {
-	// Naming is the style of card names: "qualified", "mcp" or "bare".
+	// Naming is the style of tool names: "qualified", "mcp" or "bare".
 	Naming string
-	// FirstListWait is how long the first list waits for servers that were never started before; below 0 it does not
-	// wait.
+	// FirstListWait is how long the first list request waits for servers that were never started before. A negative
+	// value means no wait.
 	FirstListWait time.Duration
-	// ProbeTimeout limits finding out which protocol a server supports, ConnectTimeout connecting and listing.
-	// CallTimeout limits a call; progress restarts it.
+	// ProbeTimeout limits the detection of a server's protocol. ConnectTimeout limits connecting to a server and
+	// listing its tools. CallTimeout limits a call; each progress notification restarts this time.
 	ProbeTimeout, ConnectTimeout, CallTimeout time.Duration
-	// IdleStop is the time without calls after which a stdio server is stopped; below 0 it is never stopped.
+	// IdleStop is the time without calls after which a stdio server is stopped. A negative value never stops it.
 	IdleStop time.Duration
-	// MaxTools is the maximum number of tools of a server in the person's own files, MaxToolsProject of a server from a
-	// project directory or a conversation.
+	// MaxTools is the maximum number of tools of a server in the person's own files. MaxToolsProject is the maximum
+	// number for a server from a project directory or a conversation.
 	MaxTools, MaxToolsProject int
 	// EnvIsolation restricts stdio servers to the base environment; nil means the default.
 	EnvIsolation *bool
-	// AllowedCommands are further programs that a project's row may start, as names or globs of paths.
+	// AllowedCommands are additional programs that a project's row may start. Each is a program's name or a glob of
+	// paths.
 	AllowedCommands []string
-	// LockFile is the absolute path of the lockfile; empty if no setting names one, see LockfilePath.
+	// LockFile is the absolute path of the lockfile; empty means the default path that LockfilePath returns.
 	LockFile string
-	// Roots are the directories that servers get as roots if the caller has none.
+	// Roots are the directories that servers receive as MCP roots if the caller has no roots.
 	Roots []Root
 
-	// ElicitationEnabled lets servers ask people, for rows without the member. ElicitationQueue is how many questions
-	// of a server wait for one person at once, each for ElicitationTimeout.
+	// ElicitationEnabled lets servers ask people; it applies to rows without elicitation_enabled. ElicitationQueue is
+	// the maximum number of questions of one server that wait for one person at the same time. ElicitationTimeout
+	// limits the wait for each answer.
 	ElicitationEnabled *bool
 	ElicitationQueue   int
 	ElicitationTimeout time.Duration
-	// ElicitationWarnings marks fields that ask for secrets; nil means true.
+	// ElicitationWarnings marks form fields that ask for secrets, so that the client can warn; nil means true.
 	ElicitationWarnings *bool
 	// AskTimeout is how long a call waits for a person's approval.
 	AskTimeout time.Duration
-	// AskNotice has the desktop show a notification for each such call; nil means no. AskWebhook is the URL that is told
-	// of it, and AskWebhookSecretFile the file with the secret that signs these requests; empty means no webhook.
+	// AskNotice shows a desktop notification for each call that waits for approval; nil means false. AskWebhook is a
+	// URL that receives a POST request for each such call; empty means no webhook. AskWebhookSecretFile is the path of
+	// the file with the secret that signs these requests.
 	AskNotice                        *bool
 	AskWebhook, AskWebhookSecretFile string
 
-	// StorePath is the absolute path of the store's file, StoreURL the URL of a database. At most one is set.
+	// StorePath is the absolute path of the store's file. StoreURL is the URL of a database that is used instead of the
+	// file. At most one of them is set.
 	StorePath, StoreURL string
 
-	// TokenFile is the absolute path of the file that holds the bearer token of the HTTP endpoint.
+	// TokenFile is the absolute path of the file that contains the bearer token of the HTTP endpoint.
 	TokenFile string
 	// SessionTimeout is the time without requests after which an HTTP session ends.
 	SessionTimeout time.Duration
-	// MaxBody is the maximum number of bytes of a request.
+	// MaxBody is the maximum size of an HTTP request's body, in bytes.
 	MaxBody int64
 	// PageSize is the maximum number of items on a page of a list.
 	PageSize int
-	// SpotlightHTTP marks results as foreign text for HTTP clients, for rows without the member fence.
+	// SpotlightHTTP marks results as foreign text for all HTTP clients. It applies to rows without the member fence.
 	SpotlightHTTP *bool
-	// SpotlightClients does so for clients with these names, over HTTP and stdio: the declared name, or the name of the
-	// token.
+	// SpotlightClients does the same for clients with these names, over HTTP and stdio. A client's name is the name
+	// that it declares, or the name of its token.
 	SpotlightClients []string
-	// Clients are the scopes of the person's own clients, by the name that they declare; "*" is for all others.
+	// Clients maps the declared name of each of the person's own clients to the client's scopes; "*" means all other
+	// clients.
 	Clients map[string][]string
-	// OAuthSettings configures whose access tokens the HTTP endpoint accepts.
+	// OAuth configures the issuers whose access tokens the HTTP endpoint accepts.
 	OAuth OAuthSettings
 
-	// Audit configures the records kept of calls.
+	// Audit configures the audit records of calls.
 	Audit AuditSettings
 
-	// Rules decide which caller may call which tool; nil if there are none. The policy package checks their contents.
+	// Rules decide which caller may call which tool; nil if there are no rules. The policy package validates them.
 	Rules *drawbridge.Rules
-	// InactiveRules is the position of rules that are not in force, "file:line" first; empty if there are none.
+	// InactiveRules describes rules that are not in force because "enabled" is missing, as "file:line: text". It is
+	// empty if there are none.
 	InactiveRules string
 
 	// Vectors configures the store for vectors of tools.
 	Vectors VectorStoreSettings
 
-	// Tools limits calls of tools; Shield configures the trust in servers.
+	// Tools limits calls of tools. Shield configures the trust scores of servers.
 	Tools  ToolLimits
 	Shield ShieldSettings
-	// Discovery configures how tools are found.
+	// Discovery configures the search for tools.
 	Discovery ToolDiscovery
 	// Models configures external models.
 	Models Models
@@ -101,10 +107,10 @@ func (s Settings) RootURIs() (uris []string) {
 	return uris
 }
 
-// A setting is one member of a table of drawbridge.toml: its documentation and its reader.
+// A setting describes one member of a table of drawbridge.toml: its documentation and the function that reads it.
 type setting struct {
 	section, name, typ, def, doc string
-	// readValue stores the value in r.settings. The error describes the required value.
+	// readValue stores the value in r.settings. The error describes which values are valid.
 	readValue func(r *settingsReader, v configfile.Node) error
 }
 
@@ -310,12 +316,12 @@ type settingsReader struct {
 	settings Settings
 	rules    rulesReader
 	problems []*configfile.Error
-	// setAs maps each setting that was read to the name that the file has for it.
+	// setAs maps each setting that was read to the name under which the file contains it.
 	setAs map[settingName]string
 }
 
 // readTables reads all tables of the file. The error joins a *configfile.Error for each mistake, in the order of the
-// file; unknown settings are problems only.
+// file. An unknown setting is only added to r.problems, unless it may be a rule for calls.
 func (r *settingsReader) readTables(root configfile.Node) error {
 	var errs []error
 	for _, section := range root.Members {
@@ -332,7 +338,7 @@ func (r *settingsReader) readTables(root configfile.Node) error {
 		m, _ := root.Find("store", "url")
 		errs = append(errs, configfile.ErrorAt(m.Line, "store.path and store.url are both set; remove one of them"))
 	}
-	if r.settings.Discovery.TopK < 0 { // all tools: there is nothing to search for
+	if r.settings.Discovery.TopK < 0 { // all tools are listed, so the search is off
 		r.settings.Discovery.Enabled = new(bool)
 	}
 	r.settings.Rules = r.rules.activeRules()
@@ -343,7 +349,7 @@ func (r *settingsReader) readTables(root configfile.Node) error {
 	return errors.Join(errs...)
 }
 
-// readSection reads a table of settings, and those in it. The error is as for readTables.
+// readSection reads a table of settings and the tables in it. The error is as for readTables.
 func (r *settingsReader) readSection(name string, section configfile.Member) error {
 	if section.Value.Kind != configfile.Table {
 		return configfile.ErrorAt(section.Line, "%q must be a table", name)
@@ -352,7 +358,7 @@ func (r *settingsReader) readSection(name string, section configfile.Member) err
 	for _, m := range section.Value.Members {
 		full := name + "." + m.Name
 		if full == "mcp.servers" {
-			continue // rows, not a setting
+			continue // rows are not settings
 		}
 		if isSection(full) {
 			errs = append(errs, r.readSection(full, m))
@@ -361,7 +367,7 @@ func (r *settingsReader) readSection(name string, section configfile.Member) err
 		known := findSetting(name, m.Name)
 		if known == nil {
 			r.reportUnknownSetting(m, name+".", settingNames(name))
-			if name == "tools" { // a table with rules is rejected as a whole
+			if name == "tools" { // the unknown member may be a rule
 				errs = append(errs, r.problems[len(r.problems)-1])
 			}
 			continue

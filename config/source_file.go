@@ -12,25 +12,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A sourceFile is one file to read.
+// A sourceFile is a configuration file to read.
 type sourceFile struct {
 	path     string
 	kind     OriginKind
 	provider string
 	dialect  *clientconfig.Dialect
-	// dir is the directory that was searched; empty if the file was named.
+	// dir is the directory whose search found the file; empty if a person named the file itself.
 	dir string
-	// namedByPerson is set if a person named this very file: problems in it are errors.
+	// namedByPerson is set if a person named the file itself: problems in the file are errors, and not warnings.
 	namedByPerson bool
-	// readRows and readSettings select the content to read.
+	// readRows and readSettings are set if the rows or the settings of the file are read.
 	readRows, readSettings bool
-	// root is the parsed content of the file, err the reason if there is none.
+	// root is the parsed content of the file. err is the error if the file could not be read or parsed.
 	root configfile.Node
 	err  error
 }
 
-// NamedPaths returns o.Paths as absolute paths, a file or a directory each, for a process that runs elsewhere. A path
-// with a comma is not split if a file of that name exists.
+// NamedPaths returns o.Paths as a list of absolute paths, for use in a process with another working directory. Values
+// are split at commas, except a value that is the name of an existing file.
 func (o Options) NamedPaths() ([]string, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -43,8 +43,8 @@ func (o Options) NamedPaths() ([]string, error) {
 	return paths, nil
 }
 
-// uniqueSources removes files that were listed before under any name. A file that is both a project's and the person's
-// own is the person's own.
+// uniqueSources removes duplicates: two paths of the same file become one source. If the file is both a project's file
+// and the person's own file, it is treated as the person's own.
 func uniqueSources(all []sourceFile) []sourceFile {
 	var kept []sourceFile
 	var infos []fs.FileInfo
@@ -64,7 +64,7 @@ func uniqueSources(all []sourceFile) []sourceFile {
 		src.namedByPerson = kept[i].namedByPerson || src.namedByPerson
 		src.readRows = kept[i].readRows || src.readRows
 		src.readSettings = kept[i].readSettings || src.readSettings
-		// the name in the project does not tell its format
+		// The file's format depends on its path in the person's own files, and not on its path in the project.
 		if kept[i].kind == OriginProject && src.kind != OriginProject {
 			kept[i] = src
 		}
@@ -74,7 +74,8 @@ func uniqueSources(all []sourceFile) []sourceFile {
 	return kept
 }
 
-// readBytes returns the file's content. A file that is not regular is read only if a person named it: a pipe may block.
+// readBytes returns the file's content. A file that is not regular is read only if a person named it, because reading a
+// pipe may block.
 func (src sourceFile) readBytes() ([]byte, error) {
 	info, err := os.Stat(src.path)
 	switch {

@@ -9,39 +9,39 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// ToolDiscovery configures how tools are found. A zero field means the default.
+// ToolDiscovery configures the search for tools. A zero field means the default.
 type ToolDiscovery struct {
-	// Enabled false turns the search off: all tools are listed, and our own models get all of them; nil means the
-	// default.
+	// Enabled controls whether the search is on; nil means the default. If it is false, clients and the models that
+	// Drawbridge runs receive all tools.
 	Enabled *bool
-	// Mode decides which tools external clients are listed: "direct", "auto" or "search".
+	// Mode decides which tools external clients receive in a list: "direct", "auto" or "search".
 	Mode string
-	// TopK is the maximum number of cards found for a question; below 0 means no limit.
+	// TopK is the maximum number of tools found for a question; a negative value means no limit.
 	TopK int
-	// MinScore is the minimum cosine between a question and a card. RelativeScore is the minimum share of the best
-	// card's score. A negative value means no minimum.
+	// MinScore is the minimum cosine similarity between a question and a tool. RelativeScore is the minimum score as a
+	// share of the best tool's score. A negative value means no minimum.
 	MinScore, RelativeScore float64
-	// AlwaysInclude are globs over names of cards that are always listed.
+	// AlwaysInclude are globs for the listed names of tools that are always listed.
 	AlwaysInclude []string
-	// SearchAbove is how many tokens the definitions may have, without those of AlwaysInclude, before the mode auto
-	// shortens the list.
+	// SearchAbove is a number of tokens. If a caller's tool definitions have more tokens, the mode auto uses search.
+	// Tools in AlwaysInclude are not counted.
 	SearchAbove int
-	// ForwardOutputSchema includes the output schemas of tools for our own models; nil means the default.
+	// ForwardOutputSchema adds tools' output schemas for models that Drawbridge runs; nil means the default.
 	// OutputSchemaHintBytes limits their size.
 	ForwardOutputSchema   *bool
 	OutputSchemaHintBytes int
 }
 
-// A discoverySetting is one setting: its table, its documentation and its reader.
+// A discoverySetting describes one setting: its table, its documentation and the function that reads it.
 type discoverySetting struct {
 	Section, Name, Type, Default, Doc string
-	// Read stores the value. The error describes the required value.
+	// Read stores the value in d. The error describes which values are valid.
 	Read func(d *ToolDiscovery, v configfile.Node) error
 }
 
 const discoveryTable = "mcp.tool_discovery"
 
-// discoveryMembers lists the settings in the order of their documentation.
+// discoveryMembers returns the settings in the order of the documentation.
 func discoveryMembers() []discoverySetting {
 	return []discoverySetting{
 		{discoveryTable, "enabled", "boolean", "true",

@@ -4,16 +4,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// UpdateFile changes a file of the configuration. change gets the file's content, nil for a missing file, and returns
-// the new content. Writers of one file, also in different processes, wait for each other, so no update is lost. A reader sees
-// the old file or the new one, complete; so does the next start after a crash.
+// UpdateFile changes a configuration file. It calls change with the file's content, or nil for a missing file, and
+// writes the content that change returns. Writers of the same file wait for each other, even in different processes, so
+// no update is lost. A reader sees either the complete old file or the complete new file, even after a crash.
 //
-// A link is followed, and stays. A new file has mode 0600 and a new directory 0700; an existing file keeps its mode.
-// The file's extension determines its format: .toml, .yaml or .yml, else JSON.
+// If the path is a symbolic link, UpdateFile changes its target and keeps the link. A new file has mode 0600 and a new
+// directory 0700; an existing file keeps its mode. The extension of the path determines the format: .toml, .yaml or
+// .yml, otherwise JSON.
 //
-// An error of change is returned unchanged, and nothing is written. Any other error is a *drawbridge.Fault: the file
-// does not parse, or would not after the change; it is not a regular file, or larger than MaxFile; it cannot be locked,
-// read or written.
+// If change returns an error, UpdateFile writes nothing and returns this error unchanged. Any other error is a
+// *drawbridge.Fault. The old or the new content cannot be parsed, or the file is not regular or larger than MaxFile. Or
+// the file cannot be locked, read or written.
 func UpdateFile(path string, change func([]byte) ([]byte, error)) error {
 	format := configfile.FormatOf(path)
 	return configfile.RewriteFile(path, func(before configfile.FileState) (configfile.FileState, error) {

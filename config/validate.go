@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// transportTypes maps the values that a row may have as its type to transports.
+// transportTypes maps the values that the member type of a row may have to transports.
 var transportTypes = map[string]string{
 	"stdio":           "stdio",
 	"local":           "stdio",
@@ -21,7 +21,8 @@ var transportTypes = map[string]string{
 	"sse":             "sse",
 }
 
-// invalidReason returns why the row cannot be mounted, or "". The name is known to be valid.
+// invalidReason returns why the row cannot be mounted, or "". It does not check the name, which the caller has
+// validated.
 func (s *Server) invalidReason() string {
 	complain := func(format string, args ...any) string {
 		return fmt.Sprintf("Server %q: ", s.ID) + fmt.Sprintf(format, args...)
@@ -91,8 +92,8 @@ func (s *Server) invalidAuthReason() string {
 	return ""
 }
 
-// KeyTarget returns where the stored API key of the row goes: member is "header" or "env", or "" for a row without a
-// stored key; name is the name of the header or of the environment variable.
+// KeyTarget returns how the stored API key of the row is sent. member is "header" or "env"; name is the name of the
+// header or of the environment variable. For a row without a stored API key, both are "".
 func (s *Server) KeyTarget() (member, name string) {
 	switch {
 	case s.Auth == nil || s.Auth.Type != "apikey" || s.Auth.CredentialID == "":
@@ -103,7 +104,7 @@ func (s *Server) KeyTarget() (member, name string) {
 	return "header", cmp.Or(s.Auth.Header, "Authorization")
 }
 
-// withUnsetVariables adds the unset variables to a reason, since they may be the cause.
+// withUnsetVariables appends the names of the unset variables to a reason, since they may be the cause.
 func (s *Server) withUnsetVariables(why string) string {
 	if len(s.Unresolved) > 0 {
 		why += fmt.Sprintf(" (not set: %s)", configfile.JoinFew(s.Unresolved))

@@ -12,15 +12,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A valueReader reads values of settings and expands variables in them. Its errors follow a setting's name, and contain
-// no value.
+// A valueReader reads values of settings and expands variables in them. The text of an error continues a message that
+// begins with the setting's name, and contains no value.
 type valueReader struct {
-	// Dir is the directory that relative paths start at, Home what "~" stands for.
+	// Dir is the directory at which relative paths start. Home is the directory that "~" means.
 	Dir, Home string
 	Lookup    func(string) (string, bool)
 }
 
-// expandText returns a text with variables expanded. An unset variable is an error: the result would be half a path.
+// expandText returns a text with variables expanded. An unset variable is an error, because the result would be
+// incomplete.
 func (r *valueReader) expandText(v configfile.Node) (string, error) {
 	s, ok := v.TextValue()
 	if !ok || s == "" {
@@ -34,7 +35,7 @@ func (r *valueReader) expandText(v configfile.Node) (string, error) {
 	return text, missingVariablesError(missing)
 }
 
-// missingVariablesError is the error about variables that are not set.
+// missingVariablesError returns an error that names the variables that are not set; nil if there are none.
 func missingVariablesError(missing []string) error {
 	if len(missing) == 0 {
 		return nil
@@ -42,7 +43,7 @@ func missingVariablesError(missing []string) error {
 	return fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
 }
 
-// splitReferences splits a text into parts, with the paths of files made absolute, and names the unset variables.
+// splitReferences splits a text into parts, and makes the paths of files absolute. missing names the unset variables.
 func (r *valueReader) splitReferences(s string) (parts []ValuePart, missing []string) {
 	parts = expandReferences(s, r.Lookup, func(inner string) {
 		missing = append(missing,
@@ -72,8 +73,8 @@ func (r *valueReader) readText(to *string, v configfile.Node) (err error) {
 	return err
 }
 
-// readPath reads a path: absolute, from the home with "~/", or relative to the file it is written in. A URL is
-// refused: a directory would be named by it, with its password.
+// readPath reads a path: absolute, from the home directory with "~/", or relative to the directory of the settings
+// file. A URL is refused: otherwise a directory would be created whose name contains the URL's password.
 func (r *valueReader) readPath(to *string, v configfile.Node) error {
 	s, err := r.expandText(v)
 	switch {
@@ -112,8 +113,8 @@ func (r *valueReader) readDatabaseURL(to *string, v configfile.Node) error {
 // urlScheme matches the start of a URL (RFC 3986, 3.1).
 var urlScheme = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// lowerScheme returns a URL of one of the schemes with its scheme in lower case. The error names the scheme and
-// nothing else.
+// lowerScheme returns the URL with its scheme in lower case. The error reports a missing scheme or a scheme that is not
+// in known, and contains nothing of the URL except the scheme.
 func lowerScheme(s, what string, known ...string) (string, error) {
 	begin := urlScheme().FindString(s)
 	scheme := strings.ToLower(strings.TrimSuffix(begin, "://"))
@@ -126,7 +127,7 @@ func lowerScheme(s, what string, known ...string) (string, error) {
 	return scheme + s[len(scheme):], nil
 }
 
-// readURLParts reads a URL of one of the schemes, which may contain references; an empty one counts as absent.
+// readURLParts reads a URL with one of the given schemes, which may contain references. An empty text becomes no parts.
 func (r *valueReader) readURLParts(to *[]ValuePart, v configfile.Node, what string, schemes ...string) error {
 	s, ok := v.TextValue()
 	parts, missing := r.splitReferences(s)
@@ -147,7 +148,8 @@ func (r *valueReader) readURLParts(to *[]ValuePart, v configfile.Node, what stri
 	return nil
 }
 
-// readSecretRef reads a secret: a text with references, or "!" and a command. An unset variable is not an error.
+// readSecretRef reads a secret: a text with references, or "!" followed by a command. Unset variables are stored in
+// Missing and are not an error.
 func (r *valueReader) readSecretRef(to *SecretRef, v configfile.Node) error {
 	s, ok := v.TextValue()
 	if !ok || s == "" || s == "!" {

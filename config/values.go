@@ -9,10 +9,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// mustBeError returns the error about a value; it follows the setting's name.
+// mustBeError returns an error such as "must be true or false". The caller adds the setting's name in front of the
+// text.
 func mustBeError(format string, args ...any) error { return fmt.Errorf("must be "+format, args...) }
 
-// readOneOf reads one of some words.
+// readOneOf reads a string that must be one of words.
 func readOneOf(to *string, v configfile.Node, words ...string) error {
 	for _, w := range words {
 		if v.Kind == configfile.Text && v.Text == w {
@@ -23,7 +24,7 @@ func readOneOf(to *string, v configfile.Node, words ...string) error {
 	return mustBeError("%s", configfile.JoinOr(words))
 }
 
-// readPositiveDuration reads a time above 0.
+// readPositiveDuration reads a duration above 0.
 func readPositiveDuration(to *time.Duration, v configfile.Node) error {
 	d, ok := v.Duration()
 	if !ok || d <= 0 {
@@ -33,7 +34,7 @@ func readPositiveDuration(to *time.Duration, v configfile.Node) error {
 	return nil
 }
 
-// readDurationAllowZero reads a time. It stores 0 as -1, because 0 in a field means the default.
+// readDurationAllowZero reads a duration. It stores 0 as -1, because 0 in a field means the default.
 func readDurationAllowZero(to *time.Duration, v configfile.Node) error {
 	d, ok := v.Duration()
 	if !ok || d < 0 {
@@ -46,7 +47,7 @@ func readDurationAllowZero(to *time.Duration, v configfile.Node) error {
 	return nil
 }
 
-// readDurationOrNever reads a time above 0, or "never", which is -1.
+// readDurationOrNever reads a duration above 0, or "never", which is stored as -1.
 func readDurationOrNever(to *time.Duration, v configfile.Node) error {
 	if s, ok := v.TextValue(); ok && s == "never" {
 		*to = -1
@@ -88,7 +89,7 @@ func readBool(to **bool, v configfile.Node) error {
 	return nil
 }
 
-// readBoolOrNames reads a boolean, or a list of names.
+// readBoolOrNames reads a boolean into to, or a list of names into names.
 func readBoolOrNames(to **bool, names *[]string, v configfile.Node) error {
 	if v.Kind != configfile.List {
 		if readBool(to, v) != nil {
@@ -104,7 +105,7 @@ func readBoolOrNames(to **bool, names *[]string, v configfile.Node) error {
 	return nil
 }
 
-// readScopesByName reads a table of lists of scopes, by name; a list may be empty only if empty is set.
+// readScopesByName reads a table that maps names to lists of scopes. A list may be empty only if empty is true.
 func readScopesByName(to *map[string][]string, v configfile.Node, empty bool) error {
 	if v.Kind != configfile.Table {
 		return mustBeError("a table of lists of scopes")
@@ -121,10 +122,10 @@ func readScopesByName(to *map[string][]string, v configfile.Node, empty bool) er
 	return nil
 }
 
-// maxCollectionName is the maximum number of bytes of a name, because suffixes are added to it.
+// maxCollectionName is the maximum number of bytes of a collection's name. It leaves room for suffixes.
 const maxCollectionName = 48
 
-// readCollectionName reads a name that every vector store accepts: a to z, 0 to 9 and _.
+// readCollectionName reads a name that every vector store accepts, with the characters a to z, 0 to 9 and _.
 func readCollectionName(to *string, v configfile.Node) error {
 	name, _ := v.TextValue()
 	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }

@@ -6,14 +6,14 @@ import (
 
 // VectorStoreSettings configures the store for vectors of tools.
 type VectorStoreSettings struct {
-	// Store is a URL, resolved when it is first needed; a resolved reference is escaped in it. An empty Store means the
-	// store of all other data.
+	// Store is the URL of the store as parts, which are resolved when the store is first needed. The text of a resolved
+	// reference is escaped for use in a URL. An empty Store means the store for all other data.
 	Store []ValuePart
-	// Collection is the name of the table or the prefix of collections there; empty means the default.
+	// Collection is the name of the table, or the prefix of the collections, in Store; empty means the default.
 	Collection string
 }
 
-// vectorSettingTable are the members of [mcp.tool_discovery] about the store for vectors.
+// vectorSettingTable contains the settings in [mcp.tool_discovery] for the vector store.
 var vectorSettingTable = []setting{
 	{"mcp.tool_discovery", "vector_store", "postgres://, qdrant:// or qdrants:// URL", "the store",
 		"the store for vectors of tools: a database with pgvector, or the gRPC port of a Qdrant server; qdrants uses TLS, with KEY@ before the host; variables and references are resolved",

@@ -1,15 +1,18 @@
-// Package ledger records which tools were enrolled and retired, and derives the deck from that record.
+// Package ledger represents a log of the tools that were enrolled and retired, and computes the live tools from this
+// log.
 //
-// The record is an append-only log of [Entry] values. The live entries are the fold of that log, [FoldEntries]: a pure
-// function that returns the same [Snapshot] for the same entries in any order, and a result for any entries at all.
+// The log is an append-only list of [Entry] values. The live entries are the fold of the log, see [FoldEntries]. The
+// fold is a pure function: it returns the same [Snapshot] for the same entries in any order, and accepts any entries.
 //
-// A journal stores each entry as a [Record] of a hash chain; see [Journal]. [VerifyChains] names the first record that
-// is missing, torn, out of order or edited. The chain is not signed. It detects damage and careless edits. It does not
-// detect a writer who replaces all later records, or who removes the end together with the journal's note of it.
+// A [Journal] stores each entry as a [Record] in a hash chain. [VerifyChains] reports the first record that is missing,
+// torn, out of order or edited. The chain is not signed, so it detects damage and careless edits only. It does not
+// detect that a writer replaced all later records. Nor does it detect that a writer removed the last records together
+// with the journal's stored end.
 //
-// Drawbridge itself keeps only a Snapshot, loaded with [FoldStream] and advanced with [Snapshot.With], because a log
-// grows without bound. [Ledger] keeps the log and its fold as one immutable value. It is for tools and tests that need
-// the history: what was live at a moment, and what a transition would append.
+// Drawbridge keeps only a Snapshot in memory, because a log grows without limit. It loads the Snapshot with
+// [FoldStream] and updates it with [Snapshot.With]. A [Ledger] contains the log and its fold as one immutable value. It
+// is for tools and tests that need the history: the live entries at an earlier time, or the entries that a change would
+// append.
 //
-// The package does no input or output, reads no clock and keeps no state.
+// The package does no input or output, does not read the clock and has no global state.
 package ledger

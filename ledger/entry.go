@@ -14,24 +14,24 @@ import (
 // An EntryOp is the operation of an entry.
 type EntryOp string
 
-// The two operations. An entry with any other is kept in the log and changes nothing.
+// The two operations. An entry with any other operation remains in the log and has no effect.
 const (
 	OpEnrol  EntryOp = "enroll"
 	OpRetire EntryOp = "retire"
 )
 
-// An EnrolledCard is a server's tool as it was enrolled. It is immutable.
+// An EnrolledCard is a tool of a server as it was enrolled. It is immutable.
 type EnrolledCard struct {
 	Server drawbridge.ServerID
 	// Tool is the tool's name on its server.
 	Tool string
-	// ConfigHash is the hash of the server's configuration at enrolment.
+	// ConfigHash is the hash of the server's configuration when the tool was enrolled.
 	ConfigHash string
 	// Definition is the MCP tool object as the server sent it.
 	Definition json.RawMessage
 }
 
-// Key returns the card's content key, made of its qualified name and the inputSchema of its definition.
+// Key returns the card's content key. It is derived from the qualified name and the inputSchema of the definition.
 func (c EnrolledCard) Key() CardKey {
 	return ContentKey(QualifiedName(string(c.Server), c.Tool), rawjson.Get(c.Definition, "inputSchema"))
 }
@@ -41,16 +41,16 @@ type Entry struct {
 	Op     EntryOp
 	Key    CardKey
 	Server drawbridge.ServerID
-	// Card is the enrolled card; nil for a retirement. An enrolment without a card changes nothing.
+	// Card is the enrolled card; nil for a retirement. An enrolment without a card has no effect.
 	Card *EnrolledCard
-	// Seq is the entry's place in the log. The fold uses nothing else for the order.
+	// Seq is the entry's sequence number in the log. It alone determines the order of entries in the fold.
 	Seq uint64
-	// At is the time of the event, for people and for [Ledger.SnapshotAt].
+	// At is the time of the event. It is only used for display and by [Ledger.SnapshotAt].
 	At time.Time
 }
 
-// compareEntries orders entries before they are folded into a ledger. No two entries are equal, so the result is always
-// the same, even for entries with the same Seq, which no journal writes.
+// compareEntries orders entries by Seq. A journal never writes two entries with the same Seq. For such entries the
+// other fields determine the order, so that the fold is always the same.
 func compareEntries(a, b Entry) int {
 	if c := cmp.Compare(a.Seq, b.Seq); c != 0 {
 		return c
@@ -72,21 +72,21 @@ func compareCards(a, b *EnrolledCard) int {
 		bytes.Compare(a.Definition, b.Definition))
 }
 
-// A Journal stores logs, one per stream. Several processes may append to one stream.
+// A Journal stores logs. Each log is a stream, identified by its name. Several processes may append to one stream.
 type Journal interface {
-	// Append adds the entries to the end of a stream: all of them or none. It returns them with Seq, which counts from
-	// 1 without a gap, and with At, which is the journal's own time. An error means that nothing was added, unless it
-	// is a *drawbridge.Fault with Ambiguous set.
+	// Append adds the entries to the end of a stream: either all of them or none. It returns the entries with Seq and
+	// At set. Seq counts from 1 without gaps, and At is the journal's own time. After an error nothing was added,
+	// unless the error is a *drawbridge.Fault with Ambiguous set.
 	Append(ctx context.Context, stream string, entries []Entry) ([]Entry, error)
 
-	// Replay returns the entries of a stream in order; none for a stream without entries. It checks that each entry
-	// can be decoded. It does not verify the chain.
+	// Replay returns the entries of a stream in order; none if the stream does not exist. It returns an error for an
+	// entry that cannot be decoded. It does not verify the chain.
 	Replay(ctx context.Context, stream string) ([]Entry, error)
 }
 
-// A StreamFolder is a Journal that can fold a stream without returning its whole log. A log grows without bound; the
-// set of live entries does not.
+// A StreamFolder is a Journal that can fold a stream without returning its whole log. This saves memory, because a log
+// grows without limit and the set of live entries does not.
 type StreamFolder interface {
-	// FoldStream returns the fold of the stream's entries; the zero Snapshot for a stream without entries.
+	// FoldStream returns the fold of the stream's entries; the zero Snapshot if the stream has no entries.
 	FoldStream(ctx context.Context, stream string) (Snapshot, error)
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// A CardKey identifies an enrolled card: "bk_" and 32 hexadecimal digits, or "bk_" and a ULID.
+// A CardKey identifies an enrolled card. It is "bk_" followed by 32 hexadecimal digits or by a ULID.
 type CardKey string
 
 const keyPrefix = "bk_"
 
-// ContentKey returns the key derived from a card's content. Equal qualified names and schemas have equal keys, whatever
-// the order and white space of the schema. A nil schema counts as null. A schema that is not valid JSON counts byte for
-// byte.
+// ContentKey returns the key that is derived from a card's content. Equal qualified names and equal schemas have the
+// same key. The order of members and white space in the schema do not matter. A nil schema counts as null. A schema
+// that is not valid JSON is compared byte for byte.
 //
-// The key is the first half of the SHA-256 of {"name":…,"schema":…} in the canonical form of rawjson with double
-// numbers.
+// The key contains the first half of the SHA-256 of {"name":…,"schema":…}. The hashed text is in the canonical form
+// of package rawjson with double numbers.
 func ContentKey(qualified string, schema json.RawMessage) CardKey {
 	text := make([]byte, 0, len(qualified)+len(schema)+32)
 	text = append(text, `{"name":`...)
@@ -40,14 +40,14 @@ func ContentKey(qualified string, schema json.RawMessage) CardKey {
 	return CardKey(keyPrefix + hex.EncodeToString(sum[:16]))
 }
 
-// A KeyGenerator makes unique keys that sort by creation time. The zero value is ready to use. It is not safe for
+// A KeyGenerator generates unique keys that sort by creation time. The zero value is ready to use. It is not safe for
 // concurrent use.
 type KeyGenerator struct {
 	entropy *ulid.MonotonicEntropy
 	millis  uint64
 }
 
-// Next returns a key greater than all keys before it, even if now has not advanced or went back.
+// Next returns a key that is greater than all earlier keys, even if now is equal to or before an earlier time.
 func (k *KeyGenerator) Next(now time.Time) CardKey {
 	if k.entropy == nil {
 		k.entropy = ulid.Monotonic(rand.Reader, 0)
@@ -56,12 +56,12 @@ func (k *KeyGenerator) Next(now time.Time) CardKey {
 		k.millis = max(k.millis, min(uint64(millis), ulid.MaxTime()))
 	}
 	id, err := ulid.New(k.millis, k.entropy)
-	if err != nil { // the keys of this millisecond are used up
+	if err != nil { // all keys of this millisecond have been used
 		k.millis++
 		id = ulid.MustNew(k.millis, k.entropy)
 	}
 	return keyPrefix + CardKey(id.String())
 }
 
-// QualifiedName returns the name of a server's tool among all tools: "<server>__<tool>".
+// QualifiedName returns the name of a tool that is unique among servers: "<server>__<tool>".
 func QualifiedName(server, tool string) string { return server + drawbridge.NameSeparator + tool }

@@ -7,38 +7,39 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Ledger is a log and its fold. It is an immutable value: each transition returns a new ledger, and ledgers share
-// their common part. A transition costs time for the new and the live entries, never for the length of the log. The
-// zero Ledger is empty. A ledger is safe for concurrent use.
+// A Ledger is a log and its fold. It is immutable: each change returns a new ledger, and ledgers share their common
+// part. The time of a change depends on the number of new and live entries, and not on the length of the log. The zero
+// Ledger is empty. A Ledger is safe for concurrent use.
 type Ledger struct {
 	last     *batch
 	length   int
 	snapshot Snapshot
 }
 
-// A batch holds the entries of one transition. The log is a linked list of batches, so appending copies nothing.
+// A batch contains the entries of one change. The log is a linked list of batches, so appending does not copy the log.
 type batch struct {
 	before  *batch
 	entries []Entry
 }
 
-// An EnrolRequest asks for a card to be enrolled.
+// An EnrolRequest is a request to enrol a card.
 type EnrolRequest struct {
 	Card EnrolledCard
-	// Key is the key to enrol the card by; empty means its content key. Of two cards with one key only the later is
-	// live.
+	// Key is the key of the enrolled card; empty means the content key of Card. If two cards have the same key, only
+	// the later one is live.
 	Key CardKey
 }
 
-// Empty returns the ledger without entries. Its first entry gets Seq 1.
+// Empty returns a ledger without entries. Its first entry will have Seq 1.
 func Empty() Ledger { return Ledger{} }
 
-// FromLog returns the ledger of a stored log. Its live entries and their order equal those of the ledger that wrote the
-// log.
+// FromLog returns the ledger of a stored log. It has the same live entries, in the same order, as the ledger that wrote
+// the log.
 func FromLog(log []Entry) Ledger { return Empty().Append(log...) }
 
-// Append adds entries that already have a Seq from a journal. Gaps are allowed, since others may append too. Entries
-// after the end of the log are folded onto the live ones. An entry before it makes Append fold the whole log again.
+// Append returns the ledger with entries that already have a Seq from a journal. Seq may have gaps, because other
+// processes may append too. If an entry's Seq is not higher than the highest Seq in the ledger, Append folds the whole
+// log again.
 func (l Ledger) Append(entries ...Entry) Ledger {
 	if len(entries) == 0 {
 		return l
@@ -53,8 +54,8 @@ func (l Ledger) Append(entries ...Entry) Ledger {
 	return next
 }
 
-// Enrol adds cards. A card with a live key replaces the card of that key. Enrol returns the new ledger and the entries
-// that it appended.
+// Enrol adds cards. A card whose key is already live replaces the card with that key. Enrol returns the new ledger and
+// the appended entries.
 func (l Ledger) Enrol(requests []EnrolRequest, at time.Time) (Ledger, []Entry) {
 	entries := make([]Entry, 0, len(requests))
 	for _, r := range requests {
@@ -66,14 +67,14 @@ func (l Ledger) Enrol(requests []EnrolRequest, at time.Time) (Ledger, []Entry) {
 	return l.appendNew(entries, at)
 }
 
-// Retire removes the card with that key. The entry is appended even if the key is not live. Retire returns the new
-// ledger and the entries that it appended.
+// Retire removes the card with the given key. It appends an entry even if no live card has the key. Retire returns the
+// new ledger and the appended entries.
 func (l Ledger) Retire(key CardKey, server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
 	return l.appendNew([]Entry{{Op: OpRetire, Key: key, Server: server}}, at)
 }
 
-// RetireServer removes all live cards of a server. It returns the new ledger and the entries that it appended; none for
-// a server without live cards.
+// RetireServer removes all live cards of a server. It returns the new ledger and the appended entries. For a server
+// without live cards it appends no entries.
 func (l Ledger) RetireServer(server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
 	entries := l.LiveByServer(server)
 	for i, e := range entries {
@@ -91,7 +92,7 @@ func (l Ledger) appendNew(entries []Entry, at time.Time) (Ledger, []Entry) {
 	return l.Append(entries...), entries
 }
 
-// Live returns the live entries in order. The caller owns the slice; the cards are shared.
+// Live returns the live entries in order. The caller may modify the slice, but not the cards, which are shared.
 func (l Ledger) Live() []Entry { return l.snapshot.Live() }
 
 // LiveByServer returns the live entries of one server, in order.
@@ -99,16 +100,17 @@ func (l Ledger) LiveByServer(server drawbridge.ServerID) []Entry {
 	return l.snapshot.LiveByServer(server)
 }
 
-// LiveEntry returns the live entry with that key.
+// LiveEntry returns the live entry with the given key; the second result is false if there is none.
 func (l Ledger) LiveEntry(key CardKey) (Entry, bool) { return l.snapshot.LiveEntry(key) }
 
 // Snapshot returns the fold of the log.
 func (l Ledger) Snapshot() Snapshot { return l.snapshot }
 
-// NextSeq returns the Seq of the next entry: one past the highest.
+// NextSeq returns the Seq of the next entry: the highest Seq plus one.
 func (l Ledger) NextSeq() uint64 { return l.snapshot.highWater + 1 }
 
-// Entries returns all entries in the order they were appended. The caller owns the slice; the cards are shared.
+// Entries returns all entries in the order in which they were appended. The caller may modify the slice, but not the
+// cards, which are shared.
 func (l Ledger) Entries() []Entry {
 	log := make([]Entry, l.length)
 	end := l.length
@@ -119,7 +121,8 @@ func (l Ledger) Entries() []Entry {
 	return log
 }
 
-// SnapshotAt returns the fold of all entries up to a moment. Its cost grows with the length of the log.
+// SnapshotAt returns the fold of all entries whose At is not after moment. Its cost is proportional to the length of
+// the log.
 func (l Ledger) SnapshotAt(moment time.Time) Snapshot {
 	return FoldEntries(slices.DeleteFunc(l.Entries(), func(e Entry) bool { return e.At.After(moment) }))
 }

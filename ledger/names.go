@@ -6,16 +6,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// ServerOf returns the server of a qualified name: what stands before the first "__". It is empty for a name without
-// that separator, and for one that begins with it. A name that was shortened, or that has another style, does not tell
-// its server; the Server of a [drawbridge.Spec] always does.
+// ServerOf returns the server in a qualified name: the text before the first "__". It is empty if the name has no "__"
+// or begins with it. For a name that was shortened or has another style, the result may be wrong; use the Server of a
+// [drawbridge.Spec] instead.
 func ServerOf(name drawbridge.CardName) drawbridge.ServerID {
 	server, _ := split(name)
 	return server
 }
 
-// ToolOf returns the tool of a qualified name: what stands after the first "__". It is the whole name where [ServerOf]
-// finds no server. The Tool of a [drawbridge.Spec] is exact.
+// ToolOf returns the tool in a qualified name: the text after the first "__". If [ServerOf] returns no server, ToolOf
+// returns the whole name. The result may be wrong for the same names; use the Tool of a [drawbridge.Spec] instead.
 func ToolOf(name drawbridge.CardName) string {
 	_, tool := split(name)
 	return tool

@@ -12,31 +12,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A Record is an entry as a journal stores it.
+// A Record is an entry in the form in which a journal stores it.
 type Record struct {
-	// Stream is the record's log and Seq its place there, counted from 1 without gaps.
+	// Stream is the name of the record's log. Seq is the record's number in the log, counted from 1 without gaps.
 	Stream string
 	Seq    uint64
 	At     time.Time
-	// Kind is the operation, Key the card's key.
+	// Kind is the operation. Key is the key of the card.
 	Kind, Key string
-	// Body is a line of JSON. For an enrolment a line feed and the definition follow, byte for byte as the server sent
-	// it.
+	// Body is one line of JSON. For an enrolment, it is followed by a line feed and the card's definition, byte for
+	// byte as the server sent it.
 	Body []byte
-	// Prev is the hash of the record before, zero for the first record. Hash is the record's own.
+	// Prev is the hash of the previous record, zero for the first record. Hash is the hash of this record.
 	Prev, Hash [32]byte
 }
 
-// recordHead is the first line of a body.
+// A recordHead is the first line of a body.
 type recordHead struct {
 	Server drawbridge.ServerID `json:"server"`
 	Tool   string              `json:"tool,omitempty"`
 	Row    string              `json:"row,omitempty"`
 }
 
-// EncodeEntry returns the record of an entry, without Stream, Prev and Hash. It refuses an entry that DecodeRecord
-// could not restore: one that is neither a retirement nor an enrolment of the server's own card with a JSON definition.
-// Errors reveal nothing of the card except its key and server.
+// EncodeEntry returns the record of an entry, without Stream, Prev and Hash. It returns an error for an entry that
+// DecodeRecord could not restore. Valid entries are a retirement without a card, and an enrolment of a card of the
+// entry's own server with a JSON definition. Errors contain only the key and the server of the card.
 func EncodeEntry(e Entry) (Record, error) {
 	h := recordHead{Server: e.Server}
 	var definition []byte
@@ -62,9 +62,9 @@ func EncodeEntry(e Entry) (Record, error) {
 	return Record{Seq: e.Seq, At: e.At, Kind: string(e.Op), Key: string(e.Key), Body: body}, nil
 }
 
-// DecodeRecord returns the entry of a record. The entry's card shares its definition with the record's body. The error
-// for a damaged body is a *ChainError with DamageTorn; it reveals nothing of the body. DecodeRecord does not verify the
-// chain.
+// DecodeRecord returns the entry of a record. The entry's card shares memory with the record's body. If the body is
+// damaged, the error is a *ChainError with DamageTorn, which contains no part of the body. DecodeRecord does not verify
+// the chain.
 func DecodeRecord(r Record) (Entry, error) {
 	e := Entry{Op: EntryOp(r.Kind), Key: CardKey(r.Key), Seq: r.Seq, At: r.At}
 	line, definition, more := bytes.Cut(r.Body, []byte{'\n'})
@@ -89,11 +89,12 @@ func DecodeRecord(r Record) (Entry, error) {
 	return e, nil
 }
 
-// ChainHash returns the hash of a record that follows a record with the hash prev. It is the SHA-256 of prev, Seq, and
-// the seconds and nanoseconds of At since 1970, eight bytes each and big endian; then Stream, Kind, Key and Body, each
-// after its length in eight bytes. The fields Prev and Hash of r are ignored.
+// ChainHash returns the hash of record r that follows a record with the hash prev. It ignores the fields Prev and Hash
+// of r. It is the SHA-256 of prev, Seq, the seconds and nanoseconds of At since 1970, Stream, Kind, Key and Body, in
+// this order. Numbers have eight bytes, big endian. Stream, Kind, Key and Body are each preceded by their length as
+// such a number.
 func ChainHash(prev [32]byte, r Record) [32]byte {
-	var room [2048]byte // nearly always there is enough
+	var room [2048]byte // nearly always large enough
 	text := append(room[:0], prev[:]...)
 	text = binary.BigEndian.AppendUint64(text, r.Seq)
 	text = binary.BigEndian.AppendUint64(text, uint64(r.At.Unix()))

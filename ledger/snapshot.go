@@ -8,19 +8,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Snapshot is the fold of a log: its live entries. It is immutable; the zero Snapshot is the fold of the empty log.
+// A Snapshot is the fold of a log: its live entries. It is immutable. The zero Snapshot is the fold of an empty log.
 type Snapshot struct {
 	live      []Entry
 	places    map[CardKey]int
 	highWater uint64
 }
 
-// FoldEntries folds a log. Entries count in the order of their Seq, whatever their place in the slice. An enrolment
-// puts its card at the end, or in the place of the card with its key. A retirement removes the card with its key, and
-// the later ones move up. A retirement of a key that is not live changes nothing.
+// FoldEntries returns the fold of a log. Entries are applied in the order of their Seq; their order in the slice does
+// not matter. An enrolment appends its card, or replaces the card with the same key. A retirement removes the card with
+// its key, and has no effect if no such card is live.
 func FoldEntries(entries []Entry) Snapshot { return Snapshot{}.fold(entries) }
 
-// FoldStream returns the fold of a journal's stream. The error is the journal's.
+// FoldStream returns the fold of a journal's stream. The error is that of the journal.
 func FoldStream(ctx context.Context, j Journal, stream string) (Snapshot, error) {
 	if f, ok := j.(StreamFolder); ok {
 		return f.FoldStream(ctx, stream)
@@ -29,11 +29,11 @@ func FoldStream(ctx context.Context, j Journal, stream string) (Snapshot, error)
 	return FoldEntries(entries), err
 }
 
-// With folds entries that come after all entries of the snapshot, such as those that [Journal].Append returned. The log
-// itself is not needed.
+// With returns the snapshot with more entries applied, such as the result of [Journal].Append. The entries must come
+// after all entries of the snapshot. The log itself is not needed.
 func (s Snapshot) With(entries ...Entry) Snapshot { return s.fold(entries) }
 
-// fold folds entries that come after those of s.
+// fold returns the snapshot with more entries applied, which must come after the entries of s.
 func (s Snapshot) fold(entries []Entry) Snapshot {
 	if !slices.IsSortedFunc(entries, compareEntries) {
 		entries = slices.SortedFunc(slices.Values(entries), compareEntries)
@@ -54,8 +54,8 @@ func (s Snapshot) fold(entries []Entry) Snapshot {
 	return s
 }
 
-// A snapshotBuilder builds a snapshot. A retired entry stays as a gap without a card until removeGaps, so a batch that
-// retires thousands moves the others once.
+// A snapshotBuilder builds a snapshot. A retired entry is first replaced by an empty entry, which removeGaps removes.
+// If a batch retires thousands of entries, the other entries are therefore moved only once.
 type snapshotBuilder struct {
 	live   []Entry
 	places map[CardKey]int
@@ -88,7 +88,7 @@ func (f *snapshotBuilder) removeGaps() {
 	}
 }
 
-// Live returns the live entries in order. The caller owns the slice; the cards are shared.
+// Live returns the live entries in order. The caller may modify the slice, but not the cards, which are shared.
 func (s Snapshot) Live() []Entry { return append([]Entry(nil), s.live...) }
 
 // LiveByServer returns the live entries of one server, in order.
@@ -111,7 +111,7 @@ func (s Snapshot) LiveByServer(server drawbridge.ServerID) []Entry {
 	return own
 }
 
-// LiveEntry returns the live entry with that key.
+// LiveEntry returns the live entry with the given key; the second result is false if there is none.
 func (s Snapshot) LiveEntry(key CardKey) (Entry, bool) {
 	place, ok := s.places[key]
 	if !ok {
@@ -123,7 +123,7 @@ func (s Snapshot) LiveEntry(key CardKey) (Entry, bool) {
 // Len returns the number of live cards.
 func (s Snapshot) Len() int { return len(s.live) }
 
-// CountByServer returns the number of live cards of each server that has any.
+// CountByServer returns the number of live cards of each server. Servers without live cards are omitted.
 func (s Snapshot) CountByServer() map[drawbridge.ServerID]int {
 	counts := map[drawbridge.ServerID]int{}
 	for i := range s.live {
@@ -132,5 +132,5 @@ func (s Snapshot) CountByServer() map[drawbridge.ServerID]int {
 	return counts
 }
 
-// HighWater returns the highest folded Seq; 0 for the empty log.
+// HighWater returns the highest Seq of the folded entries; 0 for an empty log.
 func (s Snapshot) HighWater() uint64 { return s.highWater }

@@ -12,15 +12,16 @@ type encodedSnapshot struct {
 	Live      []encodedEntry `json:"live"`
 }
 
-// An encodedEntry is the stored form of a live entry. Its body is that of the entry's record.
+// An encodedEntry is the stored form of a live entry. Body is the body of the entry's record.
 type encodedEntry struct {
 	Seq  uint64  `json:"seq"`
-	At   int64   `json:"at"` // milliseconds since 1970, as journals have it
+	At   int64   `json:"at"` // milliseconds since 1970, the precision of journals
 	Key  CardKey `json:"key"`
 	Body []byte  `json:"body"`
 }
 
-// Encode returns the stored form of the snapshot, for DecodeSnapshot. It fails for an entry that EncodeEntry refuses.
+// Encode returns the snapshot in the form that DecodeSnapshot reads. It returns an error for an entry that EncodeEntry
+// rejects.
 func (s Snapshot) Encode() ([]byte, error) {
 	kept := encodedSnapshot{HighWater: s.highWater, Live: make([]encodedEntry, 0, len(s.live))}
 	for _, e := range s.live {
@@ -33,7 +34,7 @@ func (s Snapshot) Encode() ([]byte, error) {
 	return json.Marshal(kept)
 }
 
-// DecodeSnapshot restores a snapshot that Encode wrote, in the same order. It refuses anything else.
+// DecodeSnapshot returns the snapshot that Encode wrote, with the entries in the same order. Other text is an error.
 func DecodeSnapshot(text []byte) (Snapshot, error) {
 	var kept encodedSnapshot
 	if err := json.Unmarshal(text, &kept); err != nil {

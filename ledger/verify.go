@@ -5,18 +5,19 @@ import (
 	"iter"
 )
 
-// A DamageKind is the kind of damage of a record.
+// A DamageKind is the kind of damage to a record.
 type DamageKind string
 
 // The kinds of damage.
 const (
-	// DamageMissing: a later record exists, or the journal remembers this one, but the record is gone.
+	// DamageMissing means that the record does not exist, although a later record exists or the journal stored its
+	// number.
 	DamageMissing DamageKind = "missing"
-	// DamageTorn: the record was written in part, or cannot be decoded.
+	// DamageTorn means that the record was written incompletely or cannot be decoded.
 	DamageTorn DamageKind = "torn"
-	// DamageReordered: the record follows one with the same or a higher Seq.
+	// DamageReordered means that the record follows a record with the same or a higher Seq.
 	DamageReordered DamageKind = "reordered"
-	// DamageEdited: the record does not match its hash.
+	// DamageEdited means that the record does not match its hash.
 	DamageEdited DamageKind = "edited"
 )
 
@@ -27,19 +28,19 @@ type ChainError struct {
 	Damage DamageKind
 }
 
-// Error names the stream, the record and the damage.
+// Error returns a message with the stream, the record's number and the damage.
 func (b *ChainError) Error() string {
 	return fmt.Sprintf("record %d of %s: %s", b.Seq, b.Stream, b.Damage)
 }
 
-// VerifyChains verifies the chains of all streams from their first record on. The error is a *ChainError for the first
-// record that is missing, torn, out of order or edited, or else the error that records yielded.
+// VerifyChains verifies the chains of all streams from their first records. It returns a *ChainError for the first
+// record that is missing, torn, out of order or edited. If records yields an error first, it returns that error.
 func VerifyChains(records iter.Seq2[Record, error]) error {
 	return VerifyChainsAfter(Record{}, records)
 }
 
-// VerifyChainsAfter verifies chains like [VerifyChains], but the chain of one stream starts after a record that no
-// longer exists. Stream, Seq and Hash of that record are known.
+// VerifyChainsAfter is like [VerifyChains], but the chain of one stream starts after a record that no longer exists.
+// before contains the Stream, Seq and Hash of that record.
 func VerifyChainsAfter(before Record, records iter.Seq2[Record, error]) error {
 	type link struct {
 		seq  uint64
@@ -49,7 +50,7 @@ func VerifyChainsAfter(before Record, records iter.Seq2[Record, error]) error {
 	var gap *ChainError
 	for r, err := range records {
 		if gap != nil {
-			// What is missing may come later; nothing else is looked for.
+			// The missing record may come later, out of order. Other damage is not searched for.
 			if err != nil {
 				break
 			}

@@ -1,9 +1,10 @@
-// Package backup writes and reads the archive of a backup, and puts its parts in place.
+// Package backup writes and reads archives of backups, and replaces the current files by the files of an archive.
 //
-// An archive is a gzip-compressed tar file, which may be sealed with a passphrase (age). Its first entry is the
-// manifest, which names every part with its size and SHA-256. Write never leaves a partial file. Unpack refuses an
-// archive with a wrong digest, a part that the manifest does not name, a link, or a name that is not plain. A Swap puts
-// unpacked parts in place: a process that dies in it leaves the old files or the new ones, see Recover.
+// An archive is a gzip-compressed tar file that may be encrypted with a passphrase (age). Its first entry is the
+// manifest, which lists each part with its name, size and SHA-256. A part is one file. Write never leaves an incomplete
+// archive. Unpack returns an error for a wrong digest, a part that the manifest does not list, a link, or a name with
+// special characters. A Swap replaces files by unpacked parts. If the process ends during a Swap, Recover restores a
+// state in which either all files are old or all files are new.
 package backup
 
 import (
@@ -26,27 +27,27 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
 )
 
-// Format is the version of the archive that this program writes, and the newest that it reads.
+// Format is the version of the archive format that Write uses, and the newest version that Open accepts.
 const Format = 1
 
 const (
 	manifestName = "manifest.json"
-	// maxManifest bounds the manifest, maxParts the number of parts.
+	// maxManifest is the maximum size of the manifest in bytes. maxParts is the maximum number of parts.
 	maxManifest, maxParts = 4 << 20, 100_000
-	// sealedPrefix begins an archive that is sealed with a passphrase.
+	// sealedPrefix is the start of an archive that is encrypted with a passphrase.
 	sealedPrefix = "age-encryption.org/v1"
 )
 
-// A Manifest describes an archive.
+// A Manifest describes the contents of an archive.
 type Manifest struct {
 	Format  int       `json:"format"`
 	Program string    `json:"program"`
 	Made    time.Time `json:"made"`
-	// Schema is the version of the store's tables; 0 without a store.
+	// Schema is the version of the store's tables; 0 if the archive contains no store.
 	Schema int `json:"schema,omitempty"`
-	// Identity is that of the store; empty without a store.
+	// Identity is the identity of the store; empty if the archive contains no store.
 	Identity string `json:"identity,omitempty"`
-	// KeychainSecrets is how many secrets are sealed with a key that is in a keychain and not in the archive.
+	// KeychainSecrets is the number of secrets whose key is in a keychain, and therefore not in the archive.
 	KeychainSecrets int    `json:"keychain_secrets,omitempty"`
 	Parts           []Part `json:"parts"`
 }
@@ -59,26 +60,26 @@ type Part struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Has reports whether the archive has a part of that name, or parts in a directory of that name.
+// Has reports whether the archive contains a part of that name, or a part in a directory of that name.
 func (m Manifest) Has(name string) bool {
 	return slices.ContainsFunc(m.Parts, func(p Part) bool {
 		return p.Name == name || strings.HasPrefix(p.Name, name+"/")
 	})
 }
 
-// WriteOptions are options of Write. The zero value works.
+// WriteOptions are the options of Write. The zero value is valid.
 type WriteOptions struct {
-	// Passphrase seals the archive; empty leaves it open.
+	// Passphrase encrypts the archive; empty means no encryption.
 	Passphrase string
-	// Overwrite replaces an existing file.
+	// Overwrite allows Write to replace an existing file.
 	Overwrite bool
 }
 
-// ErrExists reports that the file of a new archive exists already.
+// ErrExists reports that the file of a new archive already exists.
 var ErrExists = errors.New("it exists already")
 
-// Write makes an archive at path of all files in a directory, and returns the manifest with its parts. The file has the
-// mode 0600 and appears complete or not at all.
+// Write writes an archive of all files in the directory dir to path, and returns the manifest with its parts. The file
+// has mode 0600. If Write fails, it leaves no incomplete file at path.
 func Write(path, dir string, m Manifest, o WriteOptions) (Manifest, error) {
 	if _, err := os.Lstat(path); !o.Overwrite && !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
@@ -109,8 +110,8 @@ func Write(path, dir string, m Manifest, o WriteOptions) (Manifest, error) {
 	return m, syncDir(filepath.Dir(path))
 }
 
-// putInPlace renames a file. Without overwrite an existing one is an error; a file system without links, such as that
-// of a memory stick, has a moment in which another process could make one.
+// putInPlace renames a file. Without overwrite, it returns ErrExists if the new path exists. On a file system without
+// hard links, such as that of a USB stick, this check is not atomic.
 func putInPlace(from, to string, overwrite bool) error {
 	if !overwrite {
 		err := os.Link(from, to)
@@ -180,7 +181,7 @@ func copyFile(w io.Writer, path string) error {
 	return err
 }
 
-// listParts returns all files of a directory, in the order of their names.
+// listParts returns a part for each file in a directory, in lexical order.
 func listParts(dir string) (parts []Part, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -214,7 +215,7 @@ func (c *countingWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// An Archive is an archive that is open for reading. Close it after use.
+// An Archive is an archive that is open for reading. The caller must call Close.
 type Archive struct {
 	Manifest Manifest
 	file     *os.File
@@ -222,10 +223,11 @@ type Archive struct {
 	tar      *tar.Reader
 }
 
-// ErrSealed reports that an archive is sealed and no passphrase was given.
+// ErrSealed reports that an archive is encrypted and no passphrase was provided.
 var ErrSealed = errors.New("it is sealed with a passphrase")
 
-// Open reads the manifest of an archive. It refuses a manifest of a newer format, and one whose names are not plain.
+// Open opens an archive and reads its manifest. It returns an error if the format is newer than Format, or if a part's
+// name is duplicate or not plain (see isPlainName).
 func Open(path, passphrase string) (*Archive, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -245,7 +247,7 @@ func Open(path, passphrase string) (*Archive, error) {
 	return a, nil
 }
 
-// Close closes the file.
+// Close closes the archive's file.
 func (a *Archive) Close() error { return a.file.Close() }
 
 var errNoArchive = errors.New("it is not a backup of Drawbridge")
@@ -305,14 +307,14 @@ func (a *Archive) unsealed(passphrase string) (io.Reader, error) {
 	return from, nil
 }
 
-// checkNames refuses parts that have no plain name, or one name twice.
+// checkNames returns an error if a part's name is not plain, or if two parts have the same name.
 func (m Manifest) checkNames() error {
 	if len(m.Parts) > maxParts {
 		return errors.New("its manifest names too many parts")
 	}
 	known := map[string]bool{}
 	for _, p := range m.Parts {
-		// Windows compares names without regard to case
+		// Names are compared in lower case, because Windows ignores case.
 		if name := strings.ToLower(p.Name); !isPlainName(p.Name) || known[name] {
 			return fmt.Errorf("its manifest has the part %.100q, which is not a plain name or occurs twice", p.Name)
 		} else {
@@ -322,8 +324,8 @@ func (m Manifest) checkNames() error {
 	return nil
 }
 
-// isPlainName reports whether a name is a file of the archive's root or of one directory in it, without characters
-// that mean something in paths of any system.
+// isPlainName reports whether a name is "file" or "directory/file". Both may contain only ASCII letters, digits and
+// "._-", which have no special meaning in the paths of any system.
 func isPlainName(name string) bool {
 	parts := strings.Split(name, "/")
 	if len(parts) > 2 || name == manifestName {
@@ -340,8 +342,8 @@ func isPlainName(name string) bool {
 	return true
 }
 
-// Unpack writes all parts into a directory that exists, with the mode 0600, and checks their digests. An entry that the
-// manifest does not name is an error, and so is a part that is missing, is a link, or has another size.
+// Unpack writes all parts to an existing directory, with mode 0600, and checks their digests. It returns an error for
+// an entry that the manifest does not list. A part that is missing, is a link or has another size is also an error.
 func (a *Archive) Unpack(dir string) error {
 	left := make(map[string]Part, len(a.Manifest.Parts))
 	for _, p := range a.Manifest.Parts {
@@ -367,7 +369,7 @@ func (a *Archive) Unpack(dir string) error {
 	for name := range left {
 		return fmt.Errorf("its part %s is missing", name)
 	}
-	if _, err := io.Copy(io.Discard, a.zip); err != nil { // the checksum at its end
+	if _, err := io.Copy(io.Discard, a.zip); err != nil { // verifies the checksum at the end
 		return fmt.Errorf("it is damaged: %w", err)
 	}
 	return nil

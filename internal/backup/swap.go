@@ -16,38 +16,39 @@ import (
 
 const (
 	lockFile = "lock"
-	// planFile holds the moves of a swap that is decided: who finds it carries them out.
+	// planFile contains the moves of a committed swap. A process that finds the file carries out the moves.
 	planFile = "plan.json"
-	// unpackDir is where the parts of the archive wait.
+	// unpackDir is the directory for the new files.
 	unpackDir = "parts"
-	// recoverWait is how long Recover waits for another process, lockRetry how often it asks.
+	// recoverWait is how long Recover waits for another process. lockRetry is the interval between attempts.
 	recoverWait, lockRetry = 30 * time.Second, 5 * time.Millisecond
 )
 
-// A Move puts the file or directory From in the place of To. What is at To goes to Aside first.
+// A Move moves the file or directory From to To. An existing file or directory at To is first moved to Aside.
 type Move struct {
-	// From is empty where To is only moved aside.
+	// From is empty if To is only moved to Aside.
 	From  string `json:"from,omitempty"`
 	To    string `json:"to"`
 	Aside string `json:"aside"`
-	// MovesAside reports whether there was something at To when the move was planned.
+	// MovesAside reports whether To existed when the move was planned.
 	MovesAside bool `json:"moves_aside"`
 }
 
-// A Swap replaces several files and directories. It is a directory with the new files and a lock. Before Commit nothing
-// is replaced; after it, everything is, by this process or by the next one that calls Recover.
+// A Swap replaces several files and directories together. It has a directory that contains the new files and a lock.
+// Before Commit, nothing is replaced. After Commit, everything is replaced, either by this process or by the next
+// process that calls Recover.
 type Swap struct {
 	dir  string
 	lock *flock.Flock
-	// step is called before each change of the file system after Commit began; tests end the process there.
+	// step is called before each change of the file system in Commit; tests interrupt the swap there.
 	step func(what string) error
 }
 
-// ErrBusy reports that another process replaces the files.
+// ErrBusy reports that another process is replacing the files.
 var ErrBusy = errors.New("another process restores a backup here")
 
-// Begin begins a swap in a directory that does not exist, on the same file system as the files. What an interrupted
-// one left there is cleared first.
+// Begin begins a swap in the directory dir, which it creates. dir must be on the same file system as the files. If dir
+// contains an interrupted swap, Begin first finishes a committed one, or removes the files of another one.
 func Begin(dir string) (*Swap, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -77,11 +78,11 @@ func newLock(dir string) *flock.Flock {
 		flock.SetFlag(os.O_CREATE|os.O_RDWR|privatefile.NoFollow))
 }
 
-// PartsDir returns the directory for the new files.
+// PartsDir returns the path of the directory for the new files.
 func (s *Swap) PartsDir() string { return filepath.Join(s.dir, unpackDir) }
 
-// Commit carries out the moves. From, where it is relative, is in PartsDir. Commit chooses the names that the old files
-// get, which end with suffix, and returns the moves with them.
+// Commit carries out the moves, and returns them with Aside and MovesAside set. A relative From is in PartsDir. Aside
+// is To with the suffix, and a number if that name exists.
 func (s *Swap) Commit(moves []Move, suffix string) ([]Move, error) {
 	planned := make([]Move, len(moves))
 	for i, m := range moves {
@@ -113,7 +114,7 @@ func (s *Swap) Commit(moves []Move, suffix string) ([]Move, error) {
 	return planned, s.finish()
 }
 
-// freeName returns the name, or the name with a number where that is taken.
+// freeName returns name, or name with a number appended if a file of that name exists.
 func freeName(name string) string {
 	free := name
 	for n := 2; ; n++ {
@@ -124,7 +125,7 @@ func freeName(name string) string {
 	}
 }
 
-// finish carries out the plan, if there is one. A move that is done is not repeated.
+// finish carries out the moves in planFile, if it exists, and removes it. A move that was already made is not repeated.
 func (s *Swap) finish() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, planFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,17 +175,18 @@ func (s *Swap) carryOut(m Move) error {
 	return syncDir(filepath.Dir(m.To))
 }
 
-// Close ends a swap and removes its directory. Without Commit nothing was replaced.
+// Close ends the swap and removes its directory. If Commit failed after it wrote the plan, Close keeps the directory
+// for Recover.
 func (s *Swap) Close() error {
 	if _, err := os.Lstat(filepath.Join(s.dir, planFile)); err == nil {
-		return s.lock.Close() // Commit failed: Recover goes on
+		return s.lock.Close() // Commit failed, and Recover will finish the moves
 	}
-	// the lock goes last: a process that waits for it finds nothing to do
+	// The lock is released last, so that a process that waits for it then finds nothing to do.
 	return errors.Join(os.RemoveAll(s.PartsDir()), os.RemoveAll(s.dir), s.lock.Close())
 }
 
-// Recover waits for a swap in progress, and ends an interrupted one: it finishes one that was committed and clears
-// away any other. It is cheap where the directory does not exist.
+// Recover waits until no other process uses the swap in dir. It then finishes a committed swap, or removes the files of
+// another one. If dir does not exist, Recover does nothing.
 func Recover(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -193,7 +195,7 @@ func Recover(dir string) error {
 		return err
 	}
 	s := &Swap{dir: dir, lock: newLock(dir), step: func(string) error { return nil }}
-	if err := s.waitForLock(); errors.Is(err, fs.ErrNotExist) { // it ended meanwhile
+	if err := s.waitForLock(); errors.Is(err, fs.ErrNotExist) { // the other process has ended the swap
 		return s.lock.Close()
 	} else if err != nil {
 		return errors.Join(fmt.Errorf("wait for the end of a restore: %w", err), s.lock.Close())
@@ -204,7 +206,7 @@ func Recover(dir string) error {
 	return s.Close()
 }
 
-// waitForLock takes the lock of a swap. The error is ErrBusy after recoverWait.
+// waitForLock takes the lock of the swap. It returns ErrBusy if it does not get the lock within recoverWait.
 func (s *Swap) waitForLock() error {
 	limit := time.NewTimer(recoverWait)
 	defer limit.Stop()
@@ -232,7 +234,8 @@ func writeSynced(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// syncDir has a change of names on the disk. Windows cannot, and does not need it.
+// syncDir syncs changed file names to the disk. On Windows it does nothing, because this is neither possible nor
+// needed.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

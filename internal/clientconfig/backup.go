@@ -14,41 +14,42 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A BackupRecord is the backup of a client's file, from before Drawbridge was added to it.
+// A BackupRecord is a backup of a client's configuration file from before Drawbridge was added to it.
 type BackupRecord struct {
 	Client string `json:"client"`
 	Path   string `json:"path"`
-	// Existed is set if the file existed; Before is its content.
+	// Existed reports whether the file existed. Before is its content.
 	Existed bool   `json:"existed"`
 	Before  []byte `json:"before"`
-	// WrittenHashes holds the hex SHA-256 of each content that Drawbridge wrote and that Before can replace. There can
-	// be several after connecting twice, because the process may have crashed between writing the record and the file.
+	// WrittenHashes are the hex SHA-256 of the contents that Drawbridge wrote. If the file has one of these contents,
+	// it can be restored to Before. There may be several hashes after a second connect, because the process may have
+	// crashed after writing the record and before writing the file.
 	WrittenHashes []string `json:"wrote"`
-	// Replaced are the removed entries, for a file that was edited since.
+	// Replaced maps names to the entries that Drawbridge removed. They are restored if the file was edited since.
 	Replaced map[string]json.RawMessage `json:"replaced,omitempty"`
-	// CreatedDirs are the directories that were made for the file, the deepest first.
+	// CreatedDirs are the directories that were created for the file, the deepest first.
 	CreatedDirs []string `json:"made,omitempty"`
 }
 
-// RestoredEntries lists the entries to restore, except our own, whose name is own.
+// RestoredEntries returns the sorted names of the entries to restore, except own, the name of Drawbridge's entry.
 func (b *BackupRecord) RestoredEntries(own string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Replaced)), func(name string) bool { return name == own })
 }
 
-// ContentHash returns the hash of a file's content, in the form of WrittenHashes.
+// ContentHash returns the hex SHA-256 of a file's content, as in WrittenHashes.
 func ContentHash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// BackupDir is a directory with one record for each client's file.
+// BackupDir is the path of a directory that contains one record for each client's file.
 type BackupDir string
 
 func (b BackupDir) recordPath(client, path string) string {
 	return filepath.Join(string(b), client+"-"+ContentHash([]byte(path))[:12]+".json")
 }
 
-// Read returns the record of a file; nil if there is none. The error is a *drawbridge.Fault, as those below are.
+// Read returns the record for a file; nil if there is none. The errors of all methods are *drawbridge.Fault values.
 func (b BackupDir) Read(client, path string) (*BackupRecord, error) {
 	file := b.recordPath(client, path)
 	data, err := os.ReadFile(file)
@@ -65,14 +66,14 @@ func (b BackupDir) Read(client, path string) (*BackupRecord, error) {
 	return &record, nil
 }
 
-// Write stores a record and replaces an earlier one of the same file.
+// Write stores a record, and replaces an earlier record of the same file.
 func (b BackupDir) Write(record BackupRecord) error {
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return configfile.FileFault("back up "+record.Path, err)
 	}
 	err = os.MkdirAll(string(b), 0o700)
-	if err == nil { // the caller holds the lock of the client's file
+	if err == nil { // the caller has locked the client's file
 		err = configfile.ReplaceFile(b.recordPath(record.Client, record.Path), append(data, '\n'), 0o600)
 	}
 	if err != nil {
@@ -81,13 +82,13 @@ func (b BackupDir) Write(record BackupRecord) error {
 	return nil
 }
 
-// SortDeepestFirst orders directories of one path, each once.
+// SortDeepestFirst sorts directories of one path by depth, the deepest first, and removes duplicates.
 func SortDeepestFirst(dirs []string) []string {
 	slices.SortFunc(dirs, func(a, b string) int { return len(b) - len(a) })
 	return slices.Compact(dirs)
 }
 
-// Remove deletes a record, and the directory if it is then empty.
+// Remove deletes the record of a file, and then the directory if it is empty.
 func (b BackupDir) Remove(client, path string) error {
 	file := b.recordPath(client, path)
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {

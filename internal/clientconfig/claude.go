@@ -9,8 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// claudeCodeProvider returns the files of Claude Code: ~/.claude.json has the person's servers, and those of single
-// directories under their paths. The .mcp.json of a project, which Claude Code reads too, is in mcpJSONProvider.
+// claudeCodeProvider returns the provider for Claude Code. Its file ~/.claude.json contains the person's servers, and
+// the servers of single directories under the paths of these directories. Claude Code also reads a project's .mcp.json,
+// which belongs to mcpJSONProvider.
 func claudeCodeProvider() Provider {
 	const inDir = "CLAUDE_CONFIG_DIR"
 	words := claudeGrammar("Claude Code")
@@ -25,8 +26,8 @@ func claudeCodeProvider() Provider {
 	}}
 }
 
-// mcpJSONProvider returns the files that many programs read at the root of a project. They come after the files of
-// single programs.
+// mcpJSONProvider returns the provider for the files at the root of a project that many programs read. Files of single
+// programs have precedence over these files.
 func mcpJSONProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsUnderEitherName, grammar: claudeGrammar("its program")}
 	return Provider{Name: "mcp-json", Title: "mcp.json", Priority: 5, Locations: []FileLocation{
@@ -45,7 +46,7 @@ func claudeGrammar(title string) *rowGrammar {
 	)}
 }
 
-// convertClaudeTimeout converts a timeout in milliseconds. Claude Code ignores values below 1000.
+// convertClaudeTimeout converts a timeout in milliseconds. Values below 1000 are left out, as Claude Code ignores them.
 func convertClaudeTimeout(c *rowConverter, m configfile.Member) {
 	if ms, err := strconv.ParseFloat(m.Value.Text, 64); err == nil && ms < 1000 {
 		c.addNote(m.Line, "%q was left out: Claude Code ignores fewer than 1000 milliseconds too", m.Name)
@@ -54,12 +55,13 @@ func convertClaudeTimeout(c *rowConverter, m configfile.Member) {
 	c.setMember("timeout", m.Line, m.Value)
 }
 
-// rowsUnderEitherName reads the rows under both names that programs use for the member in a shared file.
+// rowsUnderEitherName returns the rows in the members mcpServers and servers. Programs use both names in a shared file.
 func rowsUnderEitherName(root configfile.Node, _ string) ([]ServerRow, []*configfile.Error) {
 	return rowsAt(root, "name", []string{"mcpServers"}, []string{"servers"}), nil
 }
 
-// claudeRows returns the person's rows for this directory, which have precedence, and those for all directories.
+// claudeRows returns the rows for the directory dir, followed by the rows for all directories. Earlier rows have
+// precedence.
 func claudeRows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Error) {
 	var local []ServerRow
 	off := map[string]bool{}
@@ -79,7 +81,7 @@ func claudeRows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Er
 	return slices.Concat(local, rowsAt(root, "name", []string{"mcpServers"})), nil
 }
 
-// claudeDesktopProvider returns the files of Claude Desktop, which does not expand variables.
+// claudeDesktopProvider returns the provider for Claude Desktop, which does not expand variables.
 func claudeDesktopProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcpServers"}), grammar: &rowGrammar{
 		title: "Claude Desktop", convertText: literalText, fields: commonMembers(),

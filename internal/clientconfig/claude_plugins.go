@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// claudePluginsProvider returns the files of the plugins that are installed in Claude Code. In their texts
-// ${CLAUDE_PLUGIN_ROOT} is the directory of the plugin.
+// claudePluginsProvider returns the provider for the plugins that are installed in Claude Code. In the strings of their
+// files, ${CLAUDE_PLUGIN_ROOT} means the directory of the plugin.
 func claudePluginsProvider() Provider {
 	words := *claudeGrammar("Claude Code")
 	words.convertText = pluginText
@@ -19,7 +19,8 @@ func claudePluginsProvider() Provider {
 	}}
 }
 
-// pluginRows returns the rows of a file with or without a member around them.
+// pluginRows returns the rows of a plugin's file. They are in the member mcpServers or servers, or directly in the root
+// object.
 func pluginRows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Error) {
 	rows, _ := rowsUnderEitherName(root, dir)
 	for _, m := range root.Members {
@@ -30,7 +31,7 @@ func pluginRows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Er
 	return rows, nil
 }
 
-// pluginText converts a text of a plugin's row. dir is the directory of the plugin.
+// pluginText converts a string of a plugin's row. c.dir is the directory of the plugin.
 func pluginText(c *rowConverter, s string) string {
 	parts := strings.Split(s, "${CLAUDE_PLUGIN_ROOT}")
 	for i, part := range parts {
@@ -39,7 +40,8 @@ func pluginText(c *rowConverter, s string) string {
 	return strings.Join(parts, escapePlaceholders(filepath.ToSlash(c.dir)))
 }
 
-// The files of Claude Code about plugins: which are installed and where, and which are turned off.
+// The files of Claude Code about plugins: the list of installed plugins and their directories, and the settings that
+// disable plugins.
 var (
 	claudePluginList = FileLocation{Root: HomeRoot, Path: ".claude/plugins/installed_plugins.json",
 		Variable: "CLAUDE_CONFIG_DIR", FileInVariable: "plugins/installed_plugins.json"}
@@ -47,13 +49,14 @@ var (
 		Variable: "CLAUDE_CONFIG_DIR", FileInVariable: "settings.json"}
 )
 
-// PluginFiles returns the files that determine the plugins; empty if their places are not known.
+// PluginFiles returns the paths of the files that list and disable plugins. A path is empty if its location is unknown.
 func PluginFiles(b BaseDirs) (list, settings string) {
 	return claudePluginList.Resolve(b), claudeSettings.Resolve(b)
 }
 
-// PluginDirs returns the directories of the plugins in a list of Claude Code, for the working directory dir: without
-// those that were installed for another project, and those that settings turn off. A directory is listed once.
+// PluginDirs returns the directories of the plugins for the working directory dir, without duplicates. list and
+// settings are the files of PluginFiles. Plugins that settings disable, or that were installed for another project, are
+// excluded.
 func PluginDirs(list, settings configfile.Node, dir string) (dirs []string) {
 	off := map[string]bool{}
 	for _, enabled := range settings.FindAll("enabledPlugins") {
@@ -67,7 +70,7 @@ func PluginDirs(list, settings configfile.Node, dir string) (dirs []string) {
 			if off[plugin.Name] {
 				continue
 			}
-			installed := plugin.Value.Items // a list of installations, or one
+			installed := plugin.Value.Items // a list of installations, or a single installation
 			if plugin.Value.Kind == configfile.Table {
 				installed = []configfile.Node{plugin.Value}
 			}
@@ -85,7 +88,7 @@ func PluginDirs(list, settings configfile.Node, dir string) (dirs []string) {
 	return dirs
 }
 
-// textAt returns the string in a member; empty if there is none.
+// textAt returns the string in the named member; "" if there is none.
 func textAt(v configfile.Node, name string) string {
 	m, _ := v.Find(name)
 	s, _ := m.Value.TextValue()

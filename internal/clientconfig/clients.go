@@ -8,28 +8,29 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A ServerEntry is the command with which a client starts a server on stdio.
+// A ServerEntry is a command with which a client starts a stdio server.
 type ServerEntry struct {
 	Name, Command string
 	Args          []string
 	Env           map[string]string
 }
 
-// A Client is a program that can have Drawbridge as one of its MCP servers.
+// A Client is a program that can use Drawbridge as one of its MCP servers.
 type Client struct {
-	// ID is the name in "drawbridge connect", Title the name for people.
+	// ID is the client's name in "drawbridge connect". Title is the name for people.
 	ID, Title string
-	// Format is the format of its file; Member is the path to the object of servers by name.
+	// Format is the format of the client's file. ServersPath is the path of the object that maps names to servers.
 	Format      configfile.Format
 	ServersPath []string
-	// configPaths are where the user-level configuration may be: the first that exists counts, else the first.
+	// configPaths returns the possible paths of the user-level configuration file. The first file that exists is used,
+	// otherwise the first path.
 	configPaths func(ClientDirs) []string
-	// entryShape converts Drawbridge's entry to the form of the client's file.
+	// entryShape converts Drawbridge's entry to a value that has the JSON form of an entry in the client's file.
 	entryShape func(ServerEntry) any
 }
 
-// Clients returns all clients. The forms of their entries are those that each program's own "mcp add" command writes,
-// or that its documentation shows.
+// Clients returns all clients. The form of an entry is the one that the client's own "mcp add" command writes, or that
+// its documentation shows.
 func Clients() []Client {
 	servers := []string{"mcpServers"}
 	return []Client{
@@ -49,8 +50,8 @@ func Clients() []Client {
 	}
 }
 
-// ConfigPath returns the client's user-level configuration file: the first existing one of the possible files, else the
-// first.
+// ConfigPath returns the path of the client's user-level configuration file: the first possible path that exists,
+// otherwise the first possible path.
 func (c Client) ConfigPath(at ClientDirs) string {
 	files := c.configPaths(at)
 	for _, file := range files {
@@ -61,15 +62,15 @@ func (c Client) ConfigPath(at ClientDirs) string {
 	return files[0]
 }
 
-// ClientDirs are the directories that clients look in.
+// ClientDirs are the base directories of clients' files.
 type ClientDirs struct {
-	// GOOS is the operating system; Home and Config are directories.
+	// GOOS is the operating system. Home and Config are the home and the configuration directory.
 	GOOS, Home, Config string
-	// Lookup returns the value of an environment variable, and whether it is set.
+	// Lookup returns the value of an environment variable, and reports whether the variable is set.
 	Lookup func(string) (string, bool)
 }
 
-// variableDir returns the directory in an environment variable; "" if it has none.
+// variableDir returns the directory that an environment variable contains; "" if its value is not an absolute path.
 func (p ClientDirs) variableDir(name string) string {
 	dir, _ := p.Lookup(name)
 	if !filepath.IsAbs(dir) {
@@ -78,7 +79,7 @@ func (p ClientDirs) variableDir(name string) string {
 	return dir
 }
 
-// appSupportDir returns the directory in which desktop programs keep their data.
+// appSupportDir returns the directory in which desktop programs store their data.
 func (p ClientDirs) appSupportDir() string {
 	switch p.GOOS {
 	case "darwin":
@@ -100,8 +101,8 @@ func fileInHome(path string) func(ClientDirs) []string {
 	return func(p ClientDirs) []string { return []string{filepath.Join(p.Home, filepath.FromSlash(path))} }
 }
 
-// fileIn returns the path of a file in the directory that an environment variable names, or in dir if the variable is
-// not set.
+// fileIn returns the path of a file in the directory that an environment variable contains. If the variable contains no
+// absolute path, the file is in dir.
 func (p ClientDirs) fileIn(variable, dir string, file ...string) []string {
 	if named := p.variableDir(variable); named != "" {
 		dir = named
@@ -117,7 +118,8 @@ func codexFiles(p ClientDirs) []string {
 	return p.fileIn("CODEX_HOME", filepath.Join(p.Home, ".codex"), "config.toml")
 }
 
-// geminiFiles returns the file of Gemini. GEMINI_CLI_HOME replaces the home directory, not the directory inside it.
+// geminiFiles returns the file of Gemini CLI. GEMINI_CLI_HOME replaces the home directory and not the directory
+// .gemini.
 func geminiFiles(p ClientDirs) []string {
 	return p.fileIn("GEMINI_CLI_HOME", p.Home, ".gemini", "settings.json")
 }
@@ -126,8 +128,8 @@ func crushFiles(p ClientDirs) []string {
 	return p.fileIn("CRUSH_GLOBAL_CONFIG", filepath.Join(p.Config, "crush"), "crush.json")
 }
 
-// claudeDesktopFiles lists the possible files. There are several because the vendor has no program for Linux, and the
-// builds of others use different names.
+// claudeDesktopFiles returns the possible files of Claude Desktop. On Linux there are several, because the vendor
+// provides no program for Linux and unofficial builds use different names.
 func claudeDesktopFiles(p ClientDirs) []string {
 	const file = "claude_desktop_config.json"
 	files := []string{filepath.Join(p.appSupportDir(), "Claude", file)}
@@ -146,7 +148,7 @@ func clineFiles(p ClientDirs) []string {
 		"settings", "cline_mcp_settings.json")}
 }
 
-// opencodeFiles returns the files of opencode, which are in ~/.config on every system.
+// opencodeFiles returns the possible files of opencode, which are in the configuration directory on every system.
 func opencodeFiles(p ClientDirs) []string {
 	dir := filepath.Join(p.Config, "opencode")
 	return []string{filepath.Join(dir, "opencode.json"), filepath.Join(dir, "opencode.jsonc")}
@@ -170,7 +172,7 @@ func gooseFiles(p ClientDirs) []string {
 	return []string{filepath.Join(p.Config, "goose", "config.yaml")}
 }
 
-// stdioEntry is the form that most clients share. Its members are in the order in which they are written.
+// A stdioEntry is the form of an entry that most clients share. Its members are written in this order.
 type stdioEntry struct {
 	Type    string            `json:"type,omitempty"`
 	Command string            `json:"command"`
@@ -198,8 +200,8 @@ func opencodeEntry(e ServerEntry) any {
 	}{"local", append([]string{e.Command}, e.Args...), e.Env, true}
 }
 
-// gooseEntry returns an entry for goose, which refuses an extension that lacks one of these members. The timeout is in
-// seconds.
+// gooseEntry returns an entry for goose. It has all these members, because goose rejects an extension without one of
+// them. The timeout is in seconds.
 func gooseEntry(e ServerEntry) any {
 	envs := e.Env
 	if envs == nil {
@@ -217,10 +219,10 @@ func gooseEntry(e ServerEntry) any {
 	}{true, "stdio", e.Name, e.Command, e.argList(), envs, []string{}, 300}
 }
 
-// argList returns the arguments as a list that is never nil, because the clients require a list.
+// argList returns the arguments as a list that is not nil, because the clients require a list.
 func (e ServerEntry) argList() []string { return append([]string{}, e.Args...) }
 
-// EntryJSON returns an entry in the form of the client's file.
+// EntryJSON returns the entry as JSON in the form of the client's file.
 func (c Client) EntryJSON(e ServerEntry) (json.RawMessage, error) {
 	return json.Marshal(c.entryShape(e))
 }

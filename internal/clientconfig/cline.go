@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// clineProvider returns the files of Cline: one among those of VS Code, and that of its command line in the home
-// directory.
+// clineProvider returns the provider for Cline. The extension's file is in the directory of VS Code; the file of
+// Cline's command-line program is in the home directory.
 func clineProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcpServers"}), grammar: &rowGrammar{
 		title: "Cline", convertText: editorText, fields: commonMembers(

@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// codexProvider returns the files of Codex, in TOML. Codex does not expand variables in strings; separate members name
-// the variables.
+// codexProvider returns the provider for Codex, whose files are in TOML. Codex does not expand variables in strings.
+// Instead, separate members contain the names of variables.
 func codexProvider() Provider {
 	toml := &Dialect{parse: configfile.ParseTOML, findRows: rowsAtPaths([]string{"mcp_servers"}), grammar: &rowGrammar{
 		title: "Codex", convertText: literalText, fields: commonMembers(
@@ -31,7 +31,8 @@ func codexProvider() Provider {
 	}}
 }
 
-// variableReference returns a reference to a variable; false if name is not a variable's name.
+// variableReference returns a reference to a variable. If name is not a variable's name, it adds a note and returns
+// false.
 func (c *rowConverter) variableReference(line int, name string) (string, bool) {
 	if !variablePattern().MatchString(name) {
 		c.addNote(line, "a name in %q is not a valid variable name and was left out", c.current)
@@ -40,7 +41,8 @@ func (c *rowConverter) variableReference(line int, name string) (string, bool) {
 	return "${" + name + "}", true
 }
 
-// convertEnvNames converts a list of names of variables that are passed to the program unchanged.
+// convertEnvNames converts a list of variable names to members of env. The variables are passed to the program
+// unchanged.
 func convertEnvNames(c *rowConverter, m configfile.Member) {
 	for _, item := range m.Value.Items {
 		name, ok := item.TextValue()
@@ -60,7 +62,7 @@ func convertBearerVariable(c *rowConverter, m configfile.Member) {
 	}
 }
 
-// convertEnvHeaders converts headers whose values are names of variables.
+// convertEnvHeaders converts headers whose values are names of environment variables.
 func convertEnvHeaders(c *rowConverter, m configfile.Member) {
 	for _, p := range m.Value.Members {
 		name, _ := p.Value.TextValue()

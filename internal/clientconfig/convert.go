@@ -10,35 +10,35 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A ConversionNote tells a person about a part of a row that could not be converted exactly. It refers to a line of
-// the row's file.
+// A ConversionNote describes, for people, a part of a row that could not be converted exactly. Line is a line of the
+// row's file.
 type ConversionNote struct {
 	Line int
 	Text string
 }
 
-// A rowGrammar describes how a program writes a row.
+// A rowGrammar describes how a program represents a server in a row of its file.
 type rowGrammar struct {
 	title  string
 	fields []memberRule
-	// convertText converts a string to the native format, including its variables.
+	// convertText converts a string, and the variables in it, to Drawbridge's format.
 	convertText func(c *rowConverter, s string) string
-	// takesCommands is set if a value of env or headers may be a command after "!", or a variable's name, as in the
-	// native format.
+	// takesCommands is set if a value of env or headers may be "!" and a command, or a variable's name, as in
+	// Drawbridge's format.
 	takesCommands bool
 }
 
-// A memberRule describes one member of a row. The function carry converts it to the native format.
+// A memberRule describes one member of a row. convert converts the member to Drawbridge's format.
 type memberRule struct {
 	name    string
 	convert func(c *rowConverter, m configfile.Member)
 }
 
-// maxConversionNotes is the largest number of notes on one row.
+// maxConversionNotes is the maximum number of notes about one row.
 const maxConversionNotes = 20
 
-// ToNative converts a row to the native format: a table with the members of a native row. dir is the directory of a
-// project's row, empty for any other row.
+// ToNative converts a row to Drawbridge's format, and returns it as a table. dir is the directory of a project's row;
+// empty for another row.
 func (s *Dialect) ToNative(row ServerRow, dir string) (configfile.Node, []ConversionNote) {
 	if s.Native || row.Value.Kind != configfile.Table {
 		return row.Value, nil
@@ -59,15 +59,15 @@ func (s *Dialect) ToNative(row ServerRow, dir string) (configfile.Node, []Conver
 	return configfile.Node{Kind: configfile.Table, Line: row.Value.Line, Members: c.out}, c.notes
 }
 
-// A rowConverter converts one row to the native format.
+// A rowConverter converts one row to Drawbridge's format.
 type rowConverter struct {
 	grammar *rowGrammar
-	// from is the row as written, current the member that is being converted.
+	// from is the row as written. current is the name of the member that is being converted.
 	from    configfile.Node
 	current string
 	dir     string
 	inputs  map[string]string
-	// seenPairs holds the pairs that were already added, by member and name.
+	// seenPairs contains the pairs that were already added, as "MEMBER NAME".
 	seenPairs map[string]bool
 	out       []configfile.Member
 	notes     []ConversionNote
@@ -92,14 +92,14 @@ func (c *rowConverter) convertMember(m configfile.Member) {
 
 func (c *rowConverter) addNote(line int, format string, args ...any) {
 	if len(c.notes) == maxConversionNotes {
-		return // and costs nothing
+		return // further notes are dropped
 	}
 	if note := (ConversionNote{line, fmt.Sprintf(format, args...)}); !slices.Contains(c.notes, note) {
 		c.notes = append(c.notes, note)
 	}
 }
 
-// setMember sets a member of the native row. An empty value is ignored.
+// setMember sets a member of the converted row. An empty value is ignored.
 func (c *rowConverter) setMember(name string, line int, v configfile.Node) {
 	empty := v.Kind == configfile.Text && v.Text == "" || name != "expected_tools" &&
 		(v.Kind == configfile.List && len(v.Items) == 0 || v.Kind == configfile.Table && len(v.Members) == 0)
@@ -110,7 +110,7 @@ func (c *rowConverter) setMember(name string, line int, v configfile.Node) {
 	c.out = append(c.out, configfile.Member{Name: name, Line: line, Value: v})
 }
 
-// addPair adds a pair to env or headers; the first of a name stays.
+// addPair adds a name and a value to env or headers. If the name was already added, the first value remains.
 func (c *rowConverter) addPair(member, name string, line int, value string) {
 	key := member + " " + name
 	if c.seenPairs[key] {
@@ -128,7 +128,7 @@ func (c *rowConverter) addPair(member, name string, line int, value string) {
 	c.setMember(member, line, configfile.Node{Kind: configfile.Table, Line: line, Members: []configfile.Member{v}})
 }
 
-// convertTexts converts all strings of a value to the native format.
+// convertTexts converts all strings of a value to Drawbridge's format.
 func (c *rowConverter) convertTexts(v configfile.Node) configfile.Node {
 	if v.Kind == configfile.Text {
 		v.Text = c.grammar.convertText(c, v.Text)
@@ -140,21 +140,21 @@ func (c *rowConverter) convertTexts(v configfile.Node) configfile.Node {
 	return v
 }
 
-// copyAs returns a converter that copies a member under its native name.
+// copyAs returns a function that copies a member under its name in Drawbridge's format, and converts its strings.
 func copyAs(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) { c.setMember(name, m.Line, c.convertTexts(m.Value)) }
 }
 
-// copyVerbatim returns a converter that copies a member without converting its strings, because they are names.
+// copyVerbatim returns a function that copies a member without converting its strings, which contain no variables.
 func copyVerbatim(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) { c.setMember(name, m.Line, m.Value) }
 }
 
-// ignoreMember drops a member that only concerns the program that wrote it. Without it, the server stays the same.
+// ignoreMember drops a member without a note. It is for members that do not change the server.
 func ignoreMember(*rowConverter, configfile.Member) {}
 
-// leaveOut returns a converter that drops a member and adds a note. It is for members that change the server but have
-// no native equivalent.
+// leaveOut returns a function that drops a member and adds a note. It is for members that change the server but have no
+// equivalent in Drawbridge's format.
 func leaveOut(why string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) { c.addNote(m.Line, "%q was left out: %s", m.Name, why) }
 }
@@ -168,7 +168,7 @@ const (
 	adviceSandbox       = "Drawbridge does not confine the program in this way"
 )
 
-// convertPairs returns a converter for env or headers.
+// convertPairs returns a function that converts a member to env or headers, whichever name is.
 func convertPairs(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		if m.Value.Kind != configfile.Table {
@@ -188,8 +188,9 @@ func convertPairs(name string) func(*rowConverter, configfile.Member) {
 	}
 }
 
-// convertValue converts a value of env or headers. If the program takes the value literally, native syntax in it is
-// escaped: only a shell's whole command is a command here too. The name of a directory may begin like one.
+// convertValue converts a value of env or headers. If the program interprets the value literally, convertValue escapes
+// text that Drawbridge would interpret as a command or a variable's name. A value that is a single $(…) remains a
+// command.
 func (c *rowConverter) convertValue(s string) string {
 	ours := c.grammar.convertText(c, s)
 	if c.grammar.takesCommands || strings.HasPrefix(ours, "!") && wholeCommand().MatchString(s) {
@@ -210,7 +211,7 @@ func convertCommand(c *rowConverter, m configfile.Member) {
 	c.setMember("args", m.Line, all)
 }
 
-// convertTransport converts the type, unless the row has a command, which implies it.
+// convertTransport converts the type. The types stdio and local are dropped, because the command implies them.
 func convertTransport(c *rowConverter, m configfile.Member) {
 	ours := map[string]string{
 		"stdio": "", "local": "", "http": "http", "streamable-http": "http", "streamableHttp": "http",
@@ -224,8 +225,8 @@ func convertTransport(c *rowConverter, m configfile.Member) {
 	c.setMember("type", m.Line, m.Value)
 }
 
-// convertLocalOrRemote converts a type that is only "local" or "remote". It drops "remote", because the transport of a URL
-// is detected.
+// convertLocalOrRemote converts a type that is either "local" or "remote". It drops "remote", because Drawbridge
+// detects the transport of a URL.
 func convertLocalOrRemote(c *rowConverter, m configfile.Member) {
 	if name, _ := m.Value.TextValue(); name == "remote" || name == "http" {
 		return
@@ -233,15 +234,14 @@ func convertLocalOrRemote(c *rowConverter, m configfile.Member) {
 	convertTransport(c, m)
 }
 
-// convertEnabled converts a member that is false if the server is turned off. The value true is the default and is
-// dropped.
+// convertEnabled converts a member that is false for a disabled server. The value true is the default and is dropped.
 func convertEnabled(c *rowConverter, m configfile.Member) {
 	if value, ok := m.Value.Bool(); !ok || !value {
 		c.setMember("enabled", m.Line, m.Value)
 	}
 }
 
-// convertDisabled converts a member that is true if the server is turned off.
+// convertDisabled converts a member that is true for a disabled server.
 func convertDisabled(c *rowConverter, m configfile.Member) {
 	switch value, ok := m.Value.Bool(); {
 	case !ok:
@@ -251,7 +251,7 @@ func convertDisabled(c *rowConverter, m configfile.Member) {
 	}
 }
 
-// convertSecondsTimeout converts a timeout in seconds.
+// convertSecondsTimeout converts a timeout in seconds to milliseconds.
 func convertSecondsTimeout(c *rowConverter, m configfile.Member) {
 	if s, err := strconv.ParseFloat(m.Value.Text, 64); err == nil && m.Value.Kind == configfile.Number {
 		m.Value.Text = strconv.FormatFloat(1000*s, 'f', -1, 64)
@@ -259,7 +259,8 @@ func convertSecondsTimeout(c *rowConverter, m configfile.Member) {
 	c.setMember("timeout", m.Line, m.Value)
 }
 
-// convertTools converts the list of allowed tools. Some programs write arguments after the name of a tool.
+// convertTools converts the list of allowed tools. It removes arguments in parentheses, which some programs append to
+// the name of a tool.
 func convertTools(c *rowConverter, m configfile.Member) {
 	m.Value.Items = slices.Clone(m.Value.Items)
 	for i, item := range m.Value.Items {
@@ -268,14 +269,14 @@ func convertTools(c *rowConverter, m configfile.Member) {
 	c.setMember("expected_tools", m.Line, m.Value)
 }
 
-// convertToolsIfAny is convertTools for programs in which an empty list means all tools.
+// convertToolsIfAny is like convertTools, for programs in which an empty list allows all tools.
 func convertToolsIfAny(c *rowConverter, m configfile.Member) {
 	if len(m.Value.Items) > 0 || m.Value.Kind != configfile.List {
 		convertTools(c, m)
 	}
 }
 
-// commonMembers returns the rules for members that nearly all programs have, and more.
+// commonMembers returns the rules for the members that nearly all programs have, followed by the rules in more.
 func commonMembers(more ...memberRule) []memberRule {
 	return append([]memberRule{
 		{"command", convertCommand}, {"args", copyAs("args")}, {"env", convertPairs("env")}, {"cwd", copyAs("cwd")},

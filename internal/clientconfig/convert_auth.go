@@ -9,7 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// convertAuth returns a converter for an object that configures the sign-in. The value false turns the sign-in off.
+// convertAuth returns a function that converts an object with the sign-in parameters. The value false disables the
+// sign-in.
 func convertAuth(fields ...memberRule) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		if yes, isFlag := m.Value.Bool(); isFlag {
@@ -40,7 +41,7 @@ func convertAuth(fields ...memberRule) func(*rowConverter, configfile.Member) {
 	}
 }
 
-// setAuthMember sets a member of the native auth. If a name occurs twice, the first value stays.
+// setAuthMember sets a member of the converted auth. If the member was already set, the first value remains.
 func (c *rowConverter) setAuthMember(name string, line int, v configfile.Node) {
 	key := "auth " + name
 	if c.seenPairs[key] {
@@ -57,8 +58,8 @@ func (c *rowConverter) setAuthMember(name string, line int, v configfile.Node) {
 	c.out[i].Value.Members = append(c.out[i].Value.Members, said)
 }
 
-// copyAuthAs returns a converter that copies a member under its native name. A leading "!" is escaped, because other
-// programs do not run commands there.
+// copyAuthAs returns a function that copies a member to the converted auth under the given name. A leading "!" is
+// escaped, because other programs do not interpret such a value as a command.
 func copyAuthAs(name string) func(*rowConverter, configfile.Member) {
 	return func(c *rowConverter, m configfile.Member) {
 		v := c.convertTexts(m.Value)
@@ -72,14 +73,15 @@ func copyAuthAs(name string) func(*rowConverter, configfile.Member) {
 	}
 }
 
-// convertAuthDisabled converts a member that is false if no sign-in is needed.
+// convertAuthDisabled converts a member that is false if the server needs no sign-in.
 func convertAuthDisabled(c *rowConverter, m configfile.Member) {
 	if yes, ok := m.Value.Bool(); ok && !yes {
 		c.setAuthMember("type", m.Line, configfile.Node{Kind: configfile.Text, Line: m.Line, Text: "none"})
 	}
 }
 
-// convertCallbackPort converts the port of programs that register http://localhost:PORT/callback as the redirect URI.
+// convertCallbackPort converts the callback port. It also sets the redirect URI http://localhost:PORT/callback, which
+// such programs register.
 func convertCallbackPort(c *rowConverter, m configfile.Member) {
 	copyAuthAs("callback_port")(c, m)
 	if _, ok := m.Value.PositiveInt(); ok {
@@ -88,7 +90,7 @@ func convertCallbackPort(c *rowConverter, m configfile.Member) {
 	}
 }
 
-// convertCallbackURL converts the redirect URI of the browser. Without a port it is only a pattern.
+// convertCallbackURL converts the redirect URI. An http URI without a port is left out, because it is only a pattern.
 func convertCallbackURL(c *rowConverter, m configfile.Member) {
 	u, err := url.Parse(m.Value.Text)
 	if err != nil || u.Port() == "" && u.Scheme != "https" {
@@ -98,8 +100,8 @@ func convertCallbackURL(c *rowConverter, m configfile.Member) {
 	copyAuthAs("redirect_uri")(c, m)
 }
 
-// convertMetadataURL converts the URL of an authorization server's metadata to its issuer. RFC 8414 inserts a
-// well-known name before the issuer's path; OpenID Connect appends it.
+// convertMetadataURL converts the URL of an authorization server's metadata to the server's issuer. RFC 8414 inserts a
+// well-known path before the issuer's path; OpenID Connect appends it.
 func convertMetadataURL(c *rowConverter, m configfile.Member) {
 	u, err := url.Parse(m.Value.Text)
 	path, found := "", false
@@ -120,7 +122,7 @@ func convertMetadataURL(c *rowConverter, m configfile.Member) {
 	copyAuthAs("issuer")(c, m)
 }
 
-// camelCaseMembers returns the rules for common members with names in camel case, and more.
+// camelCaseMembers returns the rules for common auth members in camel case, followed by the rules in more.
 func camelCaseMembers(more ...memberRule) []memberRule {
 	return append([]memberRule{
 		{"clientId", copyAuthAs("client_id")}, {"clientSecret", copyAuthAs("client_secret")},

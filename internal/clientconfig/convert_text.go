@@ -16,8 +16,8 @@ import (
 
 var (
 	variablePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	// upperCaseName matches a usual name of a variable. A value that looks like one is quoted; other values are rarely
-	// a variable and stay readable.
+	// upperCaseName matches a variable's name in upper case. A value of this form is quoted, so that it is not read as
+	// a variable. A value in another form is rarely the name of a variable, and is not quoted for readability.
 	upperCaseName = lazyregexp.New(`^[A-Z_][A-Z0-9_]*$`)
 
 	bracePlaceholder = lazyregexp.New(`\$\{([^}]*)\}`)
@@ -30,7 +30,7 @@ var (
 	wholeCommand       = lazyregexp.New(`(?s)^\$\((.*)\)$`)
 )
 
-// quoteValue returns a value in a form that is not read as a command or as the name of a variable.
+// quoteValue returns the value escaped, so that Drawbridge does not read it as a command or as a variable's name.
 func quoteValue(s string) string {
 	switch {
 	case strings.HasPrefix(s, "!"):
@@ -41,11 +41,11 @@ func quoteValue(s string) string {
 	return s
 }
 
-// literalText converts strings of programs that do not expand variables.
+// literalText converts a string of a program that does not expand variables.
 func literalText(_ *rowConverter, s string) string { return escapePlaceholders(s) }
 
-// nativeText converts strings of programs that expand ${NAME} and ${NAME:-default} as Drawbridge does. There, a dollar
-// sign before a placeholder and native reference syntax are literal.
+// nativeText converts a string of a program that expands ${NAME} and ${NAME:-default} as Drawbridge does. It escapes
+// text that such a program does not interpret: dollar signs before a placeholder, and Drawbridge's other references.
 func nativeText(c *rowConverter, s string) string {
 	s = dollarsBeforeBrace().ReplaceAllString(s, "$${:-$1}$${")
 	return nativeReference().ReplaceAllStringFunc(s, func(placeholder string) string {
@@ -54,7 +54,8 @@ func nativeText(c *rowConverter, s string) string {
 	})
 }
 
-// replaceMatches returns the text with each match replaced by the result of say.
+// replaceMatches returns s with each match of what replaced by the result of say, and the other text escaped. say
+// receives the match and its groups.
 func replaceMatches(s string, what *regexp.Regexp, say func(groups []string) string) string {
 	var out []byte
 	end := 0
@@ -73,7 +74,8 @@ func replaceMatches(s string, what *regexp.Regexp, say func(groups []string) str
 	return string(appendText(out, escapePlaceholders(s[end:])))
 }
 
-// appendText joins two native strings so that each keeps its meaning.
+// appendText appends s to out. Both are in Drawbridge's format. It inserts an escape if dollar signs at the end of out
+// would otherwise change the meaning of s.
 func appendText(out []byte, s string) []byte {
 	switch rest := bytes.TrimRight(out, "$"); {
 	case len(rest) == len(out):
@@ -87,7 +89,7 @@ func appendText(out []byte, s string) []byte {
 
 func escapePlaceholders(s string) string { return strings.ReplaceAll(s, "${", "$${") }
 
-// editorText converts strings of VS Code and related editors, with placeholders such as ${env:NAME} and
+// editorText converts a string of VS Code or a related editor, with placeholders such as ${env:NAME} and
 // ${workspaceFolder}.
 func editorText(c *rowConverter, s string) string {
 	return replaceMatches(s, bracePlaceholder(), func(groups []string) string {
@@ -114,8 +116,8 @@ func editorText(c *rowConverter, s string) string {
 	})
 }
 
-// isPlainName reports whether a name, with or without a default, has no colon. A colon has another meaning in the
-// native format.
+// isPlainName reports whether a variable's name, which may be followed by a default, contains no colon. In Drawbridge's
+// format, a colon in the name has another meaning.
 func isPlainName(name string) bool {
 	before, _, _ := strings.Cut(name, ":-")
 	return name != "" && !strings.Contains(before, ":")
@@ -128,8 +130,8 @@ func homeVariableName() string {
 	return "HOME"
 }
 
-// noteUnknownPlaceholder adds a note for a placeholder that stays as written. Its name is not secret, but its default
-// may be.
+// noteUnknownPlaceholder adds a note about a placeholder that is not converted. The note contains the placeholder's
+// name, but not its default, which may be a secret.
 func (c *rowConverter) noteUnknownPlaceholder(placeholder string) {
 	open, inner, _ := strings.Cut(placeholder, "{")
 	shown := open + "{" + configfile.PlaceholderName(strings.TrimSuffix(inner, "}")) + "}"
@@ -140,7 +142,8 @@ func (c *rowConverter) noteUnknownPlaceholder(placeholder string) {
 		c.grammar.title)
 }
 
-// promptVariable returns a variable for an input prompt, with the prompt's default.
+// promptVariable returns a reference to a variable that replaces the input prompt with the given id. The reference
+// includes the prompt's default.
 func (c *rowConverter) promptVariable(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -159,7 +162,7 @@ func (c *rowConverter) promptVariable(id string) string {
 	return "${" + name + "}"
 }
 
-// opencodeText converts strings of opencode, with placeholders {env:NAME} and {file:path}.
+// opencodeText converts a string of opencode, with the placeholders {env:NAME} and {file:path}.
 func opencodeText(c *rowConverter, s string) string {
 	return replaceMatches(s, curlyPlaceholder(), func(groups []string) string {
 		if groups[1] == "env" && groups[2] != "" && !strings.Contains(groups[2], ":") {
@@ -170,7 +173,7 @@ func opencodeText(c *rowConverter, s string) string {
 	})
 }
 
-// dollarText converts strings of programs that expand both $NAME and ${NAME}.
+// dollarText converts a string of a program that expands both $NAME and ${NAME}.
 func dollarText(c *rowConverter, s string) string {
 	return replaceMatches(s, dollarVariable(), func(groups []string) string {
 		name, def, hasDefault := strings.Cut(groups[1]+groups[2], ":-")
@@ -185,7 +188,8 @@ func dollarText(c *rowConverter, s string) string {
 	})
 }
 
-// dollarOrPercentText is dollarText with %NAME% in addition. In a URL, percent signs stay, because they are escapes.
+// dollarOrPercentText is dollarText, and also converts %NAME%. In a URL, percent signs are not converted, because they
+// are escapes.
 func dollarOrPercentText(c *rowConverter, s string) string {
 	s = dollarText(c, s)
 	if c.current == "url" || c.current == "httpUrl" {
@@ -194,7 +198,8 @@ func dollarOrPercentText(c *rowConverter, s string) string {
 	return percentVariable().ReplaceAllString(s, "$${$1}")
 }
 
-// shellText converts strings that a shell reads: variables, and a value that is a single command substitution.
+// shellText converts a string that the program expands with a shell: it may contain variables, or be a single command
+// substitution.
 func shellText(c *rowConverter, s string) string {
 	inside := wholeCommand().FindStringSubmatch(s)
 	if inside != nil && (c.current == "env" || c.current == "headers") && !strings.Contains(inside[1], "$(") {

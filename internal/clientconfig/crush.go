@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// crushProvider returns the files of Crush. It expands values with a shell, and its timeouts are in seconds. Its newer
-// configuration is a shell script, which cannot be converted.
+// crushProvider returns the provider for Crush. Crush expands values with a shell, and its timeouts are in seconds. A
+// newer form of its configuration is a shell script, which cannot be converted.
 func crushProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcp"}), grammar: &rowGrammar{
 		title: "Crush", convertText: shellText, fields: commonMembers(
@@ -25,7 +25,7 @@ func crushProvider() Provider {
 	}}
 }
 
-// convertCrushPort converts a port; 0 selects a free one.
+// convertCrushPort converts the callback port. The value 0 is dropped, because it selects a free port.
 func convertCrushPort(c *rowConverter, m configfile.Member) {
 	if m.Value.Text != "0" {
 		copyAuthAs("callback_port")(c, m)

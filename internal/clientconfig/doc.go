@@ -1,10 +1,10 @@
-// Package clientconfig knows which programs keep MCP servers in files of their own, where those files are, and how they
-// represent a server.
+// Package clientconfig reads and writes the MCP servers in the configuration files of other programs. It contains the
+// programs, the locations of their files, and the forms in which the files represent a server.
 //
-// It converts each row to the native format: the result of ToNative has the members, units and variables of a native
-// row, with the lines of the original file. Members without an equivalent are left out with a note that names them;
-// nothing is guessed.
+// ToNative converts a row, which is the entry of one server, to Drawbridge's format. The result has the members, units
+// and variables of Drawbridge's own rows, and the line numbers of the original file. A member without an equivalent is
+// left out, with a note that names it; no value is guessed.
 //
-// Only backups touch the disk. Rows are converted without reading the environment, variables are not expanded, and
-// notes never contain a value, since it may be a secret.
+// Rows are converted without accessing the environment or the disk. Variables are not expanded. Notes never contain a
+// value, because it may be a secret.
 package clientconfig

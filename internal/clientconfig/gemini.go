@@ -6,7 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// geminiProvider returns the files of Gemini, in JSON with comments. The address in httpUrl takes precedence over url.
+// geminiProvider returns the provider for Gemini CLI. In its files, httpUrl takes precedence over url.
 func geminiProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: geminiRows, grammar: &rowGrammar{
 		title: "Gemini CLI", convertText: dollarOrPercentText, fields: commonMembers(
@@ -34,17 +34,17 @@ func geminiProvider() Provider {
 			memberRule{"trust", ignoreMember}, memberRule{"extension", ignoreMember},
 		),
 	}}
-	// The rule for httpUrl must come before the common rule for url.
+	// The rule for url above must come before the common rule for url.
 	slices.Reverse(json.grammar.fields)
 	return Provider{Name: "gemini", Title: "Gemini CLI", Priority: 60, Locations: []FileLocation{
 		{Root: ProjectRoot, Path: ".gemini/settings.json", Shape: json},
-		// The variable replaces the home directory, not the directory inside it.
+		// The variable replaces the home directory and not the directory .gemini.
 		{Root: HomeRoot, Path: ".gemini/settings.json", Variable: "GEMINI_CLI_HOME",
 			FileInVariable: ".gemini/settings.json", Shape: json},
 	}}
 }
 
-// geminiRows returns all rows: servers that the settings exclude, or do not allow, are disabled.
+// geminiRows returns all rows. Servers that the settings exclude, or do not allow, are marked as disabled.
 func geminiRows(root configfile.Node, _ string) ([]ServerRow, []*configfile.Error) {
 	rows := rowsAt(root, "name", []string{"mcpServers"})
 	markDisabled(rows, textSetAt(root, "mcp", "excluded"))

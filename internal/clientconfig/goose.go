@@ -6,8 +6,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// gooseProvider returns the files of goose, in YAML, with servers among its extensions. It does not expand variables;
-// secrets are in its keyring, by name.
+// gooseProvider returns the provider for goose. Its files are in YAML; the servers are among its extensions. goose does
+// not expand variables. It stores secrets in its keyring; the file contains their names.
 func gooseProvider() Provider {
 	yaml := &Dialect{parse: configfile.ParseYAML, findRows: gooseRows, grammar: &rowGrammar{
 		title: "goose", convertText: literalText, fields: commonMembers(
@@ -25,7 +25,7 @@ func gooseProvider() Provider {
 	}}
 }
 
-// gooseRows returns the rows without goose's own built-in extensions.
+// gooseRows returns the rows, except goose's own built-in extensions.
 func gooseRows(root configfile.Node, _ string) (rows []ServerRow, _ []*configfile.Error) {
 	for _, row := range rowsAt(root, "name", []string{"extensions"}) {
 		if inner, ok := row.Value.Find("config"); ok && inner.Value.Kind == configfile.Table {
@@ -40,7 +40,8 @@ func gooseRows(root configfile.Node, _ string) (rows []ServerRow, _ []*configfil
 	return rows, nil
 }
 
-// convertSecretNames converts the names of secrets. They must be set in the environment of Drawbridge.
+// convertSecretNames converts the names of secrets in goose's keyring to variables. Variables of these names must be
+// set in Drawbridge's environment.
 func convertSecretNames(c *rowConverter, m configfile.Member) {
 	for _, item := range m.Value.Items {
 		name, _ := item.TextValue()

@@ -4,7 +4,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// indusProvider returns the files in .indusvx of a family of programs. They do not expand variables.
+// indusProvider returns the provider for a family of programs with files in .indusvx, which do not expand variables.
 func indusProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"servers"}, []string{"mcpServers"}),
 		grammar: &rowGrammar{

@@ -34,7 +34,8 @@ func nativeTOMLDialect() *Dialect {
 		}}
 }
 
-// NativeDialect returns the dialect of a file that a person named: the native one.
+// NativeDialect returns the dialect of a file that a person named: Drawbridge's format, in TOML or JSON by the
+// extension.
 func NativeDialect(path string) *Dialect {
 	if strings.EqualFold(filepath.Ext(path), ".toml") {
 		return nativeTOMLDialect()
@@ -47,7 +48,7 @@ func nativeRows(root configfile.Node, _ string) ([]ServerRow, []*configfile.Erro
 	return rowsAt(root, "name", paths...), append(invalidRowLists(root, paths...), misspelledMembers(root)...)
 }
 
-// invalidRowLists returns problems for members that should hold rows but have another type.
+// invalidRowLists returns an error for each member at paths that must contain rows but is neither a table nor a list.
 func invalidRowLists(root configfile.Node, paths ...[]string) (problems []*configfile.Error) {
 	for _, path := range paths {
 		for _, m := range root.FindAll(path...) {
@@ -60,11 +61,11 @@ func invalidRowLists(root configfile.Node, paths ...[]string) (problems []*confi
 	return problems
 }
 
-// maxTopMembers is the number of top-level members that are checked for mistakes.
+// maxTopMembers is the maximum number of top-level members that are checked for misspelled names.
 const maxTopMembers = 1000
 
-// misspelledMembers returns problems for top-level members of a native JSON file that look like a misspelling. Other
-// unknown members are allowed, because the file may belong to another program too.
+// misspelledMembers returns errors for top-level members of a Drawbridge JSON file whose names seem misspelled, or if
+// the file has no list of servers. Other unknown members are allowed, because another program may use the file too.
 func misspelledMembers(root configfile.Node) (problems []*configfile.Error) {
 	rows := []string{"servers", "mcpServers"}
 	known := append(slices.Clone(rows), "disabledServers")
@@ -85,5 +86,6 @@ func misspelledMembers(root configfile.Node) (problems []*configfile.Error) {
 	return problems
 }
 
-// DisabledServers returns the names of the servers that a native file turns off, in whatever file they are defined.
+// DisabledServers returns the names of the servers that a Drawbridge file disables. The servers may be defined in any
+// file.
 func DisabledServers(root configfile.Node) map[string]bool { return textSetAt(root, "disabledServers") }

@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// opencodeProvider returns the files of opencode, in JSON with comments. There are three forms: a map under mcp, a map
-// under mcp.servers, or a file that is the map itself.
+// opencodeProvider returns the provider for opencode. Its files have one of three forms: servers are in mcp, in
+// mcp.servers, or directly in the root object.
 func opencodeProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: opencodeRows, grammar: &rowGrammar{
 		title: "opencode", convertText: opencodeText, fields: commonMembers(
@@ -37,7 +37,7 @@ func opencodeProvider() Provider {
 	}}
 }
 
-// looksLikeServer reports whether a value looks like a server, and not like a map of servers.
+// looksLikeServer reports whether a value seems to be a server, and not an object that maps names to servers.
 func looksLikeServer(v configfile.Node) bool {
 	for _, name := range []string{"command", "url", "type"} {
 		if m, ok := v.Find(name); ok && m.Value.Kind != configfile.Table {

@@ -4,8 +4,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// piscesProvider returns the files in .pisces or .omp of a family of programs, with native values. Its user-level list
-// of disabled servers is applied to that file only, not to the family's other files.
+// piscesProvider returns the provider for a family of programs with files in .pisces or .omp. Values have the same form
+// as in Drawbridge's files. A list of disabled servers applies only to the file that contains it, and not to other
+// files of the family.
 func piscesProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, grammar: &rowGrammar{
 		title: "pisces", convertText: nativeText, takesCommands: true, fields: commonMembers(
@@ -30,7 +31,7 @@ func piscesProvider() Provider {
 	return p
 }
 
-// piscesAuthMembers returns the rules for the members that both auth and oauth may have.
+// piscesAuthMembers returns the rules for the members of auth and oauth.
 func piscesAuthMembers() []memberRule {
 	return camelCaseMembers(
 		memberRule{"type", copyAuthAs("type")}, memberRule{"credentialId", copyAuthAs("credential_id")},

@@ -9,39 +9,41 @@ import (
 
 // A Provider is a program, or a family of programs, whose files configure MCP servers.
 type Provider struct {
-	// Name is the name in commands, Title the name for people.
+	// Name is the provider's name in commands. Title is the name for people.
 	Name, Title string
-	// Priority orders providers, the highest first. Equal ones keep the order of the table.
+	// Priority determines the order of providers: the highest comes first. Providers of equal priority keep their
+	// order.
 	Priority int
 	// Locations are the possible files of the provider, in order of precedence.
 	Locations []FileLocation
 }
 
-// A FileLocation is a possible location of a file.
+// A FileLocation is a possible location of a configuration file.
 type FileLocation struct {
 	Root LocationRoot
-	// Path is relative to Root, with slashes.
+	// Path is relative to Root and uses slashes.
 	Path string
-	// OS is the GOOS on which the location exists; empty means all.
+	// OS is the GOOS on which the location is used; empty means all systems.
 	OS string
-	// Variable names a directory; if it is set, the file Base in it replaces this one.
+	// Variable is the name of an environment variable. If it contains an absolute directory, the location is the file
+	// FileInVariable in this directory.
 	Variable, FileInVariable string
 	Shape                    *Dialect
 }
 
-// A LocationRoot is a base directory of paths, and so determines who owns the files in it.
+// A LocationRoot is a base directory of locations. It also determines whether the files belong to the user.
 type LocationRoot uint8
 
-// The roots.
+// The base directories.
 const (
-	// ProjectRoot is the working directory. Its files may come from other people; files under all other roots except
-	// PluginRoot are the user's own.
+	// ProjectRoot is the working directory, whose files other people may have written. Files under all other roots,
+	// except PluginRoot, are the user's own.
 	ProjectRoot LocationRoot = iota
-	// ConfigRoot is $XDG_CONFIG_HOME, Home the home directory, AppDataRoot the roaming profile of Windows.
+	// ConfigRoot is $XDG_CONFIG_HOME. HomeRoot is the home directory. AppDataRoot is the roaming profile on Windows.
 	ConfigRoot
 	HomeRoot
 	AppDataRoot
-	// PluginRoot is the directory of an installed plugin. Other people wrote the files in it, as in a project.
+	// PluginRoot is the directory of an installed plugin, whose files other people have written.
 	PluginRoot
 )
 
@@ -56,19 +58,20 @@ func Providers() []Provider {
 	return all
 }
 
-// A BaseDirs holds the directories that locations are relative to. An empty one is unknown, and its locations are
-// skipped.
+// BaseDirs are the directories that locations are relative to. A location is skipped if its directory is empty, which
+// means unknown.
 type BaseDirs struct {
-	// OS is a GOOS.
+	// OS is the operating system, as in GOOS.
 	OS                             string
 	Project, Config, Home, AppData string
 	// Plugin is the directory of one plugin.
 	Plugin string
-	// Lookup returns the value of an environment variable, and whether it is set.
+	// Lookup returns the value of an environment variable, and reports whether the variable is set.
 	Lookup func(string) (string, bool)
 }
 
-// Resolve returns the absolute path of the location, or "" if it does not exist on this system.
+// Resolve returns the absolute path of the location; "" if the location is not used on this system or its directory is
+// unknown.
 func (p FileLocation) Resolve(b BaseDirs) string {
 	if p.OS != "" && p.OS != b.OS {
 		return ""
@@ -86,48 +89,50 @@ func (p FileLocation) Resolve(b BaseDirs) string {
 	return filepath.Join(dir, filepath.FromSlash(p.Path))
 }
 
-// String returns the location for people, such as "~/.cursor/mcp.json".
+// String returns the location in a form for people, such as "~/.cursor/mcp.json".
 func (p FileLocation) String() string {
 	root := map[LocationRoot]string{ConfigRoot: "~/.config/", HomeRoot: "~/", AppDataRoot: "%APPDATA%/",
 		PluginRoot: "PLUGIN/"}[p.Root]
 	return root + p.Path
 }
 
-// A Dialect describes how a kind of file holds its rows, and how a row is written there.
+// A Dialect describes a kind of configuration file: its syntax, where its rows are, and how a row represents a server.
 type Dialect struct {
-	// Native is set if the files are in the native format.
+	// Native is set if the file is in Drawbridge's format.
 	Native bool
-	// Settings is set if the rest of the file is settings of Drawbridge.
+	// Settings is set if the file also contains settings of Drawbridge.
 	Settings bool
 	parse    func([]byte) (configfile.Node, error)
 	findRows func(root configfile.Node, dir string) ([]ServerRow, []*configfile.Error)
 	grammar  *rowGrammar
 }
 
-// Parse reads the file. The error is a *configfile.Error.
+// Parse parses the content of a file. The error is a *configfile.Error.
 func (s *Dialect) Parse(data []byte) (configfile.Node, error) { return s.parse(data) }
 
-// Rows returns the rows of a file, and problems with the way they are written. Some files hold rows for one directory
-// only; dir is the working directory.
+// Rows returns the rows of a parsed file, and errors about the form of the file. dir is the working directory; some
+// files contain rows that apply to one directory only.
 func (s *Dialect) Rows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Error) {
 	return s.findRows(root, dir)
 }
 
-// A ServerRow is one server as written in a file.
+// A ServerRow is the entry of one server as written in a file.
 type ServerRow struct {
-	// Name is the row's name: the key in the object form, the member NameKey in the array form.
+	// Name is the name of the server. If the rows are in a list, NameKey is the member that contains the name. If the
+	// rows are in an object, the key is the name and NameKey is empty.
 	Name, NameKey string
 	Line          int
 	Value         configfile.Node
 	// Local is set if the row applies to the working directory only.
 	Local bool
-	// off is set if another part of the file disables the server. inputs holds the defaults of input prompts.
+	// off is set if another part of the file disables the server. inputs maps the ids of input prompts to their
+	// defaults.
 	off    bool
 	inputs map[string]string
 }
 
-// rowsAt returns the rows in the members at paths, each an array or an object; key is the name member of a row in an
-// array.
+// rowsAt returns the rows in the members at paths. Each member is an object or a list. In a list, key is the member of
+// a row that contains its name.
 func rowsAt(root configfile.Node, key string, paths ...[]string) (rows []ServerRow) {
 	for _, path := range paths {
 		for _, m := range root.FindAll(path...) {
@@ -144,14 +149,14 @@ func rowsAt(root configfile.Node, key string, paths ...[]string) (rows []ServerR
 	return rows
 }
 
-// rowsAtPaths returns a function that reads the rows at paths, for files with many other members.
+// rowsAtPaths returns a function that returns the rows at paths and ignores all other members of a file.
 func rowsAtPaths(paths ...[]string) func(configfile.Node, string) ([]ServerRow, []*configfile.Error) {
 	return func(root configfile.Node, _ string) ([]ServerRow, []*configfile.Error) {
 		return rowsAt(root, "name", paths...), nil
 	}
 }
 
-// textSetAt returns the strings of the list at path.
+// textSetAt returns the strings of the list at path, as a set.
 func textSetAt(root configfile.Node, path ...string) map[string]bool {
 	texts := map[string]bool{}
 	for _, m := range root.FindAll(path...) {
@@ -164,7 +169,7 @@ func textSetAt(root configfile.Node, path ...string) map[string]bool {
 	return texts
 }
 
-// markDisabled marks the rows whose names are in off.
+// markDisabled marks those rows as disabled whose names are in off.
 func markDisabled(rows []ServerRow, off map[string]bool) {
 	for i := range rows {
 		rows[i].off = rows[i].off || off[rows[i].Name]

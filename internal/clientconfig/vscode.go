@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// vscodeProvider returns the files of VS Code: servers and their input prompts are in mcp.json. Older versions keep
-// both under mcp in the settings.
+// vscodeProvider returns the provider for VS Code. Servers and their input prompts are in mcp.json; in older versions
+// they are in the member mcp of the settings.
 func vscodeProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, findRows: vscodeRows, grammar: &rowGrammar{
 		title: "VS Code", convertText: editorText, fields: commonMembers(
@@ -25,7 +25,7 @@ func vscodeProvider() Provider {
 	return p
 }
 
-// vscodeLocations returns the locations of a user-level file of VS Code on each system.
+// vscodeLocations returns the locations of a user-level file of VS Code on each operating system.
 func vscodeLocations(path string, s *Dialect) []FileLocation {
 	return []FileLocation{
 		{Root: ConfigRoot, Path: path, OS: "linux", Shape: s},
@@ -50,7 +50,7 @@ func vscodeRows(root configfile.Node, _ string) (rows []ServerRow, _ []*configfi
 	return rows, nil
 }
 
-// inputDefaults returns the default of each input prompt by its id.
+// inputDefaults maps the id of each input prompt to its default.
 func inputDefaults(top configfile.Node) map[string]string {
 	all := map[string]string{}
 	for _, m := range top.FindAll("inputs") {

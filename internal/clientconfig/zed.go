@@ -4,8 +4,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// zedProvider returns the files of Zed: servers are in its settings, in JSON with comments. Servers of its extensions
-// are not in the file.
+// zedProvider returns the provider for Zed. Servers are in its settings, except the servers of its extensions.
 func zedProvider() Provider {
 	json := &Dialect{parse: configfile.ParseJSON, grammar: &rowGrammar{
 		title: "Zed", convertText: literalText, fields: commonMembers(
@@ -37,7 +36,8 @@ func hasTable(v configfile.Node, name string) bool {
 	return ok && m.Value.Kind == configfile.Table
 }
 
-// flattenZedCommand converts the older form, in which command is an object with path, args and env.
+// flattenZedCommand returns the row with its command, args and env as members of the row. In an older form, command is
+// an object that contains them.
 func flattenZedCommand(row configfile.Node) configfile.Node {
 	if !hasTable(row, "command") {
 		return row

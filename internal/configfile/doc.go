@@ -1,12 +1,12 @@
-// Package configfile reads files of any format as one tree with lines, and edits them as text.
+// Package configfile parses configuration files in JSON, TOML and YAML into a common tree, and edits the files as text.
 //
-// JSON with comments, TOML and YAML become the same nodes: the values as written, in the file's order, with their
-// lines. A file may come from a stranger's project. A parser therefore takes little memory and time beyond the file's
-// size, nests no deeper than MaxDepth, and its errors contain no value, since it may be a secret. The package does not
-// interpret values.
+// JSON may have comments and trailing commas. A file of any format becomes a tree of Nodes. A Node contains a value as
+// written and its line; members and items are in the file's order. The package does not interpret the values. A file
+// may come from a stranger's project, so memory and time are limited to little more than the file's size requires.
+// Values must not nest deeper than MaxDepth. Error texts contain no value, because the value may be a secret.
 //
-// An edit changes one value and leaves every other byte in place: comments, order, indentation, line ends, the byte
-// order mark. Each edit is checked by parsing the result: unless the new value is there and all others are unchanged,
-// there is an error and no result. A file that does not parse is never edited. RewriteFile replaces a file atomically;
-// the other edits work in memory.
+// An edit changes one value and leaves every other byte unchanged: comments, order, indentation, line endings and the
+// byte order mark. Each edit is checked by parsing its result. If the new value is missing or another value changed,
+// the edit returns an error and no result. A file that cannot be parsed is never edited. RewriteFile replaces a file
+// atomically; the other edits work in memory.
 package configfile

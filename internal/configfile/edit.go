@@ -15,14 +15,14 @@ import (
 // A Format is the format of a file.
 type Format string
 
-// The formats. JSON is with comments and trailing commas, which most programs allow in their configuration.
+// The formats. JSON may have comments and trailing commas, which most programs allow in their configuration.
 const (
 	JSON Format = "JSON"
 	TOML Format = "TOML"
 	YAML Format = "YAML"
 )
 
-// FormatOf returns the format that a file's extension implies: .toml, .yaml or .yml, else JSON.
+// FormatOf returns the format of a file by the extension of its path: .toml, .yaml or .yml, otherwise JSON.
 func FormatOf(path string) Format {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".toml":
@@ -33,17 +33,18 @@ func FormatOf(path string) Format {
 	return JSON
 }
 
-// maxNesting is how deep values may nest in a file that is edited: the parsers recurse.
+// maxNesting is the maximum depth of nested values in a file that is edited. The depth is limited because the parsers
+// recurse.
 const maxNesting = 64
 
-// utf8BOM is the byte order mark that some editors write; it stays.
+// utf8BOM is the byte order mark that some editors write. An edit preserves it.
 const utf8BOM = "\ufeff"
 
-// ElementStep is a step of a path: the element of a list whose member key has the text name. It starts with a NUL
-// character, so that it cannot be confused with a name in a file.
+// ElementStep returns a path step that selects an element of a list: the table whose member key has the text name. The
+// step starts with a NUL character, so it differs from every name in a file.
 func ElementStep(key, name string) string { return "\x00" + key + "\x00" + name }
 
-// parseElementStep returns the parts of an element step.
+// parseElementStep returns the key and the name of a step that ElementStep returned; ok is false for another step.
 func parseElementStep(step string) (key, name string, ok bool) {
 	rest, ok := strings.CutPrefix(step, "\x00")
 	if !ok {
@@ -53,18 +54,20 @@ func parseElementStep(step string) (key, name string, ok bool) {
 	return key, name, ok
 }
 
-// A textEditor is a document in one format. Its edits may be wrong in unusual layouts, so the result is checked.
+// A textEditor is a parsed document in one format. Its edits may be wrong in unusual layouts, so the caller checks the
+// result.
 type textEditor interface {
-	// tree has maps, lists, strings, booleans, nil and json.Number; a value without a JSON equivalent is foreign.
+	// tree returns the document as maps, lists, strings, booleans, nil and json.Number. A value without a JSON
+	// equivalent is a nonJSONValue.
 	tree() any
 	set(path []string, value json.RawMessage) ([]byte, error)
 	remove(path []string) ([]byte, error)
 }
 
-// nonJSONValue is a value without a JSON equivalent: a date, an infinity, NaN.
+// A nonJSONValue is a value without a JSON equivalent: a date, an infinity or NaN.
 type nonJSONValue struct{ text string }
 
-// parseEditable parses data, which has no byte order mark.
+// parseEditable parses data, which must not begin with a byte order mark.
 func parseEditable(format Format, data []byte) (textEditor, error) {
 	switch format {
 	case JSON:
@@ -77,14 +80,16 @@ func parseEditable(format Format, data []byte) (textEditor, error) {
 	return nil, fmt.Errorf("unknown format %q", format)
 }
 
-// CheckSyntax returns the position where data does not parse, or nil. Data of only white space is an empty document.
+// CheckSyntax returns an error with the position of the first syntax error in data; nil if data is valid. Data that
+// contains only white space is an empty document.
 func CheckSyntax(format Format, data []byte) error {
 	_, err := parseEditable(format, bytes.TrimPrefix(data, []byte(utf8BOM)))
 	return err
 }
 
-// Get returns the value at path as JSON without white space; members of JSON keep their order. The second result is false if
-// the value is missing. The error is for data that does not parse, and for a value without a JSON equivalent.
+// Get returns the value at path as JSON without white space. In a JSON file, members keep their order. The second
+// result is false if the value is missing. The error reports data that cannot be parsed, or a value without a JSON
+// equivalent.
 func Get(format Format, data []byte, path []string) (json.RawMessage, bool, error) {
 	t, err := parseEditable(format, bytes.TrimPrefix(data, []byte(utf8BOM)))
 	if err != nil {
@@ -101,13 +106,14 @@ func Get(format Format, data []byte, path []string) (json.RawMessage, bool, erro
 	return out, err == nil, err
 }
 
-// Set adds or replaces the value at path, and creates missing parents. Empty data makes a new document. An equal value
-// changes nothing. The path must not be empty. The error is for data that does not parse, a parent that holds no
-// members, and a name on the path that occurs twice. It is also for a change that cannot be made without touching
-// neighbouring values.
+// Set adds or replaces the value at path, and creates missing parents. If data is empty, Set returns a new document. If
+// the document already has an equal value at path, Set changes nothing. The path must not be empty.
 //
-// Remove restores the old document byte for byte if Set added one member to an object or list that had others, or was
-// written as "{}" or "[]" (in TOML: added a table, or a key to a table that has a header).
+// The error reports data that cannot be parsed, a parent that is not an object or list, or a duplicate name on the
+// path. It also reports a change that cannot be made without changing neighbouring values.
+//
+// Remove undoes Set byte for byte if Set added one member to an object or list that had other members. The same applies
+// if the object or list was "{}" or "[]". In TOML it applies to a table, or a key in a table that has a header.
 func Set(format Format, data []byte, path []string, value json.RawMessage) ([]byte, error) {
 	var want any
 	if err := decodeJSON(value, &want); err != nil || len(path) == 0 {
@@ -132,8 +138,8 @@ func Set(format Format, data []byte, path []string, value json.RawMessage) ([]by
 	})
 }
 
-// Remove removes the value at path and its name. Parents stay, even if they are empty then. Comments stay, except those
-// within the value. Without a value at path nothing changes. The errors are those of Set.
+// Remove removes the value at path together with its name. It does not remove parents that become empty, or comments
+// outside the value. If there is no value at path, it changes nothing. The errors are those of Set.
 func Remove(format Format, data []byte, path []string) ([]byte, error) {
 	return editChecked(format, data, path, func(t textEditor) (any, []byte, error) {
 		if _, ok := findInTree(t.tree(), path); !ok || len(path) == 0 {
@@ -144,8 +150,10 @@ func Remove(format Format, data []byte, path []string) ([]byte, error) {
 	})
 }
 
-// editChecked makes a change and checks the result. Without a wanted tree nothing changes. After a removal from TOML
-// the parents may be missing too, because TOML need not write them.
+// editChecked calls change and returns the changed document. change returns the wanted tree and the new text; a nil
+// tree means no change. editChecked returns an error if the new text does not parse to the wanted tree. After the
+// removal of a value from TOML, its empty parents may be missing, because TOML can omit them. removed is the path of a
+// removed value.
 func editChecked(format Format, data []byte, removed []string, change func(textEditor) (any, []byte, error)) (
 	[]byte, error) {
 	body, marked := bytes.CutPrefix(data, []byte(utf8BOM))
@@ -178,7 +186,7 @@ func editChecked(format Format, data []byte, removed []string, change func(textE
 	return out, nil
 }
 
-// findInTree returns the value at path.
+// findInTree returns the value at path; the second result is false if it is missing.
 func findInTree(tree any, path []string) (any, bool) {
 	for _, step := range path {
 		if key, name, ok := parseElementStep(step); ok {
@@ -207,7 +215,7 @@ func elementIndex(items []any, key, name string) int {
 	})
 }
 
-// putInTree returns a tree with value at path. It does not change the given tree.
+// putInTree returns a copy of the tree with value at path. It does not modify the given tree.
 func putInTree(tree any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -243,7 +251,7 @@ func putInTree(tree any, path []string, value any) (any, error) {
 	return members, err
 }
 
-// removeFromTree returns a tree without the value at path, which exists.
+// removeFromTree returns a copy of the tree without the value at path. The value must exist.
 func removeFromTree(tree any, path []string) any {
 	if key, name, ok := parseElementStep(path[0]); ok {
 		items := slices.Clone(tree.([]any))
@@ -263,7 +271,7 @@ func removeFromTree(tree any, path []string) any {
 	return members
 }
 
-// pruneEmptyParents returns a tree without the empty parents on path.
+// pruneEmptyParents returns the tree without those parents on path that are empty.
 func pruneEmptyParents(tree any, path []string) any {
 	for i := len(path) - 1; i > 0; i-- {
 		value, _ := findInTree(tree, path[:i])
@@ -276,7 +284,7 @@ func pruneEmptyParents(tree any, path []string) any {
 	return tree
 }
 
-// wrapInParents returns value inside the missing parents on path.
+// wrapInParents returns value wrapped in the objects and lists that path names.
 func wrapInParents(path []string, value json.RawMessage) json.RawMessage {
 	for i, step := range slices.Backward(path) {
 		key, name, ok := parseElementStep(step)
@@ -285,7 +293,7 @@ func wrapInParents(path []string, value json.RawMessage) json.RawMessage {
 			value = slices.Concat([]byte("{"), quoteJSON(step), []byte(":"), value, []byte("}"))
 		case i == len(path)-1:
 			value = slices.Concat([]byte("["), value, []byte("]"))
-		default: // the element is made too, and needs its name
+		default: // the element is new, and needs its name
 			value = slices.Concat([]byte("[{"), quoteJSON(key), []byte(":"), quoteJSON(name), []byte(","),
 				value[1:], []byte("]"))
 		}
@@ -293,8 +301,8 @@ func wrapInParents(path []string, value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// normalizeTree makes values of different formats comparable: all empty lists are equal, and a number is compared by
-// value.
+// normalizeTree returns the tree in a form that is comparable between formats. All empty lists are equal, and equal
+// whole numbers have the same text.
 func normalizeTree(tree any) any {
 	switch v := tree.(type) {
 	case map[string]any:
@@ -315,7 +323,8 @@ func normalizeTree(tree any) any {
 	return tree
 }
 
-// normalizeNumber writes whole numbers in one way: 1.0 in JSON is 1.0 in TOML and 1 when read again.
+// normalizeNumber returns a whole number without a fraction or exponent, because 1.0 may become 1 when it is read
+// again.
 func normalizeNumber(n json.Number) any {
 	if _, err := n.Int64(); err == nil {
 		return n
@@ -344,7 +353,7 @@ func quoteJSON(s string) []byte {
 	return out
 }
 
-// marshalJSON writes a tree as JSON.
+// marshalJSON returns the tree as JSON.
 func marshalJSON(tree any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -355,7 +364,7 @@ func marshalJSON(tree any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// MarshalJSON returns an error: the value must not turn into another one.
+// MarshalJSON returns an error, because a nonJSONValue has no JSON equivalent and must not become another value.
 func (f nonJSONValue) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("the value has no JSON equivalent")
 }
@@ -366,7 +375,7 @@ type splice struct {
 	text       string
 }
 
-// applySplices applies splices, which must not overlap.
+// applySplices returns data with the splices applied. The splices must not overlap.
 func applySplices(data []byte, splices ...splice) []byte {
 	slices.SortStableFunc(splices, func(a, b splice) int { return a.start - b.start })
 	var out []byte
@@ -378,7 +387,7 @@ func applySplices(data []byte, splices ...splice) []byte {
 	return append(out, data[at:]...)
 }
 
-// lineEnding returns the line ending of data.
+// lineEnding returns the line ending that data uses: "\r\n" or "\n".
 func lineEnding(data []byte) string {
 	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
 		return "\r\n"
@@ -386,7 +395,7 @@ func lineEnding(data []byte) string {
 	return "\n"
 }
 
-// indentAt returns the white space at the start of the line at.
+// indentAt returns the white space at the start of the line that contains the offset at.
 func indentAt(data []byte, at int) string {
 	start := bytes.LastIndexByte(data[:at], '\n') + 1
 	line := data[start:]

@@ -10,14 +10,14 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// jsonEditor is a document in JSON with comments and trailing commas.
+// A jsonEditor is a parsed document in JSON with comments and trailing commas.
 type jsonEditor struct {
 	data   []byte
 	root   hujson.Value
 	values any
-	// lineBreak ends a line, unit is one step of indentation.
+	// lineBreak is the line ending. indentUnit is the white space of one level of indentation.
 	lineBreak, indentUnit string
-	// singleLine is set if the document is on one line, compact if no spaces follow names.
+	// singleLine is set if the document is on one line. compact is set if names are also not followed by a space.
 	singleLine, compact bool
 }
 
@@ -28,7 +28,7 @@ func readJSON(data []byte) (*jsonEditor, error) {
 	if nestsTooDeep(data) {
 		return nil, fmt.Errorf("values nest deeper than %d", maxNesting)
 	}
-	// The line end lets a comment be the last thing in the file.
+	// A line ending is appended, so that the file may end with a line comment.
 	root, err := hujson.Parse(append(bytes.Clone(data), '\n'))
 	if err != nil {
 		return nil, jsonSyntaxError(err)
@@ -43,7 +43,7 @@ func readJSON(data []byte) (*jsonEditor, error) {
 	return t, nil
 }
 
-// jsonSyntaxError returns the position only, since the parser's message may repeat a value.
+// jsonSyntaxError returns an error with the position only, because the parser's message may contain a value.
 func jsonSyntaxError(err error) error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {
@@ -52,7 +52,7 @@ func jsonSyntaxError(err error) error {
 	return fmt.Errorf("line %d, column %d: this is not JSON", line, col)
 }
 
-// detectStyle detects the layout of the document.
+// detectStyle sets singleLine, compact and indentUnit from the text of the document.
 func (t *jsonEditor) detectStyle() {
 	b, ok := t.containerOf(&t.root)
 	t.singleLine = ok && len(b.items) > 0 && !bytes.Contains(bytes.TrimSpace(t.data), []byte("\n"))
@@ -77,14 +77,14 @@ func (t *jsonEditor) get(path []string) (json.RawMessage, bool, error) {
 	return v.Pack(), true, nil
 }
 
-// A jsonContainer is an object or a list with its position in the text.
+// A jsonContainer is an object or a list, with its offsets in the text.
 type jsonContainer struct {
 	start, end int
 	list       bool
 	items      []jsonItem
 }
 
-// A jsonItem is one member or element; comma is -1 if no comma follows.
+// A jsonItem is one member or element, with its offsets in the text. comma is the offset of the comma after it, or -1.
 type jsonItem struct {
 	name              string
 	start, end, comma int
@@ -117,7 +117,7 @@ func (t *jsonEditor) containerOf(v *hujson.Value) (jsonContainer, bool) {
 	return b, true
 }
 
-// itemIndex finds a step in a container: -1 if it is missing.
+// itemIndex returns the index of the item that a path step selects; -1 if it is missing. The error reports a duplicate.
 func (t *jsonEditor) itemIndex(b jsonContainer, step string) (int, error) {
 	found := -1
 	key, name, ok := parseElementStep(step)
@@ -149,7 +149,7 @@ func (t *jsonEditor) itemIndex(b jsonContainer, step string) (int, error) {
 	return found, nil
 }
 
-// deepestOn returns the deepest existing value on the path, and the remaining steps.
+// deepestOn returns the deepest existing value on the path, and the steps that remain below it.
 func (t *jsonEditor) deepestOn(path []string) (*hujson.Value, []string, error) {
 	at := &t.root
 	for i, step := range path {
@@ -177,7 +177,7 @@ func (t *jsonEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	if b, ok := t.containerOf(at); ok && len(rest) > 0 {
 		return t.appendItem(b, rest, value)
 	}
-	// The value is replaced, or a null in place of its parents.
+	// The value is replaced; if a parent is null, the null is replaced by the missing parents with the value.
 	whole := wrapInParents(rest, value)
 	indent, alone := t.startsLine(t.lineStart(at.StartOffset))
 	multi := alone && !t.singleLine && (bytes.ContainsRune(t.data[at.StartOffset:at.EndOffset], '\n') ||
@@ -185,26 +185,27 @@ func (t *jsonEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	return applySplices(t.data, splice{at.StartOffset, at.EndOffset, t.formatValue(whole, indent, multi)}), nil
 }
 
-// lineStart returns the first byte of the line that is not white space.
+// lineStart returns the offset of the first byte that is not white space, on the line that contains the offset at.
 func (t *jsonEditor) lineStart(at int) int {
 	start := bytes.LastIndexByte(t.data[:at], '\n') + 1
 	return start + len(indentAt(t.data, at))
 }
 
-// startsItem reports whether only a name stands between the start of the line and at.
+// startsItem reports whether its line contains at most a name before the offset at.
 func (t *jsonEditor) startsItem(at int) bool {
 	before := bytes.TrimSpace(t.data[t.lineStart(at):at])
 	return len(before) == 0 || before[0] == '"' && bytes.Count(before, []byte(`"`)) == 2
 }
 
-// startsLine reports whether only white space precedes at on its line, and returns it.
+// startsLine reports whether its line contains only white space before the offset at. It also returns the text before
+// it.
 func (t *jsonEditor) startsLine(at int) (string, bool) {
 	start := bytes.LastIndexByte(t.data[:at], '\n') + 1
 	blanks := t.data[start:at]
 	return string(blanks), len(bytes.Trim(blanks, " \t")) == 0
 }
 
-// appendItem adds a new item at the end of a container.
+// appendItem returns the document with an item added at the end of container b. rest is the path of value below b.
 func (t *jsonEditor) appendItem(b jsonContainer, rest []string, value json.RawMessage) ([]byte, error) {
 	value = wrapInParents(rest[1:], value)
 	if key, name, ok := parseElementStep(rest[0]); ok && len(rest) > 1 { // the element needs its name
@@ -286,7 +287,7 @@ func (t *jsonEditor) remove(path []string) ([]byte, error) {
 	start := from + len(bytes.TrimRight(before, " \t\r\n"))
 	after := bytes.TrimLeft(t.data[end:], " \t")
 	if bytes.Contains(before, []byte("//")) && len(after) > 0 && after[0] != '\n' && after[0] != '\r' {
-		start = it.start // a comment before it must not swallow what follows
+		start = it.start // otherwise a line comment before the item would include the text after it
 	}
 	if i == 0 && len(bytes.TrimSpace(t.data[b.start+1:it.start])) == 0 &&
 		len(bytes.TrimSpace(t.data[end:b.end-1])) == 0 {
@@ -295,7 +296,7 @@ func (t *jsonEditor) remove(path []string) ([]byte, error) {
 	return applySplices(t.data, append(splices, splice{start, end, ""})...), nil
 }
 
-// skipBlanksAndComments returns the first byte from at on that is neither white space nor part of a comment.
+// skipBlanksAndComments returns the offset of the first byte, from at on, that is neither white space nor in a comment.
 func skipBlanksAndComments(data []byte, at int) int {
 	for at < len(data) {
 		rest := data[at:]
@@ -313,7 +314,7 @@ func skipBlanksAndComments(data []byte, at int) int {
 	return at
 }
 
-// lengthThrough counts the bytes up to the end of end, or all of them.
+// lengthThrough returns the number of bytes up to and including the first end; all bytes if end is missing.
 func lengthThrough(data []byte, end string) int {
 	if i := bytes.Index(data, []byte(end)); i >= 0 {
 		return i + len(end)
@@ -321,7 +322,7 @@ func lengthThrough(data []byte, end string) int {
 	return len(data)
 }
 
-// nestsTooDeep reports whether values nest too deep to be read. It need not be right after a syntax error.
+// nestsTooDeep reports whether values nest deeper than maxNesting. After a syntax error the result may be wrong.
 func nestsTooDeep(data []byte) bool {
 	depth := 0
 	for at := skipBlanksAndComments(data, 0); at < len(data); at = skipBlanksAndComments(data, at) {

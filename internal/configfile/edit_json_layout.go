@@ -8,11 +8,12 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// formatValue formats a value like its neighbours. indent is that of the line it starts on.
+// formatValue returns value in the style of the document. indent is the indentation of the line on which it starts.
+// multi reports whether it may span several lines.
 func (t *jsonEditor) formatValue(value json.RawMessage, indent string, multi bool) string {
 	v, err := hujson.Parse(value)
 	if err != nil {
-		return string(value) // the check of the result refuses it
+		return string(value) // the check of the result returns an error
 	}
 	var b strings.Builder
 	t.writeValue(&b, v, indent, multi)
@@ -28,7 +29,7 @@ func (t *jsonEditor) writeValue(out *strings.Builder, v hujson.Value, indent str
 	open, end := "{", "}"
 	if b.list {
 		open, end = "[", "]"
-		multi = multi && hasContainers(b) // strings fit on one line
+		multi = multi && hasContainers(b) // a list of strings is written on one line
 	}
 	between, first, last := ", ", "", ""
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// tomlEditor is a document in TOML. No library writes TOML and keeps its comments, so the text of a table is inserted and
-// removed as a unit.
+// A tomlEditor is a parsed document in TOML. Since no library writes TOML and preserves comments, it inserts and
+// removes the text of whole statements and tables.
 type tomlEditor struct {
 	data       []byte
 	values     map[string]any
@@ -43,7 +43,7 @@ func readTOML(data []byte) (*tomlEditor, error) {
 
 func (t *tomlEditor) tree() any { return t.values }
 
-// tomlTree returns a decoded value as a tree.
+// tomlTree returns a decoded TOML value as a tree, see textEditor.
 func tomlTree(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -77,7 +77,8 @@ func tomlTree(value any) any {
 	return value
 }
 
-// indexedPath converts a path to the form of statements: an element is its list and its index.
+// indexedPath returns the path with each element step replaced by the index of the element, as in tomlStatement.path.
+// For an element that does not exist, the index is the length of the list.
 func (t *tomlEditor) indexedPath(path []string) []string {
 	var at any = t.values
 	var out []string
@@ -99,7 +100,7 @@ func (t *tomlEditor) indexedPath(path []string) []string {
 	return out
 }
 
-// statementsUnder returns the statements that define only the given spots.
+// statementsUnder returns the statements whose path begins with spots.
 func (t *tomlEditor) statementsUnder(spots []string) (mine []tomlStatement) {
 	for _, s := range t.statements {
 		if hasPrefix(s.path, spots) {
@@ -141,7 +142,8 @@ func (t *tomlEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	return t.insertBlock(t.siblingsEnd(spots), block), nil
 }
 
-// replaceStatements replaces the first statement by block and removes the others.
+// replaceStatements returns the document with the first run of the statements replaced by block, and the others
+// removed.
 func (t *tomlEditor) replaceStatements(mine []tomlStatement, block string) ([]byte, error) {
 	if !mine[0].header {
 		return nil, errors.New("the table is written with dotted keys; edit it by hand")
@@ -152,7 +154,8 @@ func (t *tomlEditor) replaceStatements(mine []tomlStatement, block string) ([]by
 	return applySplices(t.data, splices...), nil
 }
 
-// setKey writes "key = value" at the end of the table's own keys; a table without a header gets one.
+// setKey returns the document with "key = value" added after the last key of its table. A table without a header gets a
+// header.
 func (t *tomlEditor) setKey(path, spots []string, value json.RawMessage) ([]byte, error) {
 	written, err := formatInlineTOML(value)
 	if err != nil {
@@ -187,7 +190,7 @@ func (t *tomlEditor) setKey(path, spots []string, value json.RawMessage) ([]byte
 	return t.insertBlock(t.siblingsEnd(spots), header), nil
 }
 
-// formatTable writes a table with its header. A value of a value is written on its line.
+// formatTable returns a table with its header. Tables and lists in it are written inline, on one line each.
 func (t *tomlEditor) formatTable(path []string, isElement bool, value json.RawMessage) (string, error) {
 	members, err := orderedMembers(value)
 	if err != nil {
@@ -209,7 +212,8 @@ func (t *tomlEditor) formatTable(path []string, isElement bool, value json.RawMe
 	return b.String(), nil
 }
 
-// siblingsEnd returns the position for a new table: after the last of its siblings, else at the end of the file.
+// siblingsEnd returns the offset for a new table: after the last table with the same parent, otherwise the end of the
+// file.
 func (t *tomlEditor) siblingsEnd(spots []string) int {
 	at := len(t.data)
 	for _, s := range t.statements {
@@ -220,13 +224,14 @@ func (t *tomlEditor) siblingsEnd(spots []string) int {
 	return at
 }
 
-// insertBlock inserts a block, which ends with a line end, after the line that ends at, with an empty line between.
+// insertBlock returns the document with block inserted after the line that ends at offset at, and an empty line between
+// them. The block must end with a line ending.
 func (t *tomlEditor) insertBlock(at int, block string) []byte {
 	block = strings.TrimSuffix(block, t.lineBreak)
 	switch {
 	case len(bytes.TrimSpace(t.data)) == 0:
 		return append(slices.Clone(t.data), block+t.lineBreak...)
-	case at < len(t.data): // the line's own end follows
+	case at < len(t.data): // the line ending at this offset ends the block
 		return applySplices(t.data, splice{at, at, t.lineBreak + t.lineBreak + block})
 	case bytes.HasSuffix(t.data, []byte("\n")):
 		return append(slices.Clone(t.data), t.lineBreak+block+t.lineBreak...)
@@ -234,7 +239,7 @@ func (t *tomlEditor) insertBlock(at int, block string) []byte {
 	return append(slices.Clone(t.data), t.lineBreak+t.lineBreak+block...)
 }
 
-// lineEnding returns the end of the line at, without its line end.
+// lineEnd returns the offset of the line ending, or of the end of data, on the line that contains the offset at.
 func (t *tomlEditor) lineEnd(at int) int {
 	i := bytes.IndexByte(t.data[at:], '\n')
 	if i < 0 {
@@ -254,7 +259,7 @@ func (t *tomlEditor) remove(path []string) ([]byte, error) {
 	return applySplices(t.data, t.removalSplices(mine)...), nil
 }
 
-// consecutiveRuns groups adjacent statements: the first and the last of each run.
+// consecutiveRuns groups adjacent statements into runs, and returns the first and the last statement of each run.
 func (t *tomlEditor) consecutiveRuns(mine []tomlStatement) (runs [][2]tomlStatement) {
 	for i, s := range mine {
 		if i > 0 && s.index == mine[i-1].index+1 {
@@ -266,13 +271,13 @@ func (t *tomlEditor) consecutiveRuns(mine []tomlStatement) (runs [][2]tomlStatem
 	return runs
 }
 
-// removalSplices removes statements. A run of them is removed with the comments between them, and with the empty line
-// before a header.
+// removalSplices returns splices that remove the statements. They also remove comments between adjacent statements, and
+// the empty line before a header.
 func (t *tomlEditor) removalSplices(mine []tomlStatement) (splices []splice) {
 	for _, run := range t.consecutiveRuns(mine) {
 		start := bytes.LastIndexByte(t.data[:run[0].start], '\n') + 1
 		end := t.lineEnd(run[1].end)
-		if start == 0 { // no line before it: the next one moves up
+		if start == 0 { // there is no line before it, so the line ending after it is removed
 			end += len(t.data[end:]) - len(bytes.TrimPrefix(bytes.TrimPrefix(t.data[end:], []byte("\r")), []byte("\n")))
 			splices = append(splices, splice{start, end, ""})
 			continue
@@ -286,10 +291,10 @@ func (t *tomlEditor) removalSplices(mine []tomlStatement) (splices []splice) {
 	return splices
 }
 
-// isBlankBefore reports whether the line that ends at is empty.
+// isBlankBefore reports whether the line that ends at offset at is empty.
 func (t *tomlEditor) isBlankBefore(at int) bool { return at > 0 && t.data[at-1] == '\n' }
 
-// beforeLineEnd steps back over the line end before at.
+// beforeLineEnd returns the offset of the line ending that ends at offset at; at itself if there is none.
 func beforeLineEnd(data []byte, at int) int {
 	return len(bytes.TrimSuffix(bytes.TrimSuffix(data[:at], []byte("\n")), []byte("\r")))
 }
@@ -303,7 +308,8 @@ func formatTOMLKey(name string) string {
 	return formatTOMLString(name)
 }
 
-// formatTOMLHeader returns the header of a table. An element has the name of its list, which means its newest element.
+// formatTOMLHeader returns the name of a table for its header. An element step is omitted: in TOML, the name of a list
+// of tables means its last element.
 func formatTOMLHeader(path []string) string {
 	var names []string
 	for _, step := range path {
@@ -314,12 +320,12 @@ func formatTOMLHeader(path []string) string {
 	return strings.Join(names, ".")
 }
 
-// formatTOMLString quotes a string. TOML knows JSON's escapes and requires one more character escaped.
+// formatTOMLString returns a quoted string. TOML supports JSON's escapes, but also requires U+007F to be escaped.
 func formatTOMLString(s string) string {
 	return strings.ReplaceAll(string(quoteJSON(s)), "\x7f", `\u007F`)
 }
 
-// A jsonMember is one member of an object, in its order.
+// A jsonMember is one member of a JSON object. A list of them preserves the object's order.
 type jsonMember struct {
 	name  string
 	value json.RawMessage
@@ -344,7 +350,7 @@ func orderedMembers(value json.RawMessage) (members []jsonMember, err error) {
 	return members, nil
 }
 
-// formatInlineTOML writes a JSON value on one line.
+// formatInlineTOML returns a JSON value as TOML on one line.
 func formatInlineTOML(value json.RawMessage) (string, error) {
 	value = bytes.TrimSpace(value)
 	var parts []string

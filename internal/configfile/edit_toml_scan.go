@@ -8,25 +8,28 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// A tomlStatement is one "[header]" or one "key = value".
+// A tomlStatement is one "[header]" or one "key = value" of a TOML document.
 type tomlStatement struct {
 	index  int
 	header bool
-	// path is the full name, with the index for a list of tables. table is the table of the header above a key.
+	// path is the full name of the table or key. For an element in a list of tables it contains an indexStep. table is
+	// the path of the table that contains a key, and equals path for a header.
 	path, table []string
-	// start and end bound the statement; its value starts at value.
+	// start and end are the offsets of the statement; value is the offset of a key's value.
 	start, value, end int
 }
 
-// indexStep is the path step of an element with a given index.
+// indexStep returns the path step of the element with index n in a list of tables.
 func indexStep(n int) string { return "\x00" + strconv.Itoa(n) }
 
-// statementScanner finds the positions of statements. It does not validate the document: the decoder does that later.
+// A statementScanner finds the statements of a TOML document and their offsets. It does not validate the document,
+// because the decoder does.
 type statementScanner struct {
 	data  string
 	at    int
 	depth int
-	// table is the current table, lists counts the elements of lists of tables by their joined paths.
+	// table is the path of the current table. lists maps the joined path of each list of tables to its number of
+	// elements.
 	table      []string
 	lists      map[string]int
 	statements []tomlStatement
@@ -40,7 +43,7 @@ func (s *statementScanner) scan() error {
 		} else if err := s.readKeyValue(); err != nil {
 			return err
 		}
-		if s.at == start { // not TOML
+		if s.at == start { // not valid TOML
 			s.at++
 		}
 		s.skipUntil("\n")
@@ -48,7 +51,7 @@ func (s *statementScanner) scan() error {
 	return nil
 }
 
-// skipBlanks skips white space, line ends and comments.
+// skipBlanks skips white space, line endings and comments.
 func (s *statementScanner) skipBlanks() {
 	for s.skipAny(" \t\r\n"); strings.HasPrefix(s.data[s.at:], "#"); s.skipAny(" \t\r\n") {
 		s.skipUntil("\n")
@@ -59,7 +62,7 @@ func (s *statementScanner) skipAny(set string) {
 	s.at = len(s.data) - len(strings.TrimLeft(s.data[s.at:], set))
 }
 
-// skipUntil skips to the next byte of set.
+// skipUntil skips to the next byte that is in set, or to the end.
 func (s *statementScanner) skipUntil(set string) {
 	if i := strings.IndexAny(s.data[s.at:], set); i >= 0 {
 		s.at += i
@@ -104,7 +107,7 @@ func (s *statementScanner) readKeyValue() error {
 	return nil
 }
 
-// readKey reads a dotted key.
+// readKey reads a dotted key and returns its names.
 func (s *statementScanner) readKey() (names []string) {
 	for {
 		s.skipAny(" \t")
@@ -126,11 +129,11 @@ func (s *statementScanner) readKey() (names []string) {
 	}
 }
 
-// unquoteKey decodes a quoted name.
+// unquoteKey returns the name that a quoted name means.
 func unquoteKey(quoted string) string {
 	var into struct{ K string }
 	if _, err := toml.Decode("K = "+quoted, &into); err != nil {
-		return quoted // an invalid name; the decoder refuses the file
+		return quoted // an invalid name; the decoder returns an error
 	}
 	return into.K
 }
@@ -157,7 +160,7 @@ func (s *statementScanner) skipValue() error {
 	return nil
 }
 
-// skipCollection skips a list or an inline table. It need not tell names from values.
+// skipCollection skips a list or an inline table. It does not distinguish names from values.
 func (s *statementScanner) skipCollection() error {
 	s.at++
 	for s.skipBlanks(); s.at < len(s.data); s.skipBlanks() {
@@ -184,7 +187,7 @@ func (s *statementScanner) skipCollection() error {
 	return nil
 }
 
-// skipString skips a string of any of the four kinds.
+// skipString skips a string: basic or literal, on one line or several.
 func (s *statementScanner) skipString() {
 	quote := s.data[s.at : s.at+1]
 	triple := strings.Repeat(quote, 3)

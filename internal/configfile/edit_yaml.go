@@ -15,13 +15,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlEditor is a document in YAML. Values are inserted and removed as lines, in the block style. In a mapping in
-// braces only the first members can be edited.
+// A yamlEditor is a parsed document in YAML. It inserts and removes whole lines, in block style. In a mapping in flow
+// style ("{…}"), a member can only be inserted at the start. It can only be removed if the next member is on the same
+// line.
 type yamlEditor struct {
 	data      []byte
 	root      *yaml.Node // nil for an empty document
 	values    any
-	lines     []string // with their line ends
+	lines     []string // with their line endings
 	lineBreak string
 }
 
@@ -49,7 +50,7 @@ func readYAML(data []byte) (*yamlEditor, error) {
 		return nil, fmt.Errorf("values nest deeper than %d", maxNesting)
 	}
 	var value any
-	if err := node.Decode(&value); err != nil { // it refuses aliases that would grow without measure
+	if err := node.Decode(&value); err != nil { // Decode rejects aliases whose expansion is too large
 		return nil, yamlSyntaxError(err)
 	}
 	t.values = yamlTree(value)
@@ -70,7 +71,7 @@ func yamlDepth(n *yaml.Node, depth int) int {
 
 var yamlErrorLine = lazyregexp.New(`line (\d+)`)
 
-// yamlSyntaxError returns the position only, since the parser's message may repeat a value.
+// yamlSyntaxError returns an error with the line only, because the parser's message may contain a value.
 func yamlSyntaxError(err error) error {
 	if at := yamlErrorLine().FindStringSubmatch(err.Error()); at != nil {
 		return fmt.Errorf("line %s: this is not YAML", at[1])
@@ -80,7 +81,7 @@ func yamlSyntaxError(err error) error {
 
 func (t *yamlEditor) tree() any { return t.values }
 
-// yamlTree returns a decoded value as a tree.
+// yamlTree returns a decoded YAML value as a tree, see textEditor.
 func yamlTree(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -116,11 +117,11 @@ func yamlTree(value any) any {
 
 var errEditByHand = errors.New("the file is written in a way that cannot be edited; edit it by hand")
 
-// deepestOn returns the deepest mapping on the path, the key that leads to it, and the remaining steps. It does
-// not follow the last step of the path.
+// deepestOn returns the deepest existing mapping on the path, the key that leads to this mapping, and the remaining
+// steps. The last step of the path is never followed.
 func (t *yamlEditor) deepestOn(path []string) (key, at *yaml.Node, rest []string, err error) {
 	if strings.ContainsAny(strings.ReplaceAll(string(t.data), "\r\n", "\n"), "\r\u0085\u2028\u2029") {
-		return nil, nil, nil, errEditByHand // these end lines in YAML, but not for this editor
+		return nil, nil, nil, errEditByHand // these characters end a line in YAML, but not in this editor
 	}
 	at = t.root
 	for i, step := range path {
@@ -139,7 +140,7 @@ func (t *yamlEditor) deepestOn(path []string) (key, at *yaml.Node, rest []string
 	return key, at, nil, nil
 }
 
-// memberIndex finds a member of a mapping: -1 if it or the mapping is missing.
+// memberIndex returns the index of a member's key in at.Content; -1 if the member or the mapping is missing.
 func memberIndex(at *yaml.Node, name string) (int, error) {
 	found := -1
 	switch {
@@ -188,12 +189,13 @@ func (t *yamlEditor) set(path []string, value json.RawMessage) ([]byte, error) {
 	return t.replaceLines(to, to, t.formatMember(rest[0], value, indent)), nil
 }
 
-// startsLine reports whether a key is the first thing on its line.
+// startsLine reports whether only spaces precede the key on its line.
 func (t *yamlEditor) startsLine(key *yaml.Node) bool {
 	return strings.TrimLeft(t.lines[key.Line-1][:key.Column-1], " ") == ""
 }
 
-// memberLines returns the lines of a member: the first, and the one after the last. Comments after it are excluded.
+// memberLines returns the range of the member's lines: the index of the first line, and the index after the last line.
+// Comments after the member are excluded.
 func (t *yamlEditor) memberLines(key *yaml.Node) (from, to int) {
 	to = key.Line
 	for i := key.Line; i < len(t.lines); i++ {
@@ -212,7 +214,8 @@ func (t *yamlEditor) memberLines(key *yaml.Node) (from, to int) {
 	return key.Line - 1, to
 }
 
-// setFirstMember adds the first member to a mapping that is empty or missing.
+// setFirstMember returns the document with a first member in the mapping at, which is empty or missing. key is the
+// mapping's key; nil for the root.
 func (t *yamlEditor) setFirstMember(key, at *yaml.Node, name string, value json.RawMessage) ([]byte, error) {
 	if key == nil {
 		if at != nil && (at.Line > len(t.lines) || strings.TrimSpace(t.lines[at.Line-1]) != "{}") {
@@ -242,7 +245,7 @@ func (t *yamlEditor) setFirstMember(key, at *yaml.Node, name string, value json.
 	return t.replaceLines(key.Line-1, key.Line, line+t.formatMember(name, value, indent)), nil
 }
 
-// indentUnit returns one step of indentation: that of the first value of the root on lines of its own.
+// indentUnit returns the white space of one level of indentation, as in the first nested mapping of the document.
 func (t *yamlEditor) indentUnit() string {
 	if t.root != nil && t.root.Kind == yaml.MappingNode {
 		for i := 1; i < len(t.root.Content); i += 2 {
@@ -255,7 +258,8 @@ func (t *yamlEditor) indentUnit() string {
 	return "  "
 }
 
-// setInFlowMapping adds a member to a mapping in braces. It comes first, because only the start is known.
+// setInFlowMapping returns the document with a member added at the start of a mapping in flow style. The end of the
+// mapping is not known. If i is not -1, the member exists and the result is an error.
 func (t *yamlEditor) setInFlowMapping(at *yaml.Node, i int, name string, value json.RawMessage) ([]byte, error) {
 	line := t.lines[at.Line-1]
 	if i >= 0 || at.Column > len(line) || line[at.Column-1] != '{' {
@@ -265,7 +269,8 @@ func (t *yamlEditor) setInFlowMapping(at *yaml.Node, i int, name string, value j
 	return t.replaceLines(at.Line-1, at.Line, line[:at.Column]+written+line[at.Column:]), nil
 }
 
-// replaceLines replaces the lines from and to; a document without a final line end stays so.
+// replaceLines returns the document with the lines from index from up to, but not including, index to replaced. A
+// document without a final line ending remains without it.
 func (t *yamlEditor) replaceLines(from, to int, lines string) []byte {
 	before, after := strings.Join(t.lines[:from], ""), strings.Join(t.lines[to:], "")
 	if before != "" && !strings.HasSuffix(before, "\n") && lines != "" {
@@ -308,7 +313,8 @@ func (t *yamlEditor) remove(path []string) ([]byte, error) {
 	return t.emptyMapping(key, from, to)
 }
 
-// emptyMapping removes the only member of a mapping, which becomes "{}".
+// emptyMapping returns the document with the only member of a mapping removed; the mapping becomes "{}". key is the key
+// of the mapping, and from and to are the member's lines.
 func (t *yamlEditor) emptyMapping(key *yaml.Node, from, to int) ([]byte, error) {
 	line := t.lines[key.Line-1]
 	colon := key.Column - 1 + len(key.Value)
@@ -323,7 +329,7 @@ func (t *yamlEditor) emptyMapping(key *yaml.Node, from, to int) ([]byte, error) 
 	return t.replaceLines(key.Line-1, to, bare+between), nil
 }
 
-// formatMember writes a member as lines.
+// formatMember returns a member as one or more lines.
 func (t *yamlEditor) formatMember(name string, value json.RawMessage, indent string) string {
 	var b strings.Builder
 	t.writeMember(&b, name, value, indent)
@@ -357,7 +363,7 @@ func (t *yamlEditor) writeMember(b *strings.Builder, name string, value json.Raw
 	b.WriteString(" " + formatYAMLScalar(value) + t.lineBreak)
 }
 
-// formatYAMLScalar writes a value on one line: JSON is YAML.
+// formatYAMLScalar returns a JSON value on one line of YAML. Since JSON is valid YAML, only strings are changed.
 func formatYAMLScalar(value json.RawMessage) string {
 	var s string
 	if err := json.Unmarshal(value, &s); err == nil && value[0] == '"' {
@@ -368,10 +374,10 @@ func formatYAMLScalar(value json.RawMessage) string {
 
 var unquotedWord = lazyregexp.New(`^[A-Za-z_/][A-Za-z0-9_./@-]*$`)
 
-// yaml11Booleans are booleans to YAML 1.1, which some programs still read.
+// yaml11Booleans matches words that are booleans in YAML 1.1, which some programs still read.
 var yaml11Booleans = lazyregexp.New(`^(?i:y|n|yes|no|on|off)$`)
 
-// formatYAMLString writes a string without quotes if it is unambiguous.
+// formatYAMLString returns a string for YAML, without quotes if it is unambiguous.
 func formatYAMLString(s string) string {
 	var node yaml.Node
 	if unquotedWord().MatchString(s) && !yaml11Booleans().MatchString(s) && yaml.Unmarshal([]byte(s), &node) == nil &&

@@ -9,10 +9,11 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// byteOrderMark is the mark that some editors write at the start of a file.
+// byteOrderMark is the byte order mark that some editors write at the start of a file.
 const byteOrderMark = "\ufeff"
 
-// ParseJSON reads JSON with comments and trailing commas. The error is a *Error.
+// ParseJSON parses JSON that may have comments and trailing commas. The document must be an object. The error is an
+// *Error.
 func ParseJSON(data []byte) (Node, error) {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -21,7 +22,7 @@ func ParseJSON(data []byte) (Node, error) {
 	if line := tooDeepLine(data); line > 0 {
 		return Node{}, ErrorAt(line, "values nest deeper than %d", MaxDepth)
 	}
-	// The line end lets a comment be the last thing in the file.
+	// A line ending is appended, so that the file may end with a line comment.
 	value, err := hujson.Parse(append(bytes.Clone(data), '\n'))
 	if err != nil {
 		return Node{}, jsonError(err)
@@ -33,7 +34,7 @@ func ParseJSON(data []byte) (Node, error) {
 	return doc, nil
 }
 
-// jsonError keeps the position of the parser's message, and drops the literal that it may quote, which can be a secret.
+// jsonError returns the parser's error with its position, but without a quoted literal, which may be a secret.
 func jsonError(err error) *Error {
 	e := &Error{Text: err.Error()}
 	if cause := errors.Unwrap(err); cause != nil {
@@ -46,7 +47,7 @@ func jsonError(err error) *Error {
 	return e
 }
 
-// A jsonReader turns the parser's values into nodes. Offsets must come in rising order.
+// A jsonReader converts the parser's values to nodes. lineAt must be called with increasing offsets.
 type jsonReader struct {
 	data         []byte
 	offset, line int
@@ -87,8 +88,8 @@ func (r *jsonReader) readNode(v hujson.Value) Node {
 	return n
 }
 
-// tooDeepLine returns the line on which values nest too deep; 0 if none do. It reads strings and comments as the parser
-// does, and need not be right after a syntax error.
+// tooDeepLine returns the line on which values nest deeper than MaxDepth; 0 if there is none. It skips strings and
+// comments as the parser does. After a syntax error the result may be wrong.
 func tooDeepLine(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {

@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// MaxDepth is how deep values may nest in a file. The parsers recurse, and a file may come from a stranger's project.
+// MaxDepth is the maximum depth of nested values in a file. It is limited because the parsers recurse, and a stranger
+// may have written the file.
 const MaxDepth = 64
 
 // A ValueKind is the kind of a node's value.
 type ValueKind uint8
 
-// The kinds of values. A value of another kind, such as a date, is a Text.
+// The kinds of values. A value of any other kind, such as a date, is a Text.
 const (
 	Null ValueKind = iota
 	Boolean
@@ -30,38 +31,39 @@ const (
 // A Node is one value of a file in any format: the value as written, and its line.
 type Node struct {
 	Kind ValueKind
-	// Line counts from 1; 0 means a value that is not from a file.
+	// Line counts from 1; 0 means that the value is not from a file.
 	Line int
-	// Text is a decoded string, or a number or boolean as written. A Number is a valid JSON number.
+	// Text is the decoded text of a Text, or a Number or Boolean as written. The text of a Number is a valid JSON
+	// number.
 	Text string
-	// Items are the values of a List, Members those of a Table, in the file's order.
+	// Items are the values of a List. Members are the members of a Table. Both are in the file's order.
 	Items   []Node
 	Members []Member
 }
 
-// A Member is a name in a table and its value. Names may be repeated, as in JSON files.
+// A Member is a name in a table and its value. A table may contain several members of the same name, as JSON files can.
 type Member struct {
 	Name  string
 	Line  int
 	Value Node
 }
 
-// An Error is a problem at a position in a file. Line and Col count from 1; 0 means not known.
+// An Error is a problem at a position in a file. Line and Col count from 1; 0 means that the position is unknown.
 type Error struct {
 	Line, Col int
-	// Text repeats no value of the file.
+	// Text contains no value of the file.
 	Text string
 }
 
 // Error returns the text, without the position.
 func (e *Error) Error() string { return e.Text }
 
-// ErrorAt returns an error about a line.
+// ErrorAt returns an error for a line, with a formatted text.
 func ErrorAt(line int, format string, args ...any) *Error {
 	return &Error{Line: line, Text: fmt.Sprintf(format, args...)}
 }
 
-// FindAll returns the members at path, in the file's order: more than one if a name is repeated.
+// FindAll returns the members at path, in the file's order. It returns several members if a name occurs more than once.
 func (n Node) FindAll(path ...string) (found []Member) {
 	for _, m := range n.Members {
 		switch {
@@ -75,7 +77,8 @@ func (n Node) FindAll(path ...string) (found []Member) {
 	return found
 }
 
-// Find returns the member at path. For a repeated name it is the last one, as in encoding/json and JavaScript.
+// Find returns the member at path; false if it is missing. If a name occurs more than once, the last member is used, as
+// in encoding/json and JavaScript.
 func (n Node) Find(path ...string) (Member, bool) {
 	found := n.FindAll(path...)
 	if len(found) == 0 {
@@ -84,7 +87,7 @@ func (n Node) Find(path ...string) (Member, bool) {
 	return found[len(found)-1], true
 }
 
-// TextValue returns the node's string, and whether it is one.
+// TextValue returns the node's string. The second result reports whether the node is a Text.
 func (n Node) TextValue() (string, bool) {
 	if n.Kind != Text {
 		return "", false
@@ -92,10 +95,10 @@ func (n Node) TextValue() (string, bool) {
 	return n.Text, true
 }
 
-// Bool returns the node's value, and whether it is a boolean.
+// Bool returns the node's value; ok reports whether the node is a Boolean.
 func (n Node) Bool() (value, ok bool) { return n.Text == "true", n.Kind == Boolean }
 
-// PositiveInt returns the node's value, and whether it is a whole number above 0.
+// PositiveInt returns the node's value. The second result reports whether the value is a whole number above 0.
 func (n Node) PositiveInt() (int, bool) {
 	if n.Kind != Number {
 		return 0, false
@@ -104,7 +107,8 @@ func (n Node) PositiveInt() (int, bool) {
 	return i, err == nil && i > 0
 }
 
-// Duration reads a string such as "30s", or a number of milliseconds, quoted or not.
+// Duration returns the value of a string such as "30s", or of a number of milliseconds, which may be quoted. The second
+// result is false if the node is not a valid duration.
 func (n Node) Duration() (time.Duration, bool) {
 	if n.Kind != Number && n.Kind != Text {
 		return 0, false
@@ -117,7 +121,8 @@ func (n Node) Duration() (time.Duration, bool) {
 	return d, err == nil
 }
 
-// TextValues returns the strings of a list; ok is false if the node is not a list or holds anything else.
+// TextValues returns the strings of a List. ok is false if the node is not a List, or contains a value that is not a
+// Text.
 func (n Node) TextValues() (words []string, ok bool) {
 	words = []string{}
 	for _, item := range n.Items {
@@ -129,7 +134,8 @@ func (n Node) TextValues() (words []string, ok bool) {
 	return words, n.Kind == List
 }
 
-// AppendJSON writes the node as JSON without white space, its members in the file's order, or sorted by name.
+// AppendJSON appends the node to dst as JSON without white space. Members are in the file's order, or sorted by name if
+// sorted is true.
 func (n Node) AppendJSON(dst []byte, sorted bool) []byte {
 	switch n.Kind {
 	case Boolean, Number:

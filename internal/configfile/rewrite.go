@@ -18,27 +18,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// MaxFileSize is the maximum size in bytes of a file to change. Clients' own files grow with their history.
+// MaxFileSize is the maximum size in bytes of a file to read or change. It is large because some clients store a
+// growing history in their configuration file.
 const MaxFileSize = 64 << 20
 
-// lockWait is how long a writer waits for another one, lockRetry the interval between attempts.
+// lockWait is how long a writer waits for the lock on a directory. lockRetry is the interval between attempts.
 const (
 	lockWait  = 30 * time.Second
 	lockRetry = 5 * time.Millisecond
 )
 
-// A FileState is the content of a file at one moment, or the fact that it does not exist.
+// A FileState is the content of a file at one moment. Exists is false if the file did not exist.
 type FileState struct {
 	Data   []byte
 	Exists bool
 }
 
-// Equal reports whether two states are the same: equal bytes, or no file in both.
+// Equal reports whether two states are the same: both files have equal content, or both files do not exist.
 func (v FileState) Equal(other FileState) bool {
 	return v.Exists == other.Exists && bytes.Equal(v.Data, other.Data)
 }
 
-// Content returns the file's content; nil only if the file does not exist.
+// Content returns the file's content. The result is nil only if the file does not exist.
 func (v FileState) Content() []byte {
 	if v.Exists && v.Data == nil {
 		return []byte{}
@@ -46,9 +47,12 @@ func (v FileState) Content() []byte {
 	return v.Data
 }
 
-// RewriteFile changes a file: change gets its state and returns the new one; a new state without a file removes it. A
-// link is followed, and stays. A new file has mode 0600 and a new directory 0700; an existing file keeps its mode. An
-// error of change is returned unchanged, and nothing is written; any other is a *drawbridge.Fault.
+// RewriteFile changes a file. It calls change with the file's state, and writes the state that change returns. If
+// Exists is false in the new state, the file is removed. If the path is a symbolic link, its target is changed and the
+// link remains. A new file has mode 0600 and a new directory 0700; an existing file keeps its mode.
+//
+// If change returns an error, RewriteFile writes nothing and returns this error unchanged. Any other error is a
+// *drawbridge.Fault.
 func RewriteFile(path string, change func(FileState) (FileState, error)) (err error) {
 	target, err := ResolveLinks(path)
 	if err != nil {
@@ -56,7 +60,7 @@ func RewriteFile(path string, change func(FileState) (FileState, error)) (err er
 	}
 	dir := filepath.Dir(target)
 	made := MissingDirs(dir)
-	defer func() { RemoveDirs(made) }() // only empty ones are removed: nothing was written
+	defer func() { RemoveDirs(made) }() // removes only directories that are empty because nothing was written
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return FileFault("make "+dir, errors.New(WithoutPath(err)))
 	}
@@ -84,12 +88,13 @@ func RewriteFile(path string, change func(FileState) (FileState, error)) (err er
 	return nil
 }
 
-// ResolveLinks follows links, also to a missing file.
+// ResolveLinks returns the path to which the symbolic link at path leads. The target need not exist. If path is not a
+// link, the result is its absolute path.
 func ResolveLinks(path string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(path)
 		switch {
-		case err != nil: // not a link, or missing; reading it reports other problems
+		case err != nil: // not a link, or missing; a later read reports other problems
 			return filepath.Abs(path)
 		case filepath.IsAbs(to):
 			path = to
@@ -100,7 +105,7 @@ func ResolveLinks(path string) (string, error) {
 	return "", errors.New("too many links")
 }
 
-// MissingDirs lists the missing directories on the way to dir, the deepest first.
+// MissingDirs returns dir and its parents as far as they do not exist, the deepest first.
 func MissingDirs(dir string) (missing []string) {
 	for {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(dir) == dir {
@@ -111,15 +116,15 @@ func MissingDirs(dir string) (missing []string) {
 	}
 }
 
-// RemoveDirs removes the directories that are empty.
+// RemoveDirs removes those directories that are empty.
 func RemoveDirs(dirs []string) {
 	for _, dir := range dirs {
-		_ = os.Remove(dir) // not empty or missing: both are fine
+		_ = os.Remove(dir) // a directory that is missing or not empty is not an error
 	}
 }
 
-// lockDir waits until no other writer works in dir. The directory itself is locked, so that no lock file is left in
-// people's homes. Windows cannot lock a directory and uses a file.
+// lockDir locks dir and waits until no other writer has the lock. It locks the directory itself, so that no lock file
+// remains in a person's home directory. On Windows a directory cannot be locked, so a lock file is used.
 func lockDir(dir string) (unlock func(), err error) {
 	lock := flock.New(dir, flock.SetFlag(os.O_RDONLY))
 	if runtime.GOOS == "windows" {
@@ -131,8 +136,8 @@ func lockDir(dir string) (unlock func(), err error) {
 	return func() { _ = lock.Unlock() }, nil
 }
 
-// waitForLock takes the lock, and waits at most lockWait for another writer. It takes no context: a writer holds the
-// lock for milliseconds only.
+// waitForLock acquires the lock. It waits up to lockWait for another writer. It takes no context, because a writer
+// releases the lock within milliseconds.
 func waitForLock(lock *flock.Flock) error {
 	for deadline := time.Now().Add(lockWait); ; time.Sleep(lockRetry) {
 		locked, err := lock.TryLock()
@@ -145,7 +150,7 @@ func waitForLock(lock *flock.Flock) error {
 	}
 }
 
-// ReadFile reads a file and its mode. A missing file has the mode of a new one.
+// ReadFile returns the state of a file and its mode. For a missing file the mode is that of a new file.
 func ReadFile(path string) (FileState, fs.FileMode, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -168,10 +173,10 @@ func ReadFile(path string) (FileState, fs.FileMode, error) {
 	return FileState{data, true}, info.Mode().Perm(), err
 }
 
-// TooLargeError is the error for a file with more bytes than a limit of whole MiB.
+// TooLargeError returns the error for a file that is larger than limit bytes. limit must be a multiple of 1 MiB.
 func TooLargeError(limit int) error { return fmt.Errorf("the file is larger than %d MiB", limit>>20) }
 
-// ReplaceFile replaces a file atomically.
+// ReplaceFile atomically replaces the content of the file at path, and syncs it to the disk.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	temp, err := writeTempFile(path, data, mode)
 	if err != nil {
@@ -184,7 +189,7 @@ func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// writeTempFile writes data to a file beside path and syncs it to the disk.
+// writeTempFile writes data to a new file in the directory of path, syncs it to the disk and returns its path.
 func writeTempFile(path string, data []byte, mode fs.FileMode) (temp string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".drawbridge-*.tmp") // mode 0600
 	if err != nil {
@@ -204,7 +209,7 @@ func writeTempFile(path string, data []byte, mode fs.FileMode) (temp string, err
 	return f.Name(), nil
 }
 
-// syncDir syncs a rename to the disk. Windows does not support this and need not: its rename writes through.
+// syncDir syncs a rename in dir to the disk. On Windows it does nothing, because a rename is written through.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -216,12 +221,12 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// FileFault returns the fault for a step on a file that a person wrote or named.
+// FileFault returns the fault for a failed step on a file that a person wrote or named.
 func FileFault(step string, err error) *drawbridge.Fault {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: err}
 }
 
-// WithoutPath returns the text of a file system error without the path, which the step names already.
+// WithoutPath returns the text of a file system error without the path. The fault's step already contains the path.
 func WithoutPath(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "no such file or directory"
@@ -232,7 +237,7 @@ func WithoutPath(err error) string {
 	return err.Error()
 }
 
-// IsDanglingLink reports whether path is a link to a missing target.
+// IsDanglingLink reports whether path does not exist because it, or a parent directory, is a link to a missing target.
 func IsDanglingLink(path string) bool {
 	for {
 		info, err := os.Lstat(path)
@@ -248,10 +253,10 @@ func IsDanglingLink(path string) bool {
 	}
 }
 
-// SameFile reports whether two paths lead to one file, or are equal.
+// SameFile reports whether two paths are equal or lead to the same file.
 func SameFile(a, b string) bool { return a == b || IsOneOfFiles(a, StatExisting([]string{b})) }
 
-// StatExisting returns the info of the files that exist.
+// StatExisting returns the infos of those files that exist.
 func StatExisting(paths []string) (infos []fs.FileInfo) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -261,13 +266,14 @@ func StatExisting(paths []string) (infos []fs.FileInfo) {
 	return infos
 }
 
-// IsOneOfFiles reports whether a path leads to one of the files.
+// IsOneOfFiles reports whether path leads to one of the files that infos describe.
 func IsOneOfFiles(path string, infos []fs.FileInfo) bool {
 	info, err := os.Stat(path)
 	return err == nil && slices.ContainsFunc(infos, func(other fs.FileInfo) bool { return os.SameFile(info, other) })
 }
 
-// SplitPaths splits values at commas. The name of an existing file, absolute or in dir, is not split.
+// SplitPaths splits each value at its commas. A value that is the path of an existing file is not split; a relative
+// path starts at dir.
 func SplitPaths(dir string, values []string) []string {
 	var paths []string
 	for _, value := range values {
@@ -286,7 +292,7 @@ func SplitPaths(dir string, values []string) []string {
 	return paths
 }
 
-// UnreadableFault returns the fault for a named path that cannot be read.
+// UnreadableFault returns the fault for a path that a person named and that cannot be read.
 func UnreadableFault(path string, err error) error {
 	if path == "" {
 		return FileFault("read the configuration", errors.New("the path is empty"))

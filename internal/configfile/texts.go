@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// JoinOr joins words for a person: "a", "b" or "c".
+// JoinOr returns the words quoted and joined for a message, such as "a", "b" or "c".
 func JoinOr(words []string) string {
 	var b strings.Builder
 	for i, w := range words {
@@ -24,7 +24,7 @@ func JoinOr(words []string) string {
 	return b.String()
 }
 
-// JoinFew joins the first few names for a person.
+// JoinFew returns the first ten names joined by commas. If there are more, it appends their number: "and 5 more".
 func JoinFew(names []string) string {
 	const few = 10
 	if over := len(names) - few; over > 0 {
@@ -33,17 +33,17 @@ func JoinFew(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// placeholderName matches the name at the start of the text between the braces of "${…}". Text after the name begins
-// with another character; a dash belongs to the name only after a word for the kind of name.
+// placeholderName matches the name at the start of the text between the braces of "${…}". A dash may be part of the
+// name only after a prefix such as "input:", because ":-" and "-" otherwise begin a default value.
 var placeholderName = lazyregexp.New(
 	`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]*|(?:env:)?[A-Za-z0-9_. ]*)`)
 
-// maxPlaceholder is the maximum length of such a name. As a count in the expression it would make compiling it, at each
-// start, a hundred times slower.
+// maxPlaceholder is the maximum length of such a name. It is not a repetition count in the expression, because such a
+// count would make compiling the expression, at each start, a hundred times slower.
 const maxPlaceholder = 100
 
-// PlaceholderName returns the name in the text between the braces of "${…}". The rest may be a default, and so a
-// secret.
+// PlaceholderName returns the name in the text between the braces of "${…}". Other text is replaced by "…", because
+// it may be a default value that is a secret.
 func PlaceholderName(inner string) string {
 	name := placeholderName().FindString(safetext.Truncate(inner, maxPlaceholder, safetext.Bytes, ""))
 	if name != inner {
@@ -52,7 +52,8 @@ func PlaceholderName(inner string) string {
 	return name
 }
 
-// DidYouMean returns the end of a message about an unknown name: the nearest known one, or "".
+// DidYouMean returns text to append to a message about an unknown name: "; did you mean …?" with the most similar
+// known name. It returns "" if no known name is similar.
 func DidYouMean(name string, known []string) string {
 	best := Nearest(name, known)
 	if best == "" {
@@ -61,7 +62,7 @@ func DidYouMean(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// Nearest returns the known name most similar to name; empty if none is near.
+// Nearest returns the known name that is most similar to name; "" if no name is similar.
 func Nearest(name string, known []string) string {
 	best, least := "", 3
 	folded := foldName(name)
@@ -73,13 +74,13 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// foldName removes common variations of a name: case, dashes and underscores.
+// foldName returns the name in lower case, without dashes and underscores.
 func foldName(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(name), "_", ""), "-", "")
 }
 
-// editDistance counts the letters to insert, remove or replace to turn a into b. For very different names it returns
-// their length.
+// editDistance returns the number of letters to insert, remove or replace to turn a into b. If a name is longer than 32
+// bytes, it returns the length of the longer name.
 func editDistance(a, b string) int {
 	const longest = 32
 	if len(a) > longest || len(b) > longest {

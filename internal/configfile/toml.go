@@ -15,7 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// ParseTOML reads TOML. The error is a *Error.
+// ParseTOML parses TOML. The error is an *Error.
 func ParseTOML(data []byte) (Node, error) {
 	spots, err := scanTOMLKeys(string(data))
 	if err != nil {
@@ -28,7 +28,7 @@ func ParseTOML(data []byte) (Node, error) {
 	return tomlNode(values, spots, 1), nil
 }
 
-// quotedValue matches values in the parser's message: a word without its quotes may be a secret.
+// quotedValue matches quoted text in the parser's message, because the text may be a secret.
 var quotedValue = lazyregexp.New(`"(?:[^"\\]|\\.)*"|'[^']{2,}'`)
 
 func tomlError(err error) *Error {
@@ -43,7 +43,8 @@ func tomlError(err error) *Error {
 	return &Error{Line: parse.Position.Line, Col: parse.Position.Col, Text: safetext.Line(words)}
 }
 
-// tomlNode joins a decoded value with its position. line is the container's, for a value the scan did not see.
+// tomlNode returns a node for a decoded value and its position. line is the line of the container; it is used if the
+// scan found no position.
 func tomlNode(value any, at *keyPosition, line int) Node {
 	if at != nil && at.line > 0 {
 		line = at.line
@@ -83,11 +84,11 @@ func tomlNode(value any, at *keyPosition, line int) Node {
 	return n
 }
 
-// A keyPosition is the position of a key in a TOML file. The decoder keeps neither the order of keys nor, in an array
-// of tables, their lines.
+// A keyPosition is the position of a key in a TOML file, with the keys below it. It is needed because the decoder
+// returns neither the order of keys nor the lines of keys in an array of tables.
 type keyPosition struct {
 	line     int
-	path     int // length of the names from the root to here
+	path     int // the total length of the names from the root to this key
 	names    []string
 	children map[string]*keyPosition
 	items    []*keyPosition
@@ -107,7 +108,7 @@ func (s *keyPosition) elementAt(i int) *keyPosition {
 	return s.items[i]
 }
 
-// namesInOrder returns the names of values in the file's order, then those that the scan did not see.
+// namesInOrder returns the names of values in the file's order, followed by the names that the scan did not find.
 func (s *keyPosition) namesInOrder(values map[string]any) []string {
 	names := make([]string, 0, len(values))
 	if s != nil {

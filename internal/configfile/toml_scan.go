@@ -2,11 +2,12 @@ package configfile
 
 import "strings"
 
-// maxKeyBytes limits the total length of all full key names in a TOML file, because the decoder stores each of them.
+// maxKeyBytes limits the total length of the full names of all keys in a TOML file, because the decoder stores all of
+// them.
 const maxKeyBytes = 32 << 20
 
-// scanTOMLKeys finds the positions of the keys of a TOML file. It does not validate the file: the decoder does that
-// later. It refuses a file that would cost the decoder too much; that error is an *Error.
+// scanTOMLKeys returns the positions of the keys of a TOML file. It does not validate the file, because the decoder
+// does. It rejects a file that would need too much memory or recursion in the decoder. Such an error is an *Error.
 func scanTOMLKeys(data string) (*keyPosition, error) {
 	s := &tomlKeyScanner{data: strings.TrimPrefix(data, byteOrderMark), line: 1}
 	root := &keyPosition{line: 1}
@@ -33,7 +34,7 @@ type tomlKeyScanner struct {
 	err      *Error
 }
 
-// peek returns the next byte; 0 at the end.
+// peek returns the next byte, or 0 at the end of the data.
 func (s *tomlKeyScanner) peek() byte {
 	if s.at < len(s.data) {
 		return s.data[s.at]
@@ -45,20 +46,20 @@ func (s *tomlKeyScanner) hasPrefix(prefix string) bool {
 	return strings.HasPrefix(s.data[s.at:], prefix)
 }
 
-// advance skips n bytes and counts their lines.
+// advance skips n bytes and counts the line endings in them.
 func (s *tomlKeyScanner) advance(n int) {
 	n = min(n, len(s.data)-s.at)
 	s.line += strings.Count(s.data[s.at:s.at+n], "\n")
 	s.at += n
 }
 
-// skipAny skips the bytes of set.
+// skipAny skips all bytes that are in set.
 func (s *tomlKeyScanner) skipAny(set string) {
 	rest := s.data[s.at:]
 	s.advance(len(rest) - len(strings.TrimLeft(rest, set)))
 }
 
-// skipUntil skips to the next byte of set.
+// skipUntil skips to the next byte that is in set, or to the end.
 func (s *tomlKeyScanner) skipUntil(set string) {
 	if i := strings.IndexAny(s.data[s.at:], set); i >= 0 {
 		s.advance(i)
@@ -69,14 +70,15 @@ func (s *tomlKeyScanner) skipUntil(set string) {
 
 func (s *tomlKeyScanner) skipLine() { s.skipUntil("\n") }
 
-// skipBlanks skips white space, line ends and comments.
+// skipBlanks skips white space, line endings and comments.
 func (s *tomlKeyScanner) skipBlanks() {
 	for s.skipAny(" \t\r\n"); s.peek() == '#'; s.skipAny(" \t\r\n") {
 		s.skipLine()
 	}
 }
 
-// readHeader opens the table of "[name]" or "[[name]]"; in an array of tables, the newest one.
+// readHeader reads "[name]" or "[[name]]" and returns the position of its table. For an array of tables, this is the
+// last table of the array.
 func (s *tomlKeyScanner) readHeader(root *keyPosition) *keyPosition {
 	array := s.hasPrefix("[[")
 	s.skipAny("[")
@@ -96,7 +98,7 @@ func (s *tomlKeyScanner) readHeader(root *keyPosition) *keyPosition {
 	return at
 }
 
-// readKeyValue reads "key = value" into a table.
+// readKeyValue reads "key = value" and adds its keys to the table in.
 func (s *tomlKeyScanner) readKeyValue(in *keyPosition) {
 	line := s.line
 	at := in
@@ -110,8 +112,8 @@ func (s *tomlKeyScanner) readKeyValue(in *keyPosition) {
 	}
 }
 
-// readKey reads a dotted key. A quoted name is kept as written. A name with escapes is not found again, and
-// gets the line of its table.
+// readKey reads a dotted key and returns its names. Escapes in a quoted name are not decoded. The position of such a
+// name is not found later, so its value has the line of its table.
 func (s *tomlKeyScanner) readKey() []string {
 	var names []string
 	for s.err == nil {
@@ -134,7 +136,7 @@ func (s *tomlKeyScanner) readKey() []string {
 	return names
 }
 
-// childPosition returns the first position of a name.
+// childPosition returns the position of a name in a table. It adds the position if the name is new.
 func (s *tomlKeyScanner) childPosition(in *keyPosition, name string, line int) *keyPosition {
 	at := in.children[name]
 	if at == nil {
@@ -157,7 +159,7 @@ func (s *tomlKeyScanner) checkDepth(depth int) {
 	}
 }
 
-// scanValue skips a value, and reads the keys of inline tables in it.
+// scanValue skips a value, and adds the keys of inline tables in the value to at.
 func (s *tomlKeyScanner) scanValue(at *keyPosition) {
 	s.depth++
 	defer func() { s.depth-- }()
@@ -179,7 +181,7 @@ func (s *tomlKeyScanner) scanValue(at *keyPosition) {
 	}
 }
 
-// scanCollection skips an array or inline table and calls each for every part.
+// scanCollection skips an array or inline table, and calls each at the start of every item.
 func (s *tomlKeyScanner) scanCollection(end byte, each func()) {
 	s.advance(1)
 	for s.err == nil {
@@ -194,13 +196,13 @@ func (s *tomlKeyScanner) scanCollection(end byte, each func()) {
 		default:
 			each()
 		}
-		if s.at == start { // the end of the file, or no TOML
+		if s.at == start { // the end of the file, or invalid TOML
 			return
 		}
 	}
 }
 
-// skipString skips a string of any of the four kinds.
+// skipString skips a string: basic or literal, on one line or several.
 func (s *tomlKeyScanner) skipString() {
 	quote := s.data[s.at : s.at+1]
 	triple := quote + quote + quote
@@ -219,14 +221,14 @@ func (s *tomlKeyScanner) skipString() {
 		s.skipChar(quote)
 	}
 	s.advance(3)
-	for range 2 { // up to two quotes may stand before the three that close
+	for range 2 { // up to two quotes may precede the closing three
 		if s.hasPrefix(quote) {
 			s.advance(1)
 		}
 	}
 }
 
-// skipChar skips one byte of a string, or an escape.
+// skipChar skips one byte of a string, or an escape of two bytes.
 func (s *tomlKeyScanner) skipChar(quote string) {
 	if quote == `"` && s.peek() == '\\' {
 		s.advance(2)

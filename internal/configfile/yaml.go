@@ -13,10 +13,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// maxYAMLNodes is the maximum number of nodes in a YAML file with its aliases expanded: a few lines can name billions.
+// maxYAMLNodes is the maximum number of nodes in a YAML file with its aliases expanded. Without a limit, a few lines
+// with aliases could expand to billions of nodes.
 const maxYAMLNodes = 200_000
 
-// ParseYAML reads the first document of a YAML file. Aliases and merge keys are expanded. The error is an *Error.
+// ParseYAML parses the first document of a YAML file, which must be a mapping. Aliases and merge keys are expanded. The
+// error is an *Error.
 func ParseYAML(data []byte) (Node, error) {
 	if line := tooDeepFlowLine(data); line > 0 {
 		return Node{}, ErrorAt(line, "values nest deeper than %d", MaxDepth)
@@ -39,10 +41,10 @@ func ParseYAML(data []byte) (Node, error) {
 	return n, nil
 }
 
-// tooDeepFlowLine returns the first line that nests more flow collections than a normal file; 0 if there is none. The
-// parser's time grows with the square of their depth.
+// tooDeepFlowLine returns the first line with more brackets or more indentation than in a normal file; 0 if there is
+// none. Such lines are rejected, because the parser's time grows with the square of the nesting depth.
 func tooDeepFlowLine(data []byte) int {
-	const most = 10 * MaxDepth // brackets may also be in texts
+	const most = 10 * MaxDepth // brackets may also be in strings
 	line := 0
 	for text := range bytes.Lines(data) {
 		line++
@@ -56,7 +58,7 @@ func tooDeepFlowLine(data []byte) int {
 	return 0
 }
 
-// yamlError removes the position and possible quotes of values from the parser's message.
+// yamlError returns the parser's error. Its text contains neither the position nor quoted values, which may be secrets.
 func yamlError(err error) *Error {
 	e := &Error{Text: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if _, scanned := fmt.Sscanf(e.Text, "line %d:", &e.Line); scanned == nil {
@@ -66,7 +68,7 @@ func yamlError(err error) *Error {
 	return e
 }
 
-// A yamlReader converts the parser's nodes.
+// A yamlReader converts the parser's nodes to Nodes.
 type yamlReader struct {
 	nodes int
 	err   *Error
@@ -78,7 +80,7 @@ func (r *yamlReader) readNode(v *yaml.Node, depth int) Node {
 	switch {
 	case r.err != nil:
 		return n
-	case depth > MaxDepth: // an alias within what it names ends here too
+	case depth > MaxDepth: // an alias inside its own anchor also ends here
 		r.err = ErrorAt(v.Line, "values nest deeper than %d", MaxDepth)
 		return n
 	case r.nodes > maxYAMLNodes:
@@ -103,7 +105,8 @@ func (r *yamlReader) readNode(v *yaml.Node, depth int) Node {
 	return n
 }
 
-// readMapping reads a mapping. Members of a merge key come last, and only if their names are not present.
+// readMapping reads a mapping. Members from a merge key come last, and are omitted if the mapping has a member of that
+// name.
 func (r *yamlReader) readMapping(v *yaml.Node, depth int) []Member {
 	var own, merged []Member
 	names := map[string]bool{}
@@ -134,7 +137,7 @@ func (r *yamlReader) readMapping(v *yaml.Node, depth int) []Member {
 	return slices.Clip(own)
 }
 
-// scalarValue returns the kind of a value, and the value as JSON would write it.
+// scalarValue returns the kind of a scalar, and its text as in a Node.
 func scalarValue(v *yaml.Node) (ValueKind, string) {
 	var value any
 	switch v.ShortTag() {

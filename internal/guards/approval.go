@@ -22,36 +22,36 @@ import (
 const (
 	// defaultApprovalTimeout is how long a call waits for approval by default.
 	defaultApprovalTimeout = 5 * time.Minute
-	// maxWaitingPerCaller bounds the calls of one caller that wait at the same time.
+	// maxWaitingPerCaller limits the calls of one caller that wait for approval at the same time.
 	maxWaitingPerCaller = 16
-	// approvalPollInterval is how often the store is asked for an answer. approvalLease is how long a request stays in
-	// the store unless its process renews it.
+	// approvalPollInterval is the interval at which the store is polled for an answer. approvalLease is how long a
+	// request stays in the store without renewal by its process.
 	approvalPollInterval = 250 * time.Millisecond
 	approvalLease        = 15 * time.Second
-	// dropTimeout bounds the removal of a request when its call has ended.
+	// dropTimeout limits the time to delete a request after its call has ended.
 	dropTimeout = 5 * time.Second
 )
 
-// An ApprovalQueue makes calls wait for the approval of a person. The requests are in the store, where any process of
-// the user finds and answers them. A call without an answer, or with any error, is refused. The caller learns that a
-// person was asked, but nothing with which it could answer the request.
+// An ApprovalQueue makes calls wait for the approval of a person. It stores the requests; any process of the same user
+// can read and answer them. A call is refused if there is no answer or any error. The caller learns that a person was
+// asked, but receives no data with which it could answer the request.
 type ApprovalQueue struct {
 	// DB stores the requests and the answers.
 	DB *store.DB
-	// Logger receives the errors of the store, which callers are not told.
+	// Logger receives the errors of the store. Callers do not receive these errors.
 	Logger *slog.Logger
-	// Announce is called for each call that waits, unless its caller is told at once. It must not wait. Nil announces
-	// nothing.
+	// Announce is called for each waiting call, unless the caller is an ApprovalObserver. It must not block. If
+	// Announce is nil, requests are not announced.
 	Announce func(notify.Approval)
-	// Timeout is how long a call waits; 0 is defaultApprovalTimeout.
+	// Timeout is how long a call waits; 0 means defaultApprovalTimeout.
 	Timeout time.Duration
-	// pollInterval is how often the store is asked; 0 is approvalPollInterval.
+	// pollInterval is the interval at which the store is polled; 0 means approvalPollInterval.
 	pollInterval time.Duration
 }
 
 var _ deck.Approver = (*ApprovalQueue)(nil)
 
-// Approve waits for the answer of a person, or uses a grant that a person made for such calls.
+// Approve waits for the answer of a person to a call. It does not wait if the person has already granted such calls.
 func (d *ApprovalQueue) Approve(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {
 	a, err := newPendingApproval(r)
 	if err != nil {
@@ -67,7 +67,7 @@ func (d *ApprovalQueue) Approve(ctx context.Context, r deck.ApprovalRequest) (de
 	return d.enqueue(ctx, r, a)
 }
 
-// enqueue adds a request for the call and waits for its answer.
+// enqueue stores a request for the call and waits for its answer.
 func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a store.PendingApproval) (
 	answer deck.ApprovalAnswer, err error) {
 	a.ID = strings.ToLower(rand.Text()[:8])
@@ -92,13 +92,14 @@ func (d *ApprovalQueue) enqueue(ctx context.Context, r deck.ApprovalRequest, a s
 	return answer, err
 }
 
-// An ApprovalObserver is the Peer of a caller whose user may answer approvals: the command line of the owner. It learns
-// at once which request waits. Other callers learn only that a person is asked.
+// An ApprovalObserver is the Peer of a caller whose user may answer requests: the owner's command line. It learns the
+// id of a waiting request at once. Other callers learn only that a person is asked.
 type ApprovalObserver interface {
 	ApprovalPending(id string, until time.Time, call ApprovalDetails)
 }
 
-// announce reports the request to the caller's peer, if that is an ApprovalObserver, and to Announce otherwise.
+// announce reports the request to the caller's peer if it is an ApprovalObserver of the user, and to Announce
+// otherwise.
 func (d *ApprovalQueue) announce(r deck.ApprovalRequest, a store.PendingApproval) {
 	var shown ApprovalDetails
 	if err := json.Unmarshal(a.Shown, &shown); err != nil {
@@ -122,7 +123,7 @@ var (
 
 func (d *ApprovalQueue) timeout() time.Duration { return cmp.Or(d.Timeout, defaultApprovalTimeout) }
 
-// awaitAnswer polls for the answer, renews the lease of the request, and returns the name of the person who answered.
+// awaitAnswer polls for the answer and renews the lease of the request. It returns the name of the person who answered.
 func (d *ApprovalQueue) awaitAnswer(ctx context.Context, r deck.ApprovalRequest, id string) (by string, err error) {
 	end := time.NewTimer(d.timeout())
 	defer end.Stop()
@@ -159,7 +160,7 @@ func (d *ApprovalQueue) awaitAnswer(ctx context.Context, r deck.ApprovalRequest,
 	}
 }
 
-// useApproval uses up an approval. The call is sent directly after it, or never.
+// useApproval consumes an approval. The caller must send the call directly afterwards, or not at all.
 func (d *ApprovalQueue) useApproval(ctx context.Context, r deck.ApprovalRequest, id string) error {
 	if !r.StillValid() {
 		return refusalFault(r, errCallChanged, "call again to have the present version approved")
@@ -174,14 +175,14 @@ func (d *ApprovalQueue) useApproval(ctx context.Context, r deck.ApprovalRequest,
 	return nil
 }
 
-// timeoutFault returns the fault of a call that got no answer in time.
+// timeoutFault returns the fault of a call whose request got no answer in time.
 func (d *ApprovalQueue) timeoutFault(r deck.ApprovalRequest) error {
 	return refusalFault(r, fmt.Errorf("it needs a person's approval, and got no answer within %s", d.timeout()),
 		`have the user run "drawbridge ask --watch" in a terminal, then call again`)
 }
 
-// storeFault returns the fault of a call whose request could not be stored. The cause goes to the log only, since it
-// names the location of the store.
+// storeFault returns the fault of a call after an error of the store. The error is only logged, because it contains the
+// path of the store.
 func (d *ApprovalQueue) storeFault(ctx context.Context, r deck.ApprovalRequest, err error) error {
 	if ctx.Err() != nil {
 		return refusalFault(r, fmt.Errorf("while a person was asked: %w", context.Cause(ctx)), "")
@@ -201,7 +202,7 @@ func (d *ApprovalQueue) dropRequest(ctx context.Context, id string) {
 	}
 }
 
-// refusalFault returns the fault of a refused call.
+// refusalFault returns the fault of a refused call, with the reason why.
 func refusalFault(r deck.ApprovalRequest, why error, next string) *drawbridge.Fault {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
@@ -222,18 +223,19 @@ type progressSender struct {
 	sent int
 }
 
-// send reports a little progress: less than the server will, since progress must increase.
+// send reports a progress below 1. It must be smaller than the progress that the server reports later, since progress
+// must increase.
 func (t *progressSender) send(ctx context.Context) {
 	token := rawjson.Get(t.r.Call.Params, "_meta", mcp.MetaProgressToken)
 	if token == nil || t.r.Call.Peer == nil {
 		return
 	}
 	if _, ok := t.r.Call.Peer.(ApprovalObserver); ok {
-		return // it was told of the request itself
+		return // it received the request itself
 	}
 	t.sent++
 	progress := fmt.Appendf(nil, "0.%06d", t.sent)
-	// An error means that the caller is gone, which ends ctx too.
+	// An error means that the caller has disconnected, which also ends ctx.
 	_ = t.r.Call.Peer.Notify(ctx, mcp.NoteProgress, rawjson.Apply(nil, rawjson.Put(token, "progressToken"),
 		rawjson.Put(progress, "progress"),
 		rawjson.Put(rawjson.Quote("a person is asked for approval: drawbridge ask"), "message")))

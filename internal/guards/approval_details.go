@@ -16,25 +16,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// ApprovalDetails describes a call to the person who decides on it. Names and arguments are unchecked text of others
-// with any characters: they must be made printable before they are displayed.
+// ApprovalDetails describes a call to the person who decides about it. Names and arguments are unchecked text from
+// other parties. They may contain any characters, so they must be made printable before they are displayed.
 type ApprovalDetails struct {
-	// Caller is the principal and Kind the kind of caller. Door is the transport, Client the name and version that the
-	// client declared.
+	// Caller is the principal and Kind is the kind of caller. Door is the transport. Client is the name and version
+	// that the client declared.
 	Caller string `json:"caller"`
 	Kind   string `json:"kind"`
 	Door   string `json:"door,omitempty"`
 	Client string `json:"client,omitempty"`
 	Method string `json:"method"`
-	// Card is the called name, and Tool the server's own name for it. A shipped card has no server.
+	// Card is the called name, and Tool is the name that the server uses. One of Drawbridge's own tools has no server.
 	Card   string `json:"card"`
 	Server string `json:"server,omitempty"`
 	Tool   string `json:"tool,omitempty"`
-	// Definition is the SHA-256 of the card's definition, in hexadecimal. Digest is that of the unredacted arguments.
+	// Definition is the SHA-256 of the card's definition, in hexadecimal. Digest is the SHA-256 of the unredacted
+	// arguments.
 	Definition string `json:"definition"`
 	Digest     string `json:"digest"`
-	// Arguments are complete, except that likely secrets are redacted. For a method without arguments they are the
-	// params. For a call that continues with answers to its server's requests, they are an object with "arguments" and
+	// Arguments are the complete arguments, with likely secrets redacted. For a method without arguments they are the
+	// params. A call may continue with answers to its server's requests. Then they are an object with "arguments" and
 	// "inputResponses".
 	Arguments json.RawMessage `json:"arguments"`
 	// Reason is the reason for asking a person, and Rule the rule that requires it. Either may be empty.
@@ -42,8 +43,8 @@ type ApprovalDetails struct {
 	Rule   string `json:"rule,omitempty"`
 }
 
-// RedactedJSON returns the details for storage after the call, as JSON. It applies the rules of the audit, which also
-// redact values that the person had to see, such as a password within a command.
+// RedactedJSON returns the details as JSON, for storage after the call. It applies the redaction of the audit log. This
+// also redacts values that the person had to see, such as a password in a command.
 func (d ApprovalDetails) RedactedJSON() ([]byte, error) {
 	var rules audit.RedactionRules
 	d.Arguments = rules.Redact(d.Arguments)
@@ -53,11 +54,12 @@ func (d ApprovalDetails) RedactedJSON() ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// maxApprovalArguments bounds the size of arguments that a person is asked to judge: longer ones would not be read.
+// maxApprovalArguments limits the size of arguments that a person is asked to approve: longer arguments would not be
+// read.
 const maxApprovalArguments = 256 << 10
 
-// newPendingApproval returns the request for approval of a call. The error is for params that are too large, or invalid
-// JSON.
+// newPendingApproval returns the request for approval of a call. The error reports params that are too large, or
+// invalid JSON.
 func newPendingApproval(r deck.ApprovalRequest) (store.PendingApproval, error) {
 	subject, err := approvalSubject(r.Call)
 	if err != nil {
@@ -92,15 +94,15 @@ func sha256Hex(b []byte) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// approvalSubject returns the part of a call that a person judges: its params without the members that differ each time
-// it is sent. Members keep their order, since servers may differ on which of two equal names counts. Answers to the
-// server's requests are part of it: an approval of the first request does not cover the answers of a client that
-// continue it.
+// approvalSubject returns the part of a call that a person approves. This is the params without the members that differ
+// each time the call is sent. Members keep their order, since servers may disagree about which of two equal names
+// counts. Answers to the server's requests are included: an approval of the first request does not cover answers that
+// the client sends later.
 func approvalSubject(call drawbridge.Call) ([]byte, error) {
 	params := rawjson.Apply(call.Params, rawjson.Drop("_meta"), rawjson.Drop("requestState"))
 	switch call.Method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
-		// The card is known. The caller may have used a name of another style.
+		// The approval contains the card already. The caller may have used another spelling of its name.
 		params = rawjson.Apply(params, rawjson.Drop("name"))
 	}
 	if len(params) > maxApprovalArguments {
@@ -116,7 +118,7 @@ func approvalSubject(call drawbridge.Call) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// argumentsOnly returns the arguments if the subject has no other members, and otherwise the subject.
+// argumentsOnly returns the arguments if the subject has no other members. Otherwise it returns the subject.
 func argumentsOnly(subject []byte) json.RawMessage {
 	var only json.RawMessage
 	n := 0

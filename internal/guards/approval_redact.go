@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// redactSecrets returns the JSON with likely secrets replaced, which it finds by member names and by well-known
-// prefixes. A replacement states the length, so that a person sees that something was there.
+// redactSecrets returns the JSON with likely secrets replaced. It finds secrets by member names and by well-known
+// prefixes. A replacement states the length, so that a person sees that a value was removed.
 func redactSecrets(value json.RawMessage) json.RawMessage {
 	if len(value) == 0 {
 		return value
@@ -42,7 +42,7 @@ func redactSecrets(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// redactValue replaces a value by a note of its length. Values that cannot hold a secret stay.
+// redactValue replaces a value by a note of its length. Values that cannot be secrets are returned unchanged.
 func redactValue(value json.RawMessage) json.RawMessage {
 	switch string(value) {
 	case "true", "false", "null", `""`, "{}", "[]":
@@ -53,7 +53,7 @@ func redactValue(value json.RawMessage) json.RawMessage {
 
 func redactionNote(n int) string { return fmt.Sprintf("[redacted, %d bytes]", n) }
 
-// isSecretName reports whether a member name is that of a secret, in any spelling: api_key, apiKey, API-KEY.
+// isSecretName reports whether a member name means a secret, in any spelling: api_key, apiKey, API-KEY.
 func isSecretName(name string) bool {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -70,8 +70,8 @@ func isSecretName(name string) bool {
 	return strings.HasSuffix(plain, "token")
 }
 
-// redactText replaces words that begin like well-known secrets, and the content of private keys. It shows all other
-// text: a caller must not be able to hide from a person the call that they approve.
+// redactText replaces words that begin like well-known secrets, and the content of private keys. All other text stays
+// visible: a caller must not be able to hide from a person the call that the person approves.
 func redactText(text string) string {
 	text = audit.RedactPEMKeys(text, redactionNote)
 	var b strings.Builder

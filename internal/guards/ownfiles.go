@@ -18,43 +18,42 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ownFilesRule is the name of the guard in records and messages.
+// ownFilesRule is the name of the guard in audit records and messages.
 const ownFilesRule = "own-files"
 
-// These bound the scan of arguments: the length of a path, the nesting depth, and the number of links that one path
-// follows.
+// Limits of the search in arguments: the length of a path, the nesting depth, and the number of links in one path.
 const (
 	maxPath          = 4096
 	maxArgumentDepth = 64
 	maxLinks         = 255
-	// maxFollowed bounds the paths in one text whose links are followed.
+	// maxFollowed limits the paths in one text whose links are followed.
 	maxFollowed = 1024
 )
 
 // OwnFiles describes the files that Drawbridge protects.
 type OwnFiles struct {
-	// Home is the home directory of the user, which "~" stands for; empty if it is unknown.
+	// Home is the home directory of the user, which replaces "~"; empty if it is unknown.
 	Home string
-	// Paths are files, and directories with their content. Prefixes protect every path that begins with them. All are
-	// absolute.
+	// Paths are protected files, and protected directories with their content. Prefixes protect every path that begins
+	// with one of them. All paths are absolute.
 	Paths, Prefixes []string
-	// Dir is the directory in which relative paths in calls of Drawbridge's own tools start, for callers without one of
-	// their own.
+	// Dir is the directory to which relative paths in calls of Drawbridge's own tools are joined. It is used for
+	// callers without a directory of their own.
 	Dir string
-	// WorkingDir returns the directory in which a server's relative paths start; empty for a server with a URL.
+	// WorkingDir returns the directory in which a server's relative paths start; "" for a server with a URL.
 	WorkingDir func(drawbridge.ServerID) string
-	// RelativeDirs returns further directories in which relative paths may start. Some may not be directories. It may
-	// be nil.
+	// RelativeDirs returns further directories in which a server's relative paths may start. Some of the paths may not
+	// be directories. RelativeDirs may be nil.
 	RelativeDirs func(drawbridge.ServerID) []string
 }
 
-// An OwnFileGuard refuses calls that reach files of Drawbridge. The zero value has no list of files, and refuses every
+// An OwnFileGuard refuses calls that access protected files. The zero value has no list of files, and refuses every
 // call.
 type OwnFileGuard struct{ files atomic.Pointer[OwnFiles] }
 
 var _ deck.Guard = (*OwnFileGuard)(nil)
 
-// Update replaces the protected files, and adds the targets of their links.
+// Update replaces the list of protected files. It adds the targets of links in the list.
 func (k *OwnFileGuard) Update(o OwnFiles) {
 	for _, all := range []*[]string{&o.Paths, &o.Prefixes} {
 		var known []string
@@ -70,7 +69,7 @@ func (k *OwnFileGuard) Update(o OwnFiles) {
 }
 
 // Decide refuses calls with an argument that leads to a protected file. It allows every call of the user at the command
-// line, who can change the files anyway.
+// line, who can change the files without Drawbridge.
 func (k *OwnFileGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	o := k.files.Load()
 	refused := drawbridge.Verdict{Effect: drawbridge.Deny, Rule: ownFilesRule,
@@ -100,15 +99,15 @@ func (k *OwnFileGuard) Decide(_ context.Context, q deck.Question) drawbridge.Ver
 	return refused
 }
 
-// isReachedByServer reports whether an argument of a call of a server's tool, prompt or resource leads to a protected
-// file.
+// isReachedByServer reports whether an argument of a call leads to a protected file. The call is for a server's tool,
+// prompt or resource.
 func (o *OwnFiles) isReachedByServer(q deck.Question) (leads bool, err error) {
 	l := argumentScan{own: o, workingDir: o.WorkingDir(q.Spec.Server), definition: q.Spec.Definition}
 	if o.RelativeDirs != nil {
 		l.relativeDirs = o.RelativeDirs(q.Spec.Server)
 	}
 	for m := range rawjson.Members(q.Params) {
-		if m.HasName("_meta") || m.HasName("name") && q.Kind == "tool" { // the name is that of the card
+		if m.HasName("_meta") || m.HasName("name") && q.Kind == "tool" { // the name of the card
 			continue
 		}
 		if leads, err = l.scanValue(m.Name, m.Value, 0); leads || err != nil {
@@ -118,8 +117,8 @@ func (o *OwnFiles) isReachedByServer(q deck.Question) (leads bool, err error) {
 	return leads, err
 }
 
-// isReachedByOwnTool does so for one of Drawbridge's own tools. Its arguments are known: only paths and commands lead to
-// files. The content of a file that is written may mention any path.
+// isReachedByOwnTool is like isReachedByServer, for one of Drawbridge's own tools. Only the arguments with a path or a
+// command are searched. The content of a file that is written may contain any path.
 func (o *OwnFiles) isReachedByOwnTool(q deck.Question) (leads bool, err error) {
 	l := argumentScan{own: o, definition: q.Spec.Definition}
 	if l.workingDir, err = (deck.Context{Dir: o.Dir}).WorkingDir(q.Caller); err != nil {
@@ -140,8 +139,8 @@ func (o *OwnFiles) isReachedByOwnTool(q deck.Question) (leads bool, err error) {
 	return leads, err
 }
 
-// scanWords checks each word of a command as a relative path. A command can spell a path in other ways, so this stops
-// mistakes, and no attack: only confinement does.
+// scanWords checks each word of a command as a relative path. A command can spell a path in other ways. So scanWords
+// prevents mistakes but not attacks, which only confinement prevents.
 func (l argumentScan) scanWords(command string) (bool, error) {
 	words := strings.FieldsFunc(command, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("\"'`;|&<>()=$", c) })
 	for _, word := range words[:min(len(words), maxFollowed)] {
@@ -152,7 +151,7 @@ func (l argumentScan) scanWords(command string) (bool, error) {
 	return false, nil
 }
 
-// Protects reports whether a path, without links, is a protected file. Without a list every file is.
+// Protects reports whether a path without links is protected. Before the first Update every path is protected.
 func (k *OwnFileGuard) Protects(path string) bool {
 	o := k.files.Load()
 	return o == nil || o.has(path)
@@ -163,17 +162,17 @@ type argumentScan struct {
 	own          *OwnFiles
 	workingDir   string
 	relativeDirs []string
-	// definition is the card's, whose schema may tell which arguments are text.
+	// definition is the definition of the card. Its schema may declare which arguments are texts.
 	definition json.RawMessage
 }
 
 var errDeep = errors.New("the arguments nest too deeply")
 
-// topArgumentDepth is the depth of an argument in the params. A text up to that depth may hold JSON.
+// topArgumentDepth is the depth of an argument in the params. A text up to this depth may contain JSON.
 const topArgumentDepth = 1
 
-// scanValue searches a value and its members. named is the JSON name of the member that holds the value; elements of a
-// list have that of the list. A member name may be a path as well: {"files": {"/a": "text"}}.
+// scanValue searches a value and its members for protected paths. named is the JSON name of the member that contains
+// the value. Elements of a list have the name of the list. A member name may be a path too: {"files": {"/a": "text"}}.
 func (l argumentScan) scanValue(named, value json.RawMessage, depth int) (leads bool, err error) {
 	if depth > maxArgumentDepth {
 		return false, errDeep
@@ -208,7 +207,7 @@ func (l argumentScan) scanValue(named, value json.RawMessage, depth int) (leads 
 	return false, nil
 }
 
-// text searches a text: as a path, for paths in it, and as JSON in a text.
+// text searches a text: for paths in the text, as JSON, and as a path itself.
 func (l argumentScan) text(named, value json.RawMessage, depth int) (leads bool, err error) {
 	name, _ := rawjson.DecodeString(named)
 	text, _ := rawjson.DecodeString(value)
@@ -227,8 +226,8 @@ func (l argumentScan) text(named, value json.RawMessage, depth int) (leads bool,
 	return l.scanText(name, text)
 }
 
-// scanJSONText searches a list or object that an argument holds as text, unless the schema of the argument wants a
-// text.
+// scanJSONText searches a list or object that is encoded in an argument's text. It skips an argument whose schema
+// allows only a text.
 func (l argumentScan) scanJSONText(name string, named, value json.RawMessage, depth int) (bool, error) {
 	text, _ := rawjson.DecodeString(value)
 	inside, err := policy.JSONInText(text)
@@ -241,8 +240,8 @@ func (l argumentScan) scanJSONText(name string, named, value json.RawMessage, de
 	return l.scanValue(named, inside, depth+1)
 }
 
-// pathsIn searches the paths in a text. Unless the text is a command line, links are followed only in the first
-// maxFollowed paths, since a long document may hold very many.
+// pathsIn searches the paths in a text. In a command line, all links are followed. In another text, links are followed
+// only in the first maxFollowed paths, since a document may contain very many paths.
 func (l argumentScan) pathsIn(text string, command bool) (bool, error) {
 	found, err := policy.FindPaths(text, command)
 	if err != nil {
@@ -265,8 +264,9 @@ func (l argumentScan) pathsIn(text string, command bool) (bool, error) {
 	return false, nil
 }
 
-// scanText checks a text that may be a path. A very long text, or one with a line end or NUL, is not a path. It is
-// checked nevertheless if it is a URI or the argument's name is that of a path, since some programs strip line ends.
+// scanText checks whether a text is a protected path. A very long text, or a text with a line end or NUL, is not a
+// path. A text with a line end is nevertheless checked if it is a file URI or the argument's name means a path. Some
+// programs remove line ends.
 func (l argumentScan) scanText(name, text string) (bool, error) {
 	if text == "" || len(text) > maxPath || hasLineEnd(text) && !policy.IsPathArgument(name) &&
 		!policy.IsFileURI(text) {
@@ -283,7 +283,7 @@ func (l argumentScan) scanText(name, text string) (bool, error) {
 	return false, nil
 }
 
-// hasLineEnd reports whether a text has a line end or a NUL in it.
+// hasLineEnd reports whether a text contains a line end or a NUL.
 func hasLineEnd(text string) bool {
 	return strings.IndexByte(text, '\n') >= 0 || strings.IndexByte(text, '\r') >= 0 || strings.IndexByte(text, 0) >= 0
 }
@@ -292,8 +292,8 @@ func hasSlash(text string) bool {
 	return strings.IndexByte(text, '/') >= 0 || strings.IndexByte(text, '\\') >= 0
 }
 
-// checkPath checks one path. With follow set it follows links, and also tries a relative path from the directories
-// beside the working directory of the server.
+// checkPath checks one path. If follow is set, it follows links, and also joins a relative path to each of
+// relativeDirs.
 func (l argumentScan) checkPath(path string, follow bool) (bool, error) {
 	path = filepath.FromSlash(path)
 	if filepath.IsAbs(path) {
@@ -315,7 +315,7 @@ func (l argumentScan) checkPath(path string, follow bool) (bool, error) {
 			continue
 		}
 		leads, err := l.leadsToOwn(dir+string(filepath.Separator)+path, true)
-		if (leads || err != nil) && !isFile(dir) { // a program that the row names has no files below it
+		if (leads || err != nil) && !isFile(dir) { // a program that the row names is not a directory
 			return leads, err
 		}
 	}
@@ -327,7 +327,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// leadsToOwn reports whether an absolute path leads to a protected file. With follow set it follows links.
+// leadsToOwn reports whether an absolute path leads to a protected file. If follow is set, it follows links.
 func (l argumentScan) leadsToOwn(path string, follow bool) (bool, error) {
 	if l.own.has(filepath.Clean(path)) { // some programs remove ".." before they follow links
 		return true, nil
@@ -339,7 +339,7 @@ func (l argumentScan) leadsToOwn(path string, follow bool) (bool, error) {
 	return err == nil && l.own.has(real), err
 }
 
-// has reports whether a path is protected, or below a protected directory.
+// has reports whether a path is protected: listed, below a listed directory, or with a listed prefix.
 func (o *OwnFiles) has(path string) bool {
 	path = foldCase(path)
 	for _, own := range o.Paths {
@@ -355,7 +355,7 @@ func (o *OwnFiles) has(path string) bool {
 	return false
 }
 
-// foldCase returns one spelling for all paths that the operating system treats as equal.
+// foldCase returns the same spelling for all paths that the operating system treats as equal.
 func foldCase(path string) string {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		return strings.ToLower(path)
@@ -365,7 +365,7 @@ func foldCase(path string) string {
 
 var errLinks = errors.New("too many links")
 
-// resolveLinks returns the target of a path through all links. Names that do not exist, or cannot be read, are kept.
+// resolveLinks returns a path with all links resolved. Names that do not exist or cannot be read are kept as they are.
 func resolveLinks(path string) (string, error) {
 	volume := filepath.VolumeName(path)
 	done, rest := volume+string(filepath.Separator), path[len(volume):]

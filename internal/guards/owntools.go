@@ -15,28 +15,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ownToolsRule is the name of the guard in records and messages.
+// ownToolsRule is the name of the guard in audit records and messages.
 const ownToolsRule = "own-tools"
 
-// explicitScopes must be held by name: a client that holds "*" does not write files or execute commands.
+// explicitScopes are scopes that a client must hold by name: a client that holds only "*" may not write files or
+// execute commands.
 var explicitScopes = []drawbridge.Scope{"fs:write", "exec"}
 
-// pathArguments are the arguments of Drawbridge's own tools that name a file or a directory.
+// pathArguments are the names of the arguments of Drawbridge's own tools that contain a path.
 var pathArguments = []string{"path", "cwd"}
 
-// An OwnToolGuard decides which clients may call Drawbridge's own tools. Without a profile no client may. A tool that
-// writes or executes needs its scope by name, and a path outside the roots of the client needs a person's approval. The
-// person at the command line may call all of them. The zero value hides all from clients.
+// An OwnToolGuard decides which clients may call Drawbridge's own tools. A client without a profile may call none. A
+// tool that writes or executes requires that the client holds its scope by name. A path outside the roots of the client
+// requires a person's approval. The person at the command line may call all tools. The zero value has no Catalogue and
+// allows every call.
 type OwnToolGuard struct {
-	// Catalogue lists the tools; nil for none.
+	// Catalogue lists Drawbridge's own tools; nil means that there are none.
 	Catalogue *deck.Catalogue
-	// Profile is for all clients. Clients are the profiles of single clients: by the name that a client on standard input
-	// declares, in any case, or by that of the token of a client over HTTP.
+	// Profile is for clients that are not in Clients. Clients are the profiles of single clients. The key is the name
+	// that a client on standard input declares, in lower case, or the name of an HTTP client's token.
 	Profile deck.Profile
 	Clients map[string]deck.Profile
-	// Context has the directory in which relative paths of clients without one of their own start.
+	// Context contains the directory to which relative paths are joined, for clients without a directory of their own.
 	Context deck.Context
-	// Roots are directories that every client may use. Home is no root if a client was started in it; nor is "/".
+	// Roots are directories that every client may use. The directory of a client is a root too, unless it is Home or
+	// "/".
 	Roots []string
 	Home  string
 }
@@ -48,7 +51,7 @@ func (g *OwnToolGuard) ShowsOwnTools(caller drawbridge.Caller) bool {
 	return g.ProfileOf(caller) != deck.NoProfile
 }
 
-// ProfileOf returns the profile of a client, and NoProfile for the person at the command line and the agent.
+// ProfileOf returns the profile of an external client. It returns NoProfile for any other caller.
 func (g *OwnToolGuard) ProfileOf(caller drawbridge.Caller) deck.Profile {
 	if caller.Kind != drawbridge.External {
 		return deck.NoProfile
@@ -56,8 +59,8 @@ func (g *OwnToolGuard) ProfileOf(caller drawbridge.Caller) deck.Profile {
 	return g.profileOf(caller)
 }
 
-// profileOf returns the profile of a client. A declared name counts only on standard input, where the person has started
-// the client.
+// profileOf returns the profile of a client. A declared name is used only on standard input, because there the person
+// started the client.
 func (g *OwnToolGuard) profileOf(caller drawbridge.Caller) deck.Profile {
 	name, isToken := strings.CutPrefix(caller.Principal, "client:")
 	if !isToken && caller.Transport == drawbridge.StdioTransport {
@@ -70,17 +73,17 @@ func (g *OwnToolGuard) profileOf(caller drawbridge.Caller) deck.Profile {
 	return g.Profile
 }
 
-// isOwnTool reports whether an item is one of the tools of the catalogue.
+// isOwnTool reports whether an item is a tool in the catalogue.
 func (g *OwnToolGuard) isOwnTool(kind string, spec *drawbridge.Spec) bool {
 	return kind == "tool" && spec.Server == "" && g.Catalogue != nil && g.Catalogue.Has(drawbridge.CardName(spec.Tool))
 }
 
-// Hides reports whether an item is a tool that the client may not call.
+// Hides reports whether an item is one of Drawbridge's own tools that the caller may not call.
 func (g *OwnToolGuard) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool {
 	return g.HideReason(caller, kind, spec).Effect == drawbridge.Deny
 }
 
-// HideReason returns why an item is hidden.
+// HideReason returns a verdict that denies, with the reason, if an item is hidden from the caller.
 func (g *OwnToolGuard) HideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict {
 	allow := drawbridge.Verdict{Effect: drawbridge.Allow}
 	if !g.isOwnTool(kind, &spec) {
@@ -108,12 +111,12 @@ func (g *OwnToolGuard) HideReason(caller drawbridge.Caller, kind string, spec dr
 	return allow
 }
 
-// holdsByName reports whether the caller holds a scope other than "*" that covers a scope.
+// holdsByName reports whether the caller holds a scope other than "*" that covers the given scope.
 func holdsByName(caller drawbridge.Caller, scope drawbridge.Scope) bool {
 	return slices.ContainsFunc(caller.Scopes, func(s drawbridge.Scope) bool { return s != "*" && s.Covers(scope) })
 }
 
-// CallerClass returns a key: callers with one key see the same tools.
+// CallerClass returns a key for a caller. Callers with the same key see the same tools.
 func (g *OwnToolGuard) CallerClass(caller drawbridge.Caller) string {
 	if !g.HidesAnything() {
 		return ""
@@ -127,10 +130,11 @@ func (g *OwnToolGuard) CallerClass(caller drawbridge.Caller) string {
 	return class
 }
 
-// HidesAnything reports whether any client has a profile. Otherwise the deck lists own tools to no client anyway.
+// HidesAnything reports whether any client has a profile. If no client has a profile, the deck does not list own tools
+// to clients.
 func (g *OwnToolGuard) HidesAnything() bool { return g.Profile != deck.NoProfile || len(g.Clients) > 0 }
 
-// Decide refuses hidden tools, and wants approval for paths outside the roots.
+// Decide denies calls of hidden tools, and requires approval for paths outside the roots.
 func (g *OwnToolGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	if verdict := g.HideReason(q.Caller, q.Kind, q.Spec); verdict.Effect != drawbridge.Allow {
 		return verdict
@@ -148,9 +152,9 @@ func (g *OwnToolGuard) Decide(_ context.Context, q deck.Question) drawbridge.Ver
 	return drawbridge.Verdict{Effect: drawbridge.Allow}
 }
 
-// judgePath wants approval for a path that leads out of the roots, after all links.
+// judgePath requires approval for a path that leads out of the roots after all links are resolved.
 func (g *OwnToolGuard) judgePath(caller drawbridge.Caller, path string) drawbridge.Verdict {
-	if strings.HasPrefix(path, "mcp://") { // a resource of a server: the call that reads it has its own verdict
+	if strings.HasPrefix(path, "mcp://") { // a resource of a server: its read is decided separately
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
 	real, err := g.Context.ResolvePath(caller, path)
@@ -170,7 +174,7 @@ func (g *OwnToolGuard) judgePath(caller drawbridge.Caller, path string) drawbrid
 		Next:   "a person can add its directory to roots in [deck]"}
 }
 
-// rootsOf returns the directories that a caller may use: its own, and those of the settings.
+// rootsOf returns the directories that a caller may use: its working directory and Roots.
 func (g *OwnToolGuard) rootsOf(caller drawbridge.Caller) (roots []string) {
 	if dir, err := g.Context.WorkingDir(caller); err == nil && dir != g.Home && filepath.Dir(dir) != dir {
 		roots = append(roots, dir)
@@ -184,13 +188,13 @@ func (g *OwnToolGuard) rootsOf(caller drawbridge.Caller) (roots []string) {
 	return roots
 }
 
-// isBelow reports whether a path is a directory or below it.
+// isBelow reports whether a path is the directory dir or is below it.
 func isBelow(dir, path string) bool {
 	rest, ok := strings.CutPrefix(foldCase(path), strings.TrimSuffix(foldCase(dir), string(filepath.Separator)))
 	return ok && (rest == "" || os.IsPathSeparator(rest[0]))
 }
 
-// ownToolArguments returns the members of a call of one of Drawbridge's own tools, with their names in lower case.
+// ownToolArguments iterates over the arguments in a call of an own tool, with their names in lower case.
 func ownToolArguments(params json.RawMessage) iter.Seq2[string, rawjson.Member] {
 	return func(yield func(string, rawjson.Member) bool) {
 		for m := range rawjson.Members(deck.ArgumentsInText(rawjson.Get(params, "arguments"))) {

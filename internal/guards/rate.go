@@ -17,7 +17,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// quotaAccountKind is the kind of the store accounts with the used quotas of callers, by principal.
+// quotaAccountKind is the kind of the store accounts that contain the used quotas of callers. The account's name is the
+// principal.
 const quotaAccountKind = "calls"
 
 // The names of the quotas in an account.
@@ -29,12 +30,12 @@ const (
 // sessionIdleTime is the time without calls after which a new session begins.
 const sessionIdleTime = 30 * time.Minute
 
-// defaultSameErrors is how often the same call may end in the same error in a minute, by default. Calls that succeed
-// are not limited by default, since polling repeats them.
+// defaultSameErrors is the default limit of calls per minute that are equal and end in the same error. Successful calls
+// have no default limit, since polling repeats them.
 const defaultSameErrors = 25
 
-// CallerQuotas returns the quotas of a caller: calls in a session, and calls in each period of length every. A number
-// of 0 means no such quota.
+// CallerQuotas returns the quotas of a caller: session calls in a session, and caller calls in each period of length
+// every. A number of 0 means no quota.
 func CallerQuotas(session, caller int, every time.Duration) (all []ratelimit.Quota) {
 	if session > 0 {
 		all = append(all, ratelimit.Quota{Name: sessionQuota, Max: session, Idle: sessionIdleTime})
@@ -45,20 +46,20 @@ func CallerQuotas(session, caller int, every time.Duration) (all []ratelimit.Quo
 	return all
 }
 
-// An AccountStore stores accounts, which one process at a time changes.
+// An AccountStore stores accounts. Only one process at a time changes an account.
 type AccountStore interface {
-	// UpdateAccount calls work with the body of an account and the time, and stores the result. An error of work
-	// changes nothing, and is returned as it is.
+	// UpdateAccount calls work with the body of an account and the present time, and stores the body that work returns.
+	// If work returns an error, nothing is stored, and UpdateAccount returns the same error.
 	UpdateAccount(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error
 }
 
-// LimiterOptions are the limits. The zero value limits repeated errors only, by the default.
+// LimiterOptions are the limits of a CallLimiter. The zero value only limits repeated errors, by defaultSameErrors.
 type LimiterOptions struct {
-	// Quotas apply to each caller. With any of them Accounts is needed.
+	// Quotas apply to each caller. If there are quotas, Accounts is required.
 	Quotas   []ratelimit.Quota
 	Accounts AccountStore
-	// SameErrors is how often the same call may end in the same error in a minute, SameCalls in the same result. 0 is
-	// the default, a negative number removes the limit.
+	// SameErrors is how often per minute the same call may end in the same error. SameCalls is how often it may end in
+	// the same result. 0 means the default, and a negative number means no limit.
 	SameErrors, SameCalls int
 	// Logger receives the reasons why calls cannot be counted; nil discards them.
 	Logger *slog.Logger
@@ -71,11 +72,12 @@ type CallLimiter struct {
 	o       LimiterOptions
 	pace    ratelimit.WindowLimiter
 	breaker *ratelimit.LoopBreaker
-	// usedStates are the request states of calls that were continued: each continues a call once.
+	// usedStates are the request states that were already used to continue a call. Each request state continues a call
+	// once.
 	usedStates ratelimit.SeenSet
 }
 
-// NewCallLimiter makes a limiter that has counted no call.
+// NewCallLimiter returns a limiter with all counts at zero.
 func NewCallLimiter(o LimiterOptions) *CallLimiter {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -99,8 +101,8 @@ type ServerRate struct {
 	Max  int
 }
 
-// Guard makes the guard of a deck. rates returns the rate of a server, and must not block. A call that another guard or
-// a person refuses is not counted.
+// Guard returns the guard of a deck. rates returns the rate limit of a server, and must not block. A call that another
+// guard or a person refuses is not counted.
 func (m *CallLimiter) Guard(rates func(drawbridge.ServerID) ServerRate) deck.Guard {
 	return limitGuard{m, rates}
 }
@@ -117,7 +119,7 @@ func (g limitGuard) Decide(ctx context.Context, q deck.Question) drawbridge.Verd
 	return g.decide(ctx, q, true)
 }
 
-// Preview returns the verdict of Decide, and counts nothing.
+// Preview returns the verdict of Decide without counting the call.
 func (g limitGuard) Preview(ctx context.Context, q deck.Question) drawbridge.Verdict {
 	return g.decide(ctx, q, false)
 }
@@ -146,12 +148,12 @@ func (g limitGuard) decide(ctx context.Context, q deck.Question, count bool) dra
 	}
 	verdict := g.takeQuota(ctx, q, count)
 	if verdict.Effect != drawbridge.Allow && count && p.Max > 0 {
-		g.pace.GiveBack(p.Name, now) // a caller without quota does not use up the rate of others
+		g.pace.GiveBack(p.Name, now) // a call over the caller's quota does not use up the server's rate
 	}
 	return verdict
 }
 
-// loopVerdict refuses a call that was repeated too often.
+// loopVerdict returns the verdict that denies a call because it was repeated too often.
 func loopVerdict(loop ratelimit.LoopState, now time.Time) drawbridge.Verdict {
 	end := "in the same way"
 	if loop.Errors {
@@ -164,11 +166,11 @@ func loopVerdict(loop ratelimit.LoopState, now time.Time) drawbridge.Verdict {
 	}
 }
 
-// errDryRun ends an update that only reads an account.
+// errDryRun aborts an update that only reads an account.
 var errDryRun = errors.New("dry run")
 
-// continuesCall reports whether a call continues an earlier one: it has a request state, which the deck has verified,
-// that is used for the first time.
+// continuesCall reports whether a call continues an earlier call. Such a call has a request state that was not used
+// before. The deck has already verified the state.
 func (g limitGuard) continuesCall(q deck.Question, count bool) bool {
 	state, ok := rawjson.DecodeString(rawjson.Get(q.Params, "requestState"))
 	switch {
@@ -180,8 +182,8 @@ func (g limitGuard) continuesCall(q deck.Question, count bool) bool {
 	return g.usedStates.IsNew(state, g.o.Now())
 }
 
-// takeQuota takes a call out of the quotas of the caller, or without count only checks them. A call that continues an
-// earlier one is free.
+// takeQuota counts a call against the quotas of the caller. If count is not set, it only checks the quotas. A call that
+// continues an earlier call is not counted.
 func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) drawbridge.Verdict {
 	allow := drawbridge.Verdict{Effect: drawbridge.Allow}
 	if len(g.o.Quotas) == 0 || g.continuesCall(q, count) {
@@ -204,7 +206,7 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 			purse, moved := purse.Rebase(g.o.Quotas, now)
 			after, err := purse.Spend(g.o.Quotas, now)
 			switch {
-			case err != nil && moved && count: // the call is refused, and the counts are kept for the next one
+			case err != nil && moved && count: // the call is refused, but the moved counts are stored
 				exceeded, after = err, purse
 			case err != nil:
 				return nil, err
@@ -236,11 +238,11 @@ func (g limitGuard) takeQuota(ctx context.Context, q deck.Question, count bool) 
 	return blocked
 }
 
-// maxErrorResult is the size in bytes up to which a result is searched for isError.
+// maxErrorResult is the maximum size, in bytes, of a result that is searched for isError.
 const maxErrorResult = 64 << 10
 
-// CallEnded counts the end of a call, with the params that the server received. Errors that do not depend on the call,
-// such as a server that is away, are not counted.
+// CallEnded counts the end of a call, with the params that the server received. Errors that do not depend on the call
+// are not counted, such as an unreachable server.
 func (m *CallLimiter) CallEnded(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error) {
 	if call.Method != mcp.MethodToolsCall {
 		return
@@ -268,7 +270,7 @@ func (m *CallLimiter) CallEnded(id drawbridge.ServerID, call drawbridge.Call, re
 	}, now)
 }
 
-// nameAndArguments reads both from the params of a call in one pass.
+// nameAndArguments returns the members name and arguments of the params of a call, in one pass.
 func nameAndArguments(params json.RawMessage) (name string, arguments json.RawMessage) {
 	for m := range rawjson.Members(params) {
 		switch {
@@ -281,12 +283,12 @@ func nameAndArguments(params json.RawMessage) (name string, arguments json.RawMe
 	return name, arguments
 }
 
-// lazyArguments returns a function that reads the arguments of a call.
+// lazyArguments returns a function that returns the arguments of a call.
 func lazyArguments(params json.RawMessage) func() []byte {
 	return func() []byte { return rawjson.Get(params, "arguments") }
 }
 
-// retryText returns the text for a wait of d until the next call.
+// retryText returns a text that tells to wait for d before the next call.
 func retryText(d time.Duration) string {
 	return "again in " + formatDuration(max(time.Second, (d+time.Second-1).Truncate(time.Second)))
 }

@@ -13,48 +13,49 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A ReplayOutcome compares the verdict on a recorded call with that of other rules.
+// A ReplayOutcome is the result of comparing the logged verdict on a call with the verdict of other rules.
 type ReplayOutcome string
 
-// The outcomes.
+// The outcomes of a replay.
 const (
-	// OutcomeSame is a call with the same verdict as before; OutcomeChanged one with another.
+	// OutcomeSame means that the verdict is unchanged, and OutcomeChanged that it is different.
 	OutcomeSame    ReplayOutcome = "same"
 	OutcomeChanged ReplayOutcome = "changed"
-	// OutcomeUnclear is a call whose record holds too little to judge it.
+	// OutcomeUnclear means that the log entry contains too little data to decide.
 	OutcomeUnclear ReplayOutcome = "unclear"
-	// OutcomeUnknownName is a call of a name that did not exist, or was hidden from the caller: no rule was evaluated.
+	// OutcomeUnknownName means that the called name did not exist, or was hidden from the caller. No rule was evaluated
+	// then.
 	OutcomeUnknownName ReplayOutcome = "unknown"
-	// OutcomeOtherGuard is a call that something other than the rules refused.
+	// OutcomeOtherGuard means that a guard other than the rules refused the call.
 	OutcomeOtherGuard ReplayOutcome = "barred"
 )
 
-// A ReplayVerdict is the result of judging one recorded call.
+// A ReplayVerdict is the result of replaying one logged call.
 type ReplayVerdict struct {
 	Outcome ReplayOutcome
-	// Before is the recorded effect, and Rule the recorded rule that decided.
+	// Before is the logged effect, and Rule is the logged rule that decided.
 	Before, Rule string
-	// Now is the decision of the rules. It is set if the outcome is OutcomeSame or OutcomeChanged.
+	// Now is the decision of the new rules. It is set for OutcomeSame and OutcomeChanged.
 	Now policy.Decision
-	// Why names the missing data. It is set if the outcome is OutcomeUnclear.
+	// Why is the reason why the call cannot be decided. It is set for OutcomeUnclear.
 	Why string
 }
 
-// A Replayer judges recorded calls by rules and the present configuration. Every function is required.
+// A Replayer decides about logged calls by rules and the present configuration. Every function is required.
 type Replayer struct {
-	// Policy holds the rules; nil means none, which allow everything.
+	// Policy contains the rules; nil means no rules, which allows everything.
 	Policy *policy.Policy
-	// Lookup returns the item that is listed under a name now, and its kind.
+	// Lookup returns the item that is listed under a name now, and its kind. ok is false if there is no such item.
 	Lookup func(name string) (kind string, spec drawbridge.Spec, ok bool)
 	// TrustLevel returns the trust level in a server's row; false for a server that is not configured.
 	TrustLevel func(id drawbridge.ServerID) (string, bool)
 	// RelativeDirs returns the directories in which relative paths may start, for calls of a configured server.
 	RelativeDirs func(id drawbridge.ServerID) []string
-	// Scopes returns the scopes that a caller has now; false if they cannot be known from the record.
+	// Scopes returns the present scopes of a logged caller; false if they cannot be determined.
 	Scopes func(who audit.Caller) ([]drawbridge.Scope, bool)
 }
 
-// Judge judges a record of the kind audit.Call.
+// Judge replays a call. r must be a record of the kind audit.Call.
 func (b Replayer) Judge(r audit.Record) ReplayVerdict {
 	v := ReplayVerdict{Before: r.Effect, Rule: r.Rule}
 	switch {
@@ -73,7 +74,7 @@ func (b Replayer) Judge(r audit.Record) ReplayVerdict {
 		v.Outcome, v.Why = OutcomeUnclear, "the record does not name the kind of item"
 		return v
 	}
-	// A record holds the client's name and version as one text. Where a blank stands in it, either may contain it.
+	// A record contains the client's name and version as one text. Each blank in the text may separate the two.
 	for i, name := range possibleClientNames(r.Caller.Client) {
 		q.Caller.Client, _ = json.Marshal(map[string]string{"name": name})
 		d, lack := b.Policy.Replay(q, gaps)
@@ -100,8 +101,7 @@ func (v ReplayVerdict) withOutcome() ReplayVerdict {
 	return v
 }
 
-// possibleClientNames returns the names that a client may have declared, if the record holds name and version as one
-// text.
+// possibleClientNames returns the names that a client may have declared, from a text that contains name and version.
 func possibleClientNames(client string) (all []string) {
 	for i, c := range client {
 		if c == ' ' {
@@ -114,8 +114,8 @@ func possibleClientNames(client string) (all []string) {
 	return all
 }
 
-// policyQuestion returns the question for the rules, and the fields that the record lacks. ok is false if the kind of
-// item is unknown.
+// policyQuestion returns the request for package policy, and the fields that are missing in the record. ok is false if
+// the kind of item is unknown.
 func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.UnknownFields, ok bool) {
 	kind, ok := b.kindOf(r)
 	if !ok {
@@ -127,7 +127,7 @@ func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.Unk
 		Spec: drawbridge.Spec{Server: drawbridge.ServerID(r.Server), Name: drawbridge.CardName(r.Card), Tool: r.Tool},
 	}
 	if q.Spec.Tool == "" {
-		q.Spec.Tool = r.Card // a shipped card
+		q.Spec.Tool = r.Card // one of Drawbridge's own tools
 	}
 	g.Name = isIncompleteName(r.Card) || isIncompleteName(r.Tool)
 	g.Client = isIncompleteName(r.Caller.Client)
@@ -154,7 +154,8 @@ func (b Replayer) policyQuestion(r audit.Record) (q policy.Request, g policy.Unk
 	return q, g, true
 }
 
-// definition returns the definition that the card had when it was called; false if the listed one differs now.
+// definition returns the definition that the card had when it was called. It returns false if the present definition
+// differs.
 func (b Replayer) definition(r audit.Record) (json.RawMessage, bool) {
 	if r.Definition == "" {
 		return nil, true
@@ -167,7 +168,7 @@ func (b Replayer) definition(r audit.Record) (json.RawMessage, bool) {
 	return spec.Definition, true
 }
 
-// kindOf returns the kind of item that a call was about.
+// kindOf returns the kind of the item that a call used. ok is false if the kind cannot be determined.
 func (b Replayer) kindOf(r audit.Record) (kind string, ok bool) {
 	switch r.Method {
 	case mcp.MethodToolsCall:
@@ -183,7 +184,7 @@ func (b Replayer) kindOf(r audit.Record) (kind string, ok bool) {
 	if strings.HasPrefix(r.Method, "tasks/") {
 		return policy.KindTask, true
 	}
-	return "", true // of an extension
+	return "", true // a method of an extension
 }
 
 func callerKind(word string) drawbridge.CallerKind {
@@ -195,8 +196,8 @@ func callerKind(word string) drawbridge.CallerKind {
 	return drawbridge.Nobody
 }
 
-// recordedArguments returns params with the recorded arguments, and the names of the incomplete ones. all reports
-// whether any argument may be missing.
+// recordedArguments returns params with the logged arguments, and the names of the incomplete arguments. all reports
+// whether any argument may be incomplete.
 func recordedArguments(r audit.Record) (params json.RawMessage, missing []string, all bool) {
 	switch {
 	case r.Digest == "": // the call had no arguments
@@ -220,22 +221,23 @@ func recordedArguments(r audit.Record) (params json.RawMessage, missing []string
 	return params, missing, false
 }
 
-// truncationMark is part of a text that the record has only the beginning of.
+// truncationMark is part of a logged text of which only the beginning was stored.
 const truncationMark = " bytes, sha256 "
 
-// isIncompleteText reports whether a text in recorded arguments may be shorter than the original.
+// isIncompleteText reports whether a text in logged arguments may be shorter than the original.
 func isIncompleteText(text string) bool {
 	return strings.Contains(text, drawbridge.Redacted) || strings.Contains(text, "…[") && strings.Contains(text,
 		truncationMark) ||
 		text == "[nested too deep]" || text == "[too much to keep]"
 }
 
-// isIncompleteName reports whether a recorded name may be shorter than the original.
+// isIncompleteName reports whether a logged name may be shorter than the original.
 func isIncompleteName(name string) bool {
 	return strings.Contains(name, drawbridge.Redacted) || strings.HasSuffix(name, "…")
 }
 
-// findIncomplete reports whether any text in a value is incomplete, and whether any member name in it is.
+// findIncomplete reports whether any text in a value is incomplete, and whether any member name in the value is
+// incomplete.
 func findIncomplete(value json.RawMessage) (texts, names bool) {
 	if text, ok := rawjson.DecodeString(value); ok {
 		return isIncompleteText(text), false

@@ -1,12 +1,13 @@
-// Package guards holds the guards that decide on calls before they are sent: rules, own files, rate and quota. Beside
-// them stand approval by a person and the replay of recorded calls. Table lists the guards in their order.
+// Package guards contains the guards that decide about calls before they are sent: rules, own files, own tools, rates
+// and quotas. It also contains the approval of calls by a person, and the replay of logged calls. Table lists the
+// guards in their order.
 //
-// A guard fails closed: a call that cannot be judged, followed, counted or approved is refused. A decision uses the
-// rules of one moment, and a caller learns nothing of the rule that denied the call. An approval is for one call as the
-// person saw it, and is used up before the call is sent. Quotas are kept in the store by principal, so a new connection
-// or process does not raise them.
+// Guards fail closed: a call is refused if it cannot be evaluated, counted or approved, or if a path in it cannot be
+// resolved. A decision uses one consistent version of the rules. A caller learns nothing about the rule that denied a
+// call. An approval is valid for one call exactly as the person saw it, and is consumed before the call is sent. Quotas
+// are stored by principal, so a new connection or process does not reset them.
 //
-// The guards see only what a call shows. They do not see paths that a program composes itself, or hard links.
+// The guards see only the content of a call. They do not see paths that a program composes itself, or hard links.
 package guards
 
 import (
@@ -40,15 +41,15 @@ type ruleSet struct {
 	dirs   map[drawbridge.ServerID][]string
 }
 
-// NewRuleGuard makes a guard without rules. It logs the calls that it refuses.
+// NewRuleGuard returns a guard without rules. The guard logs the calls that it refuses.
 func NewRuleGuard(log *slog.Logger) *RuleGuard {
 	w := &RuleGuard{logger: log}
 	w.rules.Store(&ruleSet{})
 	return w
 }
 
-// CompileRules compiles rules; nil stays nil. The error is a *drawbridge.Fault InvalidInput that names the file and the
-// line.
+// CompileRules compiles rules. It returns nil for nil rules. The error is a *drawbridge.Fault with code InvalidInput
+// that contains the file and the line of the mistake.
 func CompileRules(rules *drawbridge.Rules) (*policy.Policy, error) {
 	if rules == nil {
 		return nil, nil
@@ -67,8 +68,8 @@ func CompileRules(rules *drawbridge.Rules) (*policy.Policy, error) {
 	return p, err
 }
 
-// Update replaces the rules, nil for none, and the facts about servers. roots are the directories that every server is
-// told of.
+// Update replaces the rules and the data of servers. p may be nil, which means no rules. roots are the directories that
+// Drawbridge announces to every server.
 func (w *RuleGuard) Update(p *policy.Policy, rows []config.Server, roots []string) {
 	o := &ruleSet{
 		policy: p, trust: make(map[drawbridge.ServerID]string, len(rows)),
@@ -80,8 +81,8 @@ func (w *RuleGuard) Update(p *policy.Policy, rows []config.Server, roots []strin
 	w.rules.Store(o)
 }
 
-// ActiveRows returns rows by name: of several with one name the mountable one, or else the first. The row of a project
-// must not set the trust of a server of the user.
+// ActiveRows returns one row for each server name. If several rows have the same name, it returns a row that can be
+// mounted, otherwise the first. So a project's row cannot change the trust level of a user's server.
 func ActiveRows(rows []config.Server) map[drawbridge.ServerID]config.Server {
 	out := make(map[drawbridge.ServerID]config.Server, len(rows))
 	for _, row := range rows {
@@ -92,8 +93,8 @@ func ActiveRows(rows []config.Server) map[drawbridge.ServerID]config.Server {
 	return out
 }
 
-// RelativeDirs returns the directories that relative paths in calls of a server may start at: its working directory,
-// those in the arguments of its command, and the roots. Some of them may not be directories.
+// RelativeDirs returns the directories in which relative paths in calls of a server may start. These are its working
+// directory, paths in the arguments of its command, and roots. Some of the paths may not be directories.
 func RelativeDirs(row config.Server, roots []string) (all []string) {
 	add := func(dir string) {
 		if policy.IsFileURI(dir) {
@@ -115,7 +116,7 @@ func RelativeDirs(row config.Server, roots []string) (all []string) {
 			switch {
 			case filepath.IsAbs(arg):
 				add(arg)
-			// a relative path starts in the directory of the program
+			// A relative path starts in the working directory of the program.
 			case arg != "" && row.Cwd != "" && !strings.HasPrefix(arg, "~") && !policy.IsFileURI(arg):
 				add(filepath.Join(row.Cwd, arg))
 			}
@@ -127,12 +128,12 @@ func RelativeDirs(row config.Server, roots []string) (all []string) {
 	return all
 }
 
-// TrustLevel returns the trust level of a server, as rules name it.
+// TrustLevel returns the trust level of a server, in the words that rules use.
 func TrustLevel(row config.Server) string { return cmp.Or(row.Trust, untrusted) }
 
 const untrusted = "untrusted"
 
-// trustLevel returns the trust level of a server by name.
+// trustLevel returns the trust level of the server with an id.
 func (o *ruleSet) trustLevel(id drawbridge.ServerID) string {
 	if level := o.trust[id]; level != "" {
 		return level
@@ -140,7 +141,7 @@ func (o *ruleSet) trustLevel(id drawbridge.ServerID) string {
 	return untrusted
 }
 
-// Decide decides a question by the rules.
+// Decide returns the verdict of the rules on a call.
 func (w *RuleGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	o := w.rules.Load()
 	if o.policy == nil {
@@ -159,7 +160,7 @@ func (w *RuleGuard) Decide(_ context.Context, q deck.Question) drawbridge.Verdic
 	return v
 }
 
-// ruleLabel returns the place of the rule that decided, or its number. It is empty if the default decided.
+// ruleLabel returns the position of the rule that decided, or its number. It returns "" if the default decided.
 func ruleLabel(d *policy.Decision) string {
 	if d.At != "" || d.Rule == 0 {
 		return d.At
@@ -177,7 +178,7 @@ func decisionMessage(e drawbridge.Effect) string {
 	return "a rule refused a call"
 }
 
-// Explain decides a question as Decide does, and returns the result of each rule. Without rules it returns no steps.
+// Explain decides like Decide, and returns the result of each rule. Without rules it returns no steps.
 func (w *RuleGuard) Explain(q deck.Question) (policy.Decision, []policy.TraceStep) {
 	o := w.rules.Load()
 	if o.policy == nil {
@@ -186,7 +187,7 @@ func (w *RuleGuard) Explain(q deck.Question) (policy.Decision, []policy.TraceSte
 	return o.policy.Explain(o.policyQuestion(q))
 }
 
-// policyQuestion converts a question of the deck to one of package policy.
+// policyQuestion converts a question of the deck to a request for package policy.
 func (o *ruleSet) policyQuestion(q deck.Question) policy.Request {
 	dirs := o.dirs[q.Spec.Server]
 	if q.Spec.Server == "" && q.Caller.Dir != "" {
@@ -199,13 +200,13 @@ func (o *ruleSet) policyQuestion(q deck.Question) policy.Request {
 	}
 }
 
-// Hides reports whether the rules deny every call of the caller to an item.
+// Hides reports whether the rules deny every call of an item by the caller.
 func (w *RuleGuard) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool {
 	o := w.rules.Load()
 	return o.policy != nil && o.policy.IsHidden(&caller, kind, &spec, o.trustLevel(spec.Server))
 }
 
-// HideReason returns the rule that hides an item.
+// HideReason returns a verdict with the rule that hides an item.
 func (w *RuleGuard) HideReason(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict {
 	o := w.rules.Load()
 	if o.policy == nil {
@@ -215,7 +216,7 @@ func (w *RuleGuard) HideReason(caller drawbridge.Caller, kind string, spec drawb
 	return drawbridge.Verdict{Effect: d.Effect, Rule: ruleLabel(&d), Reason: d.Why}
 }
 
-// CallerClass returns a key: the rules hide the same items from callers with one key.
+// CallerClass returns a key for a caller. The rules hide the same items from callers with the same key.
 func (w *RuleGuard) CallerClass(caller drawbridge.Caller) string {
 	if p := w.rules.Load().policy; p != nil {
 		return p.CallerClass(caller)

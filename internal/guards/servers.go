@@ -7,20 +7,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A ServerTable holds the facts about the mountable servers that guards ask for at each call. The zero value knows no
-// server. Its methods may be called from several goroutines, and do not block.
+// A ServerTable stores the data of configured servers that guards need at each call. The zero value contains no
+// servers. Its methods may be called from several goroutines, and do not block.
 type ServerTable struct {
 	servers atomic.Pointer[map[drawbridge.ServerID]serverFacts]
 }
 
-// serverFacts are the facts about one server.
+// serverFacts is the data of one server.
 type serverFacts struct {
 	rate         ServerRate
 	workingDir   string
 	relativeDirs []string
 }
 
-// Update replaces the servers by those of rows. roots are the directories that every server is told of.
+// Update replaces the servers by the servers in rows. roots are the directories that Drawbridge announces to every
+// server.
 func (t *ServerTable) Update(rows []config.Server, roots []string) {
 	servers := make(map[drawbridge.ServerID]serverFacts, len(rows))
 	for _, row := range rows {
@@ -33,7 +34,7 @@ func (t *ServerTable) Update(rows []config.Server, roots []string) {
 	t.servers.Store(&servers)
 }
 
-// facts returns the facts about a server; for an unknown one the zero value.
+// facts returns the data of a server; the zero value for an unknown server.
 func (t *ServerTable) facts(id drawbridge.ServerID) serverFacts {
 	if servers := t.servers.Load(); servers != nil {
 		return (*servers)[id]
@@ -41,13 +42,13 @@ func (t *ServerTable) facts(id drawbridge.ServerID) serverFacts {
 	return serverFacts{}
 }
 
-// Rate returns the rate limit of a server. An unknown server has none.
+// Rate returns the rate limit of a server. An unknown server has no limit.
 func (t *ServerTable) Rate(id drawbridge.ServerID) ServerRate { return t.facts(id).rate }
 
-// WorkingDir returns the directory that a server's program starts in. It is empty for a server that is reached by a
-// URL, and for an unknown one.
+// WorkingDir returns the directory in which a server's program starts. It returns "" for a server with a URL and for an
+// unknown server.
 func (t *ServerTable) WorkingDir(id drawbridge.ServerID) string { return t.facts(id).workingDir }
 
-// RelativeDirs returns the directories that relative paths in calls of a server may start at, see the function
-// RelativeDirs. A server that is reached by a URL has none, nor has an unknown one. The slice must not be changed.
+// RelativeDirs returns the directories in which relative paths in calls of a server may start, see the function
+// RelativeDirs. It returns nil for a server with a URL and for an unknown server. The slice must not be changed.
 func (t *ServerTable) RelativeDirs(id drawbridge.ServerID) []string { return t.facts(id).relativeDirs }

@@ -5,7 +5,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// Dependencies are the values that guards are made from. The gateway fills in all of them.
+// Dependencies are the values from which guards are created. The gateway sets all of them.
 type Dependencies struct {
 	Rules    *RuleGuard
 	OwnFiles *OwnFileGuard
@@ -17,14 +17,14 @@ type Dependencies struct {
 
 // A Registration is one row of the table of guards.
 type Registration struct {
-	// Name identifies the guard. Decides is one line about the calls that it refuses.
+	// Name identifies the guard. Decides is one line that describes the calls that the guard refuses.
 	Name, Decides string
 	New           func(Dependencies) deck.Guard
 }
 
 // Table returns the guards in the order in which the deck asks them. To add a guard, write one file with its type and
-// add one row here; a value that it needs becomes a member of Dependencies. The deck asks a [deck.CountingGuard] after
-// all others, wherever its row is.
+// add one row here. Add a value that the guard needs to Dependencies. The deck asks a [deck.CountingGuard] after all
+// other guards, wherever its row is.
 func Table() []Registration {
 	return []Registration{
 		{"rules", "calls that a person's rules deny, or want a person to approve",
@@ -38,7 +38,7 @@ func Table() []Registration {
 	}
 }
 
-// All returns one guard for each row of Table, in its order.
+// All returns one guard for each row of Table, in the order of the table.
 func All(d Dependencies) []deck.Guard {
 	var all []deck.Guard
 	for _, row := range Table() {

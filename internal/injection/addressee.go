@@ -24,7 +24,7 @@ const foreignModelNames = " ki assistent assistenten agenten asistente asistente
 // modelNouns are nouns that may follow the name of a model, as "system" in "AI system".
 const modelNouns = " system systems tool tools reader readers software program programs pipeline pipelines reviewer reviewers screener screeners "
 
-// openingWords may stand before the name of the addressee, as "dear" in "Dear assistant".
+// openingWords may precede the name of the addressee, as "dear" in "Dear assistant".
 const openingWords = " dear hey hi hello attention note notice notes message memo instruction instructions ps p s to for the any all every each my your an a this automated autonomous automatic " +
 	"language large coding browsing mail email research review support shopping trading important if you are whichever whoever fellow other helpful reading smart artificial intelligence an die der das alle jeden liebe hinweis fur al a los las el todo todos cualquier nota para au aux l le la les tout tous pour alla agli per tutti aan de het elke alle voor " +
 	"do dla wszystkich kepada untuk semua bu sayin til till alla for всем любому для уважаемыи " +
@@ -32,7 +32,8 @@ const openingWords = " dear hey hi hello attention note notice notes message mem
 	"примечание внимание примітка увага усім бележка напомена napomena vazno za за до към προς για σημειωση " +
 	"lieber cher chers querido queridos caro beste geachte drogi drodzy mily vazeny kara kjaere kaere hyva kedves draga dragi estimat benvolgut sevgili дорогои дорогии милии шановнии драги скъпи αγαπητε "
 
-// relationWords begin a phrase that says which models are addressed, as "reading" in "assistants reading this page".
+// relationWords begin a phrase that specifies which models are addressed, as "reading" in "assistants reading this
+// page".
 const relationWords = " that who which whose reading processing visiting handling summarising summarizing parsing working helping crawling triaging seeing indexing scanning browsing answering using die der das welche lesen que quien qui che die deze ktory ktorzy yang okuyan которыи которые что jotka "
 
 // dutyWords follow the name of a model in a statement of duties, as "must" in "agents must".
@@ -53,7 +54,7 @@ const (
 	roleDuty
 )
 
-// addAddressRoles adds the words of the lists above to the word facts, each with its roles.
+// addAddressRoles adds the words of the lists above to the map of word facts, each with its roles.
 func addAddressRoles(all map[string]wordFact) {
 	for list, is := range map[string]addressRole{modelNames: roleModelName, foreignModelNames: roleForeignName,
 		openingWords: roleOpening, relationWords: roleRelation, dutyWords: roleDuty} {
@@ -65,8 +66,8 @@ func addAddressRoles(all map[string]wordFact) {
 	}
 }
 
-// addresseeOf returns whether a sentence speaks to the model that reads it, states duties of models, or does neither:
-// one of the address constants.
+// addresseeOf returns one of the address constants. It tells whether a sentence speaks to the model that reads it,
+// states duties of models, or does neither.
 func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	named := addressRole(0)
 	for i := range sentence {
@@ -79,8 +80,8 @@ func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	for i := range sentence {
 		w := &sentence[i]
 		if i > 0 && !open && strings.ContainsAny(text[sentence[i-1].end:max(sentence[i-1].end, w.at)], ":(\"“[—") {
-			// A colon, bracket or quotation mark ends the opening of the sentence, except before a setting named
-			// "model".
+			// A colon, bracket or quotation mark ends the opening of the sentence, except before a setting with the
+			// name "model".
 			open = !isLooseModelName(w, sentence[i-1].folded)
 		}
 		to, is := addressModels, w.part
@@ -129,8 +130,8 @@ func (s *SentenceScorer) addresseeOf(sentence []textWord, text string) int {
 	return said
 }
 
-// hasModelName reports whether a sentence names an AI model. The word "model" alone does not count; "AI model" and
-// "language model" do.
+// hasModelName reports whether a sentence contains the name of an AI model. The word "model" alone does not count; "AI
+// model" and "language model" do.
 func hasModelName(sentence []textWord) bool {
 	before := ""
 	for i := range sentence {
@@ -143,8 +144,8 @@ func hasModelName(sentence []textWord) bool {
 	return false
 }
 
-// isLooseModelName reports whether w is the word "model" without "AI" or "language" before it. Such a model may be
-// anything, for example a data model.
+// isLooseModelName reports whether w is the word "model" without "AI" or "language" before it. Such a word may mean
+// something else, for example a data model.
 func isLooseModelName(w *textWord, before string) bool {
 	return strings.HasPrefix(w.folded, "model") && !isInWordList(" language ai ", before)
 }

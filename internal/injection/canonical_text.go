@@ -33,14 +33,14 @@ const (
 )
 
 // CanonicalText returns the canonical form of a text of a tool definition, and the list of removed parts. It removes
-// invisible characters, characters that change how others are displayed, escape sequences, long series of combining
-// marks, and white space long enough to push text out of sight. Characters that writing systems need stay, so an
-// honest text is returned unchanged, and no letter is replaced by another. The function is idempotent, and the result
-// is never longer than the text.
+// invisible characters, characters that change how others are displayed, escape sequences, and long series of combining
+// marks. It also shortens white space that is long enough to move text out of the visible area. Characters that writing
+// systems need are not removed, so an honest text is returned unchanged. No letter is replaced by another. The function
+// is idempotent, and the result is never longer than the text.
 func CanonicalText(text string) (string, []Removal) { return cleanText(text, cleanDefinition) }
 
-// CanonicalResultText is CanonicalText for the results of a server. It keeps terminal colours, titles and links,
-// private-use characters, and more white space.
+// CanonicalResultText is like CanonicalText, for the results of a server. It does not remove terminal colours, titles
+// and links, private-use characters, and moderate amounts of white space.
 func CanonicalResultText(text string) (string, []Removal) { return cleanText(text, cleanResult) }
 
 // maxCleanPasses is the largest number of passes over a text. A removal can make further characters removable, so the
@@ -106,13 +106,13 @@ type textCleaner struct {
 	how      cleanMode
 	out      []byte
 	removals []Removal
-	prev     rune // the last rune that was kept
-	marks    int  // how many combining marks were kept in a row
+	prev     rune // the last rune that was not removed
+	marks    int  // number of successive combining marks that were not removed
 	line     struct {
 		end             int
 		rtl, unbalanced bool
 	}
-	// rtl is whether the text has right-to-left letters. It is valid once searched is set.
+	// rtl reports whether the text has right-to-left letters. It is valid once searched is set.
 	rtl, searched bool
 }
 
@@ -175,8 +175,8 @@ func (c *textCleaner) noteRemoval(kind string, at int, hidden string) {
 	c.removals = append(c.removals, Removal{kind, at, hidden})
 }
 
-// cleanReturn handles the carriage return at offset i. It keeps "\r\n" and replaces a single "\r" by "\n", because a
-// terminal would write the next text over the line. In results, it keeps a single "\r".
+// cleanReturn handles the carriage return at offset i. It does not change "\r\n", and replaces a single "\r" by "\n".
+// On a terminal, the text after a single "\r" would overwrite the line. In results, a single "\r" is not replaced.
 func (c *textCleaner) cleanReturn(i int) int {
 	switch {
 	case strings.HasPrefix(c.in[i:], "\r\n"):
@@ -192,8 +192,8 @@ func (c *textCleaner) cleanReturn(i int) int {
 	return 1
 }
 
-// Limits of white space in one run. Longer runs push the following text out of sight and are shortened. Runs shorter
-// than shortSpaceRun need no check.
+// Limits of white space in one run. Longer runs move the following text out of the visible area and are shortened. Runs
+// shorter than shortSpaceRun need no check.
 const (
 	shortSpaceRun       = 12
 	maxSpaces           = 40
@@ -252,8 +252,8 @@ func (c *textCleaner) isTablePadding(from, to int) bool {
 	return (start > 0 || from <= most) && strings.HasPrefix(strings.TrimLeft(row[start:], " \t"), "|")
 }
 
-// cleanInvisible keeps the invisible character at offset i if a writing system needs it there. Otherwise it removes
-// the whole run of invisible characters, decodes the hidden text, and records both.
+// cleanInvisible keeps the invisible character at offset i if a writing system needs it there. Otherwise it removes the
+// whole run of invisible characters, decodes the hidden text, and adds a Removal.
 func (c *textCleaner) cleanInvisible(i int, r rune, size int) int {
 	if c.how != cleanAll {
 		if n := c.keepFlag(i, r); n > 0 {
@@ -276,7 +276,7 @@ func (c *textCleaner) cleanInvisible(i int, r rune, size int) int {
 	return end - i
 }
 
-// nextVisible returns the first visible rune at or after offset i, or 0 if none is near.
+// nextVisible returns the first visible rune at or after offset i, or 0 if there is none within about 64 bytes.
 func (c *textCleaner) nextVisible(i int) rune {
 	for n, r := range c.in[i:] {
 		if !isInvisible(r) && r != '\x1b' {
@@ -289,8 +289,8 @@ func (c *textCleaner) nextVisible(i int) rune {
 	return 0
 }
 
-// keepFlag keeps a flag emoji that is spelt with tag characters, such as the flag of Scotland. It returns the number
-// of bytes kept, 0 if no flag stands at offset i.
+// keepFlag copies a flag emoji that is spelt with tag characters, such as the flag of Scotland. It returns the number
+// of bytes copied, or 0 if there is no flag at offset i.
 func (c *textCleaner) keepFlag(i int, r rune) int {
 	if r < tagFirst || r > tagLast || c.prev != blackFlag {
 		return 0
@@ -358,8 +358,8 @@ func (c *textCleaner) endsWithRepeats(r rune, times int) bool {
 	return bytes.HasSuffix(c.out, []byte(last))
 }
 
-// isUsefulHyphen reports whether the soft hyphen at offset i is inside a word of at least six letters, with at least
-// two letters on either side. Only there can a line break make use of it.
+// isUsefulHyphen reports whether the soft hyphen at offset i is inside a word of at least six letters. At least two
+// letters must precede and follow the hyphen. A line break can use a soft hyphen only there.
 func (c *textCleaner) isUsefulHyphen(i int) bool {
 	before, after := 0, 0
 	for j := i; j > 0; {
@@ -378,8 +378,8 @@ func (c *textCleaner) isUsefulHyphen(i int) bool {
 	return before >= 2 && after >= 2 && before+after >= 6
 }
 
-// lineIsRightToLeft reports whether the line around offset i has right-to-left letters. It also records in c.line
-// whether the direction controls of the line are unbalanced.
+// lineIsRightToLeft reports whether the line around offset i has right-to-left letters. It also sets c.line.unbalanced
+// if the direction controls of the line are unbalanced.
 func (c *textCleaner) lineIsRightToLeft(i int) bool {
 	if i < c.line.end {
 		return c.line.rtl

@@ -16,14 +16,14 @@ import (
 
 // A DecodedText is a part of a text that is encoded, for example in Base64, together with its decoded form.
 type DecodedText struct {
-	// How names the encoding, for a message to people. Text is the decoded text.
+	// How is the name of the encoding, for a message to people. Text is the decoded text.
 	How, Text string
 	// At and End are the byte offsets of the encoded part in the original text.
 	At, End int
 }
 
-// maxDecoded is the largest number of encoded parts that one decoder returns for a text. minCode is the smallest
-// number of characters that an encoded part has.
+// maxDecoded is the largest number of encoded parts that one decoder returns for a text. minCode is the smallest length
+// of an encoded part, in characters.
 const (
 	maxDecoded = 64
 	minCode    = 16
@@ -379,7 +379,7 @@ func lowSurrogate(text string, lead byte, mark string, n int) (r rune, size int)
 	return rune(v), digits + n
 }
 
-// Classes of a byte, by the part that the byte can have in an encoded text. A byte may belong to several.
+// Classes of a byte, by its possible functions in an encoded text. A byte may belong to several classes.
 const (
 	codeDigit     uint8 = 1 << iota // a hexadecimal digit
 	codeGap                         // a separator between two numbers

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// decodeBrailleAndBase85 returns the parts of a text that are written in Braille, in the words of the radio alphabet,
-// or in Base85, each with its decoded form.
+// decodeBrailleAndBase85 returns the parts of a text that are written in Braille, in words of the radio alphabet, or in
+// Base85. Each part is returned with its decoded form.
 func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
 	const brailleLead, fewestDots = "\xe2\xa0", 12
 	if has.Has(brailleLead[1]) && strings.Count(text, brailleLead) >= fewestDots {
@@ -14,7 +14,7 @@ func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
 		found = append(found, DecodedText{"Braille", strings.Map(brailleLetter, text[from:min(to, len(text))]), from,
 			min(to, len(text))})
 	}
-	if (has.Has('c') || has.Has('C')) && (has.Has('g') || has.Has('G')) { // every attack needs e ("echo") and t ("tango")
+	if (has.Has('c') || has.Has('C')) && (has.Has('g') || has.Has('G')) { // orders have e (echo) and t (tango)
 		found = append(found, decodeRadio(text)...)
 	}
 	if !has.intersects(&base85OnlySet) || !hasRunOf(text, codeToken, minBase85) {
@@ -30,11 +30,11 @@ func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
 	return found
 }
 
-// minBase85 is the smallest number of characters that a Base85 word has.
+// minBase85 is the smallest length of a Base85 word, in characters.
 const minBase85 = 40
 
 // base85OnlyDigits are the characters of Base85 that other encodings do not use. A long Base85 word contains at least
-// one.
+// one of them.
 const base85OnlyDigits = "!#$%&()*+;<=>?@^`{|}~"
 
 var base85OnlySet = BytesOf(base85OnlyDigits)
@@ -70,7 +70,7 @@ func decodeBase85(run string) string {
 	if n, _, err := ascii85.Decode(plain, []byte(body), true); err == nil && IsReadable(string(plain[:n])) {
 		return string(plain[:n])
 	}
-	// RFC 1924 has other characters for the same digit values, so they are translated to those of Ascii85.
+	// RFC 1924 uses other characters for the same digit values, so its digits are translated to the digits of Ascii85.
 	same := []byte(run)
 	for i, c := range same {
 		if base85Values[c] == 0 {
@@ -100,7 +100,7 @@ var radioWords = map[string]bool{
 func decodeRadio(text string) (found []DecodedText) {
 	const fewest = 16
 	has := func(part string) bool { return strings.Contains(text, part) }
-	if !has("cho") && !has("CHO") || !has("ango") && !has("ANGO") { // an order hardly ever lacks e and t
+	if !has("cho") && !has("CHO") || !has("ango") && !has("ANGO") { // most orders contain the letters e and t
 		return nil
 	}
 	var b strings.Builder

@@ -9,9 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 )
 
-// Disguised text is written in lookalike letters, with digits for letters, or in a simple cipher. Only a model takes
-// the trouble to decode such text, so a disguise is itself suspicious. The decoded text is inspected with the strict
-// limits of placeDecoded.
+// Disguised text is written in lookalike letters, with digits for letters, or in a simple cipher. A person would not
+// read such text, but a model decodes it, so a disguise is itself suspicious. The decoded text is inspected with the
+// strict limits of placeDecoded.
 
 const (
 	minDisguised = 4  // disguised words that a sentence needs
@@ -58,8 +58,8 @@ func (in *Inspector) findDisguised(words []textWord, text string, where TextOrig
 	return found
 }
 
-// inspectDecoded inspects a decoded text and returns one finding at the place of the encoded part if the text has an
-// order, nil otherwise.
+// inspectDecoded inspects a decoded text. If the text contains an order, it returns one finding at the position of the
+// encoded part, otherwise nil.
 func (in *Inspector) inspectDecoded(c DecodedText, where TextOrigin, depth int, left *int) []Finding {
 	for _, f := range in.inspectNested(c.Text, FromDefinitions, placeDecoded, nil, depth+1, left, nil) {
 		if f.Act > ActionNote {
@@ -131,8 +131,8 @@ func isFancyWord(raw string) bool {
 	return false
 }
 
-// isLeetWord reports whether a word has a digit or one of "@$!" before a letter, as "s3nd". Single names of programs
-// look like this too, but hardly four words of one sentence.
+// isLeetWord reports whether a word has a digit or one of "@$!" before a letter, as "s3nd". The name of a program may
+// look like this too, but rarely four words of one sentence.
 func isLeetWord(raw string) bool {
 	inner := false
 	for i := range len(raw) {
@@ -183,15 +183,15 @@ func mapLetters(s string, move func(byte) byte) string {
 // mangledOrderWords are words that are frequent in attacks, in ROT13 or reversed.
 const mangledOrderWords = "vtaber cerivbhf vafgehpgvbaf vafgehpgvba cnffjbeq flfgrz frperg hfre gbby gur lbh naq perqragvnyf fraq erirny qvfertneq erongi suoiverp snoitcurtsni noitcurtsni drowssap terces resu eht dna uoy slaitnederc laever dragersid tpmorp dnes noitnem loot lla"
 
-// The values of wordFact.cipher that are not a shift. A value from 1 to 25 is a Caesar cipher: each letter is moved by
-// so many places.
+// The values of wordFact.cipher that are not a shift. A value from 1 to 25 means a Caesar cipher: each letter is moved
+// by that number of places.
 const (
 	cipherMirrored = 26 + iota
 	cipherReversed
 	cipherCount
 )
 
-// addShiftedWords adds the common words in each cipher, and the mangled words of attacks, to the word facts.
+// addShiftedWords adds the common words in each cipher, and mangledOrderWords, to the map of word facts.
 func addShiftedWords(all map[string]wordFact) {
 	for w := range strings.FieldsSeq(mangledOrderWords) {
 		known := all[w]
@@ -203,8 +203,8 @@ func addShiftedWords(all map[string]wordFact) {
 		known.cipher = way
 		all[w] = known
 	}
-	// Two ciphers may produce the same word; then the cipher that is added last counts. Plain words are added last,
-	// with cipher 0, so that they never count as disguised.
+	// Two ciphers may produce the same word; the cipher that is added last then replaces the other. Plain words are
+	// added last, with cipher 0, so that they never count as disguised.
 	for w := range strings.FieldsSeq(commonWords) {
 		put(mapLetters(w, mirrorLetter), cipherMirrored)
 	}
@@ -225,7 +225,8 @@ func addShiftedWords(all map[string]wordFact) {
 // becomes z).
 func mirrorLetter(n byte) byte { return 25 - n }
 
-// undoShift decodes a text in the given cipher. It returns the name of the cipher, for people, and the plain text.
+// undoShift decodes a text in the given cipher. It returns the name of the cipher, as a text for people, and the plain
+// text.
 func undoShift(way int, text string) (how, plain string) {
 	switch way {
 	case cipherReversed:
@@ -240,8 +241,8 @@ func undoShift(way int, text string) (how, plain string) {
 	return "an alphabet that was moved", mapLetters(text, func(n byte) byte { return (n + 26 - byte(way)) % 26 })
 }
 
-// shiftOf returns the cipher of a sentence, or 0 if it is plain. A cipher counts if at least minShifted common words,
-// and at least a sixth of all words, are written in it. Repetitions of a word in sequence count once.
+// shiftOf returns the cipher of a sentence, or 0 if the sentence is plain. A cipher counts if at least minShifted
+// common words, and at least a sixth of all words, are written in it. A word that is repeated in sequence counts once.
 func shiftOf(words []textWord) int {
 	const share = 6
 	if len(words) < minDisguised {
@@ -262,11 +263,11 @@ func shiftOf(words []textWord) int {
 	return 0
 }
 
-// escapedRun matches a run of at least twelve escapes of any kind, each of which stands for a letter.
+// escapedRun matches a run of at least twelve escapes of any kind. Each escape stands for a letter.
 var escapedRun = lazyregexp.New(`(?i)(?:(?:\\+u00|\\+x|%|=)[0-9a-f]{2}|&#(?:x[0-9a-f]{2}|[0-9]{2,3});){12,}`)
 
 // inspectEscapes decodes runs of escapes and returns the findings about orders in them. Plain letters need no escapes,
-// so a run of them hides something.
+// so a run of escaped letters is suspicious.
 func (in *Inspector) inspectEscapes(text string, where TextOrigin, depth int, left *int) (found []Finding) {
 	const fewest = 12
 	if max(strings.Count(text, `\`), strings.Count(text, "%"), strings.Count(text, "="),

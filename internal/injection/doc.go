@@ -1,7 +1,7 @@
-// Package injection finds prompt injection in a text: instructions that were put into a tool definition or a result to
-// control the model that reads it.
+// Package injection finds prompt injection in a text: instructions that an attacker inserted into a tool definition or
+// a result, to control the model.
 //
 // CanonicalText returns a text without hidden characters. An Inspector then finds instructions in about ninety
-// languages, also in disguise: in lookalike letters, in encodings, or split into pieces. Package shield decides what
-// to do about a finding, and knows which part of a definition a text is.
+// languages. It also finds instructions that are written in lookalike letters, encoded, or split into pieces. Package
+// shield decides the action for a finding, and knows which part of a definition a text comes from.
 package injection

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cleanEscape removes the escape sequence at offset i, together with the text that it conceals. In results, it keeps
-// sequences that only set colours, a title or a link. It returns the number of input bytes handled.
+// cleanEscape removes the escape sequence at offset i, together with the text that it conceals. In results, it does not
+// remove sequences that only set colours, a title or a link. It returns the number of input bytes handled.
 func (c *textCleaner) cleanEscape(i int) int {
 	size, style := escapeSequence(c.in[i:])
 	if style && c.how == cleanResult {
@@ -99,8 +99,8 @@ func hidesText(seq string) bool {
 	return fore != "" && fore == back
 }
 
-// concealedLen returns the length of the concealed text, which ends at the next escape character or at the end of the
-// text.
+// concealedLen returns the length of the concealed text at the beginning of text. The concealed text ends at the next
+// escape character or at the end of text.
 func concealedLen(text string) int {
 	if n := strings.IndexByte(text, '\x1b'); n >= 0 {
 		return n
@@ -108,7 +108,8 @@ func concealedLen(text string) int {
 	return len(text)
 }
 
-// eraseLine removes the output line that the erasing sequence at offset at would erase on a terminal, and records it.
+// eraseLine removes the output line that the erasing sequence at offset at would erase on a terminal, and adds a
+// Removal for the line.
 func (c *textCleaner) eraseLine(at int) {
 	start := bytes.LastIndexByte(c.out, '\n') + 1
 	if len(bytes.TrimSpace(c.out[start:])) == 0 && start > 0 {

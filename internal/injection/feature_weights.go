@@ -12,8 +12,8 @@ var definitionWeights string
 //go:embed answers.bin
 var answerWeights string
 
-// The sizes of the two weight tables. A feature's slot in a table is its hash; collisions are rare enough not to
-// matter.
+// The sizes of the two weight tables. A feature's slot in a table is its hash modulo the size. Collisions are rare
+// enough to be ignored.
 const (
 	AnswerSlots     = 1 << 20
 	DefinitionSlots = 1 << 16
@@ -22,12 +22,12 @@ const (
 // WeightStepsPerUnit is the number of steps in a weight of 1. The tables store weights as whole steps.
 const WeightStepsPerUnit = 16
 
-// A FeatureSum adds up the weights of a sentence's features: properties such as "has the word send" or "a verb follows a
-// negation".
+// A FeatureSum adds the weights of a sentence's features. A feature is a property such as "has the word send" or "a
+// verb follows a negation".
 type FeatureSum struct {
-	// AnswersOnly turns off the weighing as part of a definition.
+	// AnswersOnly omits the sum of the weights for definitions.
 	AnswersOnly bool
-	// KeepSlots records the slot of each feature, for Slots.
+	// KeepSlots stores the slot of each feature, for Slots.
 	KeepSlots bool
 
 	// table holds the weights for definitions.
@@ -39,11 +39,11 @@ type FeatureSum struct {
 }
 
 // slotsPerLookup is the number of slots that are looked up together. The answer table does not fit in the processor
-// cache, and successive lookups overlap their waits for memory.
+// cache. Successive lookups can wait for memory at the same time.
 const slotsPerLookup = 128
 
-// A weightSum is the sum of the weights of the features looked up in one table, in steps. The slots are recorded only
-// on request.
+// A weightSum is the sum of the weights of the features looked up in one table, in steps. The slots are stored only on
+// request.
 type weightSum struct {
 	steps, features int
 	slots           []uint32
@@ -61,14 +61,14 @@ func (s *weightSum) add(table string, slots []uint32, keep bool) {
 	}
 }
 
-// weight returns the sum divided by the square root of the number of features. Without the root, long sentences would
-// always weigh most.
+// weight returns the sum divided by the square root of the number of features. Without this division, long sentences
+// would always have the largest weights.
 func (s *weightSum) weight() float64 {
 	return float64(s.steps) / WeightStepsPerUnit / math.Sqrt(float64(s.features)+1)
 }
 
-// The sorts of features that AddWordPieces adds. They are weighed in answers only; sorts with lower numbers are
-// weighed in both tables.
+// The sorts of features that AddWordPieces adds. They are used only in the table for answers. Sorts with lower numbers
+// are used in both tables.
 const (
 	featureWordStart = 16 + iota
 	featureTwoLetters
@@ -105,9 +105,9 @@ func (l *FeatureSum) Slots() (definitions, answers []uint32) {
 	return l.definitions.slots, l.answers.slots
 }
 
-// AddWordPieces adds features for a folded word that the kind list does not contain. The feature is the word's first
-// five letters, which the forms of a word share in most languages. In a script without spaces, it adds each sequence
-// of two and three letters instead.
+// AddWordPieces adds features for a folded word that is not in the list of kinds. The feature is the word's first five
+// letters, which the forms of a word share in most languages. In a script without spaces, AddWordPieces adds each
+// sequence of two and three letters instead.
 func (l *FeatureSum) AddWordPieces(word string) {
 	const letters = 5
 	n := 0
@@ -147,14 +147,14 @@ func (l *FeatureSum) addLetterRuns(word string) {
 }
 
 // AnswerWeight returns the weight of the features as a sentence of an answer. A weight above zero means that the
-// sentence is more like an order than like honest text.
+// sentence is more similar to an order than to honest text.
 func (l *FeatureSum) AnswerWeight() float64 {
 	l.addPending()
 	return l.answers.weight()
 }
 
-// DefinitionWeight returns the weight of the features as a sentence of a definition: the mean of both tables. The
-// tables were learned from different texts, and together they make fewer errors than either alone.
+// DefinitionWeight returns the weight of the features as a sentence of a definition: the mean of the weights from both
+// tables. The tables were learned from different texts, and their mean makes fewer errors than either table alone.
 func (l *FeatureSum) DefinitionWeight() float64 {
 	return (l.definitions.weight() + l.AnswerWeight()) / 2
 }

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// foldWords sets the folded form of each word, in which it is matched: lower case, lookalike letters and digits
-// replaced by plain letters. It also joins words that were split into letters or pieces, and splits words that were
-// written without spaces. It returns the resulting words.
+// foldWords sets the folded form of each word, which is compared with the lexicon: lower case, with lookalike letters
+// and digits replaced by plain letters. It also joins words that were split into letters or pieces, and splits words
+// that were written without spaces. It returns the resulting words.
 func (r *wordReader) foldWords(words []textWord, text string) []textWord {
 	singles, longest := 0, 0
 	for i := range words {
@@ -141,7 +141,7 @@ func usualGap(words []textWord, text string) string {
 }
 
 // isSingleLetter reports whether a word is one letter, either as written or when folded. Folding decomposes a Hangul
-// syllable into several letters, so the written form counts too.
+// syllable into several letters, so the written form is checked too.
 func isSingleLetter(w *textWord, text string) bool {
 	if w.signs&classNonASCII == 0 {
 		return len(w.folded) == 1
@@ -212,8 +212,8 @@ func (r *wordReader) entryParts(folded string) (parts []string, covered int) {
 	return parts, covered
 }
 
-// countPieces returns how many of the first words are pieces of one word, such as "ig-no-re" or "ign ore". It returns
-// 1 if the first word is whole.
+// countPieces returns the number of words at the beginning of words that are pieces of one word, such as "ig-no-re" or
+// "ign ore". It returns 1 if the first word is whole.
 func (r *wordReader) countPieces(words []textWord, text string) int {
 	const most = 6
 	if len(words) < 2 || words[0].at == words[1].at {
@@ -226,7 +226,7 @@ func (r *wordReader) countPieces(words []textWord, text string) int {
 		}
 		return 1
 	}
-	apart, signs := 1, 1 // number of words with any joining gap; number with signs only
+	apart, signs := 1, 1 // number of words with any joining gap; number of words with sign gaps only
 	for apart < min(most, len(words)) {
 		gap := gapBefore(words, apart, text)
 		if isSignGap(gap) {
@@ -259,8 +259,8 @@ func isSignGap(gap string) bool {
 	return gap != "" && len(gap) <= 4 && !strings.ContainsAny(gap, " \n\t_/")
 }
 
-// arePieces reports whether the words are pieces of a word rather than words of their own. Of two words, neither may
-// be a lexicon entry; of more, not all may be entries.
+// arePieces reports whether the words are pieces of one word. If there are two words, neither may be a lexicon entry.
+// If there are more, at least one must not be an entry.
 func (r *wordReader) arePieces(words []textWord) bool {
 	known := 0
 	for i := range words {

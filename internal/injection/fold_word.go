@@ -8,9 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lookalikes lists, for each Latin letter, the characters that look like it: letters of other alphabets and Latin
-// letters that Unicode normalization does not decompose. The table is only used to match words. The text that
-// Drawbridge passes on keeps its letters.
+// lookalikes lists, for each Latin letter, the characters that look like it: letters of other alphabets, and Latin
+// letters that Unicode normalization does not decompose. The table is only used to match words. Drawbridge does not
+// change letters in the text that it passes on.
 var lookalikes = []struct {
 	letter string
 	drawn  string
@@ -60,7 +60,7 @@ func letterWithoutDecomposition(r rune) string {
 // signs used as letters.
 type wordFolder struct {
 	drawn map[rune]string
-	leet  [256]byte // 0 for bytes that stand for no letter
+	leet  [256]byte // 0 for a byte that does not stand for a letter
 }
 
 func newWordFolder() *wordFolder {
@@ -116,8 +116,8 @@ func unencloseLetter(r rune) rune {
 	return r
 }
 
-// readAsLatin replaces the lookalike letters of a folded word by Latin letters. It reports false, and returns the word
-// unchanged, if the word is plain ASCII or has a letter that looks like no Latin letter.
+// readAsLatin replaces the lookalike letters of a folded word by Latin letters. It returns the word unchanged and false
+// if the word is plain ASCII, or has a letter that does not look like a Latin letter.
 func (f *wordFolder) readAsLatin(word string) (string, bool) {
 	if isASCII(word) {
 		return word, false
@@ -164,8 +164,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// mixesAlphabets reports whether a word mixes Latin letters with lookalike letters of another alphabet in a way that
-// no language does: the alphabet changes twice, or one or two foreign letters stand in a Latin word.
+// mixesAlphabets reports whether a word mixes Latin letters with lookalike letters of another alphabet in a way that no
+// language does. Either the alphabet changes at least twice, or a Latin word contains one or two foreign letters.
 func (f *wordFolder) mixesAlphabets(word string) bool {
 	turns, latin, other, last := 0, 0, 0, 0
 	for _, r := range word {

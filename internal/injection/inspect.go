@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// An Inspector finds injected instructions in texts. It is safe for concurrent use and keeps no state between texts.
+// An Inspector finds injected instructions in texts. It is safe for concurrent use and stores no state between texts.
 type Inspector struct {
 	reader  *wordReader
 	matcher *ruleMatcher
@@ -18,8 +18,8 @@ type Inspector struct {
 // NewInspector returns an Inspector. It returns an error if an embedded word list is invalid.
 func NewInspector() (*Inspector, error) { return NewInspectorWithWeights(nil) }
 
-// NewInspectorWithWeights returns an Inspector that uses the given weights for definitions, so that a newly learned
-// table can be measured. The table has DefinitionSlots bytes; nil selects the embedded one.
+// NewInspectorWithWeights returns an Inspector that uses the given weights for definitions. Use it to measure a newly
+// learned table. The table has DefinitionSlots bytes; nil selects the embedded table.
 func NewInspectorWithWeights(definitions []byte) (*Inspector, error) {
 	if definitions != nil && len(definitions) != DefinitionSlots {
 		return nil, fmt.Errorf("read the weights: %d bytes, want %d", len(definitions), DefinitionSlots)
@@ -55,9 +55,9 @@ const (
 // LookalikeRule is the name of the rule against words with lookalike letters.
 const LookalikeRule = "lookalikes"
 
-// Inspect returns the findings for a text in canonical form, sorted by offset. The place at decides how heavy a
-// sentence may be before it counts as an order. The function about returns the topic of the definition or answer
-// around the text; it is nil for a text without surroundings.
+// Inspect returns the findings for a text in canonical form, sorted by offset. The parameter at selects the largest
+// weight of a sentence that does not count as an order. The function about returns the topic of the definition or
+// answer around the text; it is nil for a text without surroundings.
 func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic) []Finding {
 	return in.inspect(text, where, at, about, nil)
 }
@@ -80,8 +80,8 @@ func (in *Inspector) inspect(text string, where TextOrigin, at TextPlace, about 
 	return withoutOverlaps(found)
 }
 
-// withoutOverlaps keeps one of several overlapping findings of the same rule: the one with the strongest action,
-// extended over those it replaces.
+// withoutOverlaps replaces overlapping findings of the same rule by one. This is the finding with the strongest action,
+// extended to the end of the findings that it replaces.
 func withoutOverlaps(found []Finding) []Finding {
 	var out []Finding
 	for _, f := range found {
@@ -187,8 +187,9 @@ func wordIndexAt(words []textWord, at int) int {
 	return n
 }
 
-// hiddenOrders inspects a decoded text and returns at most one finding, at the place of the encoded part. Rules that the
-// plain text meets as well are left out. An order that is only in the encoded part is meant to pass people unseen.
+// hiddenOrders inspects a decoded text and returns at most one finding, at the position of the encoded part. Rules that
+// also match the plain text are left out. An encoded order is meant to be invisible for people, so its finding has
+// ActionBlank.
 func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrigin, depth int, left *int) []Finding {
 	worst := ActionNote
 	why := ""
@@ -262,7 +263,7 @@ func (in *Inspector) findReversed(words []textWord, text string, where TextOrigi
 // letters, texts without vowels and texts that are not in any language.
 func findLookalikes(words []textWord, text string, where TextOrigin) (found []Finding) {
 	const most = 8
-	phonetic, seen := 0, 0 // seen: end of the last word, since one may appear in parts
+	phonetic, seen := 0, 0 // seen: end of the last word; a word may appear in parts
 	for _, w := range words {
 		if w.mixedAlphabets {
 			return []Finding{{LookalikeRule, "mixes the letters of several alphabets in a word",
@@ -292,15 +293,15 @@ func findLookalikes(words []textWord, text string, where TextOrigin) (found []Fi
 	return findGarbled(words, text)
 }
 
-// rarePairs holds a bit set for each first letter a to z. Bit n is set if the letter with index n rarely follows it in
-// languages with Latin script: fewer than 60 times in a million pairs, counted in honest tool descriptions, documents
-// and the word lists.
+// rarePairs holds a bit set for each first letter a to z. Bit n is set if the letter with index n rarely follows the
+// first letter in languages with Latin script. Rare means fewer than 60 times in a million pairs, counted in honest
+// tool descriptions, documents and the word lists.
 var rarePairs = [26]uint32{0x800000, 0x289942e, 0xe1306a, 0xa91420, 0x0, 0x2e1964e, 0x2a19024, 0x2e104e6, 0x0,
 	0x3c39eee, 0x2e0824a, 0x2830064, 0x2a10008, 0x830002, 0x10000, 0x2e13226, 0x3efb7ff, 0x810002, 0x800002, 0x21020a,
 	0x810000, 0x3e99eea, 0x2e1166a, 0x2f77e6e, 0x1a102c0, 0x2e30e66}
 
-// findGarbled finds a text in which at least 20 % of the letter pairs are rare. Such letters were encrypted or
-// replaced.
+// findGarbled finds a text in which at least 20 % of the letter pairs are rare. Such a text was encrypted, or its
+// letters were replaced.
 func findGarbled(words []textWord, text string) []Finding {
 	const fewest, percent = 40, 20
 	pairs, odd := 0, 0

@@ -2,7 +2,7 @@ package injection
 
 import "unicode"
 
-// Invisible runes that some texts need. The table in docs/shield.md lists where each may stay.
+// Invisible runes that some texts need. The table in docs/shield.md lists where each of them is allowed.
 const (
 	byteOrderMark = '\uFEFF'
 	softHyphen    = '\u00AD'
@@ -16,8 +16,8 @@ const (
 )
 
 // isInvisible reports whether r has no visible form or changes how other characters are displayed. Private-use and
-// unassigned code points count, because their display is unknown. isInvisibleAllowed decides where such a rune may
-// stay.
+// unassigned code points count as invisible, because their display is unknown. isInvisibleAllowed decides where such a
+// rune is allowed.
 func isInvisible(r rune) bool {
 	switch {
 	case r < 0x20:

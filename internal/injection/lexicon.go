@@ -17,8 +17,8 @@ var worldLexicon string
 // "disregard" and "forget".
 type concepts uint64
 
-// The concepts, in the order of conceptNames. Those that begin with conceptW stand for words in other languages than
-// English. The last three are found by the characters around a word (shapeConcepts), not in a list.
+// The concepts, in the order of conceptNames. The concepts that begin with conceptW are for words in other languages
+// than English. The last three are found by the characters around a word (shapeConcepts), not in a list.
 const (
 	conceptIgnore concepts = 1 << iota
 	conceptSetaside
@@ -107,11 +107,11 @@ type conceptLexicon struct {
 	firstPairs [1 << 16 / 64]uint64
 }
 
-// An entryConcepts holds the concepts of an entry that matches a whole word, and those of an entry that matches the
-// beginning of a word ("delet*").
+// An entryConcepts holds the concepts of a text in the word lists. The concepts in word apply if the text is a whole
+// word, those in stem also if it begins a word ("delet*").
 type entryConcepts struct{ word, stem concepts }
 
-// A lexiconEntry is one line item of a word list: the folded text and its concepts.
+// A lexiconEntry is one entry in a line of a word list: the folded text and its concepts.
 type lexiconEntry struct {
 	text string
 	entryConcepts
@@ -189,11 +189,11 @@ func (l *conceptLexicon) mayBegin(a, b byte) bool {
 	return l.firstPairs[pair/64]>>(pair%64)&1 != 0
 }
 
-// maxEntryBytes exceeds the length of every entry.
+// maxEntryBytes is larger than the length of every entry.
 const maxEntryBytes = 96
 
-// conceptsAt returns the concepts of all entries that begin at text[i], and the length of the longest one. The text is
-// folded, with single spaces between words. If glued is set, an entry may end inside a word.
+// conceptsAt returns the concepts of all entries that begin at text[i], and the length of the longest entry. The text
+// is folded, with single spaces between words. If glued is set, an entry may end inside a word.
 func (l *conceptLexicon) conceptsAt(text []byte, i int, glued bool) (has concepts, size int) {
 	at := l.entries.Begin(text[i])
 	for j := i + 1; !at.IsNone(); j++ {

@@ -6,16 +6,18 @@ import (
 	"strings"
 )
 
-// A markerRule finds a pattern of characters that ordinary text does not have: a tag, a chat token, a link that
-// carries data.
+// A markerRule finds a pattern of characters that ordinary text does not have. Examples are a tag, a chat token, and a
+// link that sends data to another server.
 type markerRule struct {
 	name, why string
 	act       FindingAction
-	// requiredByte is a string that each match contains. It is searched first, because most texts do not contain it.
+	// requiredByte is a string that each match contains. It is searched for first, because most texts do not contain
+	// it.
 	requiredByte string
 	pattern      *regexp.Regexp
 	origin       TextOrigin
-	// requiredWords are lower-case words, one of which each match contains in any case. Nil means no condition.
+	// requiredWords are lower-case words. Each match contains at least one of them, in any letter case. Nil means no
+	// condition.
 	requiredWords []string
 }
 
@@ -97,8 +99,8 @@ func orderMarkerRules() []markerRule {
 	}
 }
 
-// commandMarkerRules returns the rules against links that carry data away, scripts, shell commands and instructions in
-// capitals.
+// commandMarkerRules returns the rules against links that send data to other servers, scripts, shell commands and
+// instructions in capitals.
 func commandMarkerRules() []markerRule {
 	compile := regexp.MustCompile
 	return []markerRule{
@@ -187,8 +189,8 @@ func (b *markerSet) findMarkers(text string, has *ByteSet, where TextOrigin) (fo
 		m := &l.marks[i]
 		if !strings.Contains(text, m.requiredByte) || !has.HasNonASCII() && m.requiredWords != nil &&
 			!containsAnyFold(text, m.requiredWords) {
-			// The words are checked only in ASCII texts: elsewhere the pattern's case folding also accepts letters
-			// such as the long s and the Kelvin sign.
+			// The words are checked only in ASCII texts. In other texts, the pattern's case folding also accepts
+			// letters such as the long s and the Kelvin sign.
 			continue
 		}
 		if at := m.pattern.FindStringIndex(text); at != nil {

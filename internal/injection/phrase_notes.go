@@ -6,10 +6,10 @@ import (
 )
 
 // PhraseRule is the name of the rule for phrases that are frequent in attacks but also occur in honest texts. A match
-// is recorded and does not change the verdict.
+// is reported as a note and does not change the verdict.
 const PhraseRule = "phrase"
 
-// A notedPhrase is a sequence of words that is recorded if no rule matches the text.
+// A notedPhrase is a sequence of words. It is reported as a note if no rule matches the text.
 type notedPhrase struct {
 	why   string
 	steps []phraseStep

@@ -8,7 +8,8 @@ type TreeEntry struct {
 	Value uint16
 }
 
-// A PrefixTree finds texts of a fixed list by their bytes (a radix tree). It is immutable and safe for concurrent use.
+// A PrefixTree finds the texts of a fixed list in a byte sequence (a radix tree). It is immutable and safe for
+// concurrent use.
 type PrefixTree struct {
 	nodes []treeNode
 	// leads holds the first byte of each node's label, by which the parent finds the node. labels holds the remaining
@@ -26,7 +27,7 @@ type treeNode struct {
 
 // NewPrefixTree returns a tree of entries, which must be sorted by text without duplicates. There may be none.
 func NewPrefixTree(entries []TreeEntry) *PrefixTree {
-	most := 2*len(entries) + 1 // each node but the root ends an entry or has two children
+	most := 2*len(entries) + 1 // each node except the root ends an entry or has two children
 	t := &PrefixTree{nodes: make([]treeNode, 1, most), leads: make([]byte, 1, most)}
 	if len(entries) == 0 {
 		return t
@@ -83,13 +84,13 @@ type TreePosition struct {
 	size uint16
 }
 
-// IsNone reports whether no entry begins with the bytes that led here.
+// IsNone reports whether no entry begins with the bytes that were read up to this position.
 func (s TreePosition) IsNone() bool { return s.node == 0 }
 
-// Begin returns the position after the first byte of an entry.
+// Begin returns the position after b as the first byte of an entry.
 func (t *PrefixTree) Begin(b byte) TreePosition { return TreePosition{node: t.first[b]} }
 
-// Next returns the position one byte after at, which must be a position in this tree.
+// Next returns the position after at and the byte b. The position at must belong to this tree.
 func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
 	n := &t.nodes[at.node]
 	if at.size < n.size {
@@ -106,7 +107,7 @@ func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
 	return TreePosition{}
 }
 
-// Value returns the value of the entry that ends at a position, or 0 if none does.
+// Value returns the value of the entry that ends at a position, or 0 if no entry ends there.
 func (t *PrefixTree) Value(at TreePosition) uint16 {
 	if n := &t.nodes[at.node]; at.size == n.size {
 		return n.value

@@ -2,16 +2,16 @@ package injection
 
 // A Finding is a match of a rule in a text.
 type Finding struct {
-	// Rule is the name of the rule. Why is the reason for people, such as "asks for the system prompt".
+	// Rule is the name of the rule. Why is the reason, as a text for people, such as "asks for the system prompt".
 	Rule, Why string
 	Act       FindingAction
 	// At and End are the byte offsets of the match in the text.
 	At, End int
 }
 
-// Distances in words from a rule's anchor, its first needed word. An exempt word such as "not" within unlessDistance
-// before the anchor disables the rule. A word about attacks within mentionDistance makes the match a mention. No
-// search goes farther than maxAnchorDistance.
+// Distances in words from a rule's anchor, which is its first needed word. An exempt word such as "not" within
+// unlessDistance before the anchor disables the rule. A word about attacks within mentionDistance makes the match a
+// mention. No search goes farther than maxAnchorDistance.
 const (
 	unlessDistance    = 3
 	mentionDistance   = 14
@@ -22,11 +22,11 @@ const (
 type ruleMatcher struct {
 	of [FromResults + 1]struct {
 		rules []injectionRule
-		// anchors holds the first needed concept of each rule. Most texts lack it, so most rules are skipped after one
-		// test.
+		// anchors holds the first needed concept of each rule. Most texts do not contain it, so most rules are skipped
+		// after one test.
 		anchors []concepts
 	}
-	// split holds the needs of the rules that may match an order spread over several texts.
+	// split holds the needed concepts of the rules that may match an order spread over several texts.
 	split [][]concepts
 }
 
@@ -78,7 +78,8 @@ func (m *ruleMatcher) match(words []textWord, where TextOrigin, innocent *harmle
 	return found
 }
 
-// mayMeetSplit reports whether the concepts suffice for a rule that may match an order spread over several texts.
+// mayMeetSplit reports whether the concepts suffice for one of the rules that may match an order spread over several
+// texts.
 func (m *ruleMatcher) mayMeetSplit(all concepts) bool {
 	for _, need := range m.split {
 		if all&need[0] != 0 && hasAllConcepts(all, need) {
@@ -160,8 +161,8 @@ func isSpeaker(words []textWord, anchor, at int) bool {
 	return !words[at].quoted || words[anchor].quoted
 }
 
-// hasExemptWord reports whether an exempt word of the rule, such as "not", stands shortly before the anchor. In a list
-// with "or" ("do not read or send") the search goes on before the first item.
+// hasExemptWord reports whether an exempt word of the rule, such as "not", occurs shortly before the anchor. In a list
+// with "or" ("do not read or send"), the search continues before the first item of the list.
 func (r *injectionRule) hasExemptWord(words []textWord, anchor int) bool {
 	for j, left := anchor-1, unlessDistance; j >= 0 && left > 0 && anchor-j <= maxAnchorDistance &&
 		words[j].sentence == words[anchor].sentence; j, left = j-1, left-1 {
@@ -175,9 +176,9 @@ func (r *injectionRule) hasExemptWord(words []textWord, anchor int) bool {
 	return false
 }
 
-// isMention reports whether the sentence talks about an attack instead of making one. A word about attacks stands
-// before the anchor without an order such as "you must" next to it, or the anchor is quoted in a sentence with such a
-// word.
+// isMention reports whether the sentence describes an attack and is not an attack itself. Either a word about attacks
+// precedes the anchor, without an order such as "you must" next to the anchor. Or the anchor is quoted in a sentence
+// with such a word.
 func isMention(words []textWord, anchor int) bool {
 	number := words[anchor].sentence
 	for j := anchor - 1; j >= 0 && anchor-j <= mentionDistance && words[j].sentence == number; j-- {

@@ -6,7 +6,7 @@ import "slices"
 type FindingAction int
 
 const (
-	// ActionNote records the finding and does not change the verdict. Example: a text about attacks.
+	// ActionNote reports the finding and does not change the verdict. Example: a text about attacks.
 	ActionNote FindingAction = iota
 	// ActionFlag labels the text and leaves it unchanged.
 	ActionFlag
@@ -14,26 +14,27 @@ const (
 	ActionBlank
 )
 
-// An injectionRule matches a sentence that has a word for each needed concept, near each other.
+// An injectionRule matches a sentence that contains a word for each needed concept, close to each other.
 type injectionRule struct {
 	name string
 	act  FindingAction
 	why  string
-	// need lists sets of concepts, the anchor first. Each set needs one word with at least one of its concepts.
+	// need lists sets of concepts, with the anchor first. The sentence must contain one word for each set, with at
+	// least one of its concepts.
 	need []concepts
 	// maxSpan is the largest distance, in words, between the anchor and any other needed word.
 	maxSpan int
-	// ordered requires the words in the order of need.
+	// ordered requires the words to occur in the order of need.
 	ordered bool
-	// exemptIf disables the rule if a word with one of these concepts stands up to three words before the anchor.
+	// exemptIf disables the rule if a word with one of these concepts occurs up to three words before the anchor.
 	exemptIf concepts
-	// acrossSentences lets the needed words stand in different sentences.
+	// acrossSentences allows the needed words to be in different sentences.
 	acrossSentences bool
 	// ignoresQuoted skips an anchor in quotation marks, which is an example of a request.
 	ignoresQuoted bool
-	// evenIfHarmless keeps the action even if the surroundings look like an honest document.
+	// evenIfHarmless prevents that harmless surroundings reduce the action to ActionNote.
 	evenIfHarmless bool
-	// origin selects the texts that the rule is for.
+	// origin selects the texts that the rule applies to.
 	origin TextOrigin
 }
 

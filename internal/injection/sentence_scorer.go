@@ -31,8 +31,8 @@ const (
 )
 
 // maxWeight returns the largest weight of a sentence at a place that does not count as an order. Only one or two in a
-// thousand honest tools outside the training data have a heavier sentence. The limit does not depend on the length of
-// the text, because an order could then be hidden in a long text.
+// thousand honest tools outside the training data have a sentence with a larger weight. The limit does not depend on
+// the length of the text, because an order could then be hidden in a long text.
 func maxWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
@@ -49,7 +49,8 @@ func maxWeight(at TextPlace) float64 {
 	return 1.5 // PlaceInstructions
 }
 
-// maxStrangeWeight is the lower limit for a sentence that shares no word with the texts around it (see WordTopic).
+// maxStrangeWeight is like maxWeight, for a sentence that shares no topic word with the texts around it (see
+// WordTopic).
 func maxStrangeWeight(at TextPlace) float64 {
 	switch at {
 	case PlaceDescription:
@@ -69,9 +70,9 @@ const maxSplitWeight = -1
 const minTopicWords = 25
 
 // Lower limits for suspicious sentences of an answer, which are rare in honest answers. addressingLimit is for a
-// sentence that speaks to the model that reads it, namingLimit for one with the name of a model and a verb.
-// obligingLimit is for an off-topic sentence about the duties of models, foreignLimit for one in another language than
-// English.
+// sentence that speaks to the model that reads it. namingLimit is for a sentence with the name of a model and a verb.
+// obligingLimit is for an off-topic sentence about the duties of models. foreignLimit is for a sentence in another
+// language than English.
 const (
 	addressingLimit = -3
 	namingLimit     = -1.2
@@ -85,21 +86,23 @@ const certainWeight = 1.5
 // minSentenceWords is the smallest number of words of a sentence that is weighed.
 const minSentenceWords = 5
 
-// minAnswerWords is the same for answers, which have many headings and incomplete sentences.
+// minAnswerWords is like minSentenceWords, for answers, which have many headings and incomplete sentences.
 const minAnswerWords = 7
 
 // maxWeighedWords is the largest number of words that are weighed together. A longer sentence is weighed in parts,
-// because repetition would make it heavy.
+// because repetition would increase its weight.
 const maxWeighedWords = 64
 
-// A SentenceScorer computes the weight of a sentence: positive if it is like an order to a model, negative if it is
-// like a description of a tool. It uses the kinds of words and their neighbours, so it also recognizes orders in new
-// wording. The weights were learned from attacks and honest definitions by internal/tools/shieldlearn.
+// A SentenceScorer computes the weight of a sentence. The weight of an order to a model is usually positive, and the
+// weight of a description of a tool is usually negative. The scorer uses the kinds of words and their neighbours, so it
+// also recognizes orders in new wording. The weights were learned from attacks and honest definitions by
+// internal/tools/shieldlearn.
 type SentenceScorer struct {
 	known map[string]wordFact
 	// definitions holds the weights for definitions.
 	definitions string
-	// Words that occur in all texts do not tell a topic. They are the kinds up to lastPlain, and those in everywhere.
+	// Words that occur in all texts do not show the topic. They are the kinds up to lastPlain, and the kinds in
+	// everywhere.
 	lastPlain  uint8
 	everywhere [256]bool
 	// firstVerb and lastVerb are the first and the last kind of verbs.
@@ -108,7 +111,7 @@ type SentenceScorer struct {
 	foreignKinds [64]uint8
 }
 
-// newSentenceScorer returns a scorer, and adds the kinds of words to the given word facts.
+// newSentenceScorer returns a scorer, and adds the kinds of words to known, the map of word facts.
 func newSentenceScorer(known map[string]wordFact) *SentenceScorer {
 	s := &SentenceScorer{known: known, definitions: definitionWeights}
 	n := uint8(0)
@@ -160,8 +163,8 @@ const (
 	kindInflected = 128
 )
 
-// smallKinds is the number of kinds at the start of the list that hold function words, such as "the". No pairs with
-// these are used as features.
+// smallKinds is the number of kinds at the start of the list that contain function words, such as "the". Pairs with
+// these kinds are not used as features.
 const smallKinds = 18
 
 // wordKind returns the kind of a word, or 0 if it has none.
@@ -192,7 +195,7 @@ func (s *SentenceScorer) wordKind(w *textWord) uint8 {
 	return 0
 }
 
-// stemKind returns the kind of the base form of an inflected English word, or 0 if none is known.
+// stemKind returns the kind of the base form of an inflected English word, or 0 if no kind is known.
 func (s *SentenceScorer) stemKind(word string) uint8 {
 	if n := len(word); n < 4 || word[n-1] != 's' && word[n-1] != 'd' && word[n-1] != 'g' {
 		return 0 // most words
@@ -278,14 +281,14 @@ type LearnerSentence struct {
 	Text string
 	// DefinitionSlots and AnswerSlots are the slots of its features in the two weight tables.
 	DefinitionSlots, AnswerSlots []uint32
-	// OffTopic reports that the sentence shares no topic word with the texts around it.
+	// OffTopic reports whether the sentence shares no topic word with the texts around it.
 	OffTopic bool
-	// Mention reports that the sentence talks about an attack.
+	// Mention reports whether the sentence talks about an attack.
 	Mention bool
 }
 
-// Sentences returns the sentences of a text that are long enough to be weighed. The topic about is that of the
-// surrounding texts; own reports that these include the text itself.
+// Sentences returns the sentences of a text that are long enough to be weighed. The parameter about is the topic of the
+// surrounding texts; own reports whether these include the text itself.
 func (in *Inspector) Sentences(text string, about WordTopic, own bool) (all []LearnerSentence) {
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)
@@ -334,11 +337,12 @@ func hasEnoughWords(sentence []textWord, fewest int) bool {
 		strings.ContainsFunc(sentence[0].folded, IsUnspacedScript)
 }
 
-// WeighedRule is the name of the rule for a sentence that is too heavy for its place.
+// WeighedRule is the name of the rule for a sentence whose weight exceeds the limit of its place.
 const WeighedRule = "order"
 
-// findHeaviest returns a finding for the heaviest sentence of a text if it exceeds the limit of its place, nil
-// otherwise. If the sentence talks about an attack, the finding is only a note.
+// findHeaviest returns a finding for the sentence with the largest weight if that weight exceeds the limit of the
+// place, nil otherwise. If the sentence talks about an attack, the finding is only a note, except for a sentence of an
+// answer with at least certainWeight.
 func (in *Inspector) findHeaviest(words []textWord, text string, at TextPlace, about func() WordTopic) (
 	found []Finding) {
 	if at == PlaceNone {
@@ -372,8 +376,8 @@ func weightAt(l *FeatureSum, at TextPlace) float64 {
 	return l.AnswerWeight()
 }
 
-// weighSentence returns the weight of a sentence. It reports whether the weight exceeds both most and the limit of the
-// place. The weight is not computed if the sentence cannot count.
+// weighSentence returns the weight of a sentence. ok reports whether the weight exceeds both most and the limit of the
+// place. The weight is not computed if the sentence is too short to count.
 func (in *Inspector) weighSentence(sentence []textWord, most float64, text string, at TextPlace,
 	about func() WordTopic) (w float64, ok bool) {
 	if at == PlaceAnswer {
@@ -392,7 +396,7 @@ func (in *Inspector) weighSentence(sentence []textWord, most float64, text strin
 		about(), at == PlaceDescription)
 }
 
-// weighInAnswer does the same as weighSentence for a sentence of an answer.
+// weighInAnswer is like weighSentence, for a sentence of an answer.
 func (in *Inspector) weighInAnswer(sentence []textWord, most float64, text string, about func() WordTopic) (
 	w float64, ok bool) {
 	to := in.scorer.addresseeOf(sentence, text)
@@ -449,8 +453,8 @@ func (s *SentenceScorer) isDescriptive(first *textWord) bool {
 		strings.HasSuffix(first.folded, "s")
 }
 
-// hasVerb reports whether a sentence has a verb of the list, or a word such as "must", "not" or "you". The name of a
-// thing has none.
+// hasVerb reports whether a sentence has a verb of the list, or a word such as "must", "not" or "you". A mere name has
+// none of these.
 func (s *SentenceScorer) hasVerb(sentence []textWord) bool {
 	for i := range sentence {
 		w := &sentence[i]
@@ -475,14 +479,14 @@ func talksAboutAttack(sentence []textWord) bool {
 // harmlessWeight is the weight below which the words around an anchor are typical of honest answers.
 const harmlessWeight = -3
 
-// A harmlessContext decides for an anchor in an answer whether the words around it are typical of honest documents. A
-// rule that matches there is only noted. Words of other languages have no weight, so their surroundings are never
-// harmless.
+// A harmlessContext reports for an anchor in an answer whether the words around it are typical of honest documents. A
+// match of a rule in such words becomes a note. Rules whose anchor is a word of another language than English do not
+// use it.
 type harmlessContext struct {
 	scale *SentenceScorer
 	words []textWord
 	where TextOrigin
-	// The last weighed block and its result. The block number starts at 1.
+	// The block of words that was weighed last, and its result. The block number starts at 1.
 	block, sentence int
 	light           bool
 }
@@ -491,7 +495,8 @@ func (n *harmlessContext) isHarmless(anchor int) bool {
 	if n.where != FromResults {
 		return false
 	}
-	// A quotation within so many words of a word about attacks, also across sentences, is an example of an attack.
+	// A quotation within this number of words of a word about attacks, also across sentences, is an example of an
+	// attack.
 	const block, cited = 16, 30
 	words, at, sentence := n.words, anchor/block, n.words[anchor].sentence
 	if at+1 != n.block || sentence != n.sentence {

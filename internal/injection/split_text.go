@@ -2,15 +2,15 @@ package injection
 
 import "strings"
 
-// A SplitText collects the texts of one definition that have no finding of their own, because an order may begin in
-// one text and end in another. The zero value is empty.
+// A SplitText collects the texts of one definition that have no finding of their own. An order may begin in one of
+// these texts and end in another. The zero value is empty.
 type SplitText struct {
-	// has holds the concepts of all parts, last those of the text inspected last.
+	// has holds the concepts of all parts, and last the concepts of the text that was inspected last.
 	has, last concepts
 	parts     []string
 	room      [24]string // avoids an allocation for most definitions
 	size      int
-	// open reports that at least one part continues the sentence of the part before it.
+	// open reports whether at least one part continues the sentence of the part before it.
 	open bool
 }
 
@@ -33,7 +33,7 @@ func (t *SplitText) add(text string) {
 	t.parts = append(t.parts, text)
 }
 
-// A joinedText is the parts of a SplitText, joined to one text.
+// A joinedText is the result of joining the parts of a SplitText.
 type joinedText struct {
 	text   string
 	starts []int // offset of each part
@@ -81,7 +81,7 @@ func (j *joinedText) spans(at, end int) bool {
 	return false
 }
 
-// openEnds are words that a complete sentence does not end with.
+// openEnds are words that do not end a complete sentence.
 const openEnds = " to and the a an of in from with then not or is are for into by all any that which this it as please never do must "
 
 // goesOn reports whether a text continues an incomplete sentence at the end of the text before it.
@@ -100,11 +100,12 @@ func goesOn(before, text string) bool {
 	return isInWordList(openEnds, before[strings.LastIndexByte(before, ' ')+1:])
 }
 
-// splitRules names the rules that count across texts. Others would match unrelated words of neighbouring honest texts.
+// splitRules names the rules that are applied to joined texts. Other rules would match unrelated words of neighbouring
+// honest texts.
 const splitRules = " override secrecy take-secret take-file unguard encoded-order "
 
-// InspectPart inspects a text of a definition as Inspect does. If nothing is found, it also adds the text to whole,
-// for InspectJoined.
+// InspectPart inspects a text of a definition like Inspect. If there is no actionable finding, it also adds the text to
+// whole, for InspectJoined.
 func (in *Inspector) InspectPart(text string, at TextPlace, about func() WordTopic, whole *SplitText) []Finding {
 	whole.last = 0
 	found := in.inspect(text, FromDefinitions, at, about, &whole.last)
@@ -150,8 +151,8 @@ func (in *Inspector) matchJoined(j *joinedText) (found []Finding) {
 	return found
 }
 
-// weighRun weighs a sequence of parts as one sentence. Honest definitions rarely split a sentence, so the limit is
-// lower than for a description.
+// weighRun computes the weight of a sequence of parts as one sentence. Honest definitions rarely split a sentence, so
+// the limit is lower than for a description.
 func (in *Inspector) weighRun(text string) (f Finding, ok bool) {
 	room := in.reader.readText(text)
 	defer in.reader.releaseBuffer(room)

@@ -1,8 +1,8 @@
 package injection
 
 // A WordTopic maps the hash of each topic word of a definition or an answer to its number of occurrences. An honest
-// sentence shares topic words with the texts around it. An inserted order often shares none, so a lower weight
-// suffices to count it.
+// sentence shares topic words with the texts around it. An inserted order often shares none, so it counts as an order
+// at a lower weight.
 type WordTopic map[uint32]int
 
 // TopicOf returns the topic of the texts.
@@ -43,8 +43,8 @@ func (s *SentenceScorer) isOffTopic(sentence []textWord, t WordTopic, own bool) 
 // minTopicLetters is the smallest length of a topic word, in bytes.
 const minTopicLetters = 4
 
-// topicHash returns the hash of a word's stem: the first bytes without an English ending. It reports false for
-// function words, numbers, and words that all definitions have.
+// topicHash returns the hash of a word's stem: at most seven bytes, without an English ending. It returns false for
+// short words, function words, numbers, and words that all definitions have.
 func (s *SentenceScorer) topicHash(w *textWord) (uint32, bool) {
 	stem := w.folded
 	if len(stem) < minTopicLetters || w.concepts == 0 && stem[0] >= '0' && stem[0] <= '9' {

@@ -56,14 +56,14 @@ type wordReader struct {
 	lexicon *conceptLexicon
 	fold    *wordFolder
 	known   map[string]wordFact
-	// buffers holds buffers for reuse. Each serves one text at a time.
+	// buffers holds buffers for reuse. Each buffer is used for one text at a time.
 	buffers sync.Pool
 }
 
 // A wordBuffer holds the words of a text, and the folded text in which concepts are looked up.
 type wordBuffer struct {
-	all   []textWord // the words of the text, complete
-	words []textWord // reusable memory for words, which all may outgrow
+	all   []textWord // all words of the text
+	words []textWord // reusable memory for words; all may be larger
 	norm  []byte
 }
 
@@ -94,7 +94,7 @@ func (r *wordReader) releaseBuffer(in *wordBuffer) {
 	if cap(in.words) > maxBufferWords || cap(in.norm) > maxBufferBytes {
 		return
 	}
-	clear(in.words[:min(max(len(in.words), len(in.all)), cap(in.words))]) // keep nothing of the text
+	clear(in.words[:min(max(len(in.words), len(in.all)), cap(in.words))]) // remove references to the text
 	clear(in.norm)
 	in.all = nil
 	r.buffers.Put(in)
@@ -106,7 +106,7 @@ func (r *wordReader) splitWords(words []textWord, text string) []textWord {
 	signs := charClass(0)
 	for i := 0; i < len(text); {
 		c, size, is := rune(text[i]), 1, byteClasses[text[i]]
-		if is&(classLower|classDigit) != 0 { // the common case: a sequence of such letters
+		if is&(classLower|classDigit) != 0 { // the common case: several lower-case letters or digits
 			if start < 0 {
 				start = i
 			}
@@ -256,7 +256,7 @@ func previousEnd(words []textWord, i int) int {
 	return words[i-1].end
 }
 
-// closingQuote returns the quotation mark that closes one opened with c, or 0 if c opens none.
+// closingQuote returns the quotation mark that closes a quotation opened with c, or 0 if c does not open a quotation.
 func closingQuote(c rune) rune {
 	switch c {
 	case '"', '\'', '`':
@@ -372,7 +372,7 @@ func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) 
 	return words, norm
 }
 
-// isOfThisServer reports whether a text about other tools continues with words such as "of this server".
+// isOfThisServer reports whether a text about other tools contains, near its beginning, words such as "of this server".
 func isOfThisServer(text string) bool {
 	const most = 48
 	text = text[:min(len(text), most)]
@@ -407,13 +407,13 @@ func isUnspacedWord(folded string) bool {
 		unicode.Hangul, unicode.Arabic, unicode.Hebrew, unicode.Tibetan, unicode.Ethiopic)
 }
 
-// secretDotfiles are names of files, without the leading dot, that hold secrets or that a shell runs at its start.
+// secretDotfiles are names of files, without the leading dot, that contain secrets or that a shell runs at its start.
 const secretDotfiles = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg pgpass pypirc gitconfig git-credentials docker htpasswd "
 
 // rootDirs are the top-level directories of absolute paths.
 const rootDirs = " home users root etc var tmp usr opt mnt srv proc data workspace "
 
-// shapeConcepts returns the concepts that follow from the characters around a word: an address, a path, a secret file
+// shapeConcepts returns the concepts that result from the characters around a word: an address, a path, a secret file
 // or an identifier.
 func shapeConcepts(text string, w *textWord) (has concepts) {
 	if w.end < len(text) {

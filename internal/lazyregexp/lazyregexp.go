@@ -1,5 +1,5 @@
-// Package lazyregexp compiles regular expressions when they are first used. A package-level regexp.MustCompile is paid by
-// every process at its start, and most processes use few of the program's expressions.
+// Package lazyregexp compiles regular expressions on first use. A package-level regexp.MustCompile would slow down the
+// start of every process, and most processes use few of the program's expressions.
 package lazyregexp
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// New returns a function that returns the compiled expression. The first call compiles it, and panics if it is invalid.
-// The function is safe for concurrent use.
+// New returns a function that returns the compiled expression. The first call compiles the expression, and panics if it
+// is invalid. The function is safe for concurrent use.
 func New(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -2,8 +2,8 @@ package naming
 
 import "strings"
 
-// Canonical returns the form in which names of Drawbridge's own tools are compared: without _ and -, without regard to
-// case.
+// Canonical returns the form of a tool name that is used to compare names of Drawbridge's own tools. It is in lower
+// case, without _ and -, and without surrounding white space.
 func Canonical(name string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(strings.TrimSpace(name)))
 }

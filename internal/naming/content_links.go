@@ -7,8 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// RewriteLinks returns the result of a method with public URIs in the content blocks that link to a resource or embed
-// one. Without a change it returns the same bytes.
+// RewriteLinks returns the result of a method with public URIs in its content blocks. It rewrites blocks that link to a
+// resource or embed one. public returns the public URI for a server's own URI. If nothing changes, it returns the same
+// bytes.
 func RewriteLinks(method string, result json.RawMessage, public func(own string) string) json.RawMessage {
 	block := func(b json.RawMessage) json.RawMessage { return rewriteBlockLink(b, public) }
 	switch method {
@@ -28,7 +29,8 @@ func RewriteLinks(method string, result json.RawMessage, public func(own string)
 	return result
 }
 
-// rewriteBlockLink returns a content block with a public URI, if it links to a resource or embeds one.
+// rewriteBlockLink returns a content block with a public URI. A block that neither links to a resource nor embeds one
+// is returned unchanged.
 func rewriteBlockLink(block json.RawMessage, public func(own string) string) json.RawMessage {
 	switch rawjson.GetString(block, "type") {
 	case "resource_link":

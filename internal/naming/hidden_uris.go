@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// OwnURI returns the server's form of a URI that may be qualified with the server.
+// OwnURI returns the server's own URI for a URI that may be qualified with this server's name.
 func OwnURI(server drawbridge.ServerID, uri string) string {
 	if id, own, ok := CutServer(uri); ok && id == server {
 		return own
@@ -15,8 +15,8 @@ func OwnURI(server drawbridge.ServerID, uri string) string {
 	return uri
 }
 
-// RemoveHidden returns the object without those elements of the array at path whose URI is hidden. Without a change it
-// returns the same bytes.
+// RemoveHidden returns the object with elements of the array at path removed, if hidden returns true for their URI. If
+// nothing changes, it returns the same bytes.
 func RemoveHidden(object json.RawMessage, hidden func(uri string) bool, path ...string) json.RawMessage {
 	left, some := []byte{'['}, false
 	for element := range rawjson.Elements(rawjson.Get(object, path...)) {

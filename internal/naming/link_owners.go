@@ -7,22 +7,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Limits for remembered links. A longer URI is not remembered.
+// Limits for the number of stored links, and for the length of a URI in bytes. A longer URI is not stored.
 const (
 	maxLinksPerPrincipal = 1024
 	maxLinksTotal        = 16 << 10
 	maxLinkBytes         = 2 << 10
 )
 
-// LinkOwners remembers which server sent a principal a link. Servers need not list the resources that they link to, so
-// nothing else tells whose such a URI is. The first server that sent a URI owns it.
+// LinkOwners stores which server sent which link to which principal. A server may link to resources that it does not
+// list, so only the link shows to which server such a URI belongs. The first server that sent a URI owns it.
 //
-// It keeps 1,024 links of a principal and 16,384 in all, and evicts the least recently sent. The zero value is empty,
-// and it is safe for concurrent use.
+// LinkOwners stores up to 1,024 links for each principal and 16,384 in total, and evicts the least recently sent link.
+// The zero value is empty and ready to use. A LinkOwners is safe for concurrent use.
 type LinkOwners struct {
 	mu sync.Mutex
-	// oldestFirst lists the links, the least recently sent first: of all principals here, and of each one in
-	// byPrincipal.
+	// oldestFirst lists the links of all principals, the least recently sent first. Each principalLinks has such a list
+	// for one principal.
 	oldestFirst list.List
 	byPrincipal map[string]*principalLinks
 }
@@ -35,12 +35,12 @@ type principalLinks struct {
 type ownedLink struct {
 	principal, uri string
 	server         drawbridge.ServerID
-	// inAll and inOwn are its elements in the lists.
+	// inAll is the link's element in oldestFirst; inOwn is its element in the principal's list.
 	inAll, inOwn *list.Element
 }
 
-// Remember remembers that a server sent a principal a link and returns the owner of the URI: the server, or one that
-// sent it earlier. A URI that is too long to be remembered is the server's.
+// Remember stores that a server sent a link to a principal, and returns the owner of the URI. The owner is the first
+// server that sent the URI to this principal. If the URI is too long to be stored, the owner is server.
 func (l *LinkOwners) Remember(principal string, server drawbridge.ServerID, uri string) drawbridge.ServerID {
 	if len(uri) > maxLinkBytes {
 		return server
@@ -74,7 +74,7 @@ func (l *LinkOwners) Remember(principal string, server drawbridge.ServerID, uri 
 	return server
 }
 
-// Owner returns the server that sent a principal this link; false if none is remembered.
+// Owner returns the server that owns a link that was sent to a principal; false if no such link is stored.
 func (l *LinkOwners) Owner(principal, uri string) (drawbridge.ServerID, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ func (l *LinkOwners) Owner(principal, uri string) (drawbridge.ServerID, bool) {
 	return "", false
 }
 
-// ForgetServer drops the links of a removed server.
+// ForgetServer removes all links of a server.
 func (l *LinkOwners) ForgetServer(server drawbridge.ServerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,7 @@ func (l *LinkOwners) ForgetServer(server drawbridge.ServerID) {
 	}
 }
 
-// remove forgets a link. The lock is held.
+// remove removes a link. The caller holds l.mu.
 func (l *LinkOwners) remove(known *ownedLink) {
 	own := l.byPrincipal[known.principal]
 	l.oldestFirst.Remove(known.inAll)

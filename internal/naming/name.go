@@ -1,9 +1,10 @@
-// Package naming makes the public names of servers' items: names of tools and prompts in each style, URIs of resources
-// that two servers share, and the URIs that match a template.
+// Package naming derives public names for servers' items: names of tools and prompts in each style, and qualified URIs
+// of resources. It also matches URIs against URI templates.
 //
-// A name depends only on its server and the server's own name, never on other servers. A URI that contains a server can
-// be taken apart again. Editing the URIs of an object changes nothing else in it. The package does not decide which of
-// its possible names an item gets.
+// A public name depends only on its server and the server's own name for the item, and never on other servers. A
+// qualified URI can be split into the server and the server's own URI. If the package rewrites the URIs of a JSON
+// object, the rest of the object is unchanged. The package returns the possible names of an item; the caller decides
+// which name is used.
 package naming
 
 import (
@@ -15,30 +16,31 @@ import (
 )
 
 const (
-	// maxName is the longest name that Drawbridge makes, in characters: hosts add prefixes of up to 17, and model
-	// providers allow 64.
+	// maxName is the maximum length in characters of a name that Drawbridge derives. Model providers allow 64
+	// characters, and hosts add prefixes of up to 17.
 	maxName = 46
-	// maxBareName is the longest tool name that MCP allows, in characters.
+	// maxBareName is the maximum length of a tool name in MCP, in characters.
 	maxBareName = 128
-	// shortHashDigits and longHashDigits are the hex digits that distinguish shortened names.
+	// shortHashDigits and longHashDigits are the numbers of hex digits of the hash at the end of a shortened name.
 	shortHashDigits, longHashDigits = 6, 12
 )
 
-// A Style is a style of public names of tools and prompts.
+// A Style is a style of the public names of tools and prompts.
 type Style string
 
-// The styles. The empty Style is Qualified.
+// The styles. The empty Style means Qualified.
 const (
 	// Qualified is "<server>__<tool>".
 	Qualified Style = "qualified"
 	// MCP is "mcp_<server>_<tool>", in lower case.
 	MCP Style = "mcp"
-	// Bare keeps a legal name that does not look qualified. If two servers share one, only one of them has it.
+	// Bare is the tool's own name, if it is legal and does not look qualified. If two servers have the same name, only
+	// one of them gets it.
 	Bare Style = "bare"
 )
 
-// ToolNames returns the possible names of a server's tool in a style, best first. Which one it gets depends on the
-// items before it.
+// ToolNames returns the possible names of a server's tool in a style, the preferred name first. A name may already be
+// used by another item.
 func ToolNames(style Style, server drawbridge.ServerID, tool string) []drawbridge.CardName {
 	qualified := QualifiedName(server, tool)
 	switch {
@@ -50,15 +52,15 @@ func ToolNames(style Style, server drawbridge.ServerID, tool string) []drawbridg
 	return []drawbridge.CardName{qualified}
 }
 
-// FallbackName returns the name of an item whose other names are all taken, as happens if another tool imitates its
-// names.
+// FallbackName returns a name for an item whose other possible names are all in use, for example because another tool
+// imitates them.
 func FallbackName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	return hashedName(joinName(server, tool), server, tool, longHashDigits)
 }
 
-// QualifiedName returns "<server>__<tool>" if that is legal, short enough and unambiguous: the first "__" must be the
-// separator. For any other pair it replaces illegal characters by "_", truncates, and appends a hash of the pair. So no
-// two pairs share a name by accident, and no name depends on other servers.
+// QualifiedName returns "<server>__<tool>" if this name is legal, short enough and unambiguous: its first "__" must be
+// the separator. For any other pair, it replaces illegal characters by "_", truncates the name and appends a hash of
+// the pair. Therefore two pairs do not get the same name by accident.
 func QualifiedName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	name := joinName(server, tool)
 	readable := strings.Index(name, drawbridge.NameSeparator) == len(server)
@@ -72,8 +74,9 @@ func joinName(server drawbridge.ServerID, tool string) string {
 	return string(server) + drawbridge.NameSeparator + tool
 }
 
-// MCPName returns "mcp_<server>_<tool>" in lower case. Each run of characters other than letters and digits becomes one
-// "_". The server's name is not repeated if the tool's begins with it. Different pairs may share a name.
+// MCPName returns "mcp_<server>_<tool>" in lower case. Each run of characters other than letters and digits is replaced
+// by "_". If the tool's name begins with the server's name, the server's name is not repeated. Different pairs may get
+// the same name.
 func MCPName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	s, t := sanitizeMCPPart(string(server), "server"), sanitizeMCPPart(tool, "tool")
 	if rest, ok := strings.CutPrefix(t, s+"_"); ok {
@@ -96,8 +99,8 @@ func sanitizeMCPPart(text, fallback string) string {
 	return part
 }
 
-// hashedName returns a legal name for text that ends in "_" and the given number of hex digits of SHA-256(server NUL
-// tool).
+// hashedName returns a legal name: text, truncated if necessary, then "_" and a hash. The hash is the first digits hex
+// digits of SHA-256(server NUL tool).
 func hashedName(text string, server drawbridge.ServerID, tool string, digits int) drawbridge.CardName {
 	sum := sha256.Sum256([]byte(string(server) + "\x00" + tool))
 	mark := "_" + hex.EncodeToString(sum[:])[:digits]
@@ -105,7 +108,7 @@ func hashedName(text string, server drawbridge.ServerID, tool string, digits int
 	return drawbridge.CardName(text[:min(len(text), maxName-len(mark))] + mark)
 }
 
-// replaceIllegalChars replaces every character that a name may not contain by "_".
+// replaceIllegalChars replaces each character that is not allowed in a name by "_".
 func replaceIllegalChars(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isNameChar(r) {
@@ -115,10 +118,10 @@ func replaceIllegalChars(text string) string {
 	}, text)
 }
 
-// NamePrefixes returns the prefixes of the server's names in the styles Qualified and MCP. Names of other servers may
-// begin with them too.
+// NamePrefixes returns the prefixes that names of the server's tools have in the styles Qualified and MCP. Names of
+// another server's tools may have the same prefixes.
 func NamePrefixes(server drawbridge.ServerID) []string {
-	const kept = maxName - longHashDigits - 1 // a longer name may be cut here
+	const kept = maxName - longHashDigits - 1 // a name may be truncated here, before its hash
 	out := []string{replaceIllegalChars(joinName(server, "")), "mcp_" + sanitizeMCPPart(string(server), "server") + "_"}
 	for i, prefix := range out {
 		out[i] = prefix[:min(len(prefix), kept)]

@@ -7,11 +7,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// RelatedTaskMarker is the part of the _meta member for a related task that every encoder leaves unescaped.
+// RelatedTaskMarker is a part of the name of the _meta member for a related task. No JSON encoder escapes it, so a
+// search for it finds the member in any encoding.
 const RelatedTaskMarker = "related-task"
 
-// ReplaceID replaces the id at path by the result of give. It keeps an id for which give returns false; such an id
-// opens nothing.
+// ReplaceID replaces the id at path by the result of give. If give returns false, the id remains; the receiver cannot
+// use such an id.
 func ReplaceID(object json.RawMessage, give func(own string) (string, bool), path ...string) json.RawMessage {
 	own, ok := rawjson.DecodeString(rawjson.Get(object, path...))
 	if ok {
@@ -23,8 +24,8 @@ func ReplaceID(object json.RawMessage, give func(own string) (string, bool), pat
 	return rawjson.Apply(object, rawjson.Put(rawjson.Quote(own), path...))
 }
 
-// ReplaceRelatedTaskIDs replaces related task ids in _meta: at the top, in the result of a modern task, and in its
-// input requests.
+// ReplaceRelatedTaskIDs replaces the ids of related tasks in the _meta of the object, of its member result, and of each
+// of its inputRequests.
 func ReplaceRelatedTaskIDs(object json.RawMessage, give func(own string) (string, bool)) json.RawMessage {
 	object = ReplaceID(object, give, "_meta", mcp.MetaRelatedTask, "taskId")
 	object = ReplaceID(object, give, "result", "_meta", mcp.MetaRelatedTask, "taskId")
@@ -32,7 +33,7 @@ func ReplaceRelatedTaskIDs(object json.RawMessage, give func(own string) (string
 		return object
 	}
 	return mapMember(object, "inputRequests", func(asked json.RawMessage) json.RawMessage {
-		// in one pass: how many there are is the server's to say
+		// A single pass, because a server may send any number of requests.
 		return rawjson.MapValues(asked, func(m rawjson.Member) json.RawMessage {
 			return ReplaceID(m.Value, give, "params", "_meta", mcp.MetaRelatedTask, "taskId")
 		})

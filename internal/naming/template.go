@@ -6,31 +6,33 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// maxTemplate bounds a template, MaxURI what it is compared with, in bytes: a server writes the one and a caller the
-// other, and neither may cost more than a moment.
+// maxTemplate is the maximum size of a template, and MaxURI of a URI that is matched against it, in bytes. They limit
+// the cost of a match, because a server chooses the template and a caller the URI.
 const (
 	maxTemplate = 2 << 10
 	MaxURI      = 16 << 10
 )
 
 // A Template is a URI template (RFC 6570) that is matched against URIs. Literal characters match themselves. An
-// expression matches any run of characters without "/". Expressions of the operators {+x}, {#x}, {/x}, {?x} and {&x}
-// match any run after the operator's own character, or nothing.
+// expression {x} matches any sequence of characters without "/", and {+x} any sequence. An expression with another
+// operator matches the operator followed by a sequence, or nothing. The sequence may contain "/" for {#x}, {/x}, {?x}
+// and {&x}, but not for {.x} and {;x}. Any sequence may be empty.
 type Template struct {
 	tokens []templateToken
-	// prefix is what every match begins with; literals counts the literal characters: the more, the closer a match.
+	// prefix is the literal text before the first expression. literals is the number of literal characters in the
+	// template; a template with more of them is more specific.
 	prefix   string
 	literals int
 }
 
-// A templateToken matches lead once, if it has one, and then a run of characters if it is a wildcard.
+// A templateToken matches its literal character, if it has one. A wildcard then matches a sequence of characters.
 type templateToken struct {
 	literal byte
-	// wildcard reports that a run follows lead, and slash that the run may contain "/"; such a run is optional.
+	// wildcard is set if a sequence follows the literal. allowsSlash is set if the sequence may contain "/".
 	wildcard, allowsSlash bool
 }
 
-// ParseTemplate parses a template. It returns false for an invalid or oversized one.
+// ParseTemplate parses a template. The second result is false if the template is invalid or too large.
 func ParseTemplate(text string) (*Template, bool) {
 	if len(text) > maxTemplate {
 		return nil, false
@@ -69,7 +71,7 @@ func ParseTemplate(text string) (*Template, bool) {
 	return t, true
 }
 
-// parseExpression returns the token for the text between braces.
+// parseExpression returns the token for the text between the braces; the second result is false if the text is invalid.
 func parseExpression(text string) (templateToken, bool) {
 	if text == "" || strings.IndexByte(text, '{') >= 0 {
 		return templateToken{}, false
@@ -85,17 +87,18 @@ func parseExpression(text string) (templateToken, bool) {
 	return templateToken{wildcard: true}, true
 }
 
-// MoreSpecificThan reports whether t has more literal characters than other. A nil template matches nothing.
+// MoreSpecificThan reports whether t has more literal characters than other. A nil template is the least specific.
 func (t *Template) MoreSpecificThan(other *Template) bool {
 	return t != nil && (other == nil || t.literals > other.literals)
 }
 
-// Matches reports whether uri may be an expansion of the template. Its cost is at most tokens times characters.
+// Matches reports whether uri may be an expansion of the template. Its time is proportional to at most the number of
+// tokens times the length of uri.
 func (t *Template) Matches(uri string) bool {
 	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) {
 		return false
 	}
-	// The states of the machine: 2i is "before token i", 2i+1 "in the run of token i".
+	// The states of the automaton: 2i means before token i, 2i+1 means in the sequence of token i.
 	n := len(t.tokens)
 	now, next := make([]bool, 2*n+1), make([]bool, 2*n+1)
 	now[0] = true
@@ -122,7 +125,7 @@ func (t *Template) Matches(uri string) bool {
 	return now[2*n]
 }
 
-// skipOptional adds the states that are reached without a character: a run may be empty, and may end.
+// skipOptional adds the states that are reachable without a character, because a sequence may be empty or end.
 func (t *Template) skipOptional(states []bool) {
 	for j, tok := range t.tokens {
 		if tok.wildcard && (states[2*j] || states[2*j+1]) {
@@ -131,18 +134,19 @@ func (t *Template) skipOptional(states []bool) {
 	}
 }
 
-// maxMatchSteps bounds the work on one server's templates for one URI, in tokens times characters.
+// maxMatchSteps limits the work of matching one URI against one server's templates, in tokens times characters.
 const maxMatchSteps = 8 << 20
 
-// A MatchBudget bounds the work of matching servers' templates, one server after another, against one URI. Otherwise a
-// server with ten thousand of the worst templates would delay each resources/read by minutes. The zero value is ready.
+// A MatchBudget limits the work of matching one URI against the templates of servers, one server after the other.
+// Without this limit, a server with ten thousand expensive templates could delay each resources/read by minutes. The
+// zero value is ready to use.
 type MatchBudget struct {
 	server drawbridge.ServerID
 	steps  int
 }
 
-// Matches reports whether uri may be an expansion of the server's template. It returns false once the server's budget
-// is spent.
+// Matches reports whether uri may be an expansion of the server's template. It returns false if the server has used up
+// its budget.
 func (e *MatchBudget) Matches(server drawbridge.ServerID, t *Template, uri string) bool {
 	if server != e.server {
 		*e = MatchBudget{server: server}

@@ -9,12 +9,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// uriPrefix precedes the server in a qualified URI: "drawbridge+<server>".
+// uriPrefix is the text before the server's name in a qualified URI: "drawbridge+<server>".
 const uriPrefix = "drawbridge+"
 
-// ResourceURIs returns the possible public URIs of a resource: the plain one, and the one qualified with its server. A
-// URI that looks qualified is never listed unchanged, so that no server takes another's. In the style Bare a URI stays
-// unchanged.
+// ResourceURIs returns the possible public URIs of a resource: the server's own URI, and the URI qualified with the
+// server. If the server's own URI looks qualified, only the second is possible, so that no server can take another
+// server's URI. In the style Bare only the server's own URI is possible.
 func ResourceURIs(style Style, server drawbridge.ServerID, uri string) []drawbridge.CardName {
 	plain, qualified := drawbridge.CardName(uri), drawbridge.CardName(QualifiedURI(server, uri))
 	if style == Bare {
@@ -26,8 +26,8 @@ func ResourceURIs(style Style, server drawbridge.ServerID, uri string) []drawbri
 	return []drawbridge.CardName{plain, qualified}
 }
 
-// QualifiedURI returns the URI qualified with its server. The schemes ui and skill stay in front, because they tell
-// hosts the kind of the resource.
+// QualifiedURI returns the URI qualified with the server's name. The schemes ui and skill remain at the start, because
+// hosts recognize the kind of a resource by them.
 func QualifiedURI(server drawbridge.ServerID, uri string) string {
 	if strings.HasPrefix(uri, "ui://") || strings.HasPrefix(uri, "skill://") {
 		return AddServerAuthority(server, uri)
@@ -35,8 +35,8 @@ func QualifiedURI(server drawbridge.ServerID, uri string) string {
 	return uriPrefix + string(server) + ":" + uri
 }
 
-// AddServerAuthority returns the URI with its server as the authority, followed by everything after the scheme:
-// "<scheme>://drawbridge+<server>/<rest>". A URI without "//" gets the server as a prefix.
+// AddServerAuthority returns the URI with the server as its authority: "<scheme>://drawbridge+<server>/<rest>". rest is
+// everything after "<scheme>://". A URI without a scheme and "//" becomes "drawbridge+<server>:<uri>".
 func AddServerAuthority(server drawbridge.ServerID, uri string) string {
 	scheme, rest, ok := CutScheme(uri)
 	if !ok {
@@ -45,7 +45,8 @@ func AddServerAuthority(server drawbridge.ServerID, uri string) string {
 	return scheme + "://" + uriPrefix + string(server) + "/" + rest
 }
 
-// CutServer splits a qualified URI, in either form, into its server and the server's own URI.
+// CutServer splits a qualified URI, in either form, into the server and the server's own URI. ok is false for another
+// URI.
 func CutServer(uri string) (server drawbridge.ServerID, own string, ok bool) {
 	if rest, ok := strings.CutPrefix(uri, uriPrefix); ok {
 		id, own, ok := strings.Cut(rest, ":")
@@ -62,13 +63,13 @@ func CutServer(uri string) (server drawbridge.ServerID, own string, ok bool) {
 	return drawbridge.ServerID(id), scheme + "://" + rest, ok
 }
 
-// CutScheme splits a URI at "://".
+// CutScheme splits a URI at "://". ok is false if the URI has no valid scheme.
 func CutScheme(uri string) (scheme, rest string, ok bool) {
 	scheme, rest, ok = strings.Cut(uri, "://")
 	return scheme, rest, ok && scheme != "" && !strings.ContainsAny(scheme, ":/?#")
 }
 
-// QualifyLike returns another URI of the server in the qualified form of said.
+// QualifyLike returns uri, another URI of the server, in the same qualified form as the URI said.
 func QualifyLike(server drawbridge.ServerID, said, uri string) string {
 	if strings.HasPrefix(said, uriPrefix) {
 		return QualifiedURI(server, uri)
@@ -76,22 +77,22 @@ func QualifyLike(server drawbridge.ServerID, said, uri string) string {
 	return AddServerAuthority(server, uri)
 }
 
-// MapURIs replaces the member "uri" of every object in an array of the object by the result of f. Without a change it
-// returns the same bytes.
+// MapURIs replaces the member "uri" of each element of an array by the result of f. member is the name of the array in
+// the object. If nothing changes, it returns the same bytes.
 func MapURIs(object json.RawMessage, member string, f func(uri string) string) json.RawMessage {
 	return MapElements(object, member,
 		func(element json.RawMessage) json.RawMessage { return MapURI(element, f, "uri") })
 }
 
-// MapElements replaces the elements of an array of the object by the results of f. Without a change it returns the same
-// bytes.
+// MapElements replaces each element of an array in the object by the result of f. member is the name of the array. If
+// nothing changes, it returns the same bytes.
 func MapElements(object json.RawMessage, member string,
 	f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	return mapMember(object, member,
 		func(array json.RawMessage) json.RawMessage { return rawjson.MapElements(array, f) })
 }
 
-// mapMember replaces the value of a member by the result of f. Without a change it returns the same bytes.
+// mapMember replaces the value of a member by the result of f. If nothing changes, it returns the same bytes.
 func mapMember(object json.RawMessage, member string, f func(value json.RawMessage) json.RawMessage) json.RawMessage {
 	value := rawjson.Get(object, member)
 	if edited := f(value); !bytes.Equal(edited, value) {
@@ -100,8 +101,8 @@ func mapMember(object json.RawMessage, member string, f func(value json.RawMessa
 	return object
 }
 
-// MapURI replaces the URI at path by the result of f. Without a change, or without a string at path, it returns the
-// same bytes.
+// MapURI replaces the URI at path by the result of f. If nothing changes, or if there is no string at path, it returns
+// the same bytes.
 func MapURI(object json.RawMessage, f func(uri string) string, path ...string) json.RawMessage {
 	uri, ok := rawjson.DecodeString(rawjson.Get(object, path...))
 	if !ok {

@@ -12,51 +12,52 @@ import (
 	"unicode"
 )
 
-// Bounds of the arguments that rules look at. A call with more cannot be judged.
+// Limits on the arguments that rules use. A call that exceeds a limit cannot be evaluated and is denied.
 const (
 	maxArguments = 1 << 20
 	maxDepth     = 64
-	// maxJoined bounds the relative paths, each as often as there are directories that it may start at.
+	// maxJoined limits the number of joined paths: each relative path is joined to each directory in which it may
+	// start.
 	maxJoined = 1 << 16
 )
 
-// callArguments are the arguments of one call. They are read when the first rule looks at them.
+// callArguments are the arguments of one call. They are parsed when the first rule uses them.
 type callArguments struct {
-	// params are the params of the call, which hold the arguments; nil if there are none. For a completion request, see
-	// completionArguments.
+	// params are the params of the request, which contain the arguments; nil if there are none. For a completion
+	// request, see completionArguments.
 	params       json.RawMessage
 	isCompletion bool
-	// uri is the URI of a resource, which is a path if it is a file URI.
+	// uri is the URI of a resource. A file URI is also used as a path.
 	uri  string
 	home string
-	// baseDirs are the directories in which relative paths may start, and joined the number of joined paths. relative
-	// reports that a relative path was found.
+	// baseDirs are the directories in which relative paths may start, and joinCount is the number of joined paths.
+	// hasRelative reports whether a relative path was found.
 	baseDirs    []string
 	joinCount   int
 	hasRelative bool
-	inTexts     int // paths found in texts
-	// cardDefinition is the definition of the card, whose schema may tell which arguments are text.
+	inTexts     int // number of paths found in texts
+	// cardDefinition is the definition of the card. Its schema may declare which arguments are texts.
 	cardDefinition json.RawMessage
 
 	read  bool
 	value jsonObject
 	err   error
 
-	canonicalText  string // see canonical
+	canonicalText  string // see canonicalJSON
 	paths          []splitPath
-	pathsCollected bool // paths were looked for
+	pathsCollected bool // whether paths is complete
 
-	textParsed     bool // see taken
+	textParsed     bool // see parsedTextReading
 	withParsedText *callArguments
 	otherErr       error
 }
 
-// A splitPath is a path, split at its slashes: as written, and case-folded.
+// A splitPath is a path, split at its slashes: as written, and with letter case folded.
 type splitPath struct {
 	segments, foldedSegments []string
-	// relativeFrom is the relative path as written, if it was joined to a directory; otherwise nil.
+	// relativeFrom is the relative path as written, if this path was joined to a directory; otherwise nil.
 	relativeFrom []string
-	// guess marks a text that few programs take as a path. An allowing rule need not cover it.
+	// guess marks a text that only few programs use as a path. An allowing rule need not match it.
 	guess bool
 }
 
@@ -99,8 +100,8 @@ func argumentsInParams(params json.RawMessage) (jsonObject, error) {
 	return nil, cmp.Or(err, errors.New("arguments must be a JSON object"))
 }
 
-// completionArguments returns the arguments of a completion request: the argument to complete, as far as it was typed,
-// and those given before.
+// completionArguments returns the arguments of a completion request: those in the context, and the argument to complete
+// with the text typed so far.
 func completionArguments(params json.RawMessage) (jsonObject, error) {
 	context, err := readOneMember(params, "context")
 	if err != nil {
@@ -130,7 +131,7 @@ func completionArguments(params json.RawMessage) (jsonObject, error) {
 	return all, nil
 }
 
-// canonicalJSON writes the arguments as JSON without blanks, with the names of objects sorted.
+// canonicalJSON returns the arguments as JSON without blanks, with the member names of objects sorted.
 func (a *callArguments) canonicalJSON() (string, error) {
 	value, err := a.object()
 	if err != nil || a.canonicalText != "" {
@@ -146,7 +147,7 @@ func (a *callArguments) canonicalJSON() (string, error) {
 	return a.canonicalText, nil
 }
 
-// namedPaths returns the paths in the arguments, at any depth, cleaned.
+// namedPaths returns the cleaned paths in the arguments, at any depth.
 func (a *callArguments) namedPaths() ([]splitPath, error) {
 	value, err := a.object()
 	if err != nil || a.pathsCollected {
@@ -164,8 +165,9 @@ func (a *callArguments) namedPaths() ([]splitPath, error) {
 	return a.paths, nil
 }
 
-// collectPaths records the paths in the value of a name, at any depth, also in member names. The elements of a list
-// have the list's name. A member name may be a relative path too: in {"files": {"a/b": "text"}} "a/b" is one.
+// collectPaths adds the paths in the value of a named argument to a.paths, at any depth, also from member names. The
+// elements of a list have the list's name. A member name may be a relative path too: "a/b" in {"files": {"a/b":
+// "text"}}.
 func (a *callArguments) collectPaths(name string, v any) error {
 	switch v := v.(type) {
 	case string:
@@ -190,8 +192,8 @@ func (a *callArguments) collectPaths(name string, v any) error {
 	return nil
 }
 
-// lookText records the paths in a text: the whole text if its name or its beginning is that of a path, and the paths
-// inside.
+// lookText adds the paths in a text to a.paths. The whole text is a path if named is set or the text begins like a
+// path. Paths inside the text are added too.
 func (a *callArguments) lookText(text string, named, command bool) error {
 	f := pathFinder{text: text, command: command, first: -1, left: maxFoundBytes}
 	if named || isFileURI(text) || !command && beginsAsPath(text) && isShortLine(text) {
@@ -221,7 +223,7 @@ func (a *callArguments) lookText(text string, named, command bool) error {
 	return err
 }
 
-// isShortLine reports whether a text is one line, and short enough for a path.
+// isShortLine reports whether a text is a single line, and short enough for a path.
 func isShortLine(text string) bool {
 	if len(text) > maxPath && !hasParentSegment(text) {
 		return false
@@ -229,13 +231,13 @@ func isShortLine(text string) bool {
 	return !strings.ContainsAny(strings.TrimSpace(text), "\r\n")
 }
 
-// noteFound records a path inside a text.
+// noteFound adds a path that was found inside a text.
 func (a *callArguments) noteFound(path string, c Certainty) {
 	a.noteAs(c == Guess, pathReadings(path, a.home)...)
 	a.noteHomes(path)
 }
 
-// noteHomes records the possible targets of "~user": the home directories of other users are guesses.
+// noteHomes adds the directories that "~user" may mean. The home directories of other users are guesses.
 func (a *callArguments) noteHomes(path string) {
 	if path == "" || path[0] != '~' || a.home == "" {
 		return
@@ -251,7 +253,7 @@ func (a *callArguments) noteHomes(path string) {
 	}
 }
 
-// addPathReadings records the paths that programs may take a text for.
+// addPathReadings adds the paths that programs may read from a text.
 func (a *callArguments) addPathReadings(text string) error {
 	paths := pathReadings(text, a.home)
 	if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, "\x00") }) {
@@ -269,8 +271,8 @@ func (a *callArguments) addPathReadings(text string) error {
 	return a.joinClimbing(text, paths)
 }
 
-// joinClimbing handles a text that only some programs read as absolute: a URI, "~", a drive. Others read a relative
-// path, which leads elsewhere if it contains "..". Known paths are not joined again.
+// joinClimbing adds paths for a text that only some programs read as absolute: a URI, "~", a drive. Other programs read
+// a relative path, which leads to another file if it contains "..". Paths in known are not joined again.
 func (a *callArguments) joinClimbing(text string, known []string) error {
 	if !hasParentSegment(text) {
 		return nil
@@ -285,7 +287,7 @@ func (a *callArguments) joinClimbing(text string, known []string) error {
 	return nil
 }
 
-// joinToBaseDirs joins a relative path to each directory in which it may start.
+// joinToBaseDirs adds the relative path, joined to each directory in which it may start. from is the path as written.
 func (a *callArguments) joinToBaseDirs(relative string, from []string) error {
 	a.hasRelative = true
 	for _, dir := range a.baseDirs {
@@ -298,8 +300,8 @@ func (a *callArguments) joinToBaseDirs(relative string, from []string) error {
 	return nil
 }
 
-// isPathName reports whether the last words of a name are those of a path, in any spelling, without a trailing number:
-// "filePath", "FILE-PATHS", "path_2", "save_as".
+// isPathName reports whether the last words of an argument name mean a path, such as "filePath", "FILE-PATHS", "path_2"
+// or "save_as". A trailing number is ignored.
 func isPathName(name string) bool {
 	if !isASCII(name) {
 		return policyIsPathName(lastWords(name))
@@ -327,17 +329,17 @@ func isPathName(name string) bool {
 	return policyIsPathName(string(rest[:len(before)]), string(room[:len(last)]))
 }
 
-// lastWords returns the last two words of a name in lower case, without a trailing number.
+// lastWords returns the last two words of a name in lower case. A trailing number is ignored.
 func lastWords(name string) (before, last string) {
 	all := append([]string{"", ""},
 		nameWords(strings.TrimRightFunc(name, func(r rune) bool { return !unicode.IsLetter(r) }))...)
 	return all[len(all)-2], all[len(all)-1]
 }
 
-// maxPathWord is longer than every word of a path name.
+// maxPathWord is longer than every word of an argument name for a path.
 const maxPathWord = 24
 
-// policyIsPathName reports whether the last two words of a name are those of a path.
+// policyIsPathName reports whether the last two words of an argument name mean a path.
 func policyIsPathName(before, last string) bool {
 	switch last {
 	case "name", "names":
@@ -368,7 +370,7 @@ func isFileWord(word string) bool {
 	return false
 }
 
-// lastWord returns the last word of an ASCII name as written, and where it starts.
+// lastWord returns the last word of an ASCII name as written, and the index at which the word starts.
 func lastWord(name string) (word string, start int) {
 	end := len(name)
 	for end > 0 && !isAlphanumericASCII(name[end-1]) {
@@ -387,7 +389,7 @@ func isUpperASCII(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func isAlphanumericASCII(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
 
-// isCommandName reports whether a name is that of a command line, or of a part of one.
+// isCommandName reports whether an argument name means a command line, or a part of a command line.
 func isCommandName(name string) bool {
 	if !isASCII(name) {
 		name = foldArgumentName(name)
@@ -402,7 +404,7 @@ func isCommandName(name string) bool {
 	return equalFoldASCII(last, "command") || equalFoldASCII(last, "cmd")
 }
 
-// nameWords returns the words of a name in lower case: filePath, file_path, FILE-PATH.
+// nameWords returns the words of a name in lower case. It splits filePath, file_path and FILE-PATH.
 func nameWords(name string) []string {
 	var b strings.Builder
 	lower := false
@@ -418,21 +420,22 @@ func nameWords(name string) []string {
 	return strings.Fields(foldArgumentName(b.String()))
 }
 
-// IsPathArgument reports whether the name of an argument is that of a path.
+// IsPathArgument reports whether the name of an argument means a path.
 func IsPathArgument(name string) bool { return isPathName(name) }
 
-// IsCommandArgument reports whether the name of an argument is that of a command line.
+// IsCommandArgument reports whether the name of an argument means a command line.
 func IsCommandArgument(name string) bool { return isCommandName(name) }
 
-// A foundArgument is the result of looking for an argument: ok reports that it exists.
+// A foundArgument is the result of searching for an argument: its value, and whether it exists.
 type foundArgument struct {
 	v  any
 	ok bool
 }
 
-// findArgument finds an argument by its name, or by names joined with dots. Case does not matter, see readValue. If a
-// list is on the way, the argument itself does not exist, and listed holds those in the objects of the list. The error
-// is for a name that two arguments have, one of them with dots: the server may use either.
+// findArgument finds an argument by its name, or by several names joined with dots. The case of letters does not
+// matter, see foldArgumentName. If a list is on the path, one does not exist, and listed holds the arguments in the
+// objects of the list. The error reports two arguments for the same name, such as "a.b" and b inside a: the server may
+// use either.
 func findArgument(in jsonObject, name string) (one foundArgument, listed []foundArgument, err error) {
 	same := foldArgumentName(name)
 	first, rest, nested := strings.Cut(same, ".")
@@ -463,7 +466,7 @@ func findArgument(in jsonObject, name string) (one foundArgument, listed []found
 	return one, listed, nil
 }
 
-// findArgumentWithin searches an object, or a list of objects.
+// findArgumentWithin searches an object, or each object in a list, like findArgument.
 func findArgumentWithin(v any, name string) (one foundArgument, listed []foundArgument, err error) {
 	switch v := v.(type) {
 	case jsonObject:
@@ -483,7 +486,7 @@ func findArgumentWithin(v any, name string) (one foundArgument, listed []foundAr
 	return foundArgument{}, listed, nil
 }
 
-// foldArgumentName folds the case of a name, also for letters beyond ASCII.
+// foldArgumentName folds the letter case of a name, also for letters beyond ASCII.
 func foldArgumentName(name string) string {
 	if !isASCII(name) {
 		name = strings.ToUpper(name)
@@ -491,7 +494,7 @@ func foldArgumentName(name string) string {
 	return strings.ToLower(name)
 }
 
-// unescapeURIPath decodes the percent escapes of a URI path; an invalid one stays as it is.
+// unescapeURIPath decodes the percent escapes of a URI path. It returns the text unchanged if an escape is invalid.
 func unescapeURIPath(text string) string {
 	if plain, err := url.PathUnescape(text); err == nil {
 		return plain

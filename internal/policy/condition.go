@@ -25,11 +25,11 @@ type argCondition struct {
 	present      *bool
 }
 
-// An allowedValue is one allowed value of an argument: a pattern for a text, or an exact value.
+// An allowedValue is one value in a condition on an argument: a pattern for a text, or an exact value.
 type allowedValue struct {
 	glob   globPattern
 	isText bool
-	exact  any // as the reader of arguments returns it
+	exact  any // in the form that a jsonReader returns
 }
 
 func newArgCondition(c drawbridge.Condition) (argCondition, error) {
@@ -75,7 +75,7 @@ func newAllowedValues(raw []json.RawMessage) (out []allowedValue, err error) {
 	return out, nil
 }
 
-// newRegexp compiles a regular expression of RE2, which takes time linear in the length of the text.
+// newRegexp compiles a regular expression in RE2 syntax. Its evaluation takes time linear in the length of the text.
 func newRegexp(text string) (*regexp.Regexp, error) {
 	if len(text) > MaxRegexpBytes {
 		return nil, fmt.Errorf("the regular expression has more than %d bytes", MaxRegexpBytes)
@@ -87,10 +87,11 @@ func newRegexp(text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// isMet reports whether the arguments meet the condition. With loose set, it also tries the readings of lenient
-// servers. A text that reads as a number or a boolean is one, 1 and 0 are booleans and the reverse, and a list is each
-// of its items, also on the way to the argument. Without loose, a list on the way meets nothing. The error is for
-// arguments that cannot be judged.
+// isMet reports whether the arguments meet the condition. If loose is set, it also tries the values that lenient
+// servers may read. A text that contains a number or a boolean is also that number or boolean; 1 and true are equal, as
+// are 0 and false. A list is also each of its items, and a list on the path to the argument is searched. If loose is
+// not set, a list on the path to the argument fails the condition. The error reports arguments that cannot be
+// evaluated.
 func (c argCondition) isMet(in jsonObject, loose bool) (bool, error) {
 	one, listed, err := findArgument(in, c.name)
 	if err != nil || len(listed) > 0 && !loose {
@@ -120,7 +121,7 @@ func (c argCondition) looksAtValue() bool {
 	return c.is != nil || c.not != nil || c.matches != nil || c.above != nil || c.below != nil
 }
 
-// looseReadings returns the other values that a lenient server may read.
+// looseReadings returns the other values that a lenient server may read instead of v.
 func looseReadings(v any) (all []any) {
 	switch v := v.(type) {
 	case []any:
@@ -158,9 +159,9 @@ func looseReadings(v any) (all []any) {
 	return all
 }
 
-// isMetByValue reports whether a value meets the condition as it is. Numbers beyond 2^53 that parsers may round to the
-// same value are equal only where that makes an allowing rule match less, or any other rule match more. loose is set
-// for the others.
+// isMetByValue reports whether a value meets the condition without conversion. Parsers may round two numbers beyond
+// 2^53 to the same value. Such numbers are equal only if an allowing rule then matches less, or any other rule matches
+// more. loose is set for any rule that does not allow.
 func (c argCondition) isMetByValue(v any, loose bool) bool {
 	if c.is != nil && !matchesAnyValue(c.is, v, loose) || c.not != nil && matchesAnyValue(c.not, v, !loose) {
 		return false
@@ -173,8 +174,9 @@ func (c argCondition) isMetByValue(v any, loose bool) bool {
 	return c.isWithinBounds(v)
 }
 
-// isWithinBounds reports whether a value is within the bounds, if there are any. A value that is not a number is not. A
-// number too large to compute with is beyond every bound.
+// isWithinBounds reports whether a value is within the bounds of the condition. Every value is, if the condition has no
+// bounds. A value that is not a number is never within bounds. A number that is too large for a float64 counts as
+// infinite.
 func (c argCondition) isWithinBounds(v any) bool {
 	if c.above == nil && c.below == nil {
 		return true
@@ -212,8 +214,8 @@ func (want allowedValue) matchesValue(v any, rounded bool) bool {
 	return rounded && errX == nil && errY == nil && x == y
 }
 
-// canonicalDecimal returns one spelling for equal numbers: the digits and the power of ten. Text that is not a decimal
-// number, or has an extreme exponent, stays as it is.
+// canonicalDecimal returns the same spelling for equal numbers: the digits and the power of ten. A text that is not a
+// decimal number, or has an extreme exponent, is returned unchanged.
 func canonicalDecimal(n json.Number) string {
 	text, sign := string(n), ""
 	if rest, ok := strings.CutPrefix(text, "-"); ok {

@@ -20,32 +20,32 @@ import (
 )
 
 // CEL is assembled from its parts, without its package cel. That package loads descriptors of protocol buffers before
-// main begins, which would cost a millisecond at each start of each process, with rules or without.
+// main begins. This would cost a millisecond at each start of each process, even if no rule has an expression.
 
-// MaxExpressionBytes bounds the size of an expression. maxExpressionCost bounds its evaluation in the units of CEL: one
-// for a step, and one for each ten bytes of a text that is read.
+// MaxExpressionBytes limits the size of an expression. maxExpressionCost limits the cost of its evaluation in CEL
+// units: one for a step, and one for each ten bytes of text read.
 const (
 	MaxExpressionBytes = 4 << 10
 	maxExpressionCost  = 20_000
 )
 
-// mentions are the parts of a question that an expression uses. client is the name that the caller's program declared.
+// mentions are the parts of a request that an expression uses. client is the declared name of the caller's program.
 type mentions struct {
 	args, method, card, caller, client, others bool
-	// parts are the members that it uses: "args.path", "caller.scopes", "trust". A variable that it uses as a whole is
-	// its name only. To test the presence of an argument is not a use.
+	// parts are the members that the expression uses: "args.path", "caller.scopes". A variable that the expression uses
+	// as a whole is listed by its name: "trust". Testing the presence of an argument is not a use.
 	parts []string
-	// names are the names of all members that it selects, of any object.
+	// names are the names of all members that the expression selects, from any object.
 	names []string
 }
 
-// An exprCompiler compiles expressions. It is made for the first rule with one.
+// An exprCompiler compiles expressions. It is created for the first rule with an expression.
 type exprCompiler struct {
 	parser   *parser.Parser
 	checker  *checker.Env
 	interp   interpreter.Interpreter
 	registry *types.Registry
-	// cost is the tracker that each evaluation copies.
+	// cost is the cost tracker; each evaluation uses a copy of it.
 	cost *cost.Tracker
 }
 
@@ -54,7 +54,7 @@ type celExpression struct {
 	program  interpreter.InterpretableV2
 	cost     *cost.Tracker
 	mentions mentions
-	// fast is nil if it has no fast form; maxBytes bounds the bytes that it may look at.
+	// fast is nil if the expression has no fast form. maxBytes limits the size of a call for which fast may be used.
 	fast     *fastExpr
 	maxBytes int
 }
@@ -107,7 +107,7 @@ func newExprCompiler() (*exprCompiler, error) {
 	return l, nil
 }
 
-// compile compiles an expression with a boolean result. The error names the place of the mistake, in one line.
+// compile compiles an expression with a boolean result. The error contains the position of the mistake, in one line.
 func (l *exprCompiler) compile(text string) (*celExpression, error) {
 	if len(text) > MaxExpressionBytes {
 		return nil, fmt.Errorf("when has more than %d bytes", MaxExpressionBytes)
@@ -136,16 +136,16 @@ func (l *exprCompiler) compile(text string) (*celExpression, error) {
 	return out, nil
 }
 
-// firstCompileError returns the first of several errors, in one line.
+// firstCompileError returns the first of several errors, as a text of one line.
 func firstCompileError(errs *common.Errors) error {
 	first := errs.GetErrors()[0]
 	text, _, _ := strings.Cut(first.Message, "\n")
 	return fmt.Errorf("when, character %d: %s", first.Location.Column()+1, text)
 }
 
-// findMentions returns the parts of a question that the expression uses.
+// findMentions returns the parts of a request that the expression uses.
 func findMentions(expr ast.Expr) (m mentions) {
-	within := map[int64]bool{} // objects of which a member is selected
+	within := map[int64]bool{} // objects from which a member is selected
 	ast.PreOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
 		if of, member, tested := memberAccess(e); of != nil {
 			within[of.ID()] = true
@@ -186,7 +186,7 @@ func requestedMember(e ast.Expr) (name string, ok bool) {
 		return e.AsSelect().FieldName(), true
 	case ast.CallKind:
 		call := e.AsCall()
-		// the index of the name among the operands
+		// place is the index of the name among the operands.
 		place := slices.Index([]string{operators.In, operators.Index}, call.FunctionName())
 		if place >= 0 && call.Args()[place].Kind() == ast.LiteralKind {
 			name, ok = call.Args()[place].AsLiteral().Value().(string)
@@ -195,8 +195,8 @@ func requestedMember(e ast.Expr) (name string, ok bool) {
 	return name, ok
 }
 
-// memberAccess returns the object and the name of a member expression, args.x or args["x"], and whether it only tests
-// its presence. of is nil for any other expression.
+// memberAccess returns the object and the member name of an expression args.x or args["x"]. tested reports whether the
+// expression only tests the member's presence. of is nil for any other expression.
 func memberAccess(e ast.Expr) (of ast.Expr, member string, tested bool) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -216,10 +216,10 @@ func memberAccess(e ast.Expr) (of ast.Expr, member string, tested bool) {
 	return of, member, tested
 }
 
-// eval evaluates the expression. The error never repeats a value.
+// eval evaluates the expression. The error never contains a value of the call.
 func (e *celExpression) eval(vars map[string]any) (truth bool, err error) {
 	defer func() {
-		if recover() != nil { // exceeding the cost limit ends in a panic
+		if recover() != nil { // CEL panics when the cost limit is exceeded
 			truth, err = false, errors.New("when: evaluation stopped: the expression is too expensive")
 		}
 	}()

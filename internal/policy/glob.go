@@ -14,7 +14,7 @@ type globPattern string
 // match reports whether the pattern matches all of text. At worst it takes time in the product of both lengths.
 func (p globPattern) match(text string) bool {
 	glob := string(p)
-	star, from := -1, 0 // place of the last "*", and the end of the text that it matches so far
+	star, from := -1, 0 // index of the last "*", and the end of the text that it matches so far
 	g, t := 0, 0
 	for t < len(text) {
 		switch {
@@ -39,7 +39,7 @@ func (p globPattern) match(text string) bool {
 	return strings.Trim(glob[g:], "*") == ""
 }
 
-// covers reports whether p matches everything that the other pattern matches. It may return false although it is so.
+// covers reports whether p matches everything that other matches. A false result is not certain.
 func (p globPattern) covers(other globPattern) bool {
 	if strings.Contains(string(p), "?") {
 		return p == other
@@ -47,10 +47,10 @@ func (p globPattern) covers(other globPattern) bool {
 	return p.match(string(other))
 }
 
-// globPatterns are alternatives, of which one must match. Nil matches everything.
+// globPatterns are alternatives: a text matches if one pattern matches.
 type globPatterns []globPattern
 
-// foldedPatterns returns patterns for texts that foldLabel has folded.
+// foldedPatterns returns the patterns, folded for comparison with texts that foldLabel has folded.
 func foldedPatterns(globs []string) globPatterns {
 	var out globPatterns
 	for _, g := range globs {
@@ -68,10 +68,10 @@ func (ps globPatterns) match(text string) bool {
 	return false
 }
 
-// matchAny reports whether one of the texts matches.
+// matchAny reports whether one of the texts matches one of the patterns.
 func (ps globPatterns) matchAny(texts []string) bool { return slices.ContainsFunc(texts, ps.match) }
 
-// matchesEverything reports whether the patterns match every text.
+// matchesEverything reports whether one of the patterns matches every text.
 func (ps globPatterns) matchesEverything() bool {
 	for _, p := range ps {
 		if strings.Trim(string(p), "*") == "" {
@@ -81,7 +81,7 @@ func (ps globPatterns) matchesEverything() bool {
 	return false
 }
 
-// covers reports whether ps match everything that the others match. Nil covers all, and is covered by "*".
+// covers reports whether ps match everything that others match. Nil patterns match everything.
 func (ps globPatterns) covers(others globPatterns) bool {
 	if ps == nil || ps.matchesEverything() {
 		return true
@@ -101,18 +101,18 @@ func (ps globPatterns) covers(others globPatterns) bool {
 	return true
 }
 
-// foldLabel folds a name for comparison: without surrounding blanks, in lower case.
+// foldLabel folds a name for comparison: it removes surrounding blanks and converts to lower case.
 func foldLabel(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// A pathGlob is a glob for paths, split at its slashes: "**" matches any number of names.
+// A pathGlob is a glob for paths, split at its slashes. "**" matches any number of path segments.
 type pathGlob []string
 
-// newPathGlob cleans a pattern as paths are cleaned.
+// newPathGlob returns the glob for a pattern, cleaned with cleanPath like the paths that it is compared with.
 func newPathGlob(text, home string) pathGlob {
 	return strings.Split(cleanPath(text, home), "/")
 }
 
-// match reports whether the glob matches the names of a path. "/a/**" matches "/a" too.
+// match reports whether the glob matches the segments of a path. "/a/**" matches "/a" too.
 func (g pathGlob) match(names []string) bool {
 	star, from := -1, 0
 	i, n := 0, 0
@@ -137,8 +137,8 @@ func (g pathGlob) match(names []string) bool {
 	return i == len(g)
 }
 
-// cleanPath returns a path in a form for comparison: with "/" between names, "." and ".." resolved, "~" replaced if
-// home is known, and a file URI replaced by its path.
+// cleanPath returns a path in a form for comparison. Segments are separated by "/", and "." and ".." are resolved. "~"
+// is replaced by home if home is known, and a file URI is replaced by its path.
 func cleanPath(text, home string) string { return cleanSlashes(pathOf(text, home)) }
 
 func cleanSlashes(text string) string {
@@ -149,7 +149,7 @@ func cleanSlashes(text string) string {
 	return path.Clean(text)
 }
 
-// pathOf returns a text as a path: the path of a file URI, and "~" replaced by home.
+// pathOf returns a text as a path: a file URI is replaced by its path, and "~" by home.
 func pathOf(text, home string) string {
 	text = strings.TrimSpace(text)
 	if rest, ok := cutPrefixFold(text, fileScheme); ok && isFileURI(text) {
@@ -173,8 +173,8 @@ func pathOf(text, home string) string {
 	return text
 }
 
-// browserPath returns the path of a file URI by the URL standard: "\" counts as "/", the host ends before anything is
-// unescaped, and a path begins at the root.
+// browserPath returns the path of a file URI as the URL standard defines it. "\" counts as "/", the host ends before
+// percent escapes are decoded, and the path begins at the root.
 func browserPath(uri string) string {
 	rest, _ := cutPrefixFold(uri, fileScheme)
 	rest = strings.ReplaceAll(rest, `\`, "/")
@@ -184,7 +184,7 @@ func browserPath(uri string) string {
 	return unescapeURIPath("/" + strings.TrimPrefix(rest, "/"))
 }
 
-// trimAsURL removes the characters that URL parsers ignore.
+// trimAsURL removes the characters that URL parsers ignore: surrounding white space, tabs and line breaks.
 func trimAsURL(text string) string {
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
 	if strings.ContainsAny(text, "\t\r\n") {
@@ -193,14 +193,14 @@ func trimAsURL(text string) string {
 	return text
 }
 
-// writtenPaths returns the paths that a text may mean, with "." and ".." and "\" unresolved.
+// writtenPaths returns the paths that a text may mean. It does not resolve "." and "..", and does not replace "\".
 func writtenPaths(text, home string) []string {
 	all := []string{pathOf(text, home)}
 	if !isFileURI(text) {
 		return all
 	}
 	uris := []string{strings.TrimSpace(text), trimAsURL(text)}
-	if end := strings.IndexAny(uris[1], "?#"); end > 0 { // some parsers do not know query and fragment
+	if end := strings.IndexAny(uris[1], "?#"); end > 0 { // some parsers do not remove query and fragment
 		uris = append(uris, uris[1][:end])
 	}
 	for _, uri := range uris {
@@ -213,8 +213,8 @@ func writtenPaths(text, home string) []string {
 	return all
 }
 
-// PathSpellings returns the paths that programs may take a text for, with "." and ".." unresolved; home replaces "~". A
-// path that only some programs read as absolute is also a relative one if it contains "..".
+// PathSpellings returns the paths that programs may read from a text, with "." and ".." unresolved; home replaces "~".
+// If the text contains "..", the text itself is also returned, since some programs read a relative path.
 func PathSpellings(text, home string) (all []string) {
 	for _, as := range writtenPaths(text, home) {
 		plain := strings.ReplaceAll(as, `\`, "/")
@@ -228,8 +228,8 @@ func PathSpellings(text, home string) (all []string) {
 	return all
 }
 
-// pathReadings returns the paths that a text may mean. For some programs "\" separates names, for others it is part of
-// a name, so that ".." may have two meanings.
+// pathReadings returns the cleaned paths that a text may mean. For some programs "\" separates segments, for others it
+// is part of a name. So ".." after a "\" may have two meanings.
 func pathReadings(text, home string) (all []string) {
 	add := func(p string) {
 		if !slices.Contains(all, p) {
@@ -245,7 +245,7 @@ func pathReadings(text, home string) (all []string) {
 	return all
 }
 
-// hasParentSegment reports whether a path contains the name "..".
+// hasParentSegment reports whether a path contains the segment "..".
 func hasParentSegment(path string) bool {
 	if !strings.Contains(path, "..") {
 		return false
@@ -260,7 +260,7 @@ func hasParentSegment(path string) bool {
 
 const fileScheme = "file:"
 
-// isFileURI reports whether a text is a file URI, in any form of RFC 8089, or in one that parsers accept.
+// isFileURI reports whether a text is a file URI, in any form of RFC 8089 or in a form that parsers accept.
 func isFileURI(text string) bool {
 	seen := 0
 	for i := 0; seen < len(fileScheme); i++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A jsonObject holds the members of a JSON object; their names differ.
+// A jsonObject holds the members of a JSON object. No two members have the same name, unless the reader was lenient.
 type jsonObject []jsonMember
 
 type jsonMember struct {
@@ -20,8 +20,8 @@ type jsonMember struct {
 // fewMembers is the initial capacity for the members of an object.
 const fewMembers = 4
 
-// get returns the value of a member, and false if it does not exist. An exact name has precedence over one that
-// differs in upper and lower case.
+// get returns the value of a member, and false if the member does not exist. An exact name has precedence over a name
+// that differs only in letter case.
 func (o jsonObject) get(name string) (any, bool) {
 	for i := range o {
 		if o[i].name == name {
@@ -36,8 +36,9 @@ func (o jsonObject) get(name string) (any, bool) {
 	return nil, false
 }
 
-// respellNames returns a copy of v. A member whose name differs from one in names only in upper and lower case gets
-// that spelling, by which an expression reads it. changed is false if v needs no change.
+// respellNames returns a copy of v with member names spelled as in names. names are the spellings that an expression
+// uses. A member that differs from an entry only in letter case gets the spelling of that entry. changed is false if v
+// needs no change.
 func respellNames(v any, names []string) (out any, changed bool) {
 	switch v := v.(type) {
 	case []any:
@@ -68,7 +69,7 @@ func respellNames(v any, names []string) (out any, changed bool) {
 	return v, false
 }
 
-// toMaps returns a copy of v in which objects are maps and every other scalar is the result of leaf.
+// toMaps returns a copy of v in which objects are maps and each scalar is replaced by the result of leaf.
 func toMaps(v any, leaf func(any) any) any {
 	switch v := v.(type) {
 	case []any:
@@ -90,10 +91,10 @@ func toMaps(v any, leaf func(any) any) any {
 // toPlainMaps returns a copy of v in which objects are maps.
 func toPlainMaps(v any) any { return toMaps(v, func(v any) any { return v }) }
 
-// readObject reads an object. Empty raw is an empty object. With a name in only, it keeps that member alone, in any
-// case; otherwise all members. The rest is checked all the same. An object that repeats a name is refused, since the
-// server might read the value that no rule looked at. Names that differ in case only count as repeated, as they do for
-// many parsers.
+// readObject parses an object. Empty raw is an empty object. If only is set, the result has only the member with that
+// name, in any letter case; the other members are still checked. An object that repeats a name is refused, since the
+// server might read the value that no rule checked. Names that differ only in letter case count as repeated, because
+// many parsers ignore case.
 func readObject(raw json.RawMessage, only string) (jsonObject, error) {
 	r := jsonReader{raw: raw, src: string(raw), onlyName: only}
 	all, err := r.readAll()
@@ -105,7 +106,7 @@ func readObject(raw json.RawMessage, only string) (jsonObject, error) {
 	return all, err
 }
 
-// readOneMember reads an object like readObject and returns the value of one member; nil if it is missing.
+// readOneMember parses an object like readObject and returns the value of one member; nil if the member is missing.
 func readOneMember(raw json.RawMessage, name string) (any, error) {
 	r := jsonReader{raw: raw, src: string(raw), onlyName: name}
 	if _, err := r.readAll(); err != nil {
@@ -121,24 +122,24 @@ var (
 	errNotUTF8           = errors.New("arguments are not UTF-8")
 )
 
-// A jsonReader builds values of JSON in one pass, and refuses repeated names. Package rawjson reads the tokens. Its
-// methods start at src[i] and leave i behind the text they read.
+// A jsonReader parses JSON in one pass, and refuses repeated names. Package rawjson finds the ends of tokens. The
+// methods start at src[i] and set i to the index after the text that they parsed.
 type jsonReader struct {
 	raw []byte
-	src string // the same text as raw; the values are parts of it
+	src string // the same text as raw; the parsed values are substrings of it
 	i   int
-	// onlyName is the name that is kept of the outermost object, folded, and part what it has; with no name all of it
-	// is kept.
+	// onlyName is the name of the only member of the outermost object to return, in any letter case. keptMember is that
+	// member. If onlyName is empty, all members are returned.
 	onlyName   string
 	keptMember struct {
 		name  string
 		value any
 	}
-	// lenient has it read what is not quite JSON, see readText.
+	// lenient makes the reader accept text that is not strict JSON, see readText.
 	lenient bool
 }
 
-// readAll reads the whole text: one object. It returns nil if only one member is kept.
+// readAll parses the whole text, which must be one object. It returns nil if onlyName is set.
 func (r *jsonReader) readAll() (jsonObject, error) {
 	if r.src == "" || r.src == "null" {
 		return nil, nil
@@ -159,7 +160,7 @@ func (r *jsonReader) readAll() (jsonObject, error) {
 	return all, nil
 }
 
-// firstError returns the error for the whole text, where err was found first: invalid UTF-8 may follow.
+// firstError returns errNotUTF8 if any part of the text is not UTF-8, otherwise err.
 func (r *jsonReader) firstError(err error) error {
 	if !utf8.ValidString(r.src) {
 		return errNotUTF8
@@ -167,7 +168,7 @@ func (r *jsonReader) firstError(err error) error {
 	return err
 }
 
-// nextNonBlank skips white space and returns the next byte; 0 at the end.
+// nextNonBlank skips white space and returns the next byte, without consuming it; 0 at the end.
 func (r *jsonReader) nextNonBlank() byte {
 	if r.i = rawjson.SkipSpace(r.raw, r.i); r.i < len(r.src) {
 		return r.src[r.i]
@@ -175,7 +176,7 @@ func (r *jsonReader) nextNonBlank() byte {
 	return 0
 }
 
-// readValue reads a value and returns it if keep is set.
+// readValue parses a value. It returns the value if keep is set, otherwise nil.
 func (r *jsonReader) readValue(depth int, keep bool) (any, error) {
 	switch r.nextNonBlank() {
 	case '"':
@@ -200,7 +201,7 @@ func (r *jsonReader) readValue(depth int, keep bool) (any, error) {
 	return r.readLiteral(keep)
 }
 
-// readLiteral reads a number, true, false or null.
+// readLiteral parses a number, true, false or null.
 func (r *jsonReader) readLiteral(keep bool) (any, error) {
 	start := r.i
 	if r.lenient {
@@ -261,7 +262,8 @@ func (r *jsonReader) readArray(depth int, keep bool) (list []any, err error) {
 	}
 }
 
-// readObject reads an object. It returns nil if nothing is kept, or one member only.
+// readObject parses an object. It returns nil if keep is not set, or if onlyName is set and the object is the
+// outermost.
 func (r *jsonReader) readObject(depth int, keep bool) (all jsonObject, err error) {
 	if depth >= maxDepth {
 		return nil, errTooDeep
@@ -322,7 +324,8 @@ func (r *jsonReader) readObject(depth int, keep bool) (all jsonObject, err error
 	}
 }
 
-// readToken reads a string and returns the text between its quotes. The text is plain if it is ASCII without escapes.
+// readToken parses a string and returns the text between its quotes, with escapes. plain reports whether the text is
+// ASCII without escapes.
 func (r *jsonReader) readToken() (text string, plain bool, err error) {
 	start := r.i + 1
 	if r.i >= len(r.src) || r.src[r.i] != '"' {
@@ -341,7 +344,8 @@ func (r *jsonReader) readToken() (text string, plain bool, err error) {
 }
 
 // isPlainASCII reports whether text is ASCII without backslashes and control characters. It checks eight bytes at a
-// time: the highest bit of a byte is set in the sum if it is too large, below a blank, or a backslash.
+// time. In the combined value, the highest bit of a byte is set if the byte is above ASCII, below a blank, or a
+// backslash.
 func isPlainASCII(text string) bool {
 	const each, highest = 0x0101010101010101, 0x8080808080808080
 	for ; len(text) >= 8; text = text[8:] {
@@ -359,7 +363,7 @@ func isPlainASCII(text string) bool {
 	return true
 }
 
-// tokenText returns the text of a token, decoding its escapes.
+// tokenText returns the text of a token with its escapes decoded.
 func tokenText(token string, plain bool) (string, error) {
 	if plain || strings.IndexByte(token, '\\') < 0 {
 		return token, nil
@@ -375,7 +379,7 @@ func unescapeToken(token string) (string, error) {
 	return text, nil
 }
 
-// foldedTokenName returns the name of a token, folded for comparison.
+// foldedTokenName returns the name in a token with its escapes decoded, folded for comparison.
 func foldedTokenName(token string) (string, error) {
 	text, err := tokenText(token, false)
 	return foldArgumentName(text), err
@@ -415,14 +419,15 @@ func lowerASCII(c byte) byte {
 	return c
 }
 
-// A nameSet holds the names of one object read so far: the first few in an array, and all in a map once there are more.
+// A nameSet holds the names of one object that were parsed so far: the first eight in an array, more than eight in a
+// map.
 type nameSet struct {
 	few  [8]string
 	n    int
 	many map[string]bool
 }
 
-// add adds a name. It returns false if the name is there already.
+// add adds a name. It returns false if the set already contains the name, in any letter case.
 func (n *nameSet) add(name string) bool {
 	if n.many == nil {
 		for _, other := range n.few[:n.n] {

@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of the paths that are found in texts.
+// Limits on the paths that are found in texts.
 const (
-	// maxPath is the size limit of a path in Linux. A longer part of a text is a path only if ".." could shorten it.
+	// maxPath is the size limit of a path in Linux. A longer part of a text is a path only if it contains "..", which
+	// could shorten it.
 	maxPath = 4096
-	// maxFoundBytes bounds all paths of one text together, since overlapping parts of one word may be paths.
+	// maxFoundBytes limits the total size of all paths in one text. Overlapping parts of one word may all be paths.
 	maxFoundBytes = 8 << 20
 	maxPaths      = 1 << 16
 	maxSchemeName = 32
@@ -20,37 +21,36 @@ const (
 
 var errTooLarge = errors.New("a text is too large to look for paths in it")
 
-// A Certainty is how sure it is that programs take a part of a text for a path.
+// A Certainty is a level of confidence that programs read a part of a text as a path.
 type Certainty uint8
 
 const (
 	// Plain is a path up to the first character that ends a path in one of the usual languages.
 	Plain Certainty = iota
-	// Extended is a plain path and the text after it, up to the next blank or quotation mark.
+	// Extended is a plain path together with the text after it, up to the next blank or quotation mark.
 	Extended
-	// Guess is a part that few programs take for a path: allowing rules ignore it.
+	// Guess is a part of a text that only few programs read as a path. Allowing rules ignore it.
 	Guess
 )
 
-// A Found is a path in a text as written, but with "~" in place of a home variable.
+// A Found is a path in a text, as written, except that a home variable such as "$HOME" is replaced by "~".
 type Found struct {
 	Path string
 	Certainty
 }
 
-// FindPaths returns the paths in a text that do not start at a directory of the server: absolute paths, those that
-// start at a home directory ("~/", "~user/", "$HOME/"), at a drive of Windows or at a host ("\\host\share"), and URIs
-// of files. In a command line more parts are plain paths than in other texts. The error is for a text that has too
-// many.
+// FindPaths returns the paths in a text that do not depend on the server's directories. These are absolute paths, paths
+// that start at a home directory ("~/", "~user/", "$HOME/"), at a Windows drive or at a host ("\\host\share"), and file
+// URIs. In a command line more parts count as Plain than in other texts. The error reports a text with too many paths.
 func FindPaths(text string, command bool) ([]Found, error) {
 	f := pathFinder{text: text, command: command, first: -1, left: maxFoundBytes}
 	err := f.find()
 	return f.found, err
 }
 
-// CommandPaths returns the plain paths of a command line, see FindPaths.
+// CommandPaths returns the paths of a command line whose certainty is Plain, see FindPaths.
 func CommandPaths(command string) (paths []string) {
-	found, _ := FindPaths(command, true) // what is beyond the bound is not needed
+	found, _ := FindPaths(command, true) // paths beyond the limit are not needed
 	for _, one := range found {
 		if one.Certainty == Plain {
 			paths = append(paths, one.Path)
@@ -59,17 +59,19 @@ func CommandPaths(command string) (paths []string) {
 	return paths
 }
 
-// A pathFinder reads one text from its beginning to its end.
+// A pathFinder searches one text for paths, from its beginning to its end.
 type pathFinder struct {
 	text    string
 	command bool
-	// first is the beginning of a path that is known already, such as the whole text; negative if there is none.
+	// first is the beginning of a path that is already known, such as the whole text; negative if there is no such
+	// path.
 	first int
 
 	i int
-	// variable is the end of a variable name before i.
+	// variable is the end of the last variable name before i.
 	variable int
-	// short and long are the next ends of a path, and dots is the last ".." before long.
+	// short and long are the next ends of a path by endsShort and endsLong. dots is the index of the last ".." before
+	// long.
 	short, long, dots int
 	left              int
 	found             []Found
@@ -108,7 +110,7 @@ func (f *pathFinder) find() error {
 	return nil
 }
 
-// slash handles a "/", which begins a path unless it stands within one, or between words.
+// slash handles a "/". It begins a path unless it is inside a path or between words.
 func (f *pathFinder) slash() {
 	start := f.i
 	f.i += countOf(f.text[start:], '/')
@@ -122,7 +124,7 @@ func (f *pathFinder) slash() {
 	f.emit(part{start, start, f.i}, c)
 }
 
-// isMarkup reports whether the "/" at start is that of "</p>", or begins a comment: "/* why */".
+// isMarkup reports whether the "/" at start belongs to a tag such as "</p>", or begins a comment such as "/* why */".
 func (f *pathFinder) isMarkup(start int) bool {
 	rest := f.text[f.i:]
 	if start > 0 && f.text[start-1] == '<' {
@@ -136,7 +138,8 @@ func (f *pathFinder) isMarkup(start int) bool {
 	return stars > 0 && (stars == len(rest) || isBlank(rest[stars]))
 }
 
-// isRoot reports whether slashes alone are meant for the root: in a command line, in quotation marks, or as a value.
+// isRoot reports whether slashes without a name mean the root directory: in a command line, in quotation marks, or as a
+// value.
 func (f *pathFinder) isRoot(start int) bool {
 	if f.command {
 		return true
@@ -148,11 +151,11 @@ func (f *pathFinder) isRoot(start int) bool {
 	if isQuote(before) {
 		return f.i < len(f.text) && f.text[f.i] == before
 	}
-	// "--root=/", and not "x =~ y"
+	// "--root=/" has such a value, "x =~ y" does not.
 	return (before == '=' || before == ':') && start > 1 && isAlphanumericASCII(f.text[start-2])
 }
 
-// backslash handles a "\": with another one it begins a path with a host.
+// backslash handles a "\". Two or more begin a path with a host.
 func (f *pathFinder) backslash() {
 	start := f.i
 	n := countOf(f.text[start:], '\\')
@@ -169,14 +172,14 @@ func (f *pathFinder) backslash() {
 		for end < len(f.text) && (f.text[end] == '\\' || f.text[end] == '/') {
 			end++
 		}
-		if !f.ends(end) && (n > 2 || end == host+1) { // "\\n\\t" is in many sources
+		if !f.ends(end) && (n > 2 || end == host+1) { // "\\n\\t" is frequent in source code
 			f.emit(part{start, start, end}, c)
 			f.i = end
 		}
 	}
 }
 
-// tilde handles a "~", which begins a path if "/" follows, or a user name and "/".
+// tilde handles a "~". It begins a path if "/" follows, or a user name and "/".
 func (f *pathFinder) tilde() {
 	start := f.i
 	f.i++
@@ -194,7 +197,7 @@ func (f *pathFinder) tilde() {
 	}
 }
 
-// userName returns the length of the user's name that a text begins with.
+// userName returns the length of the user name at the beginning of a text.
 func userName(text string) int {
 	n := 0
 	for n < len(text) && (isAlphanumericASCII(text[n]) && (n > 0 || text[n] > '9') || strings.IndexByte("_+-",
@@ -204,7 +207,7 @@ func userName(text string) int {
 	return n
 }
 
-// dollar handles a "$" or a "%", which may begin a variable.
+// dollar handles a "$" or a "%". Either may begin a variable.
 func (f *pathFinder) dollar() {
 	start := f.i
 	if n := homeVariable(f.text[start:]); n > 0 {
@@ -225,8 +228,8 @@ func (f *pathFinder) dollar() {
 	}
 }
 
-// homeVariable returns the length of a variable for the home directory that a text begins with; 0 where it begins with
-// none.
+// homeVariable returns the length of the variable for the home directory at the beginning of a text. It returns 0 if
+// the text does not begin with such a variable.
 func homeVariable(text string) int {
 	if text == "" || text[0] != '$' && text[0] != '%' {
 		return 0
@@ -251,7 +254,7 @@ func homeVariable(text string) int {
 	return n
 }
 
-// colon handles a ":", which stands in file URIs, in other URLs, and after a drive letter.
+// colon handles a ":". It may belong to a file URI, to another URL, or to a drive letter.
 func (f *pathFinder) colon() {
 	at := f.i
 	f.i++
@@ -267,7 +270,7 @@ func (f *pathFinder) colon() {
 	case isDriveName(scheme) && rest != "" && (rest[0] == '/' || rest[0] == '\\'):
 		f.i++
 		f.emit(part{at - 1, at - 1, f.i}, Plain)
-		if rest[0] == '/' { // "a:/b" is two paths to some
+		if rest[0] == '/' { // some programs read "a:/b" as two paths
 			f.emit(part{at + 1, at + 1, f.i}, Guess)
 		}
 	case scheme != "" && strings.HasPrefix(rest, "//"):
@@ -275,13 +278,13 @@ func (f *pathFinder) colon() {
 	}
 }
 
-// isSchemeOfFiles reports whether a scheme is that of files, or ends as one does: "git+file", "view-source.file".
+// isSchemeOfFiles reports whether a URI scheme is "file", or ends with it: "git+file", "view-source.file".
 func isSchemeOfFiles(scheme string) bool {
 	n := len(scheme) - len("file")
 	return n >= 0 && strings.EqualFold(scheme[n:], "file") && (n == 0 || !isAlphanumericASCII(scheme[n-1]))
 }
 
-// isDriveName reports whether a word ends with the letter of a drive: "C", "-C".
+// isDriveName reports whether a word ends with a drive letter: "C", "-C".
 func isDriveName(word string) bool {
 	n := len(word)
 	return n > 0 && word[n-1]|0x20 >= 'a' && word[n-1]|0x20 <= 'z' && (n == 1 || !isAlphanumericASCII(word[n-2]))
@@ -292,7 +295,7 @@ func (f *pathFinder) fileURI(start int) {
 	if f.i == len(f.text) || isBlank(f.text[f.i]) || isQuote(f.text[f.i]) {
 		return
 	}
-	c := Guess // "file:name" is often a word and a word
+	c := Guess // "file:name" is often just two words
 	slashes := 0
 	for f.i < len(f.text) && (f.text[f.i] == '/' || f.text[f.i] == '\\') {
 		f.i, slashes = f.i+1, slashes+1
@@ -307,7 +310,8 @@ func (f *pathFinder) fileURI(start int) {
 	f.i += countOf(f.text[f.i:], '/')
 }
 
-// otherURL handles the part after the "//" of a URL with another scheme. Without a host its path is that of a file.
+// otherURL handles the part after the "//" of a URL with another scheme. If the URL has no host, its path is a file
+// path.
 func (f *pathFinder) otherURL(start int) {
 	f.i = start
 	if start < len(f.text) && f.text[start] == '/' {
@@ -317,14 +321,14 @@ func (f *pathFinder) otherURL(start int) {
 		return
 	}
 	f.i = f.authorityEnd(start)
-	// the socket of a database
+	// The host may be the escaped path of a database socket.
 	if host := f.text[start:f.i]; strings.Contains(host, "%2f") || strings.Contains(host, "%2F") {
 		f.emitUnescaped(start)
 	}
 	f.i += countOf(f.text[f.i:], '/')
 }
 
-// authorityEnd returns where the host of a URL ends that begins at start.
+// authorityEnd returns the end of a URL's host that begins at start.
 func (f *pathFinder) authorityEnd(start int) int {
 	for start < len(f.text) && (isAlphanumericASCII(f.text[start]) || strings.IndexByte("._-~%@:[]+!*",
 		f.text[start]) >= 0 || f.text[start] >= utf8.RuneSelf) {
@@ -333,7 +337,7 @@ func (f *pathFinder) authorityEnd(start int) int {
 	return start
 }
 
-// emitUnescaped emits a path of a URL with its percent signs decoded.
+// emitUnescaped adds a path of a URL to f.found, with its percent escapes decoded.
 func (f *pathFinder) emitUnescaped(start int) {
 	f.seek(f.i)
 	part := f.text[start:f.long]
@@ -346,9 +350,9 @@ func (f *pathFinder) emitUnescaped(start int) {
 	f.say(unescapeURIPath(part), Plain)
 }
 
-// begins reports whether a path may begin at i, by the text before it, and how sure that is.
+// begins reports whether a path may begin at i, judged by the text before i, and with what certainty.
 func (f *pathFinder) begins(i int) (bool, Certainty) {
-	for i > 0 && f.text[i-1] == '\\' { // "\/etc" is how JSON may be written
+	for i > 0 && f.text[i-1] == '\\' { // JSON may be written with "\/etc"
 		i--
 	}
 	if i == 0 {
@@ -378,7 +382,7 @@ func (f *pathFinder) begins(i int) (bool, Certainty) {
 	return true, Plain
 }
 
-// isOption reports whether only the letters of an option stand before i: "-I/usr".
+// isOption reports whether an option that consists of letters ends at i, as in "-I/usr".
 func (f *pathFinder) isOption(i int) bool {
 	n := i
 	for n > 0 && i-n < maxSchemeName && isAlphanumericASCII(f.text[n-1]) && f.text[n-1] > '9' {
@@ -390,10 +394,11 @@ func (f *pathFinder) isOption(i int) bool {
 	return n == 1 || isBlank(f.text[n-2]) || isQuote(f.text[n-2])
 }
 
-// ends reports whether a path cannot go on at i.
+// ends reports whether a path must end at i, by endsShort.
 func (f *pathFinder) ends(i int) bool { return i >= len(f.text) || endsShort[f.text[i]] }
 
-// endsLong are the characters that end a path in any text, endsShort those that end one in some languages.
+// endsLong are the characters that end a path in any text. endsShort are the characters that end a path in some
+// languages.
 var endsLong, endsShort = func() (long, short [256]bool) {
 	for c := range ' ' + 1 {
 		long[c], short[c] = true, true
@@ -407,7 +412,7 @@ var endsLong, endsShort = func() (long, short [256]bool) {
 	return long, short
 }()
 
-// seek sets short and long to the ends of a path that goes on at from.
+// seek sets short and long to the ends of a path that continues at from, and sets dots.
 func (f *pathFinder) seek(from int) {
 	if f.short < from {
 		for f.short = from; !f.ends(f.short); {
@@ -424,15 +429,16 @@ func (f *pathFinder) seek(from int) {
 	}
 }
 
-// A part is the place of a path in the text.
+// A part is the position of a path in the text.
 type part struct {
-	// begin is where it begins, start where its names begin: after a home variable, or at begin.
+	// begin is the index where the path begins. start is the index where its names begin: after a home variable,
+	// otherwise equal to begin.
 	begin, start int
-	// from is a place in it before which it cannot end.
+	// from is an index inside the path; the path cannot end before it.
 	from int
 }
 
-// prefix returns the text in place of the variable.
+// prefix returns "~" if the path begins with a home variable, otherwise "".
 func (p part) prefix() string {
 	if p.begin < p.start {
 		return "~"
@@ -440,7 +446,8 @@ func (p part) prefix() string {
 	return ""
 }
 
-// emit passes on a path in each form that programs may take it in. For a known path only a new beginning is passed on.
+// emit adds a path to f.found in each form that programs may read. For the known path at f.first, only other ends are
+// added.
 func (f *pathFinder) emit(p part, c Certainty) {
 	f.seek(p.from)
 	known := p.begin == f.first
@@ -459,10 +466,11 @@ func (f *pathFinder) emit(p part, c Certainty) {
 	}
 }
 
-// tooLong reports whether a part of the text is longer than paths are, and ".." does not make it shorter.
+// tooLong reports whether a part of the text is longer than maxPath and contains no ".." that shortens it.
 func (f *pathFinder) tooLong(start, end int) bool { return end-start > maxPath && f.dots < start }
 
-// sayBegin passes on a path without what may follow it: the end of a sentence, the query of a URL, "\n" in a source.
+// sayBegin adds a path without the text that may follow it: the end of a sentence, the query of a URL, "\n" in source
+// code.
 func (f *pathFinder) sayBegin(prefix, path string) {
 	begin := path
 	if i := strings.IndexAny(begin, `?#*\`); i > 0 && begin[0] != '\\' {
@@ -476,7 +484,7 @@ func (f *pathFinder) sayBegin(prefix, path string) {
 	}
 }
 
-// sayQuoted passes on a path with blanks in it: behind "\", or in quotation marks.
+// sayQuoted adds a path that contains blanks, escaped with "\" or in quotation marks.
 func (f *pathFinder) sayQuoted(p part, c Certainty) {
 	if f.long > p.start && f.text[f.long-1] == '\\' && f.text[f.long] == ' ' {
 		f.say(p.prefix()+unquoteBlanks(f.text[p.start:min(len(f.text), p.start+maxPath)]), c)
@@ -491,7 +499,7 @@ func (f *pathFinder) sayQuoted(p part, c Certainty) {
 	}
 }
 
-// unquoteBlanks returns the word of a shell that a text begins with, without the "\" in it.
+// unquoteBlanks returns the shell word at the beginning of a text, without the "\" that escape characters in it.
 func unquoteBlanks(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -535,17 +543,17 @@ func decodeSlashes(text string) (decoded string, ok bool) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// beginsAsPath reports whether all of a text may be a path that starts at no directory of the server, whatever it is
-// called.
+// beginsAsPath reports whether a whole text may be a path that does not depend on the server's directories, whatever
+// the argument's name is.
 func beginsAsPath(text string) bool {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return false
 	}
 	switch text[0] {
-	case '.': // a directory above is not one that the server starts at
+	case '.': // "../" leads to a directory above the server's directories
 		return strings.HasPrefix(text, "../") || strings.HasPrefix(text, `..\`)
-	case '/': // "// a comment", "/** a comment */"
+	case '/': // "// not "// a comment" or "/** a comment */"
 		rest := strings.TrimLeft(strings.TrimLeft(text, "/"), "*")
 		return rest == "" || !isBlank(rest[0])
 	case '\\':

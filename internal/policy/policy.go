@@ -1,10 +1,12 @@
-// Package policy decides which caller may use which tool, prompt or resource, by rules that a person wrote.
+// Package policy decides which caller may use which tool, prompt or resource. A person writes the rules.
 //
-// It guarantees three things. The first matching rule decides, whatever name a card was called by. A call that a rule
-// cannot judge is denied: arguments that are not valid JSON or repeat a name, and expressions that fail, read a missing
-// value or cost too much. A listing hides a card only if no call by that caller could ever be allowed.
+// The package guarantees three properties. The first matching rule decides, whichever of a card's names the call uses.
+// A call that a rule cannot evaluate is denied. Examples are arguments that are not valid JSON or repeat a name, and
+// expressions that fail, read a missing value or cost too much. A listing hides a card only if no call of that card by
+// the caller could ever be allowed.
 //
-// The package does no input or output, reads no clock and keeps nothing of a call between two decisions.
+// The package does no input or output and reads no clock. Between two decisions it stores the names of tools and
+// prompts in a cache, and no other data of a call.
 package policy
 
 import (
@@ -17,8 +19,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// The kinds of items that can be called. A request without kind has no name, such as a list of tasks, or a request of
-// an extension.
+// The kinds of items that a caller can use. The kind is empty for a request that names no item, such as a list of tasks
+// or a request of an extension.
 const (
 	KindTool     = "tool"
 	KindPrompt   = "prompt"
@@ -30,10 +32,10 @@ const (
 // methodComplete is the MCP method that completes an argument of a prompt or a template.
 const methodComplete = "completion/complete"
 
-// DeniedMessage is the only text that a caller gets for a call that a rule denies.
+// DeniedMessage is the only text that Drawbridge returns to a caller for a call that a rule denies.
 const DeniedMessage = "Tool call denied by policy"
 
-// Bounds of rules.
+// Limits on the number and the total size of the rules of one policy.
 const (
 	MaxRules      = 256
 	MaxRulesBytes = 256 << 10
@@ -41,7 +43,7 @@ const (
 
 // A RuleError is a mistake in a rule.
 type RuleError struct {
-	// Position is where the rule is written; empty if the mistake concerns all rules together.
+	// Position is the file position of the rule; empty if the mistake concerns all rules together.
 	Position string
 	Err      error
 }
@@ -59,11 +61,11 @@ func (e *RuleError) Unwrap() error { return e.Err }
 
 // A Policy is a checked set of rules. It is safe for concurrent use.
 type Policy struct {
-	// defaultDecision applies where no rule matches.
+	// defaultDecision is the decision if no rule matches.
 	defaultDecision Decision
 	rules           []*compiledRule
 	home            string
-	// exprUsesCaller reports that an expression looks at the caller.
+	// exprUsesCaller reports whether an expression of a rule uses the variable caller.
 	exprUsesCaller bool
 	targets        targetCache
 }
@@ -77,13 +79,15 @@ func New(rules drawbridge.Rules) (*Policy, error) {
 	return p, nil
 }
 
-// Mistakes returns all mistakes in rules, in their order; none if New returns a policy.
+// Mistakes returns all mistakes in rules, in the order of the rules. The list is empty if New succeeds for the same
+// rules.
 func Mistakes(rules drawbridge.Rules) []*RuleError {
 	_, mistakes := compileRules(rules)
 	return mistakes
 }
 
-// compileRules returns the policy of rules, and all mistakes in them. With a mistake the policy is not complete.
+// compileRules returns the policy of rules and all mistakes in rules. If there are mistakes, the policy is nil or
+// incomplete.
 func compileRules(rules drawbridge.Rules) (p *Policy, mistakes []*RuleError) {
 	if len(rules.Rules) > MaxRules {
 		return nil, []*RuleError{{rules.Rules[MaxRules].At, fmt.Errorf("there are %d rules, and %d are the most",
@@ -117,7 +121,7 @@ func compileRules(rules drawbridge.Rules) (p *Policy, mistakes []*RuleError) {
 	return p, mistakes
 }
 
-// ruleReason returns the reason for a decision of a rule, by its number.
+// ruleReason returns the text for Decision.Why if the rule with this number decides: "denied by rule 3".
 func ruleReason(e drawbridge.Effect, number int) string {
 	switch e {
 	case drawbridge.Allow:
@@ -128,51 +132,52 @@ func ruleReason(e drawbridge.Effect, number int) string {
 	return fmt.Sprintf("denied by rule %d", number)
 }
 
-// A Request is a question to a policy.
+// A Request describes a call or a listed item that a policy decides about.
 type Request struct {
 	Caller drawbridge.Caller
-	// Kind is the kind of Spec, or empty.
+	// Kind is the kind of the item in Spec, or empty if the request names no item.
 	Kind string
-	// Spec is the called item. Its Server, Tool, Name, and the annotations in Definition matter.
+	// Spec is the called item. Only Server, Tool, Name, and the annotations in Definition are used.
 	Spec drawbridge.Spec
-	// Method is the MCP method. Params are its params as the caller sent them.
+	// Method is the MCP method. Params are the params of the request, as the caller sent them.
 	Method string
 	Params json.RawMessage
-	// Trust is the trust level in the server's row: "trusted", "untrusted" or "sandboxed".
+	// Trust is the server's trust level from the configuration: "trusted", "untrusted" or "sandboxed".
 	Trust string
-	// Dirs are the directories in which a relative path in the arguments may start, as absolute paths or file URIs.
+	// Dirs are the directories to which a relative path in the arguments may be joined, as absolute paths or file URIs.
 	Dirs []string
 }
 
-// A Decision is the answer of a policy.
+// A Decision is the result of evaluating the rules of a policy for a request.
 type Decision struct {
 	Effect drawbridge.Effect
-	// Hidden reports that no call of the item by this caller can ever be allowed, so that it must not be listed.
+	// Hidden reports whether every call of the item by this caller is denied. Such an item must not be listed.
 	Hidden bool
-	// Rule is the number of the rule that decided, counted from 1, and At where it is written; 0 and empty for the
-	// default.
+	// Rule is the number of the rule that decided, counted from 1. At is the file position of that rule. They are 0 and
+	// empty if the default decided.
 	Rule int
 	At   string
-	// Why explains the decision to the people who write the rules. It repeats no argument.
+	// Why explains the decision to the people who write the rules. It contains no argument of the call.
 	Why string
 }
 
-// A TraceStep is the result of one rule, for the people who write the rules.
+// A TraceStep is the result of evaluating one rule, for the people who write the rules.
 type TraceStep struct {
 	Rule   int    `json:"rule"`
 	At     string `json:"at,omitempty"`
 	Effect string `json:"effect"`
 	// Match is "yes", "no", or "error".
 	Match string `json:"match"`
-	// DecidedBy is the part of the rule that decided, empty for a match. Err names what could not be judged.
+	// DecidedBy is the part of the rule that did not match, such as "paths"; empty for a match. Err is the reason why
+	// the rule cannot be evaluated.
 	DecidedBy string `json:"by,omitempty"`
 	Err       string `json:"error,omitempty"`
 }
 
-// Decide answers a request.
+// Decide returns the decision of the policy for a request.
 func (p *Policy) Decide(q Request) Decision { return p.decideTracing(&q, nil) }
 
-// Explain answers a request, and returns the result of each rule that was evaluated.
+// Explain returns the decision for a request, and the result of each rule that was evaluated.
 func (p *Policy) Explain(q Request) (Decision, []TraceStep) {
 	steps := []TraceStep{}
 	d := p.decideTracing(&q, &steps)
@@ -197,13 +202,14 @@ func (p *Policy) decideTracing(q *Request, trace *[]TraceStep) Decision {
 	return d
 }
 
-// IsHidden reports whether the caller can never be allowed to use an item. The caller must then not learn that it
-// exists. A spec with a server only stands for the server.
+// IsHidden reports whether every call of an item by the caller is denied. The caller must then not learn that the item
+// exists. A spec that has only a server describes the server itself.
 func (p *Policy) IsHidden(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust string) bool {
 	return p.HiddenDecision(who, kind, spec, trust).Effect == drawbridge.Deny
 }
 
-// HiddenDecision is like IsHidden, and returns the rule that decides.
+// HiddenDecision evaluates the rules for any call of an item. The caller must not see the item if the effect of the
+// decision is Deny.
 func (p *Policy) HiddenDecision(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust string) Decision {
 	t := p.targetFor(kind, spec, trust)
 	if t.hidden != nil {
@@ -213,7 +219,7 @@ func (p *Policy) HiddenDecision(who *drawbridge.Caller, kind string, spec *drawb
 	return p.firstDecision(&s, nil)
 }
 
-// CallerClass returns a key for a caller: the rules hide the same items from callers with the same key.
+// CallerClass returns a key for a caller. The rules hide the same items from all callers with the same key.
 func (p *Policy) CallerClass(who drawbridge.Caller) string {
 	var out []byte
 	c := newCallerView(&who)
@@ -228,7 +234,8 @@ func (p *Policy) CallerClass(who drawbridge.Caller) string {
 	return string(out)
 }
 
-// firstDecision evaluates the rules in order. If s is not a call, an allowing rule that may match some call decides.
+// firstDecision returns the decision of the first rule that decides. If s is not one call, a rule that matches only
+// some calls and does not deny them decides "allow".
 func (p *Policy) firstDecision(s *ruleSubject, trace *[]TraceStep) Decision {
 	if s.cached && trace == nil {
 		for _, i := range s.rules {
@@ -258,7 +265,8 @@ func (p *Policy) firstDecision(s *ruleSubject, trace *[]TraceStep) Decision {
 	return p.defaultDecision
 }
 
-// decisionFor returns the decision of a rule from its result; false if the next rule decides.
+// decisionFor returns the decision of r, the rule with index i, for a match result. It returns false if r does not
+// decide and the next rule must be evaluated.
 func (r *compiledRule) decisionFor(i int, a matchResult, err error) (Decision, bool) {
 	d := Decision{Rule: i + 1, At: r.at}
 	switch {
@@ -287,7 +295,7 @@ func newTraceStep(i int, r *compiledRule, a matchResult, by string, err error) T
 	return st
 }
 
-// MethodOf returns the MCP method that uses an item of a kind; empty for a task, and for no kind.
+// MethodOf returns the MCP method that uses an item of a kind. It returns "" for a task and for an empty kind.
 func MethodOf(kind string) string {
 	switch kind {
 	case KindTool:
@@ -300,14 +308,15 @@ func MethodOf(kind string) string {
 	return ""
 }
 
-// A callerView is a caller as rules see it. Rarely used members are computed on first use.
+// A callerView holds the properties of a caller that rules use. The folded name and the program name are computed on
+// first use.
 type callerView struct {
 	kind         drawbridge.CallerKind
 	principal    string
 	scopes       []drawbridge.Scope
 	implement    json.RawMessage
 	foldedName   string // see foldedPrincipal
-	programKnown bool   // program is computed
+	programKnown bool   // whether program is computed
 	program      string
 }
 
@@ -315,7 +324,7 @@ func newCallerView(c *drawbridge.Caller) callerView {
 	return callerView{kind: c.Kind, principal: c.Principal, scopes: c.Scopes, implement: c.Client}
 }
 
-// foldedPrincipal returns the principal in the form that patterns are compared with.
+// foldedPrincipal returns the principal, folded like the patterns that it is compared with.
 func (c *callerView) foldedPrincipal() string {
 	if c.foldedName == "" {
 		c.foldedName = foldLabel(c.principal)
@@ -328,7 +337,8 @@ func (c *callerView) hasScopes(want []drawbridge.Scope) bool {
 	return drawbridge.Caller{Kind: c.kind, Scopes: c.scopes}.HasScopes(want)
 }
 
-// programName returns the name that the caller's program declared.
+// programName returns the folded name of the client program, as the client declared it; empty if the client declared
+// none.
 func (c *callerView) programName() string {
 	if !c.programKnown {
 		var client struct {
@@ -342,24 +352,24 @@ func (c *callerView) programName() string {
 	return c.program
 }
 
-// A ruleSubject is the subject that rules are evaluated for: a call, or any call of the same item. It is not copied. It
-// stays on the stack of the caller, as does the request, since nothing here keeps a pointer to either.
+// A ruleSubject is the subject that rules are evaluated for: one call, or any call of an item. Do not copy it. It is
+// allocated on the stack, as is the Request, because this package stores no pointer to either of them.
 type ruleSubject struct {
 	*ruleTarget
 	caller       callerView
 	definition   json.RawMessage
-	method       string // as requested
+	method       string // as the caller sent it
 	methodFolded string // see foldedMethod
-	// isCall reports that it is one call, and callArgs are its arguments. replacedArgs replaces them unless nil, see
-	// currentArgs.
+	// isCall reports whether the subject is one call; callArgs are then the arguments. replacedArgs, unless nil, are
+	// used instead of callArgs, see currentArgs.
 	isCall       bool
 	callArgs     callArguments
 	replacedArgs *callArguments
-	// exprVars are the variables of expressions, made for the first one.
+	// exprVars are the variables of expressions. They are created for the first expression.
 	exprVars map[string]any
 }
 
-// currentArgs returns the arguments of the call; nil if the subject is any call.
+// currentArgs returns the arguments of the call; nil if the subject is not one call.
 func (s *ruleSubject) currentArgs() *callArguments {
 	switch {
 	case s.replacedArgs != nil:
@@ -370,7 +380,7 @@ func (s *ruleSubject) currentArgs() *callArguments {
 	return nil
 }
 
-// foldedMethod returns the method in the form that patterns are compared with.
+// foldedMethod returns the method, folded like the patterns that it is compared with.
 func (s *ruleSubject) foldedMethod() string {
 	if s.methodFolded == "" {
 		s.methodFolded = foldLabel(s.method)
@@ -378,7 +388,8 @@ func (s *ruleSubject) foldedMethod() string {
 	return s.methodFolded
 }
 
-// setCall makes the subject one call, with its arguments.
+// setCall makes the subject one call with the arguments in params. It does nothing if the name of the item is not
+// known.
 func (s *ruleSubject) setCall(params json.RawMessage, home string, dirs []string) {
 	if !s.nameKnown {
 		return
@@ -394,7 +405,7 @@ func (s *ruleSubject) setCall(params json.RawMessage, home string, dirs []string
 	}
 }
 
-// expressionVariables returns the variables that an expression uses.
+// expressionVariables returns the values of the variables in about, for the evaluation of an expression.
 func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error) {
 	if s.exprVars == nil {
 		s.exprVars = map[string]any{}
@@ -439,7 +450,7 @@ func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error
 		if err != nil {
 			return nil, err
 		}
-		if own, changed := respellNames(object, about.names); changed { // other expressions spell them differently
+		if own, changed := respellNames(object, about.names); changed { // expressions spell names differently
 			vars := map[string]any{}
 			for name, v := range s.exprVars {
 				vars[name] = v
@@ -451,10 +462,10 @@ func (s *ruleSubject) expressionVariables(about mentions) (map[string]any, error
 	return s.exprVars, nil
 }
 
-// Rules returns the number of rules.
+// Rules returns the number of rules in the policy.
 func (p *Policy) Rules() int { return len(p.rules) }
 
-// covers reports whether r matches everything that the other rule matches. It may return false although it is so.
+// covers reports whether r matches everything that other matches. A false result is not certain.
 func (r *compiledRule) covers(other *compiledRule) bool {
 	if r.looksAtArguments() || r.when != nil {
 		return false
@@ -476,7 +487,7 @@ func (r *compiledRule) covers(other *compiledRule) bool {
 			}
 		}
 		if r.effect == drawbridge.Allow && other.resources != nil && !r.resources.matchesEverything() {
-			return false // an allowing rule wants all ways to write a URI
+			return false // an allowing rule must match all spellings of a URI
 		}
 	}
 	return r.servers.covers(other.servers) && r.methods.covers(other.methods) && r.trust.covers(other.trust) &&

@@ -8,22 +8,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// UnknownFields are the parts of a past call that its record does not hold. The zero value has none.
+// UnknownFields are the fields of a past call that are missing in its log entry. The zero value means that no field is
+// missing.
 type UnknownFields struct {
-	// Name is the called name, Trust the trust level of its server, Annotations those of its definition.
+	// Name is the called name, Trust the trust level of its server, and Annotations are the annotations of its
+	// definition.
 	Name, Trust, Annotations bool
 	// Client is the name that the caller's program declared, Scopes are the scopes that the caller had.
 	Client, Scopes bool
-	// Arguments are the names of incomplete arguments. AllArguments means that any may be incomplete.
+	// Arguments are the names of incomplete arguments. AllArguments means that any argument may be incomplete.
 	Arguments    []string
 	AllArguments bool
 	// Dirs are the directories in which relative paths may start.
 	Dirs bool
 }
 
-// Replay answers a request with unknown fields. If their values could change the answer, it returns none, and lack
-// names the rule and the unknown field. lack is empty for a valid answer. An incomplete argument is taken for one that
-// all parsers read alike.
+// Replay decides a request with unknown fields. If the values of unknown fields could change the decision, Replay
+// returns no decision. lack then names the rule and the unknown field; otherwise lack is empty. Replay assumes that all
+// parsers read an incomplete argument in the same way.
 func (p *Policy) Replay(q Request, g UnknownFields) (d Decision, lack string) {
 	t := p.targetFor(q.Kind, &q.Spec, q.Trust)
 	call := ruleSubject{ruleTarget: t, caller: newCallerView(&q.Caller), method: q.Method,
@@ -50,8 +52,8 @@ func (p *Policy) Replay(q Request, g UnknownFields) (d Decision, lack string) {
 	return d, ""
 }
 
-// decideDespiteUnknown evaluates the rules in order. A rule that uses an unknown field may match or not: both must lead
-// to the same answer.
+// decideDespiteUnknown evaluates the rules in order. A rule that uses an unknown field may match or not. The decision
+// is valid only if both cases lead to the same effect; otherwise the returned text names the unknown field.
 func (p *Policy) decideDespiteUnknown(s *ruleSubject, g UnknownFields) (Decision, string) {
 	type open struct {
 		effect drawbridge.Effect
@@ -73,7 +75,7 @@ func (p *Policy) decideDespiteUnknown(s *ruleSubject, g UnknownFields) (Decision
 		lack := fmt.Sprintf("rule %d looks at %s, which is not on record", i+1, missing)
 		if ok {
 			all = append(all, open{said.Effect, lack})
-			if r.when != nil && known.when == nil { // it may fail
+			if r.when != nil && known.when == nil { // the expression may fail
 				all = append(all, open{drawbridge.Deny, lack})
 			}
 		}
@@ -86,8 +88,8 @@ func (p *Policy) decideDespiteUnknown(s *ruleSubject, g UnknownFields) (Decision
 	return d, ""
 }
 
-// withoutUnknown returns the rule without the parts that use unknown fields; missing names the first of these. If the
-// result does not match, the whole rule does not.
+// withoutUnknown returns a copy of the rule without the conditions that use unknown fields. missing names the first
+// such field. If the copy does not match, the original rule does not match either.
 func (r *compiledRule) withoutUnknown(s *ruleSubject, g UnknownFields) (known *compiledRule, missing string) {
 	out := *r
 	lacks := func(what string) { missing = firstNonEmpty(missing, what) }
@@ -115,7 +117,7 @@ func (r *compiledRule) withoutUnknown(s *ruleSubject, g UnknownFields) (known *c
 		lacks("where relative paths start")
 	}
 	if s.currentArgs() != nil && g.Annotations && out.looksAtArguments() {
-		// the definition may have said that it is a text
+		// The unknown definition may have declared that the argument is a text.
 		if other, err := s.currentArgs().parsedTextReading(); other != nil || err != nil {
 			out.paths, out.foldedPaths, out.argsMatch, out.args = nil, nil, nil, nil
 			if out.when != nil && out.when.mentions.args {
@@ -140,7 +142,7 @@ func firstNonEmpty(a, b string) string {
 	return b
 }
 
-// looksAtNamesOf reports whether the rule uses the names of items of a kind.
+// looksAtNamesOf reports whether the rule has a condition on the names of items of a kind.
 func (r *compiledRule) looksAtNamesOf(kind string) bool {
 	switch kind {
 	case KindTool:
@@ -179,13 +181,14 @@ func (r *compiledRule) dropUnknownArguments(s *ruleSubject, g UnknownFields, lac
 	r.args = known
 }
 
-// looksAtPresenceOnly reports whether the condition only tests that an argument is there.
+// looksAtPresenceOnly reports whether the condition only tests that a top-level argument exists or is absent.
 func (c argCondition) looksAtPresenceOnly() bool {
 	return !c.looksAtValue() && !strings.Contains(c.name, ".")
 }
 
-// knownPathsDecide reports whether the known paths decide the rule's condition on paths, whatever the others are: one
-// that is not allowed, or one that matches. Any text may be a file URI.
+// knownPathsDecide reports whether the known paths decide the rule's condition on paths, whatever the unknown arguments
+// contain. Known paths decide if one path fails an allowing rule, or matches any other rule. A resource URI is searched
+// too, because it may be a file URI.
 func (r *compiledRule) knownPathsDecide(s *ruleSubject, g UnknownFields) bool {
 	object, err := s.currentArgs().object()
 	if err != nil || g.AllArguments {
@@ -203,8 +206,8 @@ func (r *compiledRule) knownPathsDecide(s *ruleSubject, g UnknownFields) bool {
 	return (a == matchYes) == (r.effect != drawbridge.Allow)
 }
 
-// dependsOnBaseDirs reports whether the rule's condition on paths may depend on where relative paths start: there is
-// one, and the known paths do not decide.
+// dependsOnBaseDirs reports whether the result of the rule's condition on paths may depend on the base directories.
+// This requires a relative path, and absolute paths that do not decide the condition.
 func (r *compiledRule) dependsOnBaseDirs(s *ruleSubject) bool {
 	for args := s.currentArgs(); args != nil; args, _ = args.parsedTextReading() {
 		a, err := r.matchPaths(&ruleSubject{replacedArgs: args})
@@ -218,7 +221,7 @@ func (r *compiledRule) dependsOnBaseDirs(s *ruleSubject) bool {
 	return false
 }
 
-// firstUnknownArgument describes the first unknown argument.
+// firstUnknownArgument returns a description of the first unknown argument.
 func (g UnknownFields) firstUnknownArgument() string {
 	if g.AllArguments || len(g.Arguments) == 0 {
 		return "the arguments"
@@ -226,7 +229,7 @@ func (g UnknownFields) firstUnknownArgument() string {
 	return "the argument " + g.Arguments[0]
 }
 
-// unknownArgument reports whether one of these arguments is unknown, and describes it.
+// unknownArgument reports whether one of the named arguments is unknown, and returns its description.
 func (g UnknownFields) unknownArgument(names ...string) (string, bool) {
 	if g.AllArguments {
 		return "the arguments", true
@@ -239,11 +242,11 @@ func (g UnknownFields) unknownArgument(names ...string) (string, bool) {
 	return "", false
 }
 
-// firstUnknown describes the first unknown field that an expression uses; empty if there is none. called reports that
-// the subject is a call, which has arguments.
+// firstUnknown returns a description of the first unknown field that an expression uses, or "". called reports whether
+// the subject is one call and so has arguments.
 func (m mentions) firstUnknown(g UnknownFields, called bool) string {
 	if m.args && !called {
-		return "" // arguments are used only for a call
+		return "" // expressions use arguments only for a call
 	}
 	for _, part := range m.parts {
 		of, member, inside := strings.Cut(part, ".")
@@ -267,7 +270,7 @@ func (m mentions) firstUnknown(g UnknownFields, called bool) string {
 			}
 		}
 	}
-	if m.args && g.AllArguments { // it tests the presence of one
+	if m.args && g.AllArguments { // the expression tests the presence of an argument
 		return "the arguments"
 	}
 	return ""

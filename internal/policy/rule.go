@@ -11,11 +11,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A compiledRule is a rule ready for evaluation. Nil patterns match everything.
+// A compiledRule is a rule that is ready for evaluation. Patterns that are nil match everything.
 type compiledRule struct {
 	at     string
 	effect drawbridge.Effect
-	// reason is the reason that the rule states.
+	// reason is the text for Decision.Why if this rule decides.
 	reason string
 
 	tools, prompts, resources, servers, methods, trust globPatterns
@@ -28,8 +28,8 @@ type compiledRule struct {
 	when               *celExpression
 }
 
-// compileRule checks and compiles a rule, and returns all mistakes in it. words returns the compiler of expressions.
-// With a mistake the rule is not complete.
+// compileRule checks and compiles a rule, and returns all mistakes in the rule. words returns the compiler of
+// expressions. If there are mistakes, the compiled rule is incomplete.
 func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, error)) (out *compiledRule,
 	errs []error) {
 	errs = checkRuleLists(r)
@@ -70,8 +70,8 @@ func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, er
 	return out, errs
 }
 
-// checkRuleLists returns an error for each empty list, which looks like a condition and is none, and for each list with
-// an unknown word.
+// checkRuleLists returns an error for each empty list and for each list with an unknown word. An empty list looks like
+// a condition but has no effect.
 func checkRuleLists(r drawbridge.Rule) (errs []error) {
 	for _, l := range []struct {
 		name  string
@@ -107,7 +107,8 @@ func checkRuleLists(r drawbridge.Rule) (errs []error) {
 	return errs
 }
 
-// A matchResult is the result of matching a rule. matchMaybe means that it depends on the call.
+// A matchResult is the result of matching a rule. matchMaybe means that the rule matches some calls of the item and not
+// others.
 type matchResult uint8
 
 const (
@@ -125,13 +126,14 @@ func matchIf(b bool) matchResult {
 	return matchNo
 }
 
-// looksAtArguments reports whether the arguments decide if the rule matches.
+// looksAtArguments reports whether a condition of the rule uses the arguments of the call.
 func (r *compiledRule) looksAtArguments() bool {
 	return r.paths != nil || r.argsMatch != nil || r.args != nil || r.when != nil && r.when.mentions.args
 }
 
-// match reports whether the rule matches, and the first part of it that decided so. If s is not a call, the result is
-// matchMaybe for a rule that uses parts of a call. The error is for a call that cannot be judged.
+// match reports whether the rule matches s. by is the part of the rule that did not match, or did not match for sure.
+// If s is not one call, the result is matchMaybe for a rule that uses parts of a call. The error reports that the rule
+// cannot be evaluated for this call.
 func (r *compiledRule) match(s *ruleSubject) (a matchResult, by string, err error) {
 	if by = r.serverMismatch(s); by != "" {
 		return matchNo, by, nil
@@ -145,7 +147,8 @@ func (r *compiledRule) match(s *ruleSubject) (a matchResult, by string, err erro
 	return r.matchAfterName(s, a)
 }
 
-// matchAfterName continues match for a rule whose server, caller and name match; a is the result for the name.
+// matchAfterName evaluates the rest of the rule after the server, the caller and the name matched; a is the result for
+// the name.
 func (r *compiledRule) matchAfterName(s *ruleSubject, a matchResult) (_ matchResult, by string, err error) {
 	by = "name"
 	if r.methods != nil {
@@ -159,7 +162,8 @@ func (r *compiledRule) matchAfterName(s *ruleSubject, a matchResult) (_ matchRes
 	return r.matchBothReadings(s, a, by)
 }
 
-// serverMismatch returns the part of the rule that does not match the server; empty if it matches.
+// serverMismatch returns the part of the rule that does not match the server or its trust level. It returns "" if both
+// match.
 func (r *compiledRule) serverMismatch(s *ruleSubject) (by string) {
 	switch {
 	case r.servers != nil && !r.servers.match(s.server):
@@ -170,7 +174,7 @@ func (r *compiledRule) serverMismatch(s *ruleSubject) (by string) {
 	return ""
 }
 
-// matchArguments evaluates the conditions beyond names, with the arguments as they are.
+// matchArguments evaluates the conditions paths, args_match, args and when, with the current arguments of s.
 func (r *compiledRule) matchArguments(s *ruleSubject, a matchResult, by string) (matchResult, string, error) {
 	for part := range 4 {
 		var got matchResult
@@ -202,7 +206,7 @@ func (r *compiledRule) matchArguments(s *ruleSubject, a matchResult, by string) 
 	return a, by, nil
 }
 
-// matchName reports whether the rule matches the name of the subject.
+// matchName reports whether the rule matches the name of the item.
 func (r *compiledRule) matchName(s *ruleSubject) matchResult {
 	if r.tools == nil && r.prompts == nil && r.resources == nil {
 		return matchYes
@@ -228,7 +232,7 @@ func (r *compiledRule) matchName(s *ruleSubject) matchResult {
 	return max(matchUnknownName(r.tools), matchUnknownName(r.prompts), matchUnknownName(r.resources)).and(matchMaybe)
 }
 
-// matchUnknownName reports whether patterns match an unknown name.
+// matchUnknownName returns the result of matching the patterns with a name that is not known.
 func matchUnknownName(ps globPatterns) matchResult {
 	switch {
 	case ps == nil:
@@ -258,9 +262,10 @@ func (r *compiledRule) looksAtCaller() bool {
 	return r.callers != nil || r.clients != nil || r.kinds != nil || r.scopes != nil
 }
 
-// matchPaths reports whether the rule's patterns match the paths of the call. A path that leads out of an unknown
-// directory may be any path: it meets no allowing rule, and every other one. A relative path is also tried from each
-// directory in which it may start. A relative pattern is compared with the path as written.
+// matchPaths reports whether the rule's patterns match the paths of the call. An allowing rule must match every path,
+// any other rule at least one. A relative path that begins with ".." may lead to any file, so it meets no allowing rule
+// and every other rule. A relative path is also joined to each directory of the request. A relative pattern is compared
+// with the path as written.
 func (r *compiledRule) matchPaths(s *ruleSubject) (matchResult, error) {
 	if s.currentArgs() == nil {
 		return matchMaybe, nil
@@ -292,7 +297,7 @@ func matchesAnyGlob(globs []pathGlob, names []string) bool {
 	return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.match(names) })
 }
 
-// matchesAnyRelativeGlob reports whether a relative pattern matches a path as written.
+// matchesAnyRelativeGlob reports whether one of the relative patterns matches a path as written.
 func matchesAnyRelativeGlob(globs []pathGlob, names []string) bool {
 	return names != nil && slices.ContainsFunc(globs, func(g pathGlob) bool { return g[0] != "" && g.match(names) })
 }
@@ -342,7 +347,7 @@ func (r *compiledRule) matchExpression(s *ruleSubject) (matchResult, error) {
 	return matchIf(ok), err
 }
 
-// celValue converts a value of the argument reader to one of CEL.
+// celValue converts a value that a jsonReader returned to a value for CEL.
 func celValue(v any) any {
 	return toMaps(v, func(v any) any {
 		number, ok := v.(json.Number)

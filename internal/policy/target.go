@@ -8,33 +8,35 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A ruleTarget is an item that can be called, as rules see it. It is not changed after its creation.
+// A ruleTarget is an item that a caller can use, with the properties that rules compare. It is not changed after its
+// creation.
 type ruleTarget struct {
-	// These identify it, as they were given. word is the trust level.
+	// These fields identify the item, as the request spelled them. word is the trust level.
 	kind, tool, word string
 	id               drawbridge.ServerID
 	name             drawbridge.CardName
 
 	server, trust string
-	// nameKnown reports that the name is known; names are all its names.
+	// nameKnown reports whether the name is known. names are all names of the item.
 	nameKnown bool
 	names     []string
-	// also are names that some parsers take it for: an allowing rule need not match them.
+	// also are names that only careless parsers read: an allowing rule need not match them.
 	also []string
 
-	// cached reports that it is in the cache, with rules and hidden set. next is another target of the same name.
+	// cached reports whether the target is in the cache; rules and hidden are then set. next is another target with the
+	// same name.
 	cached bool
 	next   *ruleTarget
-	// rules are the indices of the rules that may match it.
+	// rules are the indices of the rules that may match the target.
 	rules []int
-	// hidden decides whether it is listed, if that is the same for every caller; otherwise nil.
+	// hidden is the decision whether the item is listed, if it is the same for every caller; otherwise nil.
 	hidden *Decision
 }
 
-// maxCachedTargets bounds the cache.
+// maxCachedTargets limits the number of targets in the cache.
 const maxCachedTargets = 4096
 
-// A targetCache holds cards and prompts by name. Their number is that of listed items.
+// A targetCache caches the targets of tools and prompts by name.
 type targetCache struct {
 	mu    sync.RWMutex
 	all   map[drawbridge.CardName]*ruleTarget
@@ -52,7 +54,7 @@ func (t *targetCache) find(kind string, spec *drawbridge.Spec, trust string) *ru
 	return one
 }
 
-// add caches a target.
+// add adds a target to the cache. If the cache is full, add empties it first.
 func (t *targetCache) add(one *ruleTarget) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +66,8 @@ func (t *targetCache) add(one *ruleTarget) {
 	t.count++
 }
 
-// targetFor returns the target for an item. Cards and prompts are cached; of other items there may be any number.
+// targetFor returns the target for an item. Tools and prompts are cached. Other items are not, because their number is
+// unlimited.
 func (p *Policy) targetFor(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	if kind != KindTool && kind != KindPrompt {
 		return newTarget(kind, spec, trust)
@@ -78,7 +81,7 @@ func (p *Policy) targetFor(kind string, spec *drawbridge.Spec, trust string) *ru
 	return t
 }
 
-// newTarget returns a target with all names by which rules know it.
+// newTarget returns a target with all names by which rules can match the item.
 func newTarget(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	t := &ruleTarget{
 		kind: kind, tool: spec.Tool, word: trust, id: spec.Server, name: spec.Name,
@@ -102,7 +105,7 @@ func newTarget(kind string, spec *drawbridge.Spec, trust string) *ruleTarget {
 	return t
 }
 
-// knowURI adds the URIs that parsers take a URI for.
+// knowURI adds the URIs that parsers may read from a URI as names.
 func (t *ruleTarget) knowURI(uri string) {
 	same, also := uriReadings(uri)
 	for _, one := range same {
@@ -117,8 +120,8 @@ func (t *ruleTarget) knowURI(uri string) {
 	}
 }
 
-// addServerNames adds the server's own name and the listed name. If invisible characters were removed from a name, both
-// spellings count.
+// addServerNames adds the server's own name and the listed name. The two differ if invisible characters were removed;
+// then both spellings are added.
 func (t *ruleTarget) addServerNames(own, listed string) {
 	t.addNames(own, t.server+":"+own, listed)
 	bare, qualified := strings.CutPrefix(listed, t.server+drawbridge.NameSeparator)
@@ -131,14 +134,15 @@ func (t *ruleTarget) addNames(names ...string) {
 	t.nameKnown, t.names = true, append(t.names, names...)
 }
 
-// findRelevantRules finds the rules that may match, and whether they hide the target from every caller or none.
+// findRelevantRules sets the rules that may match the target. It sets hidden if the decision is the same for every
+// caller.
 func (p *Policy) findRelevantRules(t *ruleTarget) {
 	s := ruleSubject{ruleTarget: t, method: MethodOf(t.kind)}
 	alike := true
 	for i, r := range p.rules {
 		if r.serverMismatch(&s) == "" && r.matchName(&s) != matchNo {
 			t.rules = append(t.rules, i)
-			// Rules that use arguments are not evaluated here. A definition may change, so nothing that depends on it
+			// Rules that use arguments are not evaluated here. A definition may change, so no result that depends on it
 			// is cached.
 			alike = alike && !r.looksAtCaller() && (r.when == nil || r.when.mentions.args)
 		}

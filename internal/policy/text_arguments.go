@@ -8,11 +8,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Models write a list or an object into a text, so many servers parse a text when they expect a list or an object.
-// Servers made with the official Python SDK do so for every argument that is not declared a text.
+// Models often write a list or an object as a JSON text. Many servers therefore parse a text when they expect a list or
+// an object. Servers made with the official Python SDK do so for every argument whose schema does not say "string".
 
-// parsedTextReading returns the arguments as such a server reads them; nil if they are the same. The error is for a
-// text that nests too deeply.
+// parsedTextReading returns the arguments as a server reads them that parses JSON in texts. It returns nil if no text
+// is parsed. The error reports a text that nests too deeply.
 func (a *callArguments) parsedTextReading() (*callArguments, error) {
 	if a.textParsed {
 		return a.withParsedText, a.otherErr
@@ -30,7 +30,7 @@ func (a *callArguments) parsedTextReading() (*callArguments, error) {
 	return nil, nil
 }
 
-// parseTextsIn returns the arguments with JSON in texts parsed; nil if there is none.
+// parseTextsIn returns the arguments with the JSON in texts parsed; nil if no text contains JSON.
 func (a *callArguments) parseTextsIn(value jsonObject) (*callArguments, error) {
 	var changed jsonObject
 	var schemas map[string]argumentSchema
@@ -64,7 +64,7 @@ func (a *callArguments) parseTextsIn(value jsonObject) (*callArguments, error) {
 	return a.withParsedText, nil
 }
 
-// mayBeJSON reports whether a text begins like a list or an object.
+// mayBeJSON reports whether a text begins like a JSON list or object.
 func mayBeJSON(text string) bool {
 	for i := range len(text) {
 		switch text[i] {
@@ -76,8 +76,8 @@ func mayBeJSON(text string) bool {
 	return false
 }
 
-// readText parses a text as a list or an object; it returns nil if it is neither. Parsers of such texts are not strict:
-// a name may be repeated, and some accept NaN.
+// readText parses a text as a JSON list or object. It returns nil if the text is neither. Parsers of such texts are not
+// strict: they accept repeated names, and some accept NaN. So readText accepts both.
 func readText(text string) (any, error) {
 	r := jsonReader{raw: []byte(text), src: text, lenient: true}
 	v, err := r.readValue(0, true)
@@ -90,8 +90,8 @@ func readText(text string) (any, error) {
 	return v, nil
 }
 
-// JSONInText returns the list or object in a text as JSON; nil if it is neither. The error is for one that nests too
-// deeply.
+// JSONInText returns the JSON list or object in a text as strict JSON; nil if the text is neither. The error reports a
+// text that nests too deeply.
 func JSONInText(text string) (json.RawMessage, error) {
 	if !mayBeJSON(text) {
 		return nil, nil
@@ -103,17 +103,18 @@ func JSONInText(text string) (json.RawMessage, error) {
 	return json.Marshal(toPlainMaps(v))
 }
 
-// An argumentSchema is the part of an argument's schema that is used here.
+// An argumentSchema contains the members of an argument's JSON schema that this package uses.
 type argumentSchema struct {
 	Type             json.RawMessage  `json:"type"`
 	AnyOf            []argumentSchema `json:"anyOf"`
 	ContentMediaType json.RawMessage  `json:"contentMediaType"`
 }
 
-// maxSchemaDepth bounds the nesting of alternatives.
+// maxSchemaDepth limits the nesting of anyOf that isTextOnly follows.
 const maxSchemaDepth = 4
 
-// argumentSchemas returns the schemas of the arguments in a definition; empty if they cannot be read.
+// argumentSchemas returns the schemas of the arguments in a tool's definition, by argument name. Schemas that cannot be
+// parsed are left out.
 func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
 	var tool struct {
 		InputSchema struct {
@@ -131,7 +132,7 @@ func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
 	return out
 }
 
-// IsTextOnly reports whether a tool's definition declares an argument as a text, and nothing else.
+// IsTextOnly reports whether a tool's definition allows only a text, or null, for an argument.
 func IsTextOnly(definition json.RawMessage, name string) bool {
 	return argumentSchemas(definition)[name].isTextOnly(maxSchemaDepth)
 }
@@ -155,8 +156,8 @@ func (s argumentSchema) isTextOnly(depth int) bool {
 	return !slices.ContainsFunc(types, func(kind string) bool { return kind != "string" && kind != "null" })
 }
 
-// matchBothReadings evaluates the conditions beyond names. If arguments can be read in two ways, an allowing rule must
-// match both readings, and any other rule either.
+// matchBothReadings evaluates the conditions on arguments and the expression. If servers may read the arguments in two
+// ways, an allowing rule must match both readings. Any other rule must match one of the two.
 func (r *compiledRule) matchBothReadings(s *ruleSubject, a matchResult, by string) (matchResult, string, error) {
 	got, part, err := r.matchArguments(s, a, by)
 	args := s.currentArgs()
@@ -173,8 +174,8 @@ func (r *compiledRule) matchBothReadings(s *ruleSubject, a matchResult, by strin
 	return r.matchReplacedArguments(s, a, by, other, got, part)
 }
 
-// matchReplacedArguments evaluates the rule with the other arguments, if the result for the first ones leaves that
-// open.
+// matchReplacedArguments evaluates the rule with the arguments in other, and combines the result with got. got and part
+// are the result for the original arguments.
 func (r *compiledRule) matchReplacedArguments(s *ruleSubject, a matchResult, by string, other *callArguments,
 	got matchResult, part string) (matchResult, string, error) {
 	vars := s.exprVars

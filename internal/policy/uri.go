@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cleanURI returns a URI as servers read it: without characters that URL parsers ignore, with "." and ".." resolved,
-// also escaped ones, and without percent escapes.
+// cleanURI returns a URI as servers read it. Characters that URL parsers ignore are removed, percent escapes are
+// decoded, and then "." and ".." are resolved.
 func cleanURI(uri string) string {
 	uri = strings.ReplaceAll(trimAsURL(uri), `\`, "/")
 	scheme, rest, ok := strings.Cut(uri, ":")
@@ -32,10 +32,10 @@ func cleanURI(uri string) string {
 var defaultPorts = map[string]string{"http": ":80", "https": ":443", "ws": ":80", "wss": ":443", "ftp": ":21",
 	"ssh": ":22", "gopher": ":70"}
 
-// uriReadings returns the URIs that parsers take a URI for. Those in same are equal by the rules for URLs, or so close
-// that an allowing rule must match them too: without user and default port, and with ".." beyond the host. Those in
-// also are the readings of careless parsers: without port, query and fragment, and with the host as the first name of
-// the path or the reverse.
+// uriReadings returns the URIs that parsers may read from a URI. The URIs in same are equal by the rules for URLs, or
+// so similar that an allowing rule must match them too. Such URIs lack the user or the default port, or have a ".."
+// that climbs above the host. The URIs in also are what careless parsers read. They lack port, query and fragment, or
+// the host and the first path segment are exchanged for each other.
 func uriReadings(uri string) (same, also []string) {
 	same = []string{cleanURI(uri)}
 	scheme, rest, ok := strings.Cut(same[0], ":")
@@ -70,8 +70,8 @@ func uriReadings(uri string) (same, also []string) {
 	return same, also
 }
 
-// regrouped returns a URI with its host as the first name of its path and the reverse, and each without query and
-// fragment.
+// regrouped returns a URI with zero to three slashes after the scheme, each with and without query and fragment. So the
+// host becomes the first path segment, or the first path segment becomes the host.
 func regrouped(uri string) (all []string) {
 	scheme, rest, _ := strings.Cut(uri, ":")
 	whole := strings.TrimLeft(rest, "/")

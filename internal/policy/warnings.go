@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// knownMethods are the methods that rules apply to, except those of unknown extensions.
+// knownMethods are the methods that rules apply to. Rules also apply to methods of unknown extensions.
 var knownMethods = []string{
 	"tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/directory/read", methodComplete,
 	"skills/list", "skills/get",
@@ -19,7 +19,7 @@ var knownMethods = []string{
 // callerMembers are the members of the variable caller in expressions.
 var callerMembers = []string{"kind", "principal", "client", "scopes"}
 
-// Warnings returns the probable mistakes in the rules, a line each that begins with its place.
+// Warnings returns the probable mistakes in the rules. Each is one line that begins with the position of the rule.
 func (p *Policy) Warnings() (all []string) {
 	for i, r := range p.rules {
 		say := func(text string) { all = append(all, rulePosition(r, i)+text) }
@@ -63,8 +63,8 @@ func rulePosition(r *compiledRule, i int) string {
 	return r.at + ": rule " + strconv.Itoa(i+1) + ": "
 }
 
-// relativePattern returns the first pattern of the rule that may match a relative path. It is empty if there is none,
-// and for "**", which matches all paths.
+// relativePattern returns the rule's first path pattern that may match a relative path, except "**", which matches all
+// paths. It returns "" if there is no such pattern.
 func (r *compiledRule) relativePattern() string {
 	for _, g := range r.paths {
 		if text := strings.Join(g, "/"); g[0] != "" && text != "**" {
@@ -74,7 +74,7 @@ func (r *compiledRule) relativePattern() string {
 	return ""
 }
 
-// neverMetReason returns why no argument meets the condition; empty if one may.
+// neverMetReason returns why no argument can meet the condition; "" if an argument can.
 func (c argCondition) neverMetReason() string {
 	switch {
 	case c.above != nil && c.below != nil && *c.above >= *c.below:
@@ -85,7 +85,7 @@ func (c argCondition) neverMetReason() string {
 	return ""
 }
 
-// unknownCallerMembers returns the members of caller that an expression uses and that do not exist.
+// unknownCallerMembers returns the members of caller that an expression uses but that do not exist.
 func (m mentions) unknownCallerMembers() (all []string) {
 	for _, part := range m.parts {
 		name, is := strings.CutPrefix(part, "caller.")

@@ -4,5 +4,6 @@ package privatefile
 
 import "io/fs"
 
-// checkAccess checks nothing: the permissions of Windows are in access lists, which a user's profile directory has.
+// checkAccess does nothing. On Windows, permissions are in access control lists, which protect a user's profile
+// directory.
 func checkAccess(string, fs.FileInfo) error { return nil }

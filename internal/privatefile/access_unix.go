@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// checkAccess checks owner and permissions. Directories of the system's owner, such as /tmp, pass with a sticky bit.
+// checkAccess returns an *InsecureError if another user owns the path or other users have permissions for it. The
+// permissions of a directory are not checked if it belongs to root or has the sticky bit, such as /tmp.
 func checkAccess(path string, info fs.FileInfo) error {
 	owner, me := -1, os.Geteuid()
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -21,7 +22,7 @@ func checkAccess(path string, info fs.FileInfo) error {
 		return &InsecureError{Path: path, Reason: fmt.Sprintf("belongs to another user (uid %d)", owner),
 			Fix: fmt.Sprintf("chown %d %s, after a look at its contents", me, strconv.Quote(path))}
 	case info.IsDir() && owner == 0 && me != 0:
-		return nil // the system's own
+		return nil // a directory of the system
 	case info.IsDir() && mode&fs.ModeSticky != 0, mode.Perm()&0o077 == 0:
 		return nil
 	case info.IsDir():

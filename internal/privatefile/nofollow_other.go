@@ -2,5 +2,6 @@
 
 package privatefile
 
-// NoFollow is the flag with which opening a symbolic link is an error; 0 where the system has none.
+// NoFollow is the flag of os.OpenFile that makes opening a symbolic link an error. It is 0 if the system has no such
+// flag.
 const NoFollow = 0

@@ -1,9 +1,9 @@
-// Package privatefile guards the files that decide what Drawbridge starts and what it trusts: the store, the vault,
-// spools, keys and lock files.
+// Package privatefile checks the files that determine which programs Drawbridge starts and what it trusts: the store,
+// the vault, spools, keys and lock files.
 //
-// Protect refuses a file that is a symbolic link or that belongs to another user, since another user then chooses
-// what is read, or which file is overwritten. It takes away the permissions of other users. Check reports
-// the same and changes nothing. On Windows only links and special files are found.
+// Protect returns an error for a file that is a symbolic link or belongs to another user. Otherwise another user could
+// choose the content that is read, or the file that is overwritten. It also removes the permissions of other users.
+// Check performs the same checks and changes nothing. On Windows, only links and special files are detected.
 package privatefile
 
 import (
@@ -13,22 +13,22 @@ import (
 	"os"
 )
 
-// An InsecureError is the reason why a file or directory cannot be trusted.
+// An InsecureError describes why a file or directory cannot be trusted.
 type InsecureError struct {
 	Path, Reason string
-	// Fix is a command or step that makes the path secure.
+	// Fix is a command or a step that makes the path secure.
 	Fix string
-	// Repairable reports whether Protect mends it.
+	// Repairable reports whether Protect can make the path secure.
 	Repairable bool
 }
 
-// Error names the path and the reason.
+// Error returns the path and the reason.
 func (e *InsecureError) Error() string { return fmt.Sprintf("%s %s", e.Path, e.Reason) }
 
-// Check returns an *InsecureError if path is not a private regular file or, for dir, a private directory. A path that
-// does not exist is secure. Another error means that the path cannot be examined.
+// Check returns an *InsecureError if path is not a private regular file or, if dir is true, not a private directory. A
+// path that does not exist is secure. Any other error means that the path cannot be examined.
 //
-// A directory may be a symbolic link: people keep their state on other disks.
+// A directory may be a symbolic link, because people move their state to other disks.
 func Check(path string, dir bool) error {
 	look := os.Lstat
 	if dir {
@@ -51,8 +51,8 @@ func Check(path string, dir bool) error {
 	return checkAccess(path, info)
 }
 
-// Protect does what Check does, and takes away the permissions of other users where that mends the path. It reports
-// whether it did.
+// Protect is like Check, but removes the permissions of other users if this makes the path secure. repaired reports
+// whether it removed permissions.
 func Protect(path string, dir bool) (repaired bool, err error) {
 	err = Check(path, dir)
 	insecure, ok := errors.AsType[*InsecureError](err)

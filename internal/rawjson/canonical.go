@@ -9,20 +9,19 @@ import (
 	"strconv"
 )
 
-// A NumberForm selects how the canonical form writes numbers.
+// A NumberForm selects how the canonical form represents numbers.
 type NumberForm uint8
 
 const (
-	// ExactNumbers keeps numbers as they are written: 1 and 1.0 differ. It is for comparing values that must not
-	// change.
+	// ExactNumbers copies numbers as they are written: 1 and 1.0 differ. Use it to compare values that must not change.
 	ExactNumbers NumberForm = iota
-	// DoubleNumbers keeps the digits of integers and prints other numbers as JavaScript prints the nearest double; a
-	// number too large for a double becomes null. Content keys are hashes of this form, so it cannot change.
+	// DoubleNumbers copies the digits of integers. It writes any other number as JavaScript writes the nearest double.
+	// A number too large for a double becomes null. Content keys are hashes of this form, so it must never change.
 	DoubleNumbers
 )
 
-// Canonical returns the canonical form of raw with exact numbers, see [AppendCanonical]. Bytes that [Valid] refuses are
-// returned as they are; empty raw yields nil.
+// Canonical returns the canonical form of raw with exact numbers, see [AppendCanonical]. If [Valid] refuses raw,
+// Canonical returns raw unchanged; for empty raw it returns nil.
 func Canonical(raw json.RawMessage) []byte {
 	if len(raw) == 0 {
 		return nil
@@ -33,12 +32,12 @@ func Canonical(raw json.RawMessage) []byte {
 	return raw
 }
 
-// AppendCanonical appends src in the one form that all spellings of a JSON value share. It reports false, and appends
-// nothing of use, where [Valid] refuses src.
+// AppendCanonical appends the canonical form of src, which is the same for all spellings of a JSON value. If [Valid]
+// refuses src, it returns dst and false.
 //
-// The form is the output of JavaScript's JSON.stringify for objects with sorted members, without white space. Array
-// indices come first among names, by number; the other names follow in the order of their UTF-8. Of a repeated name
-// the last member stays. The canonical form is for comparing and hashing; it is never sent.
+// The form is the output of JavaScript's JSON.stringify for objects with sorted members, without white space. Names
+// that are array indices come first, in numerical order; the other names follow in the order of their UTF-8. If a name
+// is repeated, only its last member is written. Use the canonical form for comparing and hashing; it is never sent.
 func AppendCanonical(dst, src []byte, numbers NumberForm) ([]byte, bool) {
 	if Valid(src) != nil {
 		return dst, false
@@ -48,19 +47,19 @@ func AppendCanonical(dst, src []byte, numbers NumberForm) ([]byte, bool) {
 	return w.out, true
 }
 
-// A canonicalWriter writes the canonical form of valid JSON. Its methods start at src[i] and leave i behind the bytes
-// they read.
+// A canonicalWriter writes the canonical form of valid JSON. Its methods start at src[i] and set i to the index after
+// the bytes that they read.
 type canonicalWriter struct {
 	src     []byte
 	i       int
 	out     []byte
 	numbers NumberForm
-	// members holds the members of all open objects, those of the innermost last.
+	// members are the members of all open objects. The members of the innermost object are last.
 	members []writtenMember
 	spare   []byte
 }
 
-// A writtenMember is a member in out: its decoded name, and the place of name and value.
+// A writtenMember is a member in out. It has the decoded name, and the start and end of name and value in out.
 type writtenMember struct {
 	name       []byte
 	start, end int
@@ -99,7 +98,7 @@ func (w *canonicalWriter) writeArray() {
 	w.out = append(w.out, ']')
 }
 
-// writeObject writes the members as they come, and sorts them only where they were not in order.
+// writeObject writes the members in their order in src, and sorts them only if that order is not canonical.
 func (w *canonicalWriter) writeObject() {
 	w.out = append(w.out, '{')
 	begin, outer := len(w.out), len(w.members)
@@ -127,8 +126,8 @@ func (w *canonicalWriter) writeObject() {
 	w.out = append(w.out, '}')
 }
 
-// sortMembers rewrites the members of one object, which stand in out from begin on. Of a repeated name the last member
-// stays.
+// sortMembers sorts the members of one object, which begin at out[begin]. If a name is repeated, only its last member
+// remains.
 func (w *canonicalWriter) sortMembers(begin int, members []writtenMember) {
 	slices.SortStableFunc(members, func(a, b writtenMember) int { return compareIndicesFirst(a.name, b.name) })
 	w.spare = append(w.spare[:0], w.out[begin:]...)
@@ -144,7 +143,7 @@ func (w *canonicalWriter) sortMembers(begin int, members []writtenMember) {
 	}
 }
 
-// readString returns the decoded string at src[i]. It is a part of src where the string has no escapes.
+// readString returns the decoded string at src[i]. If the string has no escapes, the result is a slice of src.
 func (w *canonicalWriter) readString() []byte {
 	start := w.i + 1
 	w.i, _ = skipString(w.src, w.i) // the value is valid
@@ -155,7 +154,7 @@ func (w *canonicalWriter) readString() []byte {
 	return appendDecoded(make([]byte, 0, len(text)), text)
 }
 
-// compareIndicesFirst orders array indices before other names, as a JavaScript object does whatever their order was.
+// compareIndicesFirst orders array indices before other names, like the members of a JavaScript object.
 func compareIndicesFirst(a, b []byte) int {
 	x, isIndex := arrayIndex(a)
 	y, isIndexToo := arrayIndex(b)
@@ -184,7 +183,7 @@ func arrayIndex(name []byte) (n uint64, ok bool) {
 	return n, n <= math.MaxUint32-1
 }
 
-// appendDouble appends a number under the terms of DoubleNumbers.
+// appendDouble appends a number in the form of DoubleNumbers.
 func appendDouble(dst, number []byte) []byte {
 	if !bytes.ContainsAny(number, ".eE") {
 		if string(number) == "-0" {
@@ -192,7 +191,7 @@ func appendDouble(dst, number []byte) []byte {
 		}
 		return append(dst, number...)
 	}
-	// The only possible error is a number out of range; the result is then infinite or zero, as it should be.
+	// The only possible error is a number out of range. The result is then infinite or zero, which is correct here.
 	f, _ := strconv.ParseFloat(string(number), 64)
 	switch size := math.Abs(f); {
 	case f == 0:

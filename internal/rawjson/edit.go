@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// An Edit changes one member of an object, by path. A nil Value removes the member. Any other value replaces it, or
-// adds it at the end if it is missing. Missing objects on the path are created, except for a removal. A path has at
-// least one name.
+// An Edit changes one member of an object, by path. A nil Value removes the member. Any other value replaces the
+// member's value, or adds the member at the end if it is missing. Missing objects on the path are created, except for a
+// removal. A path has at least one name.
 //
-// Of a repeated name on the path only the last member counts, and only that one stays. Parsers do not agree on repeated
-// names, so an edit must not leave the others behind.
+// If a name on the path is repeated, only its last member is edited, and the other members with that name are removed.
+// Parsers do not agree on repeated names, so an edit must not leave the others.
 type Edit struct {
 	Path  []string
 	Value json.RawMessage
@@ -23,9 +23,9 @@ func Put(value json.RawMessage, path ...string) Edit { return Edit{path, value} 
 // Drop returns the edit that removes the member at path.
 func Drop(path ...string) Edit { return Edit{Path: path} }
 
-// Apply carries out the edits, in order, on the valid object obj and returns the new bytes. Everything else stays byte
-// for byte. Nil or empty obj counts as {}. Apply does not change obj, and returns it if no edit has an effect. A value
-// on a path that is not an object is replaced by one; a removal leaves it alone.
+// Apply performs the edits on the valid object obj, in order, and returns the new bytes. All other bytes are unchanged.
+// Nil or empty obj counts as {}. Apply does not change obj, and returns obj if no edit has an effect. If a value on a
+// path is not an object, it is replaced by an object; a removal does not change it.
 func Apply(obj json.RawMessage, edits ...Edit) json.RawMessage {
 	for _, e := range edits {
 		obj = applyEdit(obj, e.Path, e.Value)
@@ -33,9 +33,9 @@ func Apply(obj json.RawMessage, edits ...Edit) json.RawMessage {
 	return obj
 }
 
-// MapValues replaces the value of each member of the valid object obj by the result of f, in one pass. Everything else
-// stays byte for byte. It returns obj itself if f changes nothing or obj is not an object. f sees every member of a
-// repeated name.
+// MapValues replaces the value of each member of the valid object obj by the result of f, in one pass. All other bytes
+// are unchanged. It returns obj itself if f changes nothing or obj is not an object. If a name is repeated, f is called
+// for each member with that name.
 func MapValues(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMessage {
 	out := AppendObjectFunc(make([]byte, 0, len(obj)), obj,
 		func(dst []byte, m Member) []byte { return append(dst, f(m)...) })
@@ -45,7 +45,7 @@ func MapValues(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMe
 	return out
 }
 
-// MapElements replaces the elements of a valid array, as MapValues does with members.
+// MapElements replaces the elements of a valid array, like MapValues for members.
 func MapElements(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	out := AppendArrayFunc(make([]byte, 0, len(array)), array, func(dst []byte, element json.RawMessage) []byte {
 		return append(dst, f(element)...)
@@ -56,8 +56,8 @@ func MapElements(array json.RawMessage, f func(element json.RawMessage) json.Raw
 	return out
 }
 
-// AppendObjectFunc appends the valid object obj to dst. In place of each value it appends what f appends. Everything
-// else stays byte for byte; a value that is not an object is appended unchanged.
+// AppendObjectFunc appends the valid object obj to dst, with each value replaced by the bytes that f appends. All other
+// bytes are unchanged. A value that is not an object is appended unchanged.
 func AppendObjectFunc(dst []byte, obj json.RawMessage, f func(dst []byte, m Member) []byte) []byte {
 	at := 0
 	for m := range Members(obj) {
@@ -67,7 +67,7 @@ func AppendObjectFunc(dst []byte, obj json.RawMessage, f func(dst []byte, m Memb
 	return append(dst, obj[at:]...)
 }
 
-// AppendArrayFunc is AppendObjectFunc for the elements of an array.
+// AppendArrayFunc is like AppendObjectFunc, for the elements of an array.
 func AppendArrayFunc(dst []byte, array json.RawMessage, f func(dst []byte, element json.RawMessage) []byte) []byte {
 	at := 0
 	scanElements(array, func(start, end int) bool {
@@ -85,7 +85,7 @@ func applyEdit(obj json.RawMessage, path []string, value json.RawMessage) json.R
 		}
 		obj = json.RawMessage("{}")
 	}
-	var room [4]Member // nearly always there is one
+	var room [4]Member // almost always there is one
 	hits := room[:0]
 	for m := range Members(obj) {
 		if m.HasName(path[0]) {
@@ -129,7 +129,7 @@ func appendMember(obj json.RawMessage, name string, value json.RawMessage) json.
 	return append(out, obj[body:]...)
 }
 
-// replaceMembers sets the value of the last member and removes the others. A nil value removes all of them.
+// replaceMembers sets the value of the last of the members and removes the others. A nil value removes all of them.
 func replaceMembers(obj json.RawMessage, members []Member, value json.RawMessage) json.RawMessage {
 	out := slices.Grow(json.RawMessage(nil), len(obj)+len(value))
 	at := 0
@@ -139,7 +139,7 @@ func replaceMembers(obj json.RawMessage, members []Member, value json.RawMessage
 			at = m.end
 			break
 		}
-		// With the member goes the comma behind it or, for the object's last one, the comma in front.
+		// The comma after a removed member is removed too. For the last member of the object, it is the comma before.
 		out = append(out, obj[at:m.start]...)
 		if next := SkipSpace(obj, m.end); next < len(obj) && obj[next] == ',' {
 			at = SkipSpace(obj, next+1)

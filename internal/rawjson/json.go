@@ -1,15 +1,15 @@
-// Package rawjson is the project's one JSON reader. It checks, reads, edits and canonicalises JSON as bytes, without
-// decoding it: bytes that a caller does not change stay as they are. It reads no files and keeps no state.
+// Package rawjson checks, reads, edits and canonicalises JSON as bytes, without decoding it. Bytes that a caller does
+// not change are not changed. The package reads no files and stores no state.
 //
 // All functions accept the same texts:
 //
 //   - Syntax is that of RFC 8259, without comments, trailing commas or NaN. Nothing may follow the value.
 //   - Nesting deeper than [MaxDepth] is refused.
-//   - Bytes that are not UTF-8 are refused by [Valid] and [CheckEnd], also within strings. A byte order mark is refused.
-//   - An escaped lone surrogate (\ud800) is accepted. The canonical form keeps it; [DecodeString] returns U+FFFD for it.
-//   - Of a repeated name the last member counts, as for encoding/json and JavaScript. An edit removes the others.
-//     Callers that decide about access must refuse repeated names: other parsers may take the first. Package policy
-//     does, and also refuses names that differ in case only.
+//   - Bytes that are not UTF-8 are refused by [Valid] and [CheckEnd], also within strings. So is a byte order mark.
+//   - An escaped lone surrogate (\ud800) is accepted. The canonical form keeps it, and [DecodeString] returns U+FFFD.
+//   - If a name is repeated, its last member counts, as in encoding/json and JavaScript. An edit removes the others.
+//     Callers that decide about access must refuse repeated names, because other parsers may use the first member.
+//     Package policy does this, and also refuses names that differ only in letter case.
 package rawjson
 
 import (
@@ -23,12 +23,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth bounds the nesting of accepted JSON values, and so the work of every later reader.
+// MaxDepth limits the nesting of accepted JSON values, and so the work of every later reader.
 const MaxDepth = 512
 
-// A SyntaxError reports the place where bytes stop being JSON as this package accepts it.
+// A SyntaxError reports the position at which bytes are no longer JSON that this package accepts.
 type SyntaxError struct {
-	// Offset counts bytes from the start of the input.
+	// Offset is the number of bytes before the error.
 	Offset int
 	Reason string
 }
@@ -36,8 +36,8 @@ type SyntaxError struct {
 // Error returns reason and offset.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("json: %s at byte %d", e.Reason, e.Offset) }
 
-// Valid checks that b holds exactly one JSON value in valid UTF-8, nested no deeper than MaxDepth. The error is a
-// *SyntaxError. It allocates nothing for a value that passes.
+// Valid checks that b contains exactly one JSON value in valid UTF-8, nested at most MaxDepth deep. The error is a
+// *SyntaxError. Valid allocates no memory for a valid value.
 func Valid(b []byte) error {
 	end, err := SkipValue(b, 0)
 	if err != nil {
@@ -46,7 +46,7 @@ func Valid(b []byte) error {
 	return CheckEnd(b, end)
 }
 
-// CheckEnd checks the two things that SkipValue does not: nothing follows the value that ends at b[i], and b is UTF-8.
+// CheckEnd checks what SkipValue does not check: nothing follows the value that ends at b[i], and b is UTF-8.
 func CheckEnd(b []byte, i int) error {
 	if i = SkipSpace(b, i); i != len(b) {
 		return &SyntaxError{i, "more than one value"}
@@ -61,14 +61,14 @@ func CheckEnd(b []byte, i int) error {
 	return &SyntaxError{good, "invalid UTF-8"}
 }
 
-// A Member is one member of an object. Name and Value are parts of the object's bytes; the name has its quotes.
+// A Member is one member of an object. Name and Value are slices of the object's bytes. Name includes the quotes.
 type Member struct {
 	Name, Value json.RawMessage
-	// start is where the name begins, end where the value ends, in the object's bytes.
+	// start is the index at which the name begins, and end the index at which the value ends, in the object's bytes.
 	start, end int
 }
 
-// HasName reports whether the member has this name, after decoding its escapes.
+// HasName reports whether the member has the name, after decoding its escapes.
 func (m Member) HasName(name string) bool {
 	raw := m.Name[1 : len(m.Name)-1]
 	if bytes.IndexByte(raw, '\\') < 0 {
@@ -78,8 +78,8 @@ func (m Member) HasName(name string) bool {
 	return s == name
 }
 
-// ResemblesName reports whether the member has a different name that some parsers accept for this one. Such names
-// differ in case, in letters that fold to it (the long s, the Kelvin sign), or in invisible characters.
+// ResemblesName reports whether the member has a different name that some parsers accept as name. Such names differ in
+// letter case, in letters that fold to ASCII (the long s, the Kelvin sign), or in invisible characters.
 func (m Member) ResemblesName(name string) bool {
 	raw := m.Name[1 : len(m.Name)-1]
 	if len(raw) < len(name) || m.HasName(name) {
@@ -89,7 +89,7 @@ func (m Member) ResemblesName(name string) bool {
 		return strings.EqualFold(string(raw), name)
 	}
 	if !slices.ContainsFunc(raw, func(b byte) bool { return b <= ' ' || b == '\\' || b >= utf8.RuneSelf }) {
-		return false // as nearly all names: all of it is seen
+		return false // like nearly all names, it has no character to remove
 	}
 	s, _ := DecodeString(m.Name)
 	seen := strings.Map(func(r rune) rune {
@@ -102,19 +102,19 @@ func (m Member) ResemblesName(name string) bool {
 }
 
 // Members iterates over the members of the object in b, in order. It stops at the first invalid byte, and yields
-// nothing if b is not an object. Names and values are parts of b without room to append.
+// nothing if b is not an object. Names and values are slices of b whose capacity equals their length.
 func Members(b []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) { _, _ = ScanObject(b, yield) }
 }
 
-// Elements iterates over the elements of the array in b, under the terms of Members.
+// Elements iterates over the elements of the array in b, like Members over the members of an object.
 func Elements(b []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		scanElements(b, func(start, end int) bool { return yield(b[start:end:end]) })
 	}
 }
 
-// scanElements calls each with the bounds of every element of the array in b, until it returns false.
+// scanElements calls each with the start and end of every element of the array in b, until each returns false.
 func scanElements(b []byte, each func(start, end int) bool) {
 	i := SkipSpace(b, 0)
 	if i >= len(b) || b[i] != '[' {
@@ -132,7 +132,8 @@ func scanElements(b []byte, each func(start, end int) bool) {
 	}
 }
 
-// ScanObject calls each with every member of the object in b until it returns false. It returns the end of the object.
+// ScanObject calls each with every member of the object in b, until each returns false. It returns the end of the
+// object.
 func ScanObject(b []byte, each func(Member) bool) (end int, err error) {
 	i := SkipSpace(b, 0)
 	if i >= len(b) || b[i] != '{' {
@@ -171,7 +172,7 @@ func ScanObject(b []byte, each func(Member) bool) (end int, err error) {
 	}
 }
 
-// Get returns the value at path in the object b; nil if it is missing. Of a repeated name the last member counts.
+// Get returns the value at path in the object b; nil if it is missing. If a name is repeated, its last member counts.
 func Get(b []byte, path ...string) json.RawMessage {
 	for _, name := range path {
 		var found json.RawMessage
@@ -194,9 +195,9 @@ func GetString(b []byte, path ...string) string {
 	return s
 }
 
-// MayContain reports whether a word may be in JSON text, as a name or in a value. It returns true also if letters, "-"
-// or "_" are written as escapes, which no encoder does unasked. False is certain, and found much faster than a large
-// text is parsed. The word may begin or end with the quotes of a name.
+// MayContain reports whether a word may occur in JSON text, as a name or in a value. It also returns true if letters,
+// "-" or "_" are written as escapes, which encoders usually do not write. A false result is certain. MayContain is much
+// faster than parsing a large text. The word may begin or end with the quotes of a name.
 func MayContain(text []byte, word string) bool {
 	if containsWord(text, word) {
 		return true
@@ -214,8 +215,8 @@ func MayContain(text []byte, word string) bool {
 	}
 }
 
-// containsWord is bytes.Contains, but searches for the byte of the word that is rarest in JSON text. Every name and
-// string begins with a quote.
+// containsWord is like bytes.Contains, but searches for the byte of the word that is rarest in JSON text. A search for
+// the quote would be slow, since every name and string begins with one.
 func containsWord(text []byte, word string) bool {
 	rare := len(word) / 2
 	for i := range len(word) {
@@ -252,7 +253,7 @@ func DecodeString(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// Quote writes s as a JSON string, without escaping HTML characters. Invalid UTF-8 becomes U+FFFD.
+// Quote returns s as a JSON string, without escaping HTML characters. Invalid UTF-8 becomes U+FFFD.
 func Quote(s string) json.RawMessage { return AppendQuoted(make([]byte, 0, len(s)+2), s) }
 
 // AppendStrings appends a JSON array of strings.
@@ -267,12 +268,12 @@ func AppendStrings(dst []byte, texts ...string) []byte {
 	return append(dst, ']')
 }
 
-// AppendQuoted appends s to dst as Quote writes it.
+// AppendQuoted appends s to dst as a JSON string, like Quote.
 func AppendQuoted(dst []byte, s string) []byte {
 	return append(AppendEscaped(append(dst, '"'), s), '"')
 }
 
-// AppendEscaped appends s to dst as Quote writes it, without the quotes, for strings written piece by piece.
+// AppendEscaped appends s to dst like AppendQuoted, but without the quotes. Use it to write a string in several parts.
 func AppendEscaped(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	for i := 0; i < len(s); {
@@ -306,7 +307,8 @@ func AppendEscaped(dst []byte, s string) []byte {
 	return dst
 }
 
-// needsNoEscape reports whether the eight bytes of s are ASCII and need no escape. See plainStringEnd.
+// needsNoEscape reports whether the eight bytes of s are ASCII and need no escape. The method is that of
+// plainStringEnd.
 func needsNoEscape(s string) bool {
 	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(
 		s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56

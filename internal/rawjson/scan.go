@@ -7,16 +7,16 @@ import (
 )
 
 // SkipValue returns the end of the JSON value that starts at or after b[i], after white space. It checks the whole
-// value except the UTF-8 of its strings, without recursion. The error is a *SyntaxError.
+// value except the UTF-8 of its strings. It does not use recursion. The error is a *SyntaxError.
 func SkipValue(b []byte, i int) (end int, err error) { return skipValueDepth(b, i, MaxDepth) }
 
-// skipValueDepth is SkipValue with a bound for the depth.
+// skipValueDepth is like SkipValue, with a limit for the nesting depth.
 func skipValueDepth(b []byte, i, maxDepth int) (end int, err error) {
 	i = SkipSpace(b, i)
 	if i < len(b) && b[i] != '{' && b[i] != '[' {
 		return skipScalar(b, i)
 	}
-	var open [MaxDepth]byte // how each container around b[i] began
+	var open [MaxDepth]byte // the opening bracket of each container around b[i]
 	depth := 0
 	for {
 		switch i = SkipSpace(b, i); {
@@ -48,8 +48,9 @@ func skipValueDepth(b []byte, i, maxDepth int) (end int, err error) {
 	}
 }
 
-// closeContainers continues after a value: it leaves the containers that end there, up to the next value in one that
-// does not. It returns the number of containers still open.
+// closeContainers continues after a value. It skips the closing brackets of containers that end there, and the comma
+// and the name before the next value. It returns the index of the next value, and the number of containers that are
+// still open.
 func closeContainers(b []byte, i int, open []byte) (next, depth int, err error) {
 	for depth = len(open); depth > 0; {
 		kind := open[depth-1]
@@ -85,7 +86,7 @@ func SkipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipName skips a member's name and its colon.
+// skipName skips a member's name and the colon after it.
 func skipName(b []byte, i int) (int, error) {
 	i = SkipSpace(b, i)
 	if i >= len(b) || b[i] != '"' {
@@ -155,8 +156,8 @@ const lowBits, highBits = 0x0101010101010101, 0x8080808080808080
 // plainStringEnd returns the index of the first quote, backslash or control character of b[i:]; len(b) if there is
 // none.
 func plainStringEnd(b []byte, i int) int {
-	// Strings are most of a large message, so eight bytes are looked at together. (x-ones*n) &^ x has the top bit of a
-	// byte set where the byte is below n. A borrow may set it in higher bytes too, but never in a lower one.
+	// Strings are most of a large message, so eight bytes are checked at once. (x-ones*n) &^ x has the top bit of a
+	// byte set if the byte is below n. A borrow may also set it in higher bytes, but never in a lower byte.
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		quote, backslash := x^(lowBits*'"'), x^(lowBits*'\\')

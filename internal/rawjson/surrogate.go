@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// appendDecoded appends the text of the valid string body raw, which has no quotes around it. A lone surrogate, which
-// JSON can escape and UTF-8 cannot encode, becomes the three bytes of its code point: it sorts among code points and
-// differs from every other text.
+// appendDecoded appends the text of raw, a valid JSON string without its quotes. A lone surrogate, which JSON can
+// escape and UTF-8 cannot encode, becomes the three bytes of its code point. This encoding keeps the order of code
+// points and differs from every other text.
 func appendDecoded(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -64,11 +64,11 @@ func hex4(b []byte) (unit rune) {
 	return unit
 }
 
-// AppendStringified appends text as a JSON string as JavaScript's JSON.stringify writes it.
+// AppendStringified appends text as a JSON string, in the form that JavaScript's JSON.stringify writes.
 func AppendStringified(dst []byte, text string) []byte { return appendStringified(dst, []byte(text)) }
 
-// appendStringified appends text, as appendDecoded decodes it, with the escapes that JSON.stringify writes and no
-// others.
+// appendStringified appends text, decoded by appendDecoded, as a JSON string with only the escapes that JSON.stringify
+// writes.
 func appendStringified(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

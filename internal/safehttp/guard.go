@@ -1,9 +1,9 @@
 // Package safehttp sends HTTP requests to addresses that a server names, such as its metadata or its authorization
 // server. A server is not trusted to choose where Drawbridge connects.
 //
-// It promises that a public server cannot make such a request reach a private address. No request ever reaches the
-// metadata services of clouds, which hand out machine credentials. Redirects stay within an origin, and every request
-// ends.
+// A public server cannot make such a request reach a private address, unless a person named the host. No request ever
+// reaches the metadata services of clouds, which return machine credentials. Redirects of a client from [NewClient]
+// stay within an origin, and each of its requests has a timeout.
 package safehttp
 
 import (
@@ -26,14 +26,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// RequestTimeout is how long one request with its response may take.
+// RequestTimeout is the maximum time for one request with its response.
 const RequestTimeout = 20 * time.Second
 
 const maxRedirects = 5
 
-// NewClient returns a client for addresses that the server at address names: metadata, endpoints. It reaches non-public
-// addresses only if the server itself is on one, or for hosts that the row names: else a remote server could make us
-// call a local one. Redirects stay within an origin; everything ends within seconds.
+// NewClient returns a client for addresses that the server at address names, such as metadata or endpoints. It connects
+// to a non-public address only if the server itself has one, or if named contains a URL with the host. Otherwise a
+// remote server could make Drawbridge call a local server. Redirects stay within an origin. Each request ends after at
+// most RequestTimeout.
 func NewClient(address string, named ...string) *http.Client {
 	g := newGuard(address, named...)
 	transport := &http.Transport{
@@ -44,9 +45,9 @@ func NewClient(address string, named ...string) *http.Client {
 	return &http.Client{Transport: transport, Timeout: RequestTimeout, CheckRedirect: checkRedirect}
 }
 
-// NewPageClient returns a client for addresses that a model or a page chose. It reaches public addresses, and the hosts
-// that a person named. Redirects may lead to other origins, each checked alike, but not from https to http. The caller
-// bounds the time of a request by its context.
+// NewPageClient returns a client for addresses that a model or a page chose. It connects to public addresses, and to
+// hosts, which a person named. Redirects may lead to other origins, but not from https to http. Each redirect is
+// checked like the first address. The caller must limit the time of a request by its context.
 func NewPageClient(hosts ...string) *http.Client {
 	g := newGuard("")
 	g.serverIsLocal = new(bool)
@@ -73,9 +74,9 @@ func checkPageRedirect(req *http.Request, via []*http.Request) error {
 }
 
 // ProxyAndDialer returns the proxy function and the dialler for requests to the server at address itself. If the row is
-// the person's own, or the host name is visibly local, any address is allowed but cloud metadata services. Otherwise it
-// must be public: the person approved a name, and its owner may point it elsewhere at any time. They return a
-// *RefusedError for a refused address.
+// the person's own, or the host is visibly local, any address is allowed except cloud metadata services. Otherwise the
+// address must be public: the person approved a name, and its owner may change the address at any time. Both functions
+// return a *RefusedError for a refused address.
 func ProxyAndDialer(address string, own bool) (proxy func(*http.Request) (*url.URL, error), dial func(context.Context,
 	string, string) (net.Conn, error)) {
 	g := newServerGuard(address, own)
@@ -88,8 +89,8 @@ func newServerGuard(address string, own bool) *dialGuard {
 	return g
 }
 
-// isLocalName reports whether a host is visibly on this machine or network, by its name or as an address. Forms that
-// resolvers read as an address and people do not (2130706433, 0x7f.1, full-width digits) do not count.
+// isLocalName reports whether a host is an IP address, or a name that is visibly on this machine or network. It returns
+// false for other forms that resolvers read as an address and people do not (2130706433, 0x7f.1, full-width digits).
 func isLocalName(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -108,15 +109,16 @@ func isLocalName(host string) bool {
 	return !strings.Contains(host, ".")
 }
 
-// A RefusedError is the error for a server that is not called because of the address its name resolves to.
+// A RefusedError is the error for a server that is not called, because of the address to which its name resolves.
 type RefusedError struct{ why string }
 
 func (e *RefusedError) Error() string { return e.why }
 
-// FaultCode returns PolicyBlocked: a retry is useless.
+// FaultCode returns PolicyBlocked, because a retry cannot succeed.
 func (e *RefusedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
-// asRefused turns the refusal of an address into a RefusedError if the server itself is called; else it returns err.
+// asRefused returns a RefusedError for err if an address was refused and the server itself is called. Otherwise it
+// returns err.
 func (g *dialGuard) asRefused(err error) error {
 	switch {
 	case !g.callsServerItself || !errors.Is(err, ErrNotPublic):
@@ -158,31 +160,32 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// A dialGuard decides which addresses may be dialled.
+// A dialGuard decides to which addresses Drawbridge may connect.
 type dialGuard struct {
-	// host is the server's host, port is its TLS port, or empty if it does not use TLS. roots are the trusted roots for
-	// its certificate; nil means the system's.
+	// host is the server's host. port is its TLS port, or empty if it does not use TLS. roots are the trusted roots for
+	// its certificate; nil means the system's roots.
 	host, port string
 	roots      *x509.CertPool
 	// verifyHost reports whether the server at an address has a certificate for the host.
 	verifyHost func(context.Context, netip.Addr) bool
-	// namedHosts are the hosts that the row names. lookup resolves names, environment returns the proxy of a request.
+	// namedHosts are the hosts that a person named. lookupIPs resolves names, and proxyFromEnv returns the proxy of a
+	// request.
 	namedHosts   map[string]bool
 	lookupIPs    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	proxyFromEnv func(*http.Request) (*url.URL, error)
-	// resolver resolves the names that are dialled; nil means the system's.
+	// resolver resolves the names in dialled addresses; nil means the system's resolver.
 	resolver *net.Resolver
-	// callsServerItself is true if the server itself is called, and not an address that it names; anywhere is true if
-	// it may be local.
+	// callsServerItself is true if the server itself is called, and false if an address that it names is called.
+	// allowsLocal is true if the server may have a local address.
 	callsServerItself, allowsLocal bool
 
 	mu      sync.Mutex
-	proxies map[string]bool // proxies that the environment names, as host and port: the person chose them
-	// whether the server itself is on a non-public address; nil means unknown
+	proxies map[string]bool // proxies of the environment, as host and port: the person chose them
+	// serverIsLocal reports whether the server itself has a non-public address; nil means that this is not known yet.
 	serverIsLocal *bool
 }
 
-// proxyFor returns the proxy of a request. The proxy dials in our place, so the target is checked here.
+// proxyFor returns the proxy of a request. The proxy connects to the target, so the target is checked here.
 func (g *dialGuard) proxyFor(req *http.Request) (*url.URL, error) {
 	u, err := g.proxyFromEnv(req)
 	if u == nil || err != nil {
@@ -191,7 +194,7 @@ func (g *dialGuard) proxyFor(req *http.Request) (*url.URL, error) {
 	if err := g.checkHost(req.Context(), req.URL.Hostname()); err != nil {
 		return nil, err
 	}
-	// as net/http has it
+	// These default ports are those of net/http.
 	port := cmp.Or(u.Port(), map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme], "80")
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,11 +202,11 @@ func (g *dialGuard) proxyFor(req *http.Request) (*url.URL, error) {
 	return u, nil
 }
 
-// lookupTimeout is how long the lookup of a name that a proxy will dial may take: behind some proxies there is no
+// lookupTimeout is the maximum time to resolve a name to which a proxy will connect. Some networks with a proxy have no
 // resolver.
 const lookupTimeout = 2 * time.Second
 
-// checkHost checks the addresses of a host, as far as they can be resolved here.
+// checkHost checks the addresses of a host, if they can be resolved here.
 func (g *dialGuard) checkHost(ctx context.Context, host string) error {
 	addrs := []netip.Addr{}
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -211,7 +214,7 @@ func (g *dialGuard) checkHost(ctx context.Context, host string) error {
 	} else {
 		brief, cancel := context.WithTimeout(ctx, lookupTimeout)
 		defer cancel()
-		addrs, _ = g.lookupIPs(brief, "ip", host) // the proxy may know more
+		addrs, _ = g.lookupIPs(brief, "ip", host) // if the lookup fails, only the proxy knows the name
 	}
 	for _, a := range addrs {
 		if err := g.controlFor(host)(ctx, "tcp", netip.AddrPortFrom(a, 0).String(), nil); err != nil {
@@ -221,7 +224,7 @@ func (g *dialGuard) checkHost(ctx context.Context, host string) error {
 	return nil
 }
 
-// dial dials a host.
+// dial connects to an address, unless the guard refuses it.
 func (g *dialGuard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -234,7 +237,8 @@ func (g *dialGuard) dial(ctx context.Context, network, address string) (net.Conn
 	return conn, nil
 }
 
-// newDialer returns a dialler that resolves a name once, and checks each address immediately before connecting.
+// newDialer returns a dialler that resolves a name once, and checks each address immediately before it connects. It
+// does not check the address of a proxy.
 func (g *dialGuard) newDialer(host, address string) *net.Dialer {
 	dialer := &net.Dialer{Timeout: RequestTimeout / 2, ControlContext: g.controlFor(host), Resolver: g.resolver}
 	if g.isProxy(address) {
@@ -249,10 +253,11 @@ func (g *dialGuard) isProxy(address string) bool {
 	return g.proxies[address]
 }
 
-// controlFor returns the function that checks the addresses of a host. Hosts that the person named are allowed.
+// controlFor returns the function that checks the addresses of a host. Hosts that the person named may have local
+// addresses.
 func (g *dialGuard) controlFor(host string) func(context.Context, string, string, syscall.RawConn) error {
 	switch a, err := netip.ParseAddr(host); {
-	case g.allowsLocal && err == nil && a.IsUnspecified(): // people write it for this machine
+	case g.allowsLocal && err == nil && a.IsUnspecified(): // 0.0.0.0 or ::, which often means this machine
 		return func(context.Context, string, string, syscall.RawConn) error { return nil }
 	case g.allowsLocal || g.namedHosts[strings.ToLower(host)]:
 		return controlAllowingLocal
@@ -260,7 +265,7 @@ func (g *dialGuard) controlFor(host string) func(context.Context, string, string
 	return g.controlPublicOnly
 }
 
-// controlAllowingLocal allows every valid address but the metadata services of clouds.
+// controlAllowingLocal returns an error for invalid addresses, unassigned addresses and cloud metadata services.
 func controlAllowingLocal(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -286,12 +291,12 @@ func (g *dialGuard) controlPublicOnly(ctx context.Context, network, address stri
 // ErrNotPublic is wrapped by the errors for refused addresses.
 var ErrNotPublic = errors.New("a public server named an address that is not public")
 
-// ErrForbidden is wrapped, besides ErrNotPublic, by the errors for addresses that no person can allow.
+// ErrForbidden is wrapped by the errors for addresses that no person can allow. It wraps ErrNotPublic.
 var ErrForbidden = fmt.Errorf("%w: it is unassigned, or one where machines get their credentials", ErrNotPublic)
 
-// isServerLocal reports whether the server itself is on a non-public address, and remembers the result. A public name
-// that resolves to a private address now may have resolved to another when the server was called. So the server must
-// prove by certificate that the name is its own.
+// isServerLocal reports whether the server itself has a non-public address, and stores the result. A public name that
+// now resolves to a private address may have had a public address when the server was called. So the server must prove
+// with a certificate that it owns the name.
 func (g *dialGuard) isServerLocal(ctx context.Context) bool {
 	g.mu.Lock()
 	known := g.serverIsLocal
@@ -317,7 +322,7 @@ func (g *dialGuard) isServerLocal(ctx context.Context) bool {
 	return local
 }
 
-// verifyTimeout is how long the server's proof by certificate may take.
+// verifyTimeout is the maximum time to check the server's certificate.
 const verifyTimeout = 5 * time.Second
 
 // verifyHostByTLS reports whether the server at an address has a certificate for the guard's host.
@@ -336,8 +341,8 @@ func (g *dialGuard) verifyHostByTLS(ctx context.Context, a netip.Addr) bool {
 	return true
 }
 
-// specialPrefixes returns the special-purpose ranges for which netip has no method, from the registries of 2025. Some
-// embed an IPv4 address: the embedded address must not be reached this way.
+// specialPrefixes returns the special-purpose address ranges for which netip has no method, from the registries of
+// 2025. Some ranges embed an IPv4 address, which must not be reached in this way.
 func specialPrefixes() []netip.Prefix {
 	return parsePrefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
 		"198.18.0.0/15", "198.51.100.0/24",
@@ -345,15 +350,15 @@ func specialPrefixes() []netip.Prefix {
 		"100:0:0:1::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10")
 }
 
-// forbiddenPrefixes returns the ranges that not even a person may name: unassigned addresses, and the metadata services
-// of clouds.
+// forbiddenPrefixes returns the address ranges that not even a person may allow: unassigned addresses and the metadata
+// services of clouds.
 func forbiddenPrefixes() []netip.Prefix {
 	return append(parsePrefixes("0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "fe80::/10", "ff00::/8"),
 		metadataPrefixes()...)
 }
 
-// metadataPrefixes returns the metadata services of clouds: the common IPv4 address, then Alibaba, Azure and Oracle;
-// with IPv6 Amazon, Google, Oracle and Scaleway.
+// metadataPrefixes returns the addresses of the metadata services of clouds. For IPv4 these are the common address,
+// then Alibaba, Azure and Oracle. For IPv6 these are Amazon, Google, Oracle and Scaleway.
 func metadataPrefixes() []netip.Prefix {
 	return parsePrefixes("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
 		"fd00:ec2::/32", "fd20:ce::/64", "fd00:c1::a9fe:0/112", "fd00:42::42/128")
@@ -386,8 +391,8 @@ func isInPrefixes(a netip.Addr, all []netip.Prefix) bool {
 	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// unmapAddr returns an address without its zone. It returns the IPv4 address for an IPv6 address that is mapped or
-// translated by the well-known prefix of RFC 6052, with which IPv6 networks reach every IPv4 address.
+// unmapAddr returns an address without its zone. For an IPv6 address that is IPv4-mapped, it returns the IPv4 address.
+// It does the same for the well-known prefix of RFC 6052, by which IPv6 networks reach every IPv4 address.
 func unmapAddr(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if known := netip.MustParsePrefix("64:ff9b::/96"); known.Contains(a) {
@@ -397,8 +402,8 @@ func unmapAddr(a netip.Addr) netip.Addr {
 	return a
 }
 
-// tunnelledIPv4 returns the IPv4 address in an IPv6 address that is tunnelled (RFC 3056) or compatible (RFC 4291), else
-// the zero Addr.
+// tunnelledIPv4 returns the IPv4 address in an IPv6 address that is tunnelled (RFC 3056) or IPv4-compatible (RFC 4291).
+// For any other address it returns the zero Addr.
 func tunnelledIPv4(a netip.Addr) netip.Addr {
 	a = unmapAddr(a)
 	switch b := a.As16(); {
@@ -433,7 +438,7 @@ func translatedIPv4s(a netip.Addr) (all []netip.Addr) {
 	return all
 }
 
-// IsLoopback reports whether a host is visibly this machine.
+// IsLoopback reports whether a host is localhost or a loopback address.
 func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// UserAgent is what requests to pages and search providers call themselves.
+// UserAgent is the User-Agent header of requests to pages and search providers.
 const UserAgent = "Drawbridge (+https://github.com/drawbridge-mcp/drawbridge)"
 
 // MaxURLBytes is the maximum length of an address that is shown and opened.
 const MaxURLBytes = 8 << 10
 
-// CheckURL returns an error for an address that must not be requested or opened: only https is allowed, and http on
-// this machine. The error continues a sentence that names the address.
+// CheckURL returns an error for an address that must not be requested or opened. Only https is allowed, and http for
+// this machine. The text of the error continues a sentence that begins with the address.
 func CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -34,7 +34,7 @@ func CheckURL(address string) error {
 	return fmt.Errorf("must be https: %.40q", u.Scheme+"://"+u.Host)
 }
 
-// CheckPageURL is CheckURL for a page of the web, which may be on http too.
+// CheckPageURL is like CheckURL, for a web page, which may also use http.
 func CheckPageURL(address string) error {
 	if rest, ok := strings.CutPrefix(address, "http://"); ok {
 		address = "https://" + rest
@@ -47,20 +47,21 @@ func isPort(text string) bool {
 	return err == nil
 }
 
-// unsafePorts are the ports of other protocols whose servers may read a request as their own (of the "bad ports" of the
-// Fetch standard), and of databases.
+// unsafePorts returns ports of other protocols, whose servers may accept a request as one of their own. They are from
+// the "bad ports" of the Fetch standard, and include ports of databases.
 func unsafePorts() []string {
 	return []string{"0", "7", "9", "19", "21", "22", "23", "25", "53", "69", "110", "111", "119", "135", "137", "139",
 		"143", "161", "389", "445", "465", "512", "513", "514",
 		"515", "587", "636", "993", "995", "2049", "3306", "5432", "6000", "6379", "6667", "11211", "27017"}
 }
 
-// isInvalidURLRune reports whether a character must not stand in an address unescaped.
+// isInvalidURLRune reports whether a character must be escaped in an address.
 func isInvalidURLRune(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"`<>\\^{}|", r)
 }
 
-// Origin returns the scheme and host of an address in lower case, with the port unless it is the default.
+// Origin returns the scheme and host of an address in lower case, with the port if it is not the default port. It
+// returns "" for an invalid address.
 func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON returns valid JSON of the same value as raw, in which each character that cannot be seen is an escape
-// sequence. Code points above U+FFFF are two escapes, as JSON requires. A byte that is not valid UTF-8 becomes
-// \ufffd, which is how JSON readers read it. Runs of blanks are kept. Blanks between values are kept too.
+// JSON returns valid JSON with the same value as raw, in which each invisible character is an escape sequence. A code
+// point above U+FFFF becomes two escapes, as JSON requires. A byte that is not valid UTF-8 becomes \ufffd, which is how
+// JSON parsers read it. Runs of blanks, and blanks between values, are not changed.
 func JSON(raw []byte) []byte {
 	first := firstUnseen(raw)
 	if first == len(raw) {
@@ -43,5 +43,5 @@ func firstUnseen(raw []byte) int {
 	return len(raw)
 }
 
-// seenInJSON reports whether r may stand in JSON that is shown. Valid JSON has controls between its values only.
+// seenInJSON reports whether JSON copies r unchanged. In valid JSON, controls occur only between values.
 func seenInJSON(r rune) bool { return r == '\n' || r == '\t' || r == '\r' || Visible(r) }

@@ -5,18 +5,20 @@ import (
 	"io"
 )
 
-// Shown is text that Fprintf, Fprintln and Sprintf print as it is: our own colours, or what Text or Exact returned.
+// Shown is text that Fprintf, Fprintln and Sprintf print unchanged: Drawbridge's own colours, or results of Text or
+// Exact.
 type Shown string
 
-// Fprintf is fmt.Fprintf with each argument shown on one line as Line shows it. The format is printed as it is.
+// Fprintf is like fmt.Fprintf, but prints each argument on one line, as returned by Line. The format is printed
+// unchanged.
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, wrapped(args)...)
 }
 
-// Fprintln is fmt.Fprintln with each argument shown on one line as Line shows it.
+// Fprintln is like fmt.Fprintln, but prints each argument on one line, as returned by Line.
 func Fprintln(w io.Writer, args ...any) (int, error) { return fmt.Fprintln(w, wrapped(args)...) }
 
-// Sprintf is fmt.Sprintf with each argument shown on one line as Line shows it.
+// Sprintf is like fmt.Sprintf, but formats each argument on one line, as returned by Line.
 func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, wrapped(args)...) }
 
 func wrapped(args []any) []any {
@@ -32,16 +34,16 @@ func wrapped(args []any) []any {
 	return all
 }
 
-// An argument is a value that is shown on one line, whatever the verb.
+// An argument is a value that is printed on one line, whatever the verb is.
 type argument struct{ value any }
 
-// Format formats the value, and shows the result as Line does. The width is filled up after that.
+// Format formats the value, and prints the result of Line for it. Padding to the width is added after that.
 func (a argument) Format(f fmt.State, verb rune) {
 	switch _, wide := f.Width(); {
 	case verb == 's' || verb == 'v' && !f.Flag('+') && !f.Flag('#'):
 		fmt.Fprintf(f, fmt.FormatString(f, verb), Line(fmt.Sprintf("%"+string(verb), a.value)))
 	case wide:
-		fmt.Fprintf(f, fmt.FormatString(f, verb), a.value) // a number: texts are not filled up otherwise
+		fmt.Fprintf(f, fmt.FormatString(f, verb), a.value) // a number; texts with other verbs are not padded
 	default:
 		io.WriteString(f, Line(fmt.Sprintf(fmt.FormatString(f, verb), a.value)))
 	}

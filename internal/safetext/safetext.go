@@ -1,20 +1,21 @@
-// Package safetext makes text of a stranger fit to be shown, and cuts text to a length.
+// Package safetext makes untrusted text safe to display, and cuts text to a length.
 //
-// Names, descriptions and errors of servers, files of a project and arguments of a call may hold characters that a
-// terminal obeys, that turn the direction of other characters, or that cannot be seen. The package replaces each of
-// them by its code point in one notation:
+// Names, descriptions and errors of servers, files of a project and arguments of a call may contain dangerous
+// characters. Some control a terminal, some change the direction of other characters, and some are invisible. The
+// package replaces each such character by its code point in one notation:
 //
 //	\n \r \t      line feed, carriage return and tab, where they are not kept
 //	\u3164        a code point up to U+FFFF
-//	\U000e0041    a code point above it
+//	\U000e0041    a code point above U+FFFF
 //	\xff          a byte that is not part of valid UTF-8
 //	\[3000 spaces] a long run of spaces
 //
-// Exact and Quote also double each backslash, so two different texts never look the same. Line and Text keep
-// backslashes, so that a text may pass them twice; they suit text that is read and not decided on.
+// Exact and Quote also double each backslash, so two different texts never have the same result. Line and Text do not
+// change backslashes, so that a text may be passed to them twice. Use them for text that people read but do not decide
+// about.
 //
-// The package does not judge what a text says, does not hide secrets, and does not replace letters that look alike.
-// It keeps marks that combine with a letter, since most scripts need them.
+// The package does not judge the content of a text, does not hide secrets, and does not replace letters that look
+// alike. It keeps combining marks, since most scripts need them.
 package safetext
 
 import (
@@ -24,27 +25,27 @@ import (
 	"unicode/utf8"
 )
 
-// The longest runs of blanks that are kept. Lines are indented and aligned in text of several lines.
+// The longest runs of blanks that are not replaced. Text of several lines may have indentation and aligned columns.
 const (
 	maxRunInLine = 8
 	maxRunInText = 32
 )
 
-// Line returns s on one line, with each character that cannot be seen as its code point. Line(Line(s)) is Line(s).
+// Line returns s on one line, with each invisible character replaced by its code point. Line(Line(s)) equals Line(s).
 func Line(s string) string { return show(s, mode{}) }
 
-// Text returns s with each character that cannot be seen as its code point. Line feeds and tabs are kept.
-// Text(Text(s)) is Text(s).
+// Text returns s with each invisible character replaced by its code point. Line feeds and tabs are kept. Text(Text(s))
+// equals Text(s).
 func Text(s string) string { return show(s, mode{multiline: true}) }
 
-// Exact returns s on one line as Line does, with each backslash doubled: different texts have different results. It
-// is for text that a person decides on.
+// Exact returns s on one line like Line, with each backslash doubled: different texts have different results. Use it
+// for text that a person decides about.
 func Exact(s string) string { return show(s, mode{exact: true}) }
 
 // Quote returns Exact(s) between double quotes, with a backslash before each double quote inside.
 func Quote(s string) string { return `"` + show(s, mode{exact: true, quoted: true}) + `"` }
 
-// Lines returns Line of each element.
+// Lines returns the result of Line for each element.
 func Lines(all []string) []string {
 	var shown []string
 	for _, s := range all {
@@ -53,13 +54,13 @@ func Lines(all []string) []string {
 	return shown
 }
 
-// Visible reports whether r leaves a mark where it stands and does nothing else. The space U+0020 is visible; all
-// other blanks, fillers, variation selectors, controls, private and unassigned code points are not.
+// Visible reports whether r is displayed as a visible character and has no other effect. The space U+0020 counts as
+// visible. All other blanks, fillers, variation selectors, controls, private and unassigned code points do not.
 func Visible(r rune) bool {
 	switch {
 	case r >= 0x20 && r < 0x7f:
 		return true
-	// a replaced character; blanks that count as symbols or marks
+	// The replacement character, and blanks that count as symbols or marks.
 	case r == utf8.RuneError, r == 0x2800, r == 0x16fe4, r == 0x1d159:
 		return false
 	case !unicode.IsPrint(r):
@@ -68,10 +69,10 @@ func Visible(r rune) bool {
 	return !unicode.Is(unicode.Variation_Selector, r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// A mode is the treatment of the characters that callers want treated differently.
+// A mode selects how some characters are treated, for the different functions.
 type mode struct{ multiline, exact, quoted bool }
 
-// blank reports whether r takes part in a run of blanks.
+// blank reports whether r is part of a run of blanks.
 func (m mode) blank(r rune) bool { return r == ' ' || r == '\t' && m.multiline }
 
 func (m mode) maxRun() int {
@@ -81,7 +82,7 @@ func (m mode) maxRun() int {
 	return maxRunInLine
 }
 
-// keeps reports whether r is shown as it is, if it is not a blank of a long run.
+// keeps reports whether r is written unchanged, unless it is part of a long run of blanks.
 func (m mode) keeps(r rune) bool {
 	switch r {
 	case '\n', '\t':
@@ -103,7 +104,7 @@ func show(s string, m mode) string {
 	return string(e.appendRun(out))
 }
 
-// unchanged reports whether s is shown as it is.
+// unchanged reports whether the result for s is s itself.
 func (m mode) unchanged(s string) bool {
 	run := 0
 	for _, r := range s {
@@ -121,14 +122,14 @@ func (m mode) unchanged(s string) bool {
 	return true
 }
 
-// An encoder writes text in one mode. It holds back the run of blanks at the end of the text.
+// An encoder writes text in one mode. It does not write a run of blanks before it knows the length of the run.
 type encoder struct {
 	mode
 	spaces, tabs int
-	run          []byte // the blanks themselves, as long as they may be kept
+	run          []byte // the blanks themselves, while they may be kept
 }
 
-// appendRunes appends s, without the blanks at its end.
+// appendRunes appends s, except for the blanks at its end.
 func (e *encoder) appendRunes(dst []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -150,7 +151,7 @@ func (e *encoder) appendRunes(dst []byte, s string) []byte {
 	return dst
 }
 
-// add counts one blank.
+// add adds one blank to the current run.
 func (e *encoder) add(r rune) {
 	if r == ' ' {
 		e.spaces++
@@ -162,7 +163,7 @@ func (e *encoder) add(r rune) {
 	}
 }
 
-// appendRun appends the blanks that were held back.
+// appendRun appends the current run of blanks, and starts a new run.
 func (e *encoder) appendRun(dst []byte) []byte {
 	switch {
 	case e.spaces+e.tabs <= e.maxRun():
@@ -194,5 +195,5 @@ func appendCodePoint(dst []byte, r rune) []byte {
 	return fmt.Appendf(dst, `\u%04x`, r)
 }
 
-// OneLine returns the fields of s separated by single spaces, as Line shows them.
+// OneLine returns the words of s, separated by single spaces, as returned by Line.
 func OneLine(s string) string { return Line(strings.Join(strings.Fields(s), " ")) }

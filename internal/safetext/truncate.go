@@ -6,7 +6,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// A Unit is a way to measure the length of a text.
+// A Unit is a unit in which the length of a text is measured.
 type Unit int
 
 const (
@@ -14,12 +14,13 @@ const (
 	Bytes Unit = iota
 	// Runes counts code points.
 	Runes
-	// Graphemes counts characters as people see them: a letter with its marks, or an emoji sequence, is one.
+	// Graphemes counts characters as people see them: a letter with its marks, or an emoji sequence, counts as one.
 	Graphemes
 )
 
-// Truncate returns s, or its beginning followed by ellipsis where s is longer than max units. The result is never
-// longer than max units, the ellipsis included; an ellipsis that does not fit is left out. A negative max is zero.
+// Truncate returns s if s has at most max units. Otherwise it returns the beginning of s, followed by ellipsis. The
+// result, including the ellipsis, has at most max units. An ellipsis that does not fit is omitted. A negative max means
+// zero.
 func Truncate(s string, max int, unit Unit, ellipsis string) string {
 	if max < 0 {
 		max = 0
@@ -65,7 +66,7 @@ func bytePrefix(s string, max int) int {
 			return end
 		}
 	}
-	return max // invalid UTF-8: every cut is as good
+	return max // invalid UTF-8: cut anywhere
 }
 
 func runePrefix(s string, max int) int {

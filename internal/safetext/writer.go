@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Writer shows a stream as Text shows a text. A character that is split over two writes is put together, and a run
-// of blanks is counted over all of them, so the blanks and the incomplete character at the end of a write wait for
-// the next one. It is for one goroutine at a time.
+// A Writer writes a stream in the form of Text. It joins a character that is split over two writes, and counts a run of
+// blanks across writes. So the blanks and the incomplete character at the end of a write are delayed until the next
+// write. Use a Writer in one goroutine at a time.
 type Writer struct {
 	w    io.Writer
 	e    encoder
@@ -19,7 +19,7 @@ func NewWriter(w io.Writer) *Writer {
 	return &Writer{w: w, e: encoder{mode: mode{multiline: true}}}
 }
 
-// Write writes p with each character that cannot be seen as its code point. It returns the number of bytes of p.
+// Write writes p with each invisible character replaced by its code point. It returns the number of bytes of p.
 func (w *Writer) Write(p []byte) (int, error) {
 	text := append(w.rest, p...)
 	whole := len(text) - incomplete(text)
@@ -31,7 +31,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what waits for a next write. An incomplete character is shown as bytes.
+// Flush writes the delayed blanks and bytes. An incomplete character is written as escaped bytes.
 func (w *Writer) Flush() error {
 	out := w.e.appendRunes(nil, string(w.rest))
 	out = w.e.appendRun(out)
@@ -47,7 +47,7 @@ func (w *Writer) write(p []byte) error {
 	return err
 }
 
-// incomplete returns how many bytes at the end of p are the beginning of a character.
+// incomplete returns the number of bytes at the end of p that are the beginning of a character.
 func incomplete(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// BackupFiles returns the paths of the vault's files that a copy of it needs: sealed values and keys. keychain is how
-// many values are sealed with a key of the keychain, which no file holds. Every file is replaced as a whole, so a copy
-// may be made at any time.
+// BackupFiles returns the paths of the files that a copy of the vault must contain: the encrypted values and the keys.
+// keychain is the number of values whose key is in the keychain, and therefore in none of the files. Each file is
+// always replaced atomically, so the files can be copied at any time.
 func (v *Vault) BackupFiles() (paths []string, keychain int, err error) {
-	all, _ := v.List() // a damaged value is copied as it is
+	all, _ := v.List() // a damaged value is copied unchanged
 	for _, s := range all {
 		if s.KeyLocation == InKeychain {
 			keychain++

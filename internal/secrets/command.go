@@ -1,9 +1,9 @@
-// Package secrets resolves references to secret values in a configuration, and stores secrets that must outlive the
-// process (see Vault).
+// Package secrets resolves the references to secret values in a configuration. It also stores secrets that are needed
+// after the process ends (see Vault).
 //
 // A reference names a file, an entry of a keychain, or a command that prints the value. A command runs once in the
-// life of the process, for any number of servers; after a failure it runs again on the next use. No error contains a
-// value or the output of a command.
+// lifetime of the process, for all servers that refer to it. If it fails, it runs again on the next use. No error
+// contains a value or the output of a command.
 package secrets
 
 import (
@@ -19,26 +19,26 @@ import (
 // CommandTimeout is the time limit of a command.
 const CommandTimeout = 10 * time.Second
 
-// maxValue is the largest size of a command's output or of a file, in bytes.
+// maxValue is the maximum size of a command's output or of a file, in bytes.
 const maxValue = 1 << 20
 
-// A CommandRunner runs commands and caches their output. The zero value is ready to use; its methods may be called
-// from several goroutines.
+// A CommandRunner runs commands and caches their output. The zero value is ready to use, and is safe for concurrent
+// use.
 type CommandRunner struct {
 	mu   sync.Mutex
 	runs map[string]*commandRun
 }
 
-// A commandRun is a command that runs or has succeeded.
+// A commandRun is a command that is running or has succeeded.
 type commandRun struct {
 	done  chan struct{}
 	value string
 	err   error
 }
 
-// Value returns the output of a shell command without surrounding blanks. environ is its environment, as os.Environ
-// returns it. Callers that want the same command, at once or later, share the first result. The error is why there is
-// no value: the command failed, printed nothing, or took too long.
+// Value returns the output of a shell command, without surrounding white space. environ is the environment of the
+// command, as os.Environ returns it. Concurrent callers with the same command share one run; later callers get the
+// result of the first successful run. The error reports that the command failed, printed nothing or took too long.
 func (c *CommandRunner) Value(ctx context.Context, command string, environ []string) (string, error) {
 	c.mu.Lock()
 	r := c.runs[command]
@@ -61,7 +61,8 @@ func (c *CommandRunner) Value(ctx context.Context, command string, environ []str
 	}
 }
 
-// runShared runs a command for all callers that wait for its result. It continues if the first caller stops waiting.
+// runShared runs a command for all callers that wait for its result. The command continues if the first caller's
+// context is cancelled.
 func (c *CommandRunner) runShared(ctx context.Context, r *commandRun, command string, environ []string) {
 	defer close(r.done)
 	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
@@ -77,7 +78,7 @@ func (c *CommandRunner) runShared(ctx context.Context, r *commandRun, command st
 // runShell runs a shell command and returns its output.
 func runShell(ctx context.Context, command string, environ []string) (string, error) {
 	cmd := shell(ctx, command)
-	cmd.Env = append([]string{}, environ...) // nil would mean the environment of this process
+	cmd.Env = append([]string{}, environ...) // nil would mean the environment of the current process
 	cmd.WaitDelay = time.Second
 	out := &limitedBuffer{}
 	cmd.Stdout = out

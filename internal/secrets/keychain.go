@@ -13,8 +13,9 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// A Keychain stores short texts by name, for one user, out of reach of programs that can read files. Get and Delete
-// return ErrNotFound if the keychain answers and has no such name; any other error means that it is unavailable.
+// A Keychain stores short texts by name for one user, protected from programs that can read the user's files. Get and
+// Delete return ErrNotFound if the keychain has no text of that name. Any other error means that the keychain is
+// unavailable.
 type Keychain interface {
 	Get(name string) (string, error)
 	Set(name, value string) error
@@ -24,10 +25,11 @@ type Keychain interface {
 // keychainService is the service name of Drawbridge's entries in the operating system's keychain.
 const keychainService = "drawbridge"
 
-// systemKeychain is the keychain of the operating system: Keychain on macOS, Credential Manager on Windows, or the
-// Secret Service on Linux.
+// A systemKeychain is the keychain of the operating system: Keychain on macOS, Credential Manager on Windows, Secret
+// Service on Linux.
 type systemKeychain struct {
-	// reachable returns the reason why the keychain cannot be used, or nil, without contacting it.
+	// reachable returns the reason why the keychain cannot be used; nil if it may be usable. It does not contact the
+	// keychain.
 	reachable func() error
 }
 
@@ -62,8 +64,8 @@ func asOurError(err error) error {
 	return err
 }
 
-// checkSessionBus returns an error if there is no D-Bus session bus for the Secret Service. Without this check, the
-// library would start a bus that never ends.
+// checkSessionBus returns an error if there is no D-Bus session bus, which the Secret Service needs. Without this
+// check, the library would start a bus that never stops.
 func checkSessionBus() error {
 	switch runtime.GOOS {
 	case "windows", "darwin":
@@ -83,20 +85,21 @@ func checkSessionBus() error {
 }
 
 const (
-	// keychainTimeout is the time limit for a keychain. It may ask a person for a password, or not respond at all.
+	// keychainTimeout is the time limit of a request to a keychain, which may ask a person for a password or never
+	// respond.
 	keychainTimeout = 10 * time.Second
-	// unavailablePause is the time for which a keychain that did not respond is not contacted.
+	// unavailablePause is how long a keychain is not contacted after a request failed or timed out.
 	unavailablePause = time.Minute
 )
 
-// A guardedKeychain contacts a keychain with a time limit of keychainTimeout. It does not contact a keychain that did
-// not respond within the last unavailablePause, or while a request is still open. Its errors are ErrNotFound, or
+// A guardedKeychain limits each request to a keychain to keychainTimeout. It sends no request for unavailablePause
+// after a failed request, or while a timed-out request is still open. Its errors are ErrNotFound, or
 // ErrKeychainUnavailable with the reason.
 type guardedKeychain struct {
 	keychain Keychain
 
 	mu          sync.Mutex
-	unanswered  int // open requests whose caller stopped waiting
+	unanswered  int // open requests that timed out
 	pausedUntil time.Time
 	lastError   error
 }
@@ -105,7 +108,7 @@ func (g *guardedKeychain) get(name string) (string, error) {
 	return g.askWithTimeout(func() (string, error) { return g.keychain.Get(name) })
 }
 
-// set stores a value. The error has a reason written here, because the keychain's own error could repeat the value.
+// set stores a value. Its error does not contain the keychain's own error, which might contain the value.
 func (g *guardedKeychain) set(name, value string) error {
 	_, err := g.askWithTimeout(func() (string, error) {
 		if g.keychain.Set(name, value) != nil {
@@ -116,7 +119,7 @@ func (g *guardedKeychain) set(name, value string) error {
 	return err
 }
 
-// checkAvailable returns why the keychain is unavailable, or nil.
+// checkAvailable returns the reason why the keychain is unavailable; nil if it is available.
 func (g *guardedKeychain) checkAvailable() error {
 	if _, err := g.get("vault"); !errors.Is(err, ErrNotFound) {
 		return err
@@ -130,7 +133,7 @@ type keychainAnswer struct {
 	err   error
 }
 
-// askWithTimeout sends a request to the keychain and waits at most keychainTimeout.
+// askWithTimeout sends a request to the keychain, and waits up to keychainTimeout for the result.
 func (g *guardedKeychain) askWithTimeout(question func() (string, error)) (string, error) {
 	g.mu.Lock()
 	open, until, why := g.unanswered, g.pausedUntil, g.lastError
@@ -164,8 +167,7 @@ func (g *guardedKeychain) askWithTimeout(question func() (string, error)) (strin
 	return "", g.noteAvailability(fmt.Errorf("it took longer than %v", keychainTimeout))
 }
 
-// askRecovering sends a request through a library that may panic on unexpected messages, and returns a panic as an
-// error.
+// askRecovering sends a request and returns a panic as an error, because the library may panic on unexpected messages.
 func askRecovering(question func() (string, error)) (a keychainAnswer) {
 	defer func() {
 		if recover() != nil {
@@ -176,7 +178,8 @@ func askRecovering(question func() (string, error)) (a keychainAnswer) {
 	return keychainAnswer{value, err}
 }
 
-// noteAvailability records whether the keychain responded, and returns the error in the form of this package.
+// noteAvailability stores whether the request succeeded, and returns the error of the request as ErrNotFound or
+// ErrKeychainUnavailable.
 func (g *guardedKeychain) noteAvailability(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// minKnownLength is the length from which a value is redacted. A shorter one may be a common word.
+	// minKnownLength is the minimum length of a value that is redacted, in bytes. A shorter value may be a common word.
 	minKnownLength = 6
-	// maxKnownSecrets is the largest number of values.
+	// maxKnownSecrets is the maximum number of stored values.
 	maxKnownSecrets = 1000
 )
 
-// KnownSecrets are values known to be secret, for redaction of written texts. They are kept in memory only. The zero
-// value is empty; its methods are safe for concurrent use.
+// KnownSecrets stores values that are known to be secret, for the redaction of texts. The values are stored in memory
+// only. The zero value is empty and ready to use, and is safe for concurrent use.
 type KnownSecrets struct {
-	mu  sync.Mutex // held while the values change
+	mu  sync.Mutex // held while all is replaced
 	all atomic.Pointer[[]string]
 }
 
-// Note adds values. It ignores values shorter than minKnownLength. If there are more than maxKnownSecrets, it forgets
-// the oldest.
+// Note adds values. It ignores values shorter than minKnownLength. If there are more than maxKnownSecrets values, it
+// removes the oldest.
 func (k *KnownSecrets) Note(values ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -39,7 +39,7 @@ func (k *KnownSecrets) Note(values ...string) {
 	k.all.Store(&all)
 }
 
-// All returns the values. They are shared: the slice must not be changed.
+// All returns the values. The caller must not modify the slice, which is shared.
 func (k *KnownSecrets) All() []string {
 	if all := k.all.Load(); all != nil {
 		return *all
@@ -47,14 +47,16 @@ func (k *KnownSecrets) All() []string {
 	return nil
 }
 
-// A secretNoter is a SecretGetter that also records the values of all other references.
+// A secretNoter stores resolved values for redaction. A Resolver calls Note if its SecretGetter implements this
+// interface.
 type secretNoter interface{ Note(values ...string) }
 
-// Known returns the values known to be secret to all users of this vault: resolved references, and values added with
-// Note.
+// Known returns the values that are known to be secret: the values of resolved references, and values added with Note.
+// All users of the vault share them.
 func (v *Vault) Known() *KnownSecrets { return &v.known }
 
-// Note adds values to the vault's Known. A Resolver whose Keychain is a UserSecrets notes the values it finds.
+// Note adds values to Vault.Known. A Resolver whose Keychain is a UserSecrets calls Note with each value that it
+// resolves.
 func (s UserSecrets) Note(values ...string) { s.vault.known.Note(values...) }
 
 var _ secretNoter = UserSecrets{}

@@ -10,36 +10,36 @@ import (
 	"strings"
 )
 
-// A ReferenceKind is the kind of a reference's target.
+// A ReferenceKind is the kind of a reference.
 type ReferenceKind string
 
 // The kinds of references.
 const (
-	// FileReference is the path of a file, KeychainReference the name of a keychain entry, CommandReference a shell
-	// command.
+	// FileReference is the path of a file. KeychainReference is the name of a keychain entry. CommandReference is a
+	// shell command.
 	FileReference     ReferenceKind = "file"
 	KeychainReference ReferenceKind = "keychain"
 	CommandReference  ReferenceKind = "command"
 )
 
-// A SecretGetter returns the values that a person stored under names, such as a keychain.
+// A SecretGetter returns secret values by name, such as the values that a person stored in a keychain.
 type SecretGetter interface {
 	// Get returns the value stored under a name. The error contains no secret.
 	Get(name string) ([]byte, error)
 }
 
-// A Resolver resolves references. The zero value has no keychain; its methods may be called from several goroutines.
+// A Resolver resolves references. The zero value has no keychain. A Resolver is safe for concurrent use.
 type Resolver struct {
-	// Keychain resolves keychain references, on each use; nil has no values. The UserSecrets of a vault note the values
-	// of all references.
+	// Keychain resolves keychain references, again on each use; if it is nil, they cannot be resolved. If it is a
+	// UserSecrets, the values of all references are added to the vault's KnownSecrets.
 	Keychain SecretGetter
 
 	commands CommandRunner
 }
 
-// Value returns the value of a reference. For a file it is the content, up to 1 MiB, without trailing line ends. For a
-// command see CommandRunner.Value, which uses environ. A value is never empty. The error contains the path or the
-// name, and not the value.
+// Value returns the value of a reference. The value of a file is its content, up to 1 MiB, without trailing line
+// endings. For a command, see CommandRunner.Value; environ is the command's environment. A value is never empty. The
+// error may contain the path or name, but not the value.
 func (r *Resolver) Value(ctx context.Context, kind ReferenceKind, text string, environ []string) (string, error) {
 	value, err := r.resolve(ctx, kind, text, environ)
 	if n, ok := r.Keychain.(secretNoter); ok && err == nil {
@@ -74,7 +74,7 @@ func (r *Resolver) keychainValue(name string) (string, error) {
 	return string(value), nil
 }
 
-// readSecretFile returns the content of a file, without trailing line ends.
+// readSecretFile returns the content of a file without trailing line endings.
 func readSecretFile(path string) (string, error) {
 	f, err := openRegularFile(path)
 	if err != nil {
@@ -94,7 +94,8 @@ func readSecretFile(path string) (string, error) {
 	return text, nil
 }
 
-// CheckFile returns an error if a file cannot be read as a value. It does not read the file. The error names the path.
+// CheckFile returns an error if a file cannot be opened as a secret value. It does not read the content. The error
+// contains the path.
 func CheckFile(path string) error {
 	f, err := openRegularFile(path)
 	if err != nil {
@@ -103,7 +104,8 @@ func CheckFile(path string) error {
 	return f.Close()
 }
 
-// openRegularFile opens a regular file. It refuses pipes and devices, which may block or never end.
+// openRegularFile opens a regular file. Other files, such as pipes and devices, are an error, because reading them may
+// block or never end.
 func openRegularFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {

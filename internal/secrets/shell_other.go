@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// shell returns a shell command. When ctx ends, the command and all processes that it started are ended.
+// shell returns a command that the shell runs. When ctx is done, the command and all processes of its process group are
+// killed.
 func shell(ctx context.Context, command string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// shell returns a command of the system's shell, which gets it as written. cmd does not undo the quotes that other
-// programs expect around an argument; with /S it removes only the outermost quotes.
+// shell returns a command that cmd.exe runs. The command line is passed unchanged, because cmd.exe does not interpret
+// the quotes that Go adds to arguments. With /S, cmd.exe removes only the outermost quotes.
 func shell(ctx context.Context, command string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "cmd")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd /S /C "` + command + `"`}

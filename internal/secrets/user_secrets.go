@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// userSecretPrefix is the prefix of the names of UserSecrets in the vault.
+// userSecretPrefix is the prefix of the vault's names for UserSecrets.
 const userSecretPrefix = "value/"
 
-// UserSecrets are the secrets that a person stores in a vault under names of their choice, and refers to in the
-// configuration.
+// UserSecrets are the secrets that a person stores in a vault under their own names. The configuration refers to them
+// by these names.
 type UserSecrets struct{ vault *Vault }
 
-// UserSecrets returns the person's part of the vault.
+// UserSecrets returns the secrets in the vault that a person stored.
 func (v *Vault) UserSecrets() UserSecrets { return UserSecrets{v} }
 
-// Get returns the value of a name, as Vault.Get does. If the vault has none, it looks in the keychain itself, under the
-// service "drawbridge": a person may have put it there. The error does not repeat the name.
+// Get returns the value of a name, like Vault.Get. If the vault has no such value, Get reads the operating system's
+// keychain under the service "drawbridge", where a person may have stored the value. The error does not contain the
+// name.
 func (s UserSecrets) Get(name string) ([]byte, error) {
 	value, err := s.vault.getSecret(userSecretPrefix + name)
 	if !errors.Is(err, ErrNotFound) {
@@ -36,15 +37,16 @@ func (s UserSecrets) Get(name string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// Put stores a value, as Vault.Put does.
+// Put stores a value, like Vault.Put.
 func (s UserSecrets) Put(name string, value []byte) error {
 	return s.vault.Put(userSecretPrefix+name, value)
 }
 
-// Delete removes a value, as Vault.Delete does. A value that the person put into the keychain directly stays there.
+// Delete removes a value, like Vault.Delete. It does not remove a value that a person stored directly in the keychain.
 func (s UserSecrets) Delete(name string) error { return s.vault.Delete(userSecretPrefix + name) }
 
-// List returns the person's entries of the vault by the person's names, as Vault.List does.
+// List returns the entries of the secrets that a person stored, like Vault.List. Name is the person's name for a
+// secret.
 func (s UserSecrets) List() ([]SecretInfo, error) {
 	all, err := s.vault.List()
 	var values []SecretInfo

@@ -17,40 +17,41 @@ import (
 	"filippo.io/age"
 )
 
-// maxSecret is the largest size of a value in bytes.
+// maxSecret is the maximum size of a value in bytes.
 const maxSecret = 64 << 10
 
 // ErrNotFound means that no secret has that name.
 var ErrNotFound = errors.New("secret not found")
 
-// ErrKeychainUnavailable means that a secret exists and cannot be read now: the keychain with its key is turned off or
-// does not answer.
+// ErrKeychainUnavailable means that a secret exists but cannot be read now: the keychain that contains its key is
+// disabled or does not respond.
 var ErrKeychainUnavailable = errors.New("the keychain is away")
 
-// A Vault stores secrets that outlive the process: tokens, clients' secrets, values that a person moved out of their
-// configuration. Each has a name, such as "signin/github-1a2b3c4d".
+// A Vault stores secrets that are needed after the process ends: tokens, client secrets, and values that a person moved
+// out of the configuration. Each secret has a name, such as "signin/github-1a2b3c4d".
 //
-// A value is a file of the vault's directory, sealed with age. Its key is in the keychain of the operating system,
-// under the service "drawbridge", if one answers. Else it is in a file beside the values, which only the user may read.
-// So a value may be of any size, a change of one value changes one file, and the keychain is asked once in the life of
-// the process.
+// Each value is an encrypted file (age) in the vault's directory. Its key is in the operating system's keychain, under
+// the service "drawbridge", if the keychain is available. Otherwise the key is in a file in the same directory, which
+// only the user may read. With this design, a value is not limited by the keychain, and changing a value changes one
+// file. The key is read from the keychain once in the lifetime of the process.
 //
-// A Put that dies at any point leaves the old value or the new one. Errors and log lines contain no value. The methods
-// are safe for concurrent use by goroutines and processes.
+// If a Put is interrupted, either the old value or the new value is stored. Errors and log records contain no value. A
+// Vault may be used by several goroutines and processes at the same time.
 type Vault struct {
 	dir string
 	log *slog.Logger
-	// unavailable is the reason why secrets cannot be stored; nil if they can.
+	// unavailable is the reason why secrets cannot be stored; nil if they can be stored.
 	unavailable error
-	// keychain is nil if it is turned off.
+	// keychain is nil if the keychain is disabled.
 	keychain *guardedKeychain
 	known    KnownSecrets
 
-	// mu guards keys, which maps public halves to keys read from the keychain, and lockTurns, the queues for lock files.
+	// mu guards the fields below. keys maps public keys to keys that were read from the keychain. lockTurns maps each
+	// lock file to the channel by which goroutines take turns.
 	mu        sync.Mutex
 	keys      map[string]*age.X25519Identity
 	lockTurns map[string]chan struct{}
-	// warnedKeyInFile is set after the warning that the key lies in a file.
+	// warnedKeyInFile is set after the message that the key is in a file was logged.
 	warnedKeyInFile bool
 }
 
@@ -58,13 +59,13 @@ type Vault struct {
 type VaultOptions struct {
 	// Keychain stores the vault's key; nil selects the operating system's keychain.
 	Keychain Keychain
-	// NoKeychain stores the key in a file even if there is a keychain.
+	// NoKeychain stores the key in a file even if a keychain is available.
 	NoKeychain bool
-	// Logger logs where the key is stored if that is not the keychain; nil disables logging.
+	// Logger logs a message if the key is not stored in the keychain, and other warnings; nil disables logging.
 	Logger *slog.Logger
 }
 
-// A KeyLocation is where the key of a secret is stored.
+// A KeyLocation is the place where the key of a secret is stored.
 type KeyLocation string
 
 // The locations of a key.
@@ -80,8 +81,8 @@ type SecretInfo struct {
 	Changed     time.Time   `json:"changed"`
 }
 
-// OpenVault returns the vault of a directory. Nothing is created before the first Put or Lock; then the directory gets
-// the mode 0700, and all files in it 0600. The error is for a path that cannot exist.
+// OpenVault returns the vault in a directory. It creates nothing. The first Put or Lock creates the directory with mode
+// 0700; files in it have mode 0600. The error reports an empty or invalid path.
 func OpenVault(dir string, o VaultOptions) (*Vault, error) {
 	if dir == "" {
 		return nil, errors.New("open the vault: no directory is named")
@@ -103,14 +104,14 @@ func OpenVault(dir string, o VaultOptions) (*Vault, error) {
 	return v, nil
 }
 
-// UnavailableVault returns a vault that has no secrets and accepts none, for the given reason.
+// UnavailableVault returns a vault that contains no secrets and cannot store any, for the reason why.
 func UnavailableVault(why error) *Vault {
 	return &Vault{unavailable: why, log: slog.New(slog.DiscardHandler)}
 }
 
-// Get returns the value of a name. The error is ErrNotFound if there is none, or if its key is gone. It is
-// ErrKeychainUnavailable if the keychain has the key and does not answer. Any other error names the file that is
-// damaged or cannot be read.
+// Get returns the value of a secret. The error is ErrNotFound if there is no such secret or its key was lost. The error
+// is ErrKeychainUnavailable if the key is in a keychain that is not available. Any other error contains the path of a
+// file that is damaged or cannot be read.
 func (v *Vault) Get(name string) ([]byte, error) {
 	value, err := v.getSecret(name)
 	if err != nil {
@@ -141,8 +142,8 @@ func (v *Vault) getSecret(name string) ([]byte, error) {
 	return value, nil
 }
 
-// Put stores a value of up to 64 KiB and replaces an old one. A damaged record of the same name is kept: its file is
-// renamed with the suffix ".damaged".
+// Put stores a value of up to 64 KiB, and replaces the old value of that name. If the old record is damaged, its file
+// is renamed with the suffix ".damaged".
 func (v *Vault) Put(name string, value []byte) error {
 	if err := v.putSecret(name, value); err != nil {
 		return fmt.Errorf("keep secret %q: %w", name, err)
@@ -160,7 +161,7 @@ func (v *Vault) putSecret(name string, value []byte) error {
 	if err := v.prepareDir(); err != nil {
 		return err
 	}
-	key, place := v.currentKeychainKey(), InKeychain // before the lock, because a keychain may be slow
+	key, place := v.currentKeychainKey(), InKeychain // before the lock, because a keychain may respond slowly
 	unlock, err := v.lockForWriting()
 	if err != nil {
 		return err
@@ -184,7 +185,7 @@ func (v *Vault) putSecret(name string, value []byte) error {
 	return v.replaceFile(path, rec.encode())
 }
 
-// moveAsideDamaged renames a damaged record, so that it is not overwritten.
+// moveAsideDamaged renames the file of a damaged record, so that it is not overwritten.
 func (v *Vault) moveAsideDamaged(path, name string) error {
 	_, err := v.readRecord(path, name)
 	if _, broken := errors.AsType[damagedError](err); !broken {
@@ -194,7 +195,7 @@ func (v *Vault) moveAsideDamaged(path, name string) error {
 	return os.Rename(path, path+".damaged")
 }
 
-// Delete removes a value. The error is ErrNotFound if there is none.
+// Delete removes a secret. The error is ErrNotFound if there is no such secret.
 func (v *Vault) Delete(name string) error {
 	if err := v.deleteSecret(name); err != nil {
 		return fmt.Errorf("remove secret %q: %w", name, err)
@@ -226,9 +227,9 @@ func (v *Vault) deleteSecret(name string) error {
 	return syncDir(v.dir)
 }
 
-// Lock grants one of all goroutines and processes exclusive use of a name; the others wait. The lock ends with its
-// process, however that ends; unlock may be called more than once. Get and Put do not take the lock. The error is that
-// of ctx, or reports that the directory cannot be used.
+// Lock locks a name for exclusive use, among all goroutines and processes, and waits while another one has the lock.
+// The lock is released by unlock, which may be called more than once, or when the process ends. Get and Put do not use
+// this lock. The error is that of ctx, or reports that the directory cannot be used.
 func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	if err = checkName(name); err == nil {
 		err = v.prepareDir()
@@ -242,8 +243,8 @@ func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error
 	return unlock, nil
 }
 
-// Stamp returns a text that changes with each Put and Delete of the name by any process; "" if there is no value.
-// It is made of the file's times only.
+// Stamp returns a text that changes with each Put and Delete of the name by any process; "" if there is no value. It is
+// derived from the modification time and size of the file, which is not opened.
 func (v *Vault) Stamp(name string) string {
 	if v.unavailable != nil {
 		return ""
@@ -255,8 +256,8 @@ func (v *Vault) Stamp(name string) string {
 	return strconv.FormatInt(info.ModTime().UnixNano(), 36) + "-" + strconv.FormatInt(info.Size(), 36)
 }
 
-// List returns all entries in the order of their names. They are valid even with an error, which names the files that
-// cannot be read. The keychain is not asked.
+// List returns all secrets, sorted by name, without their values. If some files cannot be read, the error names these
+// files and the other secrets are still returned. List does not contact the keychain.
 func (v *Vault) List() ([]SecretInfo, error) {
 	if v.unavailable != nil {
 		return nil, nil
@@ -276,7 +277,7 @@ func (v *Vault) List() ([]SecretInfo, error) {
 		}
 		rec, err := v.readRecord(filepath.Join(v.dir, f.Name()), "")
 		switch {
-		case errors.Is(err, ErrNotFound): // deleted in the meantime
+		case errors.Is(err, ErrNotFound): // deleted after ReadDir
 		case err != nil:
 			errs = append(errs, fmt.Errorf("list secrets: %w", err))
 		default:
@@ -287,7 +288,7 @@ func (v *Vault) List() ([]SecretInfo, error) {
 	return all, errors.Join(errs...)
 }
 
-// KeyLocation returns where the key for the next Put is stored. It may ask the keychain.
+// KeyLocation returns where the key for the next Put is stored. It may contact the keychain.
 func (v *Vault) KeyLocation() KeyLocation {
 	if v.keychain == nil || v.keychain.checkAvailable() != nil {
 		return InFile
@@ -295,8 +296,8 @@ func (v *Vault) KeyLocation() KeyLocation {
 	return InKeychain
 }
 
-// DescribeProtection describes in one sentence for people where secrets are stored, and how they are protected. It may
-// ask the keychain.
+// DescribeProtection describes, in one sentence for people, where secrets are stored and how they are protected. It may
+// contact the keychain.
 func (v *Vault) DescribeProtection() string {
 	beside := "are sealed files in " + v.dir + " whose key lies beside them: who can read your files can read them"
 	switch {

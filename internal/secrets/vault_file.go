@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// writeLockFile is the lock file for writers of the vault. tempFile is the file that they write before they rename
-	// it; one is enough because of the lock.
+	// writeLockFile is the file that writers of the vault lock. tempFile is the file that they write and then rename.
+	// Because of the lock, one temporary file is enough.
 	writeLockFile, tempFile = "vault.lock", "vault.tmp"
-	// writeWait is how long a writer waits for the lock, lockRetry the pause between two attempts.
+	// writeWait is how long a writer waits for the lock. lockRetry is the interval between attempts.
 	writeWait, lockRetry = time.Minute, 5 * time.Millisecond
 )
 
-// prepareDir creates the directory of the vault, readable for its owner only.
+// prepareDir creates the vault's directory, or removes other users' permissions for an existing one.
 func (v *Vault) prepareDir() error {
 	if v.unavailable != nil {
 		return v.unavailable
@@ -46,7 +46,7 @@ func (v *Vault) prepareDir() error {
 	return err
 }
 
-// replaceFile replaces a file of the vault atomically and writes it to the disk. The caller holds the write lock. The
+// replaceFile atomically replaces a file of the vault and syncs it to the disk. The caller holds the write lock. The
 // new modification time is later than the old one, even if the clock was set back.
 func (v *Vault) replaceFile(path string, data []byte) error {
 	temp := filepath.Join(v.dir, tempFile)
@@ -62,13 +62,13 @@ func (v *Vault) replaceFile(path string, data []byte) error {
 		err = os.Rename(temp, path)
 	}
 	if err != nil {
-		_ = os.Remove(temp) // the earlier error is more useful
+		_ = os.Remove(temp) // the error of the first failed call is returned
 		return err
 	}
 	return syncDir(v.dir)
 }
 
-// writePrivateFile writes a file that only its owner may read.
+// writePrivateFile writes a file with mode 0600 and syncs it to the disk.
 func writePrivateFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -81,7 +81,7 @@ func writePrivateFile(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// syncDir writes changes of file names to the disk. Windows does not support this, and writes them through anyway.
+// syncDir syncs changed file names to the disk. On Windows it does nothing, because such changes are written through.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -93,13 +93,13 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockFile locks a lock file of the vault, and waits for it until ctx ends.
+// lockFile locks a lock file of the vault. It waits for the lock until ctx is done.
 func (v *Vault) lockFile(ctx context.Context, file string) (unlock func(), err error) {
 	return v.lockFileUntil(ctx.Done(), func() error { return context.Cause(ctx) }, file)
 }
 
-// lockFileUntil locks a lock file, and waits for it until done is closed; the error is then that of cause. Goroutines
-// of one process queue first, so that only one of them locks the file.
+// lockFileUntil locks a lock file. It waits until done is closed, and then returns the error of cause. Goroutines of
+// one process first take turns, so that only one of them tries to lock the file.
 func (v *Vault) lockFileUntil(done <-chan struct{}, cause func() error, file string) (unlock func(), err error) {
 	v.mu.Lock()
 	turn := v.lockTurns[file]
@@ -124,7 +124,7 @@ func (v *Vault) lockFileUntil(done <-chan struct{}, cause func() error, file str
 	}), nil
 }
 
-// tryLockUntil tries to lock a file at intervals of lockRetry until done is closed.
+// tryLockUntil tries to lock a file at intervals of lockRetry until it succeeds or done is closed.
 func tryLockUntil(done <-chan struct{}, cause func() error, lock *flock.Flock) error {
 	retry := time.NewTicker(lockRetry)
 	defer retry.Stop()
@@ -145,17 +145,17 @@ func tryLockUntil(done <-chan struct{}, cause func() error, lock *flock.Flock) e
 	}
 }
 
-// errLockHeld is the error of a write that waited for writeWait.
+// errLockHeld is the error of a writer that did not get the lock within writeWait.
 var errLockHeld = errors.New("another process has held the lock for too long")
 
-// lockForWriting takes the lock for writing, which every process holds for a short time only.
+// lockForWriting takes the write lock of the vault. Each process holds this lock only for a short time.
 func (v *Vault) lockForWriting() (unlock func(), err error) {
 	late := make(chan struct{})
 	defer time.AfterFunc(writeWait, func() { close(late) }).Stop()
 	return v.lockFileUntil(late, func() error { return errLockHeld }, writeLockFile)
 }
 
-// withoutPath returns an error without the path, which the caller has already added.
+// withoutPath returns the error without the path, which the caller adds.
 func withoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// keyFile holds the key if there is no keychain. publicKeyFile holds the public half of the key in the keychain.
+	// keyFile contains the key if no keychain is used. publicKeyFile contains the public key of the key in the
+	// keychain.
 	keyFile, publicKeyFile = "vault.key", "vault.pub"
-	// maxKey is the largest size of either file in bytes.
+	// maxKey is the maximum size of each of these files in bytes.
 	maxKey = 4 << 10
 )
 
-// keyForRecord returns the key that opens a record.
+// keyForRecord returns the key that decrypts a record.
 func (v *Vault) keyForRecord(rec secretRecord) (*age.X25519Identity, error) {
 	if rec.Place == InKeychain {
 		return v.keychainKeyFor(rec.Key)
@@ -35,7 +36,7 @@ func (v *Vault) keyForRecord(rec secretRecord) (*age.X25519Identity, error) {
 	return key, err
 }
 
-// keychainKeyFor returns the key with the given public half.
+// keychainKeyFor returns the key with the given public key, from the cache or from the keychain.
 func (v *Vault) keychainKeyFor(public string) (*age.X25519Identity, error) {
 	v.mu.Lock()
 	key := v.keys[public]
@@ -63,11 +64,11 @@ func (v *Vault) keychainKeyFor(public string) (*age.X25519Identity, error) {
 	return key, nil
 }
 
-// keychainAccount returns the name of a key in the keychain.
+// keychainAccount returns the name in the keychain of the key with the given public key.
 func keychainAccount(public string) string { return "vault/" + public }
 
-// currentKeychainKey returns the keychain's key for the next Put, a new one if there is none; nil if no keychain
-// answers.
+// currentKeychainKey returns the key in the keychain for the next Put. It creates the key if there is none, and returns
+// nil if the keychain is unavailable.
 func (v *Vault) currentKeychainKey() *age.X25519Identity {
 	if v.keychain == nil {
 		return nil
@@ -87,8 +88,8 @@ func (v *Vault) currentKeychainKey() *age.X25519Identity {
 	return nil
 }
 
-// loadOrCreateKeychainKey returns the keychain's key with the given public half, or a new key if public is empty. The
-// error is the reason why there is no key.
+// loadOrCreateKeychainKey returns the key in the keychain with the given public key. If public is empty or the key was
+// lost, it creates a new key. The error is the reason why there is no key.
 func (v *Vault) loadOrCreateKeychainKey(public string) (*age.X25519Identity, error) {
 	if public != "" {
 		if key, err := v.keychainKeyFor(public); !errors.Is(err, ErrNotFound) {
@@ -104,7 +105,7 @@ func (v *Vault) loadOrCreateKeychainKey(public string) (*age.X25519Identity, err
 	}
 	defer unlock()
 	if now := v.publicKey(); now != public {
-		return v.keychainKeyFor(now) // another process has made it meanwhile
+		return v.keychainKeyFor(now) // another process has created a key in the meantime
 	}
 	key, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -114,13 +115,13 @@ func (v *Vault) loadOrCreateKeychainKey(public string) (*age.X25519Identity, err
 	if err := v.keychain.set(keychainAccount(made), key.String()); err != nil {
 		return nil, err
 	}
-	if key, err = v.keychainKeyFor(made); err != nil { // it stores and returns it
+	if key, err = v.keychainKeyFor(made); err != nil { // checks that the keychain stored the key
 		return nil, err
 	}
 	return key, v.replaceFile(filepath.Join(v.dir, publicKeyFile), []byte(made+"\n"))
 }
 
-// publicKey returns the recorded public half of the keychain's key; "" if there is no record.
+// publicKey returns the public key in publicKeyFile; "" if the file is missing or invalid.
 func (v *Vault) publicKey() string {
 	text, err := readPrivateFile(filepath.Join(v.dir, publicKeyFile))
 	if err != nil {
@@ -133,7 +134,8 @@ func (v *Vault) publicKey() string {
 	return key.String()
 }
 
-// fileKey returns the key of the file; make creates a missing one, for which the caller holds the write lock.
+// fileKey returns the key in keyFile. If make is true, it creates a missing key; the caller must then hold the write
+// lock.
 func (v *Vault) fileKey(make bool) (*age.X25519Identity, error) {
 	path := filepath.Join(v.dir, keyFile)
 	text, err := readPrivateFile(path)
@@ -149,13 +151,13 @@ func (v *Vault) fileKey(make bool) (*age.X25519Identity, error) {
 	}
 	key, err := age.ParseX25519Identity(strings.TrimSpace(text))
 	if err != nil {
-		return nil, damaged(path, errors.New("it does not hold a key")) // the cause could repeat a part of the key
+		return nil, damaged(path, errors.New("it does not hold a key")) // the cause might contain a part of the key
 	}
 	return key, nil
 }
 
-// readPrivateFile reads a file of the vault that only its owner may read. If others may read it, that permission is
-// removed first.
+// readPrivateFile returns the content of a key file. If other users have permissions for the file, it removes them
+// first.
 func readPrivateFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {

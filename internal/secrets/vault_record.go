@@ -20,29 +20,29 @@ import (
 )
 
 const (
-	// recordSuffix is the suffix of the names of record files.
+	// recordSuffix is the suffix of the record files' names.
 	recordSuffix = ".secret"
-	// maxName is the largest length of a name, maxRecord that of a record file: a value in Base64 and the other
-	// members.
+	// maxName is the maximum length of a name in bytes. maxRecord is the maximum size of a record file: a value in
+	// Base64 and the other members.
 	maxName, maxRecord = 512, 2*maxSecret + 4<<10
 	// recordVersion is the only version of the file format so far.
 	recordVersion = 1
 )
 
-// A secretRecord is the content of a vault file: the secret's name, the key that opens it, and the sealed value.
+// A secretRecord is the content of a record file: the secret's name, its public key and the encrypted value.
 type secretRecord struct {
 	Version int         `json:"v"`
 	Name    string      `json:"name"`
 	Place   KeyLocation `json:"place"`
-	// Key is the public half of the key that opens it.
+	// Key is the public key of the key that decrypts Sealed.
 	Key     string    `json:"key"`
 	Changed time.Time `json:"changed"`
-	// Sealed is the encrypted sequence of the name, a zero byte and the value. The name binds the value to it: a
-	// copied record does not open under another name.
+	// Sealed is the encrypted text, which consists of the name, a zero byte and the value. Because it contains the
+	// name, a record that was copied to another name is rejected.
 	Sealed []byte `json:"sealed"`
 }
 
-// A damagedError is the error for a file that does not have the expected content.
+// A damagedError reports a file with unexpected content.
 type damagedError struct {
 	path string
 	why  error
@@ -52,7 +52,7 @@ func (e damagedError) Error() string { return e.path + " is damaged: " + e.why.E
 
 func damaged(path string, why error) error { return damagedError{path, why} }
 
-// checkName returns why name cannot name a secret, or nil.
+// checkName returns the reason why name is not a valid name for a secret; nil if it is valid.
 func checkName(name string) error {
 	switch {
 	case name == "":
@@ -65,14 +65,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// recordPath returns the path of the file for a name. The file name is derived from a hash, because a name may have
-// any characters and some file systems ignore case.
+// recordPath returns the path of the record file for a name. The file's name is a hash, because a secret's name may
+// contain any characters and some file systems ignore case.
 func (v *Vault) recordPath(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(v.dir, hex.EncodeToString(sum[:16])+recordSuffix)
 }
 
-// readRecord reads a record file. If name is not empty, the record must have that name.
+// readRecord reads a record file. If name is not empty, the record must have this name.
 func (v *Vault) readRecord(path, name string) (secretRecord, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func (v *Vault) readRecord(path, name string) (secretRecord, error) {
 	return rec, nil
 }
 
-// parseRecord reads a record. Its errors contain none of the data.
+// parseRecord parses the content of a record file. Its errors contain no part of the content.
 func parseRecord(data []byte) (secretRecord, error) {
 	var rec secretRecord
 	if len(data) > maxRecord {
@@ -141,7 +141,7 @@ func (r secretRecord) encode() []byte {
 	return b.Bytes()
 }
 
-// seal encrypts a value and returns its record.
+// seal encrypts a value for the recipient to, and returns the record.
 func seal(name string, value []byte, place KeyLocation, to *age.X25519Recipient) (secretRecord, error) {
 	var b bytes.Buffer
 	w, err := age.Encrypt(&b, to)
@@ -157,7 +157,7 @@ func seal(name string, value []byte, place KeyLocation, to *age.X25519Recipient)
 	return secretRecord{Version: recordVersion, Name: name, Place: place, Key: to.String(), Sealed: b.Bytes()}, nil
 }
 
-// unseal decrypts a record and returns its value.
+// unseal decrypts the record and returns its value.
 func (r secretRecord) unseal(key *age.X25519Identity) ([]byte, error) {
 	reader, err := age.Decrypt(bytes.NewReader(r.Sealed), key)
 	if err != nil {

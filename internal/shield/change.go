@@ -12,35 +12,37 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// A ChangeRisk is how much a change of a definition matters. The zero value is RiskHigh, so that an unjudged change is
-// held.
+// A ChangeRisk is the risk of a change to a definition. The zero value is RiskHigh, so that a change without an
+// assessment is held.
 type ChangeRisk int
 
 const (
-	// RiskHigh is a change that only an attack would make: a person decides.
+	// RiskHigh is a change that is typical of an attack; a person must decide.
 	RiskHigh ChangeRisk = iota
 	// RiskReview is a change of a tool's text or schema that a person should see.
 	RiskReview
-	// RiskLow is a change that does not affect a model: white space, a full stop, a hint with its default value.
+	// RiskLow is a change that does not affect a model: white space, a full stop, or an annotation that states its
+	// default value.
 	RiskLow
-	// RiskNone means equal: only the order of members differs.
+	// RiskNone means that the definitions are equal, except for the order of members.
 	RiskNone
 )
 
 // String returns "high", "review", "low" or "none".
 func (r ChangeRisk) String() string { return [...]string{"high", "review", "low", "none"}[r] }
 
-// MarshalText returns the word of String.
+// MarshalText returns the same word as String.
 func (r ChangeRisk) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // A DefinitionChange is one difference between two definitions.
 type DefinitionChange struct {
-	// Path is the place, as a JSON pointer; members of "required" and of an enumeration are at their own text.
+	// Path is the JSON pointer to the value. The pointer to an element of "required", "enum" or "type" ends with the
+	// element's text.
 	Path string `json:"path"`
 	// Class is "cosmetic", "wording", "schema", "address", "instruction" or "annotation".
 	Class string     `json:"class"`
 	Risk  ChangeRisk `json:"risk"`
-	// Before and After are the values as JSON; empty for a missing value.
+	// Before and After are the values as JSON; empty if the value is missing.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
@@ -48,15 +50,15 @@ type DefinitionChange struct {
 // A Comparison is the result of comparing two definitions.
 type Comparison struct {
 	Risk ChangeRisk `json:"risk"`
-	// NeedsApproval reports that a person must accept the new definition before it replaces the old one.
+	// NeedsApproval reports whether a person must accept the new definition before it replaces the old definition.
 	NeedsApproval bool               `json:"ask"`
 	Changes       []DefinitionChange `json:"changes"`
-	// Reasons are the findings of the rules in the new definition that the old one did not have.
+	// Reasons are the findings in the new definition that the old definition did not have.
 	Reasons []Finding `json:"reasons"`
 }
 
-// CompareDefinitions returns the changes between two definitions of one card. The error means that one of them is not
-// JSON.
+// CompareDefinitions returns the changes between two definitions of the same card. The error means that one of the
+// definitions is not JSON.
 func (s *Shield) CompareDefinitions(before, after json.RawMessage) (Comparison, error) {
 	was, err := s.CheckDefinition(before)
 	if err != nil {
@@ -95,7 +97,7 @@ func (s *Shield) CompareDefinitions(before, after json.RawMessage) (Comparison, 
 		c.Changes = append(c.Changes, ch)
 		c.Risk = min(c.Risk, ch.Risk)
 	}
-	// parsers may disagree on whether there is a change
+	// Parsers may disagree about whether the definition changed.
 	if _, plain := canonicalDefinition(after); !plain && !bytes.Equal(before, after) {
 		c.Reasons = append(c.Reasons, Finding{Rule: "twice", Action: "flagged",
 			Why: "has duplicate members, or nests too deeply: parsers may disagree"})
@@ -108,8 +110,8 @@ func (s *Shield) CompareDefinitions(before, after json.RawMessage) (Comparison, 
 	return c, nil
 }
 
-// annotationHints are the annotations that describe a tool's effect, with their default values (MCP 2025-03-26), and
-// the value that claims less harm.
+// annotationHints are the annotations that describe a tool's effect. unsaid is the default value (MCP 2025-03-26), and
+// safer is the value that claims less harm.
 var annotationHints = map[string]struct{ unsaid, safer string }{
 	"/annotations/readOnlyHint":    {"false", "true"},
 	"/annotations/destructiveHint": {"true", "false"},
@@ -117,7 +119,7 @@ var annotationHints = map[string]struct{ unsaid, safer string }{
 	"/annotations/openWorldHint":   {"true", "false"},
 }
 
-// classifyChange judges one change by itself. name is the name of the tool.
+// classifyChange returns the class and the risk of one change, without the other changes. name is the name of the tool.
 func classifyChange(path, name, before, after string) DefinitionChange {
 	c := DefinitionChange{path, "schema", RiskReview, before, after}
 	if h, ok := annotationHints[path]; ok {
@@ -149,8 +151,8 @@ func classifyChange(path, name, before, after string) DefinitionChange {
 	return c
 }
 
-// isHarmlessTitleChange reports whether a change of a title adds no information: a title that repeats the name was
-// added or removed, or the title names one more thing.
+// isHarmlessTitleChange reports whether a change of a title adds no information. Either a title that repeats the name
+// was added or removed, or the title has one more noun.
 func isHarmlessTitleChange(name, before, after string) bool {
 	return (before == "" || after == "") && titleSaysName(before+after, name) || addsOneNoun(before, after)
 }
@@ -179,10 +181,10 @@ func isProsePath(path, before, after string) bool {
 	return path == "/instructions"
 }
 
-// namedMembers are the members of a schema in which the server chooses the member names.
+// namedMembers are the members of a schema that contain member names of the server's choice.
 var namedMembers = map[string]bool{"properties": true, "patternProperties": true, "$defs": true, "definitions": true}
 
-// titledName returns the name of the object that the title at a path belongs to, or "" if it has none.
+// titledName returns the name of the object that the title at a path belongs to, or "" if the object has no name.
 func titledName(path, tool string) string {
 	parts := strings.Split(path, "/")
 	switch n := len(parts); {
@@ -201,16 +203,16 @@ func valueOrDefault(value, unsaid string) string {
 	return value
 }
 
-// countAddresses returns the number of URLs and mail addresses in a text.
+// countAddresses returns the number of URLs and e-mail addresses in a text.
 func countAddresses(text string) int { return strings.Count(text, "://") + strings.Count(text, "@") }
 
-// onOneLine returns a JSON text with line ends replaced by blanks.
+// onOneLine returns a JSON text with escaped line ends and tabs replaced by blanks.
 func onOneLine(text string) string {
 	return strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ").Replace(text)
 }
 
 // linkLikeWords returns the words of a text that may be an address: with a "@", with a colon and slashes, or with a dot
-// inside. A change of punctuation makes another address, while in prose it does not matter.
+// inside. A change of punctuation changes an address, but does not matter in prose.
 func linkLikeWords(text string) (all []string) {
 	text, _ = injection.CanonicalText(onOneLine(text))
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
@@ -228,7 +230,7 @@ func linkLikeWords(text string) (all []string) {
 	return all
 }
 
-// normalizedWords returns a text without case, white space and punctuation.
+// normalizedWords returns the letters, digits and symbols of a text in lower case, without white space and punctuation.
 func normalizedWords(text string) string {
 	text, _ = injection.CanonicalText(onOneLine(text))
 	return strings.Map(func(r rune) rune {
@@ -239,8 +241,8 @@ func normalizedWords(text string) string {
 	}, text)
 }
 
-// leafValues returns the values of a definition by path. The order of members does not count, nor that of "required",
-// "enum" and "type", whose members are at their own text.
+// leafValues returns the values of a definition by path. The order of members does not count. The order of elements of
+// "required", "enum" and "type" does not count either, because their paths end with the element's text.
 func leafValues(raw json.RawMessage) map[string]string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -253,8 +255,8 @@ func leafValues(raw json.RawMessage) map[string]string {
 	return all
 }
 
-// maxLeafDepth bounds the depth to which a definition is compared member by member, and maxLeafPath the bytes of a
-// path. A value that is deeper, or has a longer path, is compared as a whole.
+// maxLeafDepth limits the depth to which a definition is compared member by member, and maxLeafPath limits the size of
+// a path in bytes. A value that is deeper, or has a longer path, is compared as a whole.
 const (
 	maxLeafDepth = 64
 	maxLeafPath  = 1024

@@ -19,19 +19,19 @@ import (
 type Report struct {
 	Verdict CheckVerdict
 	Reasons []Finding
-	// Canonical is the form that may be shown to a model: the input bytes, except for the changed texts.
+	// Canonical is the form that may be shown to a model. It equals the input bytes, except for the changed texts.
 	Canonical json.RawMessage
-	// Renamed maps changed names of properties and arguments in Canonical to the original names. A changed name that
-	// would stand for two originals is not in it. It may be nil.
+	// Renamed maps changed names of properties and arguments in Canonical to the original names. It does not contain a
+	// changed name that replaces two original names. It may be nil.
 	Renamed map[string]string
 }
 
 // errNotJSON is returned for invalid JSON.
 var errNotJSON = errors.New("not JSON")
 
-// CheckDefinition checks a definition that a server declares: a tool, a prompt, a resource, a resource template, or the
-// params of an elicitation. It checks every text at every depth, also names and schemas. The error means that the input
-// is not JSON, and must not be shown.
+// CheckDefinition checks a definition that a server declares: a tool, a prompt, a resource or a resource template. It
+// checks every text at every depth, including names and schemas. The error means that the input is not JSON, and must
+// not be shown.
 func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
 	var whole injection.SplitText
 	rep, err := s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
@@ -47,7 +47,7 @@ func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
 	return rep, nil
 }
 
-// splitFindings returns findings about orders that begin in one text of a definition and end in another. They are
+// splitFindings returns findings about orders that begin in one text of a definition and end in another. Such texts are
 // flagged and not blanked, since each text alone is harmless.
 func (s *Shield) splitFindings(whole *injection.SplitText) (reasons []Finding) {
 	text, found := s.inspector.InspectJoined(whole)
@@ -59,7 +59,8 @@ func (s *Shield) splitFindings(whole *injection.SplitText) (reasons []Finding) {
 	return reasons
 }
 
-// CheckResult checks the result of a call, each text as CheckResultText does. It skips the data of images and sounds.
+// CheckResult checks each text in the result of a call like CheckResultText. It skips the data of images, audio and
+// binary resources.
 func (s *Shield) CheckResult(raw json.RawMessage) (Report, error) {
 	return s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
 		if key || w.currentMember() == "data" || w.currentMember() == "blob" {
@@ -84,7 +85,7 @@ func (s *Shield) walkTexts(raw json.RawMessage, look func(*jsonWalker, string, b
 	return Report{verdictOf(w.reasons), w.reasons, out, w.uniqueRenames()}, nil
 }
 
-// A jsonWalker walks through JSON, passes each text to checkText, and writes the returned text in its place.
+// A jsonWalker walks through JSON, passes each text to checkText, and replaces the text by the result.
 type jsonWalker struct {
 	shield    *Shield
 	in        []byte
@@ -102,9 +103,9 @@ type jsonWalker struct {
 // A walkerFrame is an open object or array.
 type walkerFrame struct {
 	array bool
-	key   string // the member's name in an object; in an array the name of the member that holds the array
+	key   string // the member's name in an object; for an array, the name of the member that contains the array
 	index int
-	value bool // a value comes next, not a name
+	value bool // the next string is a value, not a name
 }
 
 func (w *jsonWalker) walk() {
@@ -168,7 +169,7 @@ func (w *jsonWalker) checkString(i int) int {
 	return end
 }
 
-// quoteJSON returns a JSON string with as few escapes as possible.
+// quoteJSON returns a text as a JSON string with as few escapes as possible.
 func quoteJSON(text string) []byte {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -179,14 +180,14 @@ func quoteJSON(text string) []byte {
 	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// These bound a report. maxFindings is the number of findings, beyond which only worse ones are added. maxPathBytes is
-// the size of a pointer.
+// Limits of a report. After maxFindings findings, only findings with a worse verdict are added. maxPathBytes is the
+// maximum size of a pointer.
 const (
 	maxFindings  = 4096
 	maxPathBytes = 512
 )
 
-// pointer returns the JSON pointer to the present place. A long pointer is cut.
+// pointer returns the JSON pointer to the current position. A long pointer is cut.
 func (w *jsonWalker) pointer() string {
 	var b strings.Builder
 	for _, f := range w.stack {
@@ -212,7 +213,7 @@ func pointerSegment(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// currentMember returns the name of the member whose value, or part of whose value, the walker is at.
+// currentMember returns the name of the member whose value contains the current position.
 func (w *jsonWalker) currentMember() string {
 	if n := len(w.stack); n > 0 {
 		return w.stack[n-1].key
@@ -220,7 +221,7 @@ func (w *jsonWalker) currentMember() string {
 	return ""
 }
 
-// checkDefinitionText checks a text of a definition. It renames a name where it would blank another text.
+// checkDefinitionText checks a text of a definition. Where another text would be blanked, a name is renamed.
 func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
 	name := key || len(w.stack) == 1 && w.currentMember() == "name" || w.isPropertyReference()
 	most := w.shield.caps.Schema
@@ -307,7 +308,7 @@ func (w *jsonWalker) definitionTopic() injection.WordTopic {
 	return w.about
 }
 
-// textPlace returns how much prose is expected at the present place.
+// textPlace returns the place of the current text, which determines how much prose is normal there.
 func (w *jsonWalker) textPlace(key bool) injection.TextPlace {
 	top := len(w.stack) == 1
 	switch m := w.currentMember(); {
@@ -327,10 +328,10 @@ func (w *jsonWalker) textPlace(key bool) injection.TextPlace {
 	return injection.PlaceMember
 }
 
-// isInList reports whether the walker is at an element of a list.
+// isInList reports whether the current text is an element of a list.
 func (w *jsonWalker) isInList() bool { return len(w.stack) > 0 && w.stack[len(w.stack)-1].array }
 
-// currentProperty returns the name of the property whose schema the walker is in, or "".
+// currentProperty returns the name of the property whose schema contains the current position, or "".
 func (w *jsonWalker) currentProperty() string {
 	for n := len(w.stack) - 1; n > 1; n-- {
 		if w.stack[n-2].key == "properties" {
@@ -349,7 +350,8 @@ func isSchemaType(text string) bool {
 	return false
 }
 
-// isSpokenProperty reports whether a property holds a message to people, so that its default value is a sentence.
+// isSpokenProperty reports whether a property contains a message to people, so that its default value may be a
+// sentence.
 func isSpokenProperty(property string) bool {
 	switch strings.ToLower(property) {
 	case "message", "text", "body", "content", "prompt", "question", "comment", "reason", "subject", "greeting",
@@ -359,7 +361,8 @@ func isSpokenProperty(property string) bool {
 	return false
 }
 
-// noteRenamed records that a new name replaces another. If it replaces two names, it records "".
+// noteRenamed stores that the name now replaces the name own. If now replaces two different names, noteRenamed stores
+// "".
 func (w *jsonWalker) noteRenamed(now, own string) {
 	if w.renamed == nil {
 		w.renamed = map[string]string{}
@@ -370,7 +373,7 @@ func (w *jsonWalker) noteRenamed(now, own string) {
 	w.renamed[now] = own
 }
 
-// uniqueRenames returns the new names that replace exactly one name and were not used before.
+// uniqueRenames returns the new names that replace exactly one name and are not used elsewhere in the definition.
 func (w *jsonWalker) uniqueRenames() map[string]string {
 	if w.renamed == nil {
 		return nil
@@ -386,7 +389,7 @@ func (w *jsonWalker) uniqueRenames() map[string]string {
 	return w.renamed
 }
 
-// addFindings adds findings about the present text.
+// addFindings adds findings about the current text.
 func (w *jsonWalker) addFindings(reasons []Finding) {
 	if len(reasons) == 0 {
 		return
@@ -403,7 +406,7 @@ func (w *jsonWalker) addFindings(reasons []Finding) {
 	w.reasons = append(w.reasons, reasons...)
 }
 
-// isMisplacedOrder reports whether a member for a value or a short title holds a sentence with an instruction.
+// isMisplacedOrder reports whether a member for a value or a short title contains a sentence with an instruction.
 func (s *Shield) isMisplacedOrder(member, text string) bool {
 	const fewest = 7
 	switch member {
@@ -417,8 +420,8 @@ func (s *Shield) isMisplacedOrder(member, text string) bool {
 	return s.inspector.HasOrder(text)
 }
 
-// isPropertyReference reports whether the present value names a property, as in "required", or an argument of a prompt.
-// Such names must be renamed together.
+// isPropertyReference reports whether the current value is the name of a property, as in "required", or of a prompt's
+// argument. Such names must be renamed together.
 func (w *jsonWalker) isPropertyReference() bool {
 	n := len(w.stack)
 	if n == 3 && w.stack[1].array && w.stack[0].key == "arguments" && w.stack[2].key == "name" {
@@ -427,7 +430,7 @@ func (w *jsonWalker) isPropertyReference() bool {
 	return n > 1 && w.stack[n-1].array && !w.stack[n-2].array && w.stack[n-2].key == "required"
 }
 
-// isPlainKey reports whether a key has only plain ASCII characters, as nearly all have.
+// isPlainKey reports whether a key has only ordinary ASCII characters, as nearly all keys do.
 func isPlainKey(key string) bool {
 	for i := range len(key) {
 		if b := key[i]; b >= utf8.RuneSelf || b < '$' {
@@ -437,7 +440,7 @@ func isPlainKey(key string) bool {
 	return true
 }
 
-// isSentenceLong reports whether a name has as many words as a sentence.
+// isSentenceLong reports whether a name has so many words that it may be a sentence.
 func isSentenceLong(name string) bool {
 	const most = 8
 	return strings.Count(name, "_")+strings.Count(name, "-") >= most || strings.Count(name, " ") > 2*most

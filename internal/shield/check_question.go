@@ -8,9 +8,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// CheckQuestion checks a request of a server to a person: the params of an elicitation. It treats the texts that the
-// person reads (the message, titles, descriptions, names of choices) as those of a definition. Names and values of
-// fields, which the answer refers to, and the address of a page stay unchanged, and are flagged at most. The error is
+// CheckQuestion checks the params of an elicitation, which is a request of a server to a person. The texts that the
+// person reads (the message, titles, descriptions, names of choices) are checked like texts of a definition. Names and
+// values of fields, which the answer refers to, and the address of a page are never changed, only flagged. The error is
 // that of CheckDefinition.
 func (s *Shield) CheckQuestion(raw json.RawMessage) (Report, error) {
 	return s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
@@ -47,15 +47,15 @@ func checkPageAddress(text string) (reasons []Finding) {
 	}
 	_, traces := injection.CanonicalText(text)
 	for _, r := range removalFindings(traces, "") {
-		r.Action = "flagged" // the address stays unchanged
+		r.Action = "flagged" // the address is never changed
 		reasons = append(reasons, r)
 	}
 	return reasons
 }
 
-// CheckPrompt checks input for a model: the params of a sampling request, or the messages of a prompt. Instructions to
-// a model are their purpose, so they are checked as results are: invisible characters are removed, and nothing is
-// blanked.
+// CheckPrompt checks input for a model: the params of a sampling request, or the messages of a prompt. Such texts are
+// meant to contain instructions to a model, so they are checked like results. Invisible characters are removed, and
+// nothing is blanked.
 func (s *Shield) CheckPrompt(raw json.RawMessage) (Report, error) {
 	return s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
 		if key || w.isInTopMember("_meta") || w.currentMember() != "text" && w.currentMember() != "systemPrompt" {
@@ -67,7 +67,8 @@ func (s *Shield) CheckPrompt(raw json.RawMessage) (Report, error) {
 	})
 }
 
-// RuleNames returns the names of the rules that affect the verdict, each once, in order.
+// RuleNames returns the names of the rules whose findings affect the verdict, each name once, in the order of the
+// findings.
 func RuleNames(reasons []Finding) (names []string) {
 	for _, r := range reasons {
 		if r.affectsVerdict() && !slices.Contains(names, r.Rule) {
@@ -77,12 +78,12 @@ func RuleNames(reasons []Finding) (names []string) {
 	return names
 }
 
-// isInTopMember reports whether the walker is in the member of that name of the outermost object.
+// isInTopMember reports whether the walker is inside the member with that name of the outermost object.
 func (w *jsonWalker) isInTopMember(name string) bool {
 	return len(w.stack) > 1 && !w.stack[0].array && w.stack[0].key == name
 }
 
-// isShownToPeople reports whether a person reads the present value, and the answer does not refer to it.
+// isShownToPeople reports whether a person reads the current value and the answer does not refer to it.
 func (w *jsonWalker) isShownToPeople() bool {
 	switch w.currentMember() {
 	case "message":
@@ -93,7 +94,7 @@ func (w *jsonWalker) isShownToPeople() bool {
 	return false
 }
 
-// inspectUnchanged returns findings about a text that stays unchanged.
+// inspectUnchanged returns findings about a text that must not be changed.
 func (s *Shield) inspectUnchanged(text string) []Finding {
 	_, reasons := s.checkText(text, "", injection.MaxDefinitionText, injection.PlaceNone, nil, nil)
 	kept := reasons[:0]

@@ -15,13 +15,13 @@ import (
 
 // A DiffRun is a part of a comparison of two texts.
 type DiffRun struct {
-	// Op is ' ' for text in both, '-' for text in the earlier one only, '+' for text in the later one only.
+	// Op is ' ' for text in both texts, '-' for text in the earlier text only, and '+' for text in the later text only.
 	Op byte
 	// Text is printable: an invisible character is written as its code point, such as "\u200b" or "\U000e0041".
 	Text string
 }
 
-// DiffWords compares two texts word by word. An invisible character is a word of its own.
+// DiffWords compares two texts word by word. An invisible character counts as a separate word.
 func DiffWords(before, after string) []DiffRun {
 	was, is := diffTokens(before), diffTokens(after)
 	var runs []DiffRun
@@ -41,7 +41,7 @@ func DiffWords(before, after string) []DiffRun {
 	return runs
 }
 
-// diffTokens splits a text into words, runs of blanks, and other single characters.
+// diffTokens splits a text into words, runs of blanks, and single other characters.
 func diffTokens(text string) (all []string) {
 	kind := func(r rune) int {
 		switch {
@@ -66,12 +66,12 @@ func diffTokens(text string) (all []string) {
 	return all
 }
 
-// DiffWords compares the values before and after word by word, as texts if both are texts.
+// DiffWords compares the values before and after the change word by word. JSON strings are compared as texts.
 func (c DefinitionChange) DiffWords() []DiffRun {
 	return DiffWords(jsonText(c.Before), jsonText(c.After))
 }
 
-// jsonText returns the text of a JSON string, or other JSON itself.
+// jsonText returns the text of a JSON string, or any other JSON unchanged.
 func jsonText(raw string) string {
 	var text string
 	if json.Unmarshal([]byte(raw), &text) == nil && raw != "null" {
@@ -80,7 +80,7 @@ func jsonText(raw string) string {
 	return raw
 }
 
-// Description describes the kind of change for people: "cosmetic", "wording", "wider schema", "narrower schema",
+// Description returns a description of the change for people: "cosmetic", "wording", "wider schema", "narrower schema",
 // "another schema", "new address", "new instruction", "annotation flipped" or "annotation".
 func (c DefinitionChange) Description() string {
 	switch c.Class {
@@ -103,7 +103,7 @@ func (c DefinitionChange) Description() string {
 	return c.Class
 }
 
-// MarshalJSON adds the Description to the members of a change.
+// MarshalJSON encodes the change with its Description as the member "kind".
 func (c DefinitionChange) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Path   string     `json:"path"`
@@ -115,14 +115,14 @@ func (c DefinitionChange) MarshalJSON() ([]byte, error) {
 	}{c.Path, c.Class, c.Risk, c.Description(), c.Before, c.After})
 }
 
-// wideningOf returns 1 if a schema accepts more after the change, -1 if it accepts less, and 0 if that is unknown.
+// wideningOf returns 1 if a schema accepts more after the change, -1 if it accepts less, and 0 if this is unknown.
 func (c DefinitionChange) wideningOf() int {
 	if !strings.Contains(c.Path, "Schema/") {
 		return 0
 	}
 	parts := strings.Split(c.Path, "/")
 	last, in := parts[len(parts)-1], parts[len(parts)-2]
-	// more is the effect of adding a member of that name; removing it has the opposite effect.
+	// more is the effect of adding a member with that name. Removing the member has the opposite effect.
 	more := 0
 	switch {
 	case in == "required":
@@ -145,7 +145,8 @@ func (c DefinitionChange) wideningOf() int {
 	return compareBounds(last, c.Before, c.After)
 }
 
-// compareBounds compares two values of a keyword that bounds a schema.
+// compareBounds compares two values of a schema keyword that limits the accepted values. The result is that of
+// wideningOf.
 func compareBounds(keyword, before, after string) int {
 	if keyword == "additionalProperties" {
 		switch {
@@ -176,8 +177,8 @@ func compareBounds(keyword, before, after string) int {
 	return 0
 }
 
-// WorstChange returns the change with the highest risk; among equals, an instruction first. It returns nil without
-// changes.
+// WorstChange returns the change with the highest risk. Among changes of equal risk, an instruction comes first. It
+// returns nil if there are no changes.
 func (c Comparison) WorstChange() *DefinitionChange {
 	classes := []string{"instruction", "address", "annotation", "schema", "wording", "cosmetic"}
 	var worst *DefinitionChange

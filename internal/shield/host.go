@@ -11,16 +11,17 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxHostBytes bounds a host that is not ASCII: a longer one exceeds the 253 bytes of a name in any encoding.
+// maxHostBytes limits the size of a host that is not ASCII. A longer host exceeds the 253 bytes of a domain name in any
+// encoding.
 const maxHostBytes = 1024
 
-// idnaProfile converts hosts to ASCII as browsers do, which accept an underscore, and hyphens anywhere.
+// idnaProfile converts hosts to ASCII as browsers do. Browsers accept an underscore, and hyphens at any position.
 var idnaProfile = sync.OnceValue(func() *idna.Profile {
 	return idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false),
 		idna.CheckHyphens(false), idna.VerifyDNSLength(true))
 })
 
-// NormalizeHost returns the ASCII form of a host, in which no letter looks like another. ok is false for a host with
+// NormalizeHost returns the ASCII form of a host, in which no letter can imitate another. ok is false for a host with
 // invisible or bidirectional characters, or an invalid name. A host in ASCII is returned unchanged.
 func NormalizeHost(host string) (ascii string, ok bool) {
 	if isASCII(host) {
@@ -44,25 +45,26 @@ func isASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// isInvisibleInHost reports whether a rune is invisible in a host. Joiners are left to package idna, which knows the
-// scripts that need them, and variation selectors to injection.CanonicalText.
+// isInvisibleInHost reports whether a rune is invisible in a host. It does not report joiners, because package idna
+// allows them in the scripts that need them. injection.CanonicalText handles variation selectors.
 func isInvisibleInHost(r rune) bool {
 	return r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.C, unicode.Z,
 		unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// isNotHostRune reports whether a rune of an ASCII form is invalid in a name: a full-width slash becomes "/".
+// isNotHostRune reports whether a rune in the ASCII form of a host is invalid in a domain name. For example, the ASCII
+// form of a full-width slash is "/".
 func isNotHostRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
-// mixesAlphabets reports whether a label of a host mixes alphabets, as one does that imitates another. Han may stand
-// beside kana, hangul and bopomofo, and any of these beside Latin.
+// mixesAlphabets reports whether a label of a host mixes alphabets, as in a host that imitates another host. Han may be
+// mixed with kana, hangul and bopomofo, and any of these with Latin.
 func mixesAlphabets(host string) bool {
 	if isASCII(host) && !strings.Contains(strings.ToLower(host), "xn--") || len(host) > maxHostBytes {
 		return false
 	}
-	shown, _ := idnaProfile().ToUnicode(host) // a label that cannot be decoded stays unchanged
+	shown, _ := idnaProfile().ToUnicode(host) // a label that cannot be decoded is unchanged
 	return slices.ContainsFunc(strings.Split(shown, "."), labelMixesAlphabets)
 }
 
@@ -84,8 +86,8 @@ func labelMixesAlphabets(label string) bool {
 	return false
 }
 
-// alphabetOf returns the alphabet of a letter, or "" for a character of all alphabets. Alphabets that are written
-// together count as one: Han, kana, hangul and bopomofo.
+// alphabetOf returns the alphabet of a letter, or "" for a character that all alphabets use. Alphabets that are written
+// together count as one alphabet: Han, kana, hangul and bopomofo.
 func alphabetOf(r rune) string {
 	if !unicode.IsLetter(r) || unicode.In(r, unicode.Common, unicode.Inherited) {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// namesNewHost reports whether a text names a host that the earlier one does not.
+// namesNewHost reports whether the text after contains a host that the text before does not contain.
 func namesNewHost(before, after string) bool {
 	known := hostsIn(before)
 	for host := range hostsIn(after) {
@@ -21,19 +21,20 @@ func namesNewHost(before, after string) bool {
 	return false
 }
 
-// These expressions find hosts.
+// These expressions find hosts in texts.
 var (
 	unmaskDots   = strings.NewReplacer("[.]", ".", "．", ".", "｡", ".")
 	urlAuthority = lazyregexp.New("[A-Za-z][A-Za-z0-9+.-]*://([^\\s/?#\"'<>`\\\\,;()]+)")
-	// dottedName matches a name with dots. Ideographs are excluded: they may stand beside a host without a blank.
+	// dottedName matches a name with dots. Ideographs are excluded, because they may be next to a host without a blank.
 	dottedName = lazyregexp.New(`[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+(?:\.[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+)+`)
 	// ipv6Candidate matches text that may be an IPv6 address.
 	ipv6Candidate = lazyregexp.New(`[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,8}`)
-	// versionPrefix matches a word before a number with dots that is then a version, or a place in a document.
+	// versionPrefix matches a word such as "version" or "section" before a number with dots. Such a number is not an IP
+	// address.
 	versionPrefix = lazyregexp.New(`(?i)\b(?:versions?|ver|releases?|revision|build|section|chapter|clause)[\s:="']*$`)
 )
 
-// hostsIn returns the hosts and IP addresses that a text names, in lower case.
+// hostsIn returns the hosts and IP addresses in a text, in lower case.
 func hostsIn(text string) map[string]bool {
 	text, _ = injection.CanonicalText(text)
 	text = unmaskDots.Replace(text)
@@ -58,7 +59,7 @@ func hostsIn(text string) map[string]bool {
 	for _, m := range ipv6Candidate().FindAllStringIndex(text, -1) {
 		name := strings.TrimRight(text[m[0]:m[1]], ".")
 		framed := m[0] > 0 && text[m[0]-1] == '[' && strings.HasPrefix(text[m[1]:], "]")
-		if framed && m[0] > 1 && (isWordByte(text[m[0]-2]) || text[m[0]-2] == ')') { // an item of a list
+		if framed && m[0] > 1 && (isWordByte(text[m[0]-2]) || text[m[0]-2] == ')') { // an index into a list
 			continue
 		}
 		if m[0] > 0 && isWordByte(text[m[0]-1]) || m[1] < len(text) && isWordByte(text[m[1]]) || !framed &&
@@ -76,22 +77,23 @@ func isWordByte(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '_'
 }
 
-// These sets tell hosts from other dotted names by the last part. Endings that are also those of files or program
-// members are not in topLevelDomains: such a name is a host only after a scheme or "www". A country's domain counts
-// below one of secondLevelDomains.
+// These sets distinguish hosts from other dotted names by the last label. topLevelDomains excludes endings that files
+// or program members also have. A name with such an ending is a host only after a URL scheme or "www". A two-letter
+// country domain counts if a label of secondLevelDomains precedes it.
 var (
 	topLevelDomains = sync.OnceValue(func() map[string]bool {
 		return wordSet(`com org net edu gov mil biz onion arpa io ai co dev xyz tech shop club icu asia
 		ru su cn de uk fr nl eu jp kr au ca ch es dk fi cz sk hu gr ee lv il ir ua kz tr tw vn hk sg th ph nz mx cl za ar se tk ga gq ly gg nu ws tv us рф`)
 	})
 	secondLevelDomains = wordSet("com co org net gov edu ac")
-	// upperCaseDomains may end a host in capitals; with other endings it is a sentence, or a name such as ASP.NET.
+	// upperCaseDomains may end a host in capitals. Any other ending in capitals belongs to a sentence, or to a name
+	// such as ASP.NET.
 	upperCaseDomains = wordSet("com org edu gov biz")
-	// packagePrefixes begin the names of packages, which are reversed host names.
+	// packagePrefixes begin the names of software packages, which are reversed host names.
 	packagePrefixes = wordSet("com org net io java javax")
 )
 
-// looksLikeHost reports whether the last part of a dotted name is that of a host.
+// looksLikeHost reports whether a dotted name is a host, judged by its labels.
 func looksLikeHost(name string) bool {
 	labels := strings.Split(name, ".")
 	n := len(labels) - 1

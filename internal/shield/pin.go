@@ -12,16 +12,18 @@ import (
 	"unicode/utf8"
 )
 
-// Fingerprint identifies a definition by its meaning: "sha256:" and the 64 hexadecimal digits of the hash of its
-// canonical form, with sorted members and no white space between tokens. Every member counts, also unknown ones. A
-// definition that parsers may read differently (a repeated member, invalid UTF-8, extreme nesting) is hashed as it is.
+// Fingerprint returns an identifier of a definition's meaning. It is "sha256:" and the 64 hexadecimal digits of the
+// hash of the canonical form. The canonical form has sorted members and no white space between tokens. Every member
+// counts, including unknown members. A definition that parsers may read differently (a repeated member, invalid UTF-8,
+// extreme nesting) is hashed unchanged.
 func Fingerprint(definition json.RawMessage) string {
 	text, _ := canonicalDefinition(definition)
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// canonicalDefinition returns the canonical form of a definition. If it has none, it returns the definition and false.
+// canonicalDefinition returns the canonical form of a definition. If there is no canonical form, it returns the
+// definition and false.
 func canonicalDefinition(raw json.RawMessage) (text []byte, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -38,12 +40,12 @@ func canonicalDefinition(raw json.RawMessage) (text []byte, ok bool) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), true
 }
 
-// maxPinDepth is the deepest nesting of a definition that has a canonical form.
+// maxPinDepth is the maximum nesting of a definition that has a canonical form.
 const maxPinDepth = 500
 
 var errAmbiguous = errors.New("parsers may read it differently")
 
-// readUnambiguous reads a value. It refuses repeated members and extreme nesting.
+// readUnambiguous reads a JSON value. It refuses repeated members and extreme nesting.
 func readUnambiguous(dec *json.Decoder, depth int) (any, error) {
 	t, err := dec.Token()
 	d, ok := t.(json.Delim)
@@ -88,45 +90,45 @@ func readUnambiguous(dec *json.Decoder, depth int) (any, error) {
 
 // The origins of a pin.
 const (
-	// PinnedFirstSeen is the definition that was seen first, PinnedCosmetic a harmless change, PinnedAccepted a change
-	// that a person accepted, PinnedLocked the definition in the lockfile.
+	// PinnedFirstSeen is a definition that was pinned when it was first listed. PinnedCosmetic is a harmless change,
+	// PinnedAccepted a change that a person accepted, and PinnedLocked a definition from the lockfile.
 	PinnedFirstSeen = "first seen"
 	PinnedCosmetic  = "cosmetic change"
 	PinnedAccepted  = "accepted"
 	PinnedLocked    = "lockfile"
 )
 
-// A Pin is the definition of a tool that counts, whatever its server lists later.
+// A Pin is the approved definition of a tool. It stays valid, whatever its server lists later.
 type Pin struct {
-	// Tool is the server's own name of it.
+	// Tool is the name that the server uses for the tool.
 	Tool string
-	// Definition is as the server sent it. Hash is its Fingerprint.
+	// Definition is the definition as the server sent it. Hash is its Fingerprint.
 	Definition json.RawMessage
 	Hash       string
-	// Origin is PinnedFirstSeen or one of the other origins. At is when it was pinned.
+	// Origin is one of the origins above. At is the time of pinning.
 	Origin string
 	At     time.Time
-	// Pending is the changed definition of the server; nil if a person has nothing to decide.
+	// Pending is a changed definition that is not approved; nil if there is none.
 	Pending *PendingChange
 }
 
-// A PendingChange is a changed definition that does not count yet.
+// A PendingChange is a changed definition that is not approved.
 type PendingChange struct {
 	Definition json.RawMessage
 	Hash       string
 	At         time.Time
-	// Rejected reports that a person rejected it; otherwise it waits for a decision.
+	// Rejected reports whether a person rejected the change; otherwise the change waits for a decision.
 	Rejected bool
 }
 
-// sameAs reports whether two pins are equal except for their time.
+// sameAs reports whether two pins are equal except for their times and origins.
 func (p Pin) sameAs(q Pin) bool {
 	return p.Hash == q.Hash && (p.Pending == nil) == (q.Pending == nil) &&
 		(p.Pending == nil || p.Pending.Hash == q.Pending.Hash && p.Pending.Rejected == q.Pending.Rejected)
 }
 
-// Accept replaces the pinned definition by the pending one. The error means that the pending definition has another
-// hash.
+// Accept returns the pin with the pending definition as its definition. The error means that the pending definition has
+// another hash.
 func (p Pin) Accept(hash string, at time.Time) (Pin, error) {
 	if p.Pending == nil || p.Pending.Hash != hash {
 		return p, errOtherChange
@@ -134,7 +136,8 @@ func (p Pin) Accept(hash string, at time.Time) (Pin, error) {
 	return Pin{Tool: p.Tool, Definition: p.Pending.Definition, Hash: hash, Origin: PinnedAccepted, At: at}, nil
 }
 
-// Reject marks the pending definition as rejected, for as long as the server lists it. The error is as for Accept.
+// Reject returns the pin with the pending definition marked as rejected. The mark lasts as long as the server lists
+// this definition. The error is that of Accept.
 func (p Pin) Reject(hash string) (Pin, error) {
 	if p.Pending == nil || p.Pending.Hash != hash {
 		return p, errOtherChange
@@ -147,43 +150,43 @@ func (p Pin) Reject(hash string) (Pin, error) {
 
 var errOtherChange = errors.New("the server's definition has changed since")
 
-// A ListedTool is a tool as its server lists it, with its own name. The name is empty if it has none.
+// A ListedTool is a tool as its server lists it. Tool is the server's name for the tool; empty if it has no name.
 type ListedTool struct {
 	Tool       string
 	Definition json.RawMessage
 }
 
-// MaxPins bounds the number of pinned tools of one server, including tools that the server no longer lists. Further
+// MaxPins limits the number of pinned tools of one server, including tools that the server no longer lists. Further
 // tools are not shown.
 const MaxPins = 10_000
 
 // A PinOutcome is the result of comparing a list of tools with pins.
 type PinOutcome struct {
-	// Shown are the definitions that count, in the order of the list.
+	// Shown are the definitions to show: one for each listed tool that is not left out, in the order of the list.
 	Shown []json.RawMessage
-	// Held are the tools that are shown with their Pinned definition and must not be called until a person decides on
-	// the change. Pinned also has the tools that are left out because a person rejected the change.
+	// Held are the tools that are shown with their pinned definition, and must not be called until a person decides
+	// about the change. Pinned maps held and rejected tools to their pinned definitions.
 	Held   []string
 	Pinned map[string]json.RawMessage
-	// LeftOut maps the tools that are not shown to the reasons.
+	// LeftOut maps each tool that is not shown to the reason.
 	LeftOut map[string]string
-	// TooMany reports that some tools are not shown because their server has named more than MaxPins.
+	// TooMany reports whether some tools are not shown because their server has listed more than MaxPins names.
 	TooMany bool
-	// Changed are the pins to store: new ones, and those that changed.
+	// Changed are the pins to store: new pins and changed pins.
 	Changed []Pin
 }
 
 // ApplyPins compares a server's list of tools with their pins. A new tool is pinned. An equal definition or a cosmetic
-// change passes; any other change is held, and the pinned definition stays. A tool whose change was rejected is left
-// out. The lockfile takes precedence over the pins; locked may be nil. cosmetic reports whether a change needs no
-// approval, see [Shield.IsCosmetic].
+// change is accepted. Any other change is held, and the pinned definition remains valid. A tool whose change was
+// rejected is left out. The lockfile takes precedence over the pins; locked may be nil. cosmetic reports whether a
+// change needs no approval, see [Shield.IsCosmetic].
 func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(before, after json.RawMessage) bool,
 	now time.Time) PinOutcome {
 	out := PinOutcome{Shown: make([]json.RawMessage, 0, len(list)), Pinned: map[string]json.RawMessage{},
 		LeftOut: map[string]string{}}
 	known, seen := len(pins), make(map[string]bool, len(list))
 	for _, l := range list {
-		if l.Tool == "" || seen[l.Tool] { // it cannot be called
+		if l.Tool == "" || seen[l.Tool] { // a tool with no name or a repeated name cannot be called
 			out.Shown = append(out.Shown, l.Definition)
 			continue
 		}
@@ -217,8 +220,8 @@ func ApplyPins(pins, locked map[string]Pin, list []ListedTool, cosmetic func(bef
 	return out
 }
 
-// withdrawnChanges returns the pins of tools that are not listed any more and had a pending change, without that
-// change. The pins stay, so that a tool cannot return with another definition.
+// withdrawnChanges returns the pins of tools that are no longer listed and had a pending change. The change is removed
+// from the returned pins. The pins themselves are kept, so that a tool cannot return with another definition.
 func withdrawnChanges(pins map[string]Pin, seen map[string]bool) (changed []Pin) {
 	for _, p := range pins {
 		if !seen[p.Tool] && p.Pending != nil {
@@ -230,7 +233,7 @@ func withdrawnChanges(pins map[string]Pin, seen map[string]bool) (changed []Pin)
 	return changed
 }
 
-// pinAfterListing returns the pin of a tool after its server listed it. A zero pin or lock means none.
+// pinAfterListing returns the pin of a tool after its server listed it. A zero pin or lock means that there is none.
 func pinAfterListing(pin, lock Pin, l ListedTool, hash string, cosmetic func(before, after json.RawMessage) bool,
 	now time.Time) Pin {
 	if lock.Hash != "" && lock.Hash != pin.Hash {
@@ -252,8 +255,8 @@ func pinAfterListing(pin, lock Pin, l ListedTool, hash string, cosmetic func(bef
 	return pin
 }
 
-// IsCosmetic reports whether a change needs no approval. A change to a definition that parsers may read differently
-// does: only one of them may see the old meaning.
+// IsCosmetic reports whether a change needs no approval. A new definition that parsers may read differently always
+// needs approval, because some parsers may see another meaning.
 func (s *Shield) IsCosmetic(before, after json.RawMessage) bool {
 	if _, ok := canonicalDefinition(after); !ok {
 		return false

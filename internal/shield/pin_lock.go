@@ -14,8 +14,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A LockedTool is one entry of a lockfile: the definition that a server may show for a tool, or for an item of another
-// Part.
+// A LockedTool is one entry of a lockfile: the definition that may be shown for a server's tool, or for an item of
+// another Part.
 type LockedTool struct {
 	Server     drawbridge.ServerID
 	Part       string
@@ -23,7 +23,7 @@ type LockedTool struct {
 	Definition json.RawMessage
 }
 
-// lockfileVersion is the version of the lockfile that is written and read.
+// lockfileVersion is the version of the lockfile format.
 const lockfileVersion = 1
 
 // A lockfileLine is a line of a lockfile after the first. Its members are written in this order.
@@ -35,9 +35,10 @@ type lockfileLine struct {
 	Definition json.RawMessage     `json:"definition"`
 }
 
-// FormatLockfile returns a lockfile: a line with its version, and a line of JSON for each tool, sorted by server and
-// name. Definitions are in canonical form, so that a line differs only if the definition does. Invisible characters are
-// written as code points, so that a reviewer sees them. leftOut holds tools without canonical form.
+// FormatLockfile returns a lockfile: a line with its version, and a line of JSON for each tool, sorted by server, part
+// and name. Definitions are in canonical form, so that a line changes only if the meaning of the definition changes.
+// Invisible characters are written as code points, so that a reviewer sees them. leftOut holds the tools whose
+// definition has no canonical form.
 func FormatLockfile(tools []LockedTool) (text []byte, leftOut []LockedTool) {
 	tools = slices.SortedFunc(slices.Values(tools), func(a, b LockedTool) int {
 		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Tool, b.Tool))
@@ -56,7 +57,7 @@ func FormatLockfile(tools []LockedTool) (text []byte, leftOut []LockedTool) {
 	return b.Bytes(), leftOut
 }
 
-// escapeInvisible escapes the invisible characters of canonical JSON. They occur in texts only.
+// escapeInvisible escapes the invisible characters of canonical JSON. They occur only inside JSON strings.
 func escapeInvisible(canonical []byte) json.RawMessage {
 	if !utf8.Valid(canonical) {
 		return canonical
@@ -64,9 +65,9 @@ func escapeInvisible(canonical []byte) json.RawMessage {
 	return safetext.JSON(canonical)
 }
 
-// ParseLockfile reads a lockfile; name is for errors. It is strict: a line that differs from the form of
-// FormatLockfile, a wrong hash, and a repeated tool are errors. They begin with name and line, as "drawbridge.lock:12:
-// ". The lines may be in any order, so that a merge of two lockfiles is valid.
+// ParseLockfile parses a lockfile; name is used in errors. It is strict: a line in another form than that of
+// FormatLockfile, a wrong hash, and a repeated tool are errors. Each error begins with name and line:
+// "drawbridge.lock:12: ". The lines may be in any order, so that a merge of two lockfiles is valid.
 func ParseLockfile(name string, text []byte) ([]LockedTool, error) {
 	wrong := func(n int, format string, args ...any) ([]LockedTool, error) {
 		return nil, fmt.Errorf("%s:%d: %w", name, n, fmt.Errorf(format, args...))
@@ -99,7 +100,7 @@ func ParseLockfile(name string, text []byte) ([]LockedTool, error) {
 	return tools, nil
 }
 
-// parseLockfileLine reads a line of a lockfile.
+// parseLockfileLine parses one line of a lockfile.
 func parseLockfileLine(line []byte) (LockedTool, error) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return LockedTool{}, errors.New("the line is empty")

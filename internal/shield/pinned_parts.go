@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The names of the parts of a listing that are pinned. The name for the tools is the empty text. Resources are not pinned: their lists
-// change with the data of the server.
+// The names of the parts of a listing that are pinned. The name for the tools is "". Resources are not pinned, because
+// their lists change with the data of the server.
 const (
 	PartPrompt       = "prompt"
 	PartTemplate     = "template"
@@ -16,8 +16,8 @@ const (
 // PinnedParts returns all parts that are pinned, the tools first.
 func PinnedParts() []string { return []string{"", PartPrompt, PartTemplate, PartInstructions} }
 
-// PinnedName returns the name under which a definition of a part is pinned. It is empty for a definition without a
-// name, and for an unknown part. Instructions have the name of their part.
+// PinnedName returns the name under which a definition of a part is pinned. It returns "" for a definition without a
+// name, and for an unknown part. For instructions, the name is that of the part.
 func PinnedName(part string, definition json.RawMessage) string {
 	member, ok := map[string]string{"": "name", PartPrompt: "name", PartTemplate: "uriTemplate",
 		PartInstructions: "instructions"}[part]
@@ -32,14 +32,14 @@ func PinnedName(part string, definition json.RawMessage) string {
 	return *text
 }
 
-// InstructionsDefinition returns the definition that stands for instructions: an object with the text as its one
-// member.
+// InstructionsDefinition returns the definition under which instructions are pinned: a JSON object with the text as its
+// only member.
 func InstructionsDefinition(text string) json.RawMessage {
 	return append(append([]byte(`{"instructions":`), quoteJSON(text)...), '}')
 }
 
-// PinLabel returns one word for a pinned item, which people read and type: the name of a tool, and for other parts the
-// part and the name. A tool whose name could be such a word gets a prefix too.
+// PinLabel returns one word for a pinned item, which people read and type. For a tool it is the name, for other parts
+// the part and the name. A tool whose name looks like the label of another part gets the prefix "tool:".
 func PinLabel(part, name string) string {
 	switch before, _, cut := strings.Cut(name, ":"); {
 	case part == PartInstructions:

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// rulesDigest identifies the rules for definitions: a digest of the source files of the rules, the word lists and the
-// walker. "go test ./internal/shield -run Rules -update" updates it.
+// rulesDigest identifies the rules for definitions. It is a digest of the word lists and of the source code of the
+// rules and the walker. "go test ./internal/shield -run Rules -update" updates it.
 const rulesDigest = "978ae88dc0c0"
 
-// RulesVersion identifies the rules and the Unicode tables that they use. With the same version, a definition has the
-// same report.
+// RulesVersion identifies the rules and the Unicode tables that they use. If the version is unchanged, the report for a
+// definition is unchanged too.
 func RulesVersion() string { return rulesDigest + " Unicode " + unicode.Version + " " + norm.Version }

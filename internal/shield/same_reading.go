@@ -12,18 +12,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// sameReading reports whether two texts have the same meaning. All characters count, except for different ways to write
-// the same: white space, the case at the beginning of a sentence, a final full stop or exclamation mark, typographic
-// quotes and dashes, list bullets, bold and backticks.
+// sameReading reports whether two texts have the same meaning. All characters count, except for differences in style.
+// These are white space, the case at the beginning of a sentence, a final full stop or exclamation mark, and
+// typographic quotes and dashes. List bullets, bold and backticks do not count either.
 func sameReading(before, after string) bool {
 	before, after = plainReading(before), plainReading(after)
-	// A list without its bullets, on one line, reads the same.
+	// A list is also compared without its bullets, as on one line.
 	return slices.EqualFunc(proseWords(before), proseWords(after), proseWord.readsSameAs) ||
 		slices.EqualFunc(proseWords(listBullet().ReplaceAllString(before, "$1")),
 			proseWords(listBullet().ReplaceAllString(after, "$1")), proseWord.readsSameAs)
 }
 
-// plainTypography replaces typographic quotes, dashes and spaces by their ASCII forms.
+// plainTypography replaces typographic quotes, dashes and ellipses by their ASCII forms, and "\r" line ends by "\n".
 var plainTypography = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer(
 		"“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "‘", "'", "’", "'", "‚", "'", "‛", "'",
@@ -32,12 +32,12 @@ var plainTypography = sync.OnceValue(func() *strings.Replacer {
 })
 
 var (
-	// listBullet matches the bullet of a list item. Before a number it may be a minus sign.
+	// listBullet matches the bullet of a list item. It does not match "-" before a number, which may be a minus sign.
 	listBullet = lazyregexp.New("(?m)^[ \t]*[-*+•◦‣·▪][ \t]+([\\p{L}`*_\"'(\\[])")
 	// boldText matches text between double stars that cannot be a path or a wildcard.
 	boldText = lazyregexp.New("(^|[\\s(])\\*\\*([\\p{L}`](?:[^*\\n/\\\\]*[^*\\s/\\\\])?)\\*\\*($|[\\s)]|[.,:;!?](?:\\s|$))")
-	// stressedWords matches words that are often stressed and are not names of files: a star at another word may be a
-	// wildcard.
+	// stressedWords matches emphasized words that are often emphasized and are not names of files. A star at any other
+	// word may be a wildcard.
 	stressedWords = lazyregexp.New(`(^|[\s(])(?:\*(` + stressWords + `)\*|_(` + stressWords +
 		`)_)($|[\s)]|[.,:;!?](?:\s|$))`)
 	backticks = lazyregexp.New("`+")
@@ -75,8 +75,8 @@ func withoutBackticks(text string) string {
 	return b.String() + text[at:]
 }
 
-// trimBetweenScripts removes spaces between an ideograph or kana and an ASCII letter or digit. They are a matter of
-// style.
+// trimBetweenScripts removes spaces between an ideograph or kana and an ASCII letter or digit. Such spaces are optional
+// in these scripts.
 func trimBetweenScripts(text string) string {
 	latin := func(r rune) bool { return r < utf8.RuneSelf && isWordRune(r) }
 	ideograph := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
@@ -103,21 +103,21 @@ func trimBetweenScripts(text string) string {
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// A proseWord is a word with all characters that touch it.
+// A proseWord is a word together with all characters next to it, up to white space.
 type proseWord struct {
 	text string
-	// begins reports that it is the first word of a sentence or a line.
+	// begins reports whether the word is the first of a sentence or a line.
 	begins bool
 }
 
-// readsSameAs reports whether two words read the same. If both begin a sentence, the case of the first letter does not
+// readsSameAs reports whether two words are equal. If both begin a sentence, the case of the first letter does not
 // count.
 func (w proseWord) readsSameAs(v proseWord) bool {
 	return w.text == v.text || w.begins && v.begins && withoutCapital(w.text) == withoutCapital(v.text)
 }
 
-// withoutCapital lowers the first letter of a word of letters. A word with other characters inside may be a name, and
-// stays.
+// withoutCapital returns a word with its first letter in lower case, if the word consists of letters. A word with other
+// characters inside may be a name, and is returned unchanged.
 func withoutCapital(word string) string {
 	bare := strings.Trim(word, `"'(),;:.!?`)
 	if bare == "" || strings.ContainsFunc(bare, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' }) {
@@ -128,14 +128,14 @@ func withoutCapital(word string) string {
 	return word[:at] + string(unicode.ToLower(r)) + word[at+size:]
 }
 
-// proseWords splits a text at white space.
+// proseWords splits a text into words at white space. It removes the final stop of the last word.
 func proseWords(text string) (all []proseWord) {
 	begins := true
 	for line := range strings.Lines(text) {
 		begins = true
 		for _, field := range strings.Fields(line) {
 			if strings.Trim(field, "-") == "" {
-				field = "-" // a dash in plain typing
+				field = "-" // a dash may be typed as several hyphens
 			}
 			all = append(all, proseWord{field, begins})
 			begins = strings.ContainsAny(field[len(field)-1:], ".!?:") || begins && (field == "-" || field == "*" ||
@@ -148,8 +148,8 @@ func proseWords(text string) (all []proseWord) {
 	return all
 }
 
-// withoutFinalStop removes a full stop or exclamation mark from the last word. After other characters it may be part of
-// a path, or an ellipsis.
+// withoutFinalStop removes a full stop or exclamation mark from the end of a word. After other characters than letters,
+// digits, brackets, quotes and "%", the mark may be part of a path or an ellipsis, and stays.
 func withoutFinalStop(word string) string {
 	stop, size := utf8.DecodeLastRuneInString(word)
 	bare := word[:len(word)-size]
@@ -161,8 +161,8 @@ func withoutFinalStop(word string) string {
 	return word
 }
 
-// titleSaysName reports whether a title has exactly the words of the name beside it. The title of a whole schema may
-// add the words that schema libraries add.
+// titleSaysName reports whether a title has exactly the words of the name beside it. The title may also end with a word
+// that schema libraries add, such as "arguments".
 func titleSaysName(title, name string) bool {
 	rest, ok := strings.CutPrefix(lowerLettersOnly(title), lowerLettersOnly(name))
 	return ok && name != "" && slices.Contains([]string{"", "arguments", "args", "input", "output", "result"}, rest) &&
@@ -182,10 +182,11 @@ func lowerLettersOnly(text string) string {
 	}, text)
 }
 
-// oneMoreNoun matches an addition to a title that names one more thing: one or two words.
+// oneMoreNoun matches text that was appended to a title and names one more thing, in one or two words.
 var oneMoreNoun = lazyregexp.New(`^(?: or |/)([A-Za-z]+)(?: ([A-Za-z]+))?$`)
 
-// riskyWords are words that change the meaning of a title when added: actions, quantities, secrets, and roots of paths.
+// riskyWords are words that change the meaning of a title when added: actions, quantities, secrets, and root
+// directories.
 var riskyWords = sync.OnceValue(func() map[string]bool {
 	return wordSet(`delete deletes remove erase wipe drop destroy purge truncate clear clean reset kill stop shred trash discard revert
 		send upload post email mail forward share publish export transfer pay buy sell order leak copy sync import fetch download
@@ -196,15 +197,15 @@ var riskyWords = sync.OnceValue(func() map[string]bool {
 		home database databases account accounts tmp temp etc usr var bin dev proc sys opt mnt lib`)
 })
 
-// addsOneNoun reports whether the later title is the earlier one with one more noun: "issue" becomes "issue or pull
-// request".
+// addsOneNoun reports whether the title after equals the title before with one more noun: "issue" becomes "issue or
+// pull request".
 func addsOneNoun(before, after string) bool {
 	rest, ok := strings.CutPrefix(after, before)
 	m := oneMoreNoun().FindStringSubmatch(rest)
 	return ok && before != "" && m != nil && !riskyWords()[strings.ToLower(m[1])] && !riskyWords()[strings.ToLower(m[2])]
 }
 
-// wordSet returns the words of a text.
+// wordSet returns the set of the words in a text.
 func wordSet(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, word := range strings.Fields(text) {

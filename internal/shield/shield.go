@@ -11,63 +11,66 @@ import (
 // SanitizedText replaces a text that was blanked.
 const SanitizedText = "[sanitized]"
 
-// A CheckVerdict is the overall result of a check. The zero value is VerdictHeld, so that nothing passes unchecked.
+// A CheckVerdict is the overall result of a check. The zero value is VerdictHeld, so that a text is not shown without a
+// check.
 type CheckVerdict int
 
 const (
-	// VerdictHeld waits for a person. This package never returns it.
+	// VerdictHeld means that a person must decide. This package never returns it.
 	VerdictHeld CheckVerdict = iota
 	// VerdictBlanked means that a text was replaced by SanitizedText, or a name by a neutral one.
 	VerdictBlanked
-	// VerdictFlagged means that something was removed, or that a rule matched which only labels.
+	// VerdictFlagged means that characters were removed, or that a rule matched that does not change the text.
 	VerdictFlagged
-	// VerdictClean means that no finding counts. The text may have been cut to a cap, and may be about attacks.
+	// VerdictClean means that no finding affects the verdict. The text may have been cut to a cap, and may be about
+	// attacks.
 	VerdictClean
 )
 
 // String returns "held", "blanked", "flagged" or "clean".
 func (v CheckVerdict) String() string { return [...]string{"held", "blanked", "flagged", "clean"}[v] }
 
-// MarshalText returns the word of String.
+// MarshalText returns the same word as String.
 func (v CheckVerdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// WeighedRule is the Rule of a finding for a sentence that matched no rule but whose words have too much weight. Such
-// a finding is sometimes wrong.
+// WeighedRule is the Rule of a finding for a sentence that no rule matched, but whose learned weight exceeds the limit.
+// Such a finding is sometimes wrong.
 const WeighedRule = injection.WeighedRule
 
-// A Finding is a match or a change, with its place.
+// A Finding is a match of a rule or a change to the text, with its position.
 type Finding struct {
-	// Path is the place of the text, as a JSON pointer (RFC 6901); "" for a text by itself.
+	// Path is the JSON pointer (RFC 6901) to the text; "" for a text that is not part of JSON.
 	Path string `json:"path"`
-	// Offset is the byte of the text at which it begins: in the canonical form for matches of rules, else in the
-	// original.
+	// Offset is the byte offset of the finding in the text. For matches of rules it refers to the canonical form,
+	// otherwise to the original text.
 	Offset int `json:"at"`
 	// Rule is the name of the rule, or the kind of the removed characters.
 	Rule string `json:"rule"`
 	// Action is "noted", "flagged", "stripped", "cut", "blanked" or "renamed".
 	Action string `json:"did"`
-	// Why describes it for people.
+	// Why describes the finding for people.
 	Why string `json:"why"`
-	// Excerpt is the matched text, quoted as in Go without the quotes, at most 64 bytes.
+	// Excerpt is the beginning of the matched text, at most 64 bytes, with the escapes of a Go string but without
+	// quotes.
 	Excerpt string `json:"excerpt,omitempty"`
 }
 
-// affectsVerdict reports whether a finding makes the verdict other than VerdictClean.
+// affectsVerdict reports whether the finding excludes the verdict VerdictClean.
 func (r Finding) affectsVerdict() bool { return r.Action != "noted" && r.Action != "cut" }
 
-// TextCaps bounds the bytes of a definition's texts. Zero is the default: 1,024 for a description, 2,048 for the
-// instructions of a server, 512 for a text in a schema. A longer text is cut between two characters and ends with a
-// note.
+// TextCaps are the maximum sizes of a definition's texts in bytes. Zero means the default: 1,024 for a description,
+// 2,048 for the instructions of a server, and 512 for a text in a schema. A longer text is cut between two characters
+// and ends with a note.
 type TextCaps struct{ Description, Instructions, Schema int }
 
 // Options configure a Shield. The zero value cuts texts at the default caps.
 type Options struct {
 	Caps TextCaps
-	// NoCaps leaves texts of up to 64 KiB uncut. It is for definitions that Drawbridge does not show to a model
-	// itself.
+	// NoCaps disables the caps; texts of up to 64 KiB are not cut. It is for definitions that Drawbridge does not show
+	// to a model itself.
 	NoCaps bool
-	// DefinitionWeights replaces the built-in weights for definitions, so that newly learned weights can be measured.
-	// Nil selects the built-in ones.
+	// DefinitionWeights replaces the built-in weights for definitions. Use it to measure newly learned weights. Nil
+	// selects the built-in weights.
 	DefinitionWeights []byte
 }
 
@@ -77,7 +80,7 @@ type Shield struct {
 	caps      TextCaps
 }
 
-// New returns a Shield. The error names the invalid option.
+// New returns a Shield. It returns an error for an option that is too small.
 func New(o Options) (*Shield, error) {
 	for _, c := range []*int{&o.Caps.Description, &o.Caps.Instructions, &o.Caps.Schema} {
 		if *c < 0 || *c > 0 && *c < minCap {
@@ -103,15 +106,15 @@ func New(o Options) (*Shield, error) {
 	return &Shield{in, o.Caps}, nil
 }
 
-// CheckText checks one text of a definition that stands by itself, such as the instructions of a server. It returns the
-// text that may be shown to a model.
+// CheckText checks one text of a definition that is not part of JSON, such as the instructions of a server. It returns
+// the text that may be shown to a model.
 func (s *Shield) CheckText(text string) (string, CheckVerdict, []Finding) {
 	out, reasons := s.checkText(text, "", s.caps.Instructions, injection.PlaceInstructions, nil, nil)
 	return out, verdictOf(reasons), reasons
 }
 
-// CheckResultText checks a text in the result of a call, and returns its canonical form for a model. The caller leaves
-// the result itself unchanged. A text of a result is never blanked.
+// CheckResultText checks a text in the result of a call. It returns the canonical form of the text, for a model. The
+// caller does not change the result itself. A text of a result is never blanked.
 func (s *Shield) CheckResultText(text string) (string, CheckVerdict, []Finding) {
 	out, reasons := s.checkResultText(text, "", injection.PlaceAnswer)
 	return out, verdictOf(reasons), reasons
@@ -133,7 +136,8 @@ func (s *Shield) checkResultText(text, path string, at injection.TextPlace) (str
 	return out, reasons
 }
 
-// checkText cleans a text, checks it, and blanks or cuts it. The text is added to whole unless that is nil.
+// checkText returns the canonical form of a text, blanked or cut if necessary, and the findings. If whole is not nil
+// and the text has no finding, the text is added to whole.
 func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, about func() injection.WordTopic,
 	whole *injection.SplitText) (string, []Finding) {
 	out, traces := injection.CanonicalText(text)
@@ -160,7 +164,7 @@ func (s *Shield) checkText(text, path string, most int, at injection.TextPlace, 
 	return out, reasons
 }
 
-// removalFindings converts removals to findings.
+// removalFindings returns a finding for each removal.
 func removalFindings(traces []injection.Removal, path string) (reasons []Finding) {
 	for _, t := range traces {
 		reasons = append(reasons, Finding{Path: path, Offset: t.At, Rule: "hidden-" + t.Kind, Action: "stripped",
@@ -169,7 +173,7 @@ func removalFindings(traces []injection.Removal, path string) (reasons []Finding
 	return reasons
 }
 
-// removedKindText describes a kind of removal for people.
+// removedKindText returns the description of a kind of removal, for people.
 func removedKindText(kind string) string {
 	switch kind {
 	case "tag", "selector", "invisible":
@@ -194,10 +198,11 @@ func newFinding(f injection.Finding, text, path string, act injection.FindingAct
 		Excerpt: safeExcerpt(text[f.At:min(f.End, len(text))])}
 }
 
-// safeExcerpt returns the beginning of a match in printable ASCII.
+// safeExcerpt returns the beginning of a match in printable ASCII, at most 64 bytes.
 func safeExcerpt(text string) string {
 	const most = 64
-	// Letters that are not ASCII are written as code points, which safetext does not do: they may look like others.
+	// Letters outside ASCII are written as code points, because they may imitate other letters. Package safetext does
+	// not do this.
 	q := fmt.Sprintf("%+q", safetext.Truncate(text, most, safetext.Bytes, ""))
 	if q = q[1 : len(q)-1]; len(q) > most {
 		q = q[:most]

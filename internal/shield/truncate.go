@@ -9,12 +9,12 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// minCap is the smallest cap: it has room for the note at the end.
+// minCap is the smallest cap. It leaves enough space for the note at the end.
 const minCap = 96
 
-// truncateWithNote cuts a text to at most that many bytes, between two graphemes, and appends how much is missing.
-// safetext.Truncate cannot do this: it counts in one unit, while here the bound is in bytes and the cut between
-// graphemes. A part of an emoji, or of a letter with marks, would be left for detection.
+// truncateWithNote cuts a text to at most most bytes, between two graphemes, and appends a note with the number of
+// missing characters. safetext.Truncate does not support a limit in bytes together with a cut between graphemes. A part
+// of an emoji, or of a letter with marks, would itself be detected as hidden text.
 func truncateWithNote(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -8,15 +8,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A CallerFilter selects callers whose results are marked as foreign text. The zero value selects none.
+// A CallerFilter selects callers whose results are marked as foreign text. The zero value selects no caller.
 type CallerFilter struct {
 	// HTTP selects every caller of the HTTP endpoint.
 	HTTP bool
-	// Clients selects external clients: by the name that a client declares, in any case, or by that of its token.
+	// Clients selects external clients by the name that a client declares, in any letter case, or by the name of its
+	// token.
 	Clients []string
 }
 
-// Selects reports whether the caller gets marked results.
+// Selects reports whether the filter selects the caller.
 func (f CallerFilter) Selects(c drawbridge.Caller) bool {
 	if f.HTTP && c.Transport == drawbridge.HTTPTransport {
 		return true

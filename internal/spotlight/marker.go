@@ -1,9 +1,10 @@
-// Package spotlight marks the texts of a server's result as foreign, for a model that reads it. Two lines around each
-// text name the server and carry an unpredictable word.
+// Package spotlight marks the texts of a server's result as foreign text, for a model that reads the result. A line
+// before each text names the server, and a line after the text ends it. Both lines contain the same unpredictable word.
 //
-// No result, whatever it contains, can close its marker early or open another one. This also holds for every prefix of
-// a marked text: truncation removes the end and opens nothing. Nothing but the marked texts changes in a result.
-// Structured content, images and pages of MCP Apps are not marked.
+// No result, whatever it contains, can end its marker early or begin another marker. This also holds for every prefix
+// of a marked text: if the text is cut, its end is missing but no new marker begins. Only texts change in a result, and
+// "_meta", which names the matched rules. Texts of prompts are inspected but not marked. Structured content, images and
+// pages of MCP Apps are not marked.
 package spotlight
 
 import (
@@ -18,8 +19,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ShouldMark reports whether a caller gets marked results of a server. Row is the server's setting, nil if it has none;
-// then always decides. Our own models always get marked results.
+// ShouldMark reports whether a caller gets marked results of a server. row is the server's setting; nil means that the
+// server has none. Without a setting, results are marked if always is set or the caller is one of Drawbridge's own
+// models.
 func ShouldMark(caller drawbridge.Caller, row *bool, always bool) bool {
 	if row != nil {
 		return *row
@@ -27,41 +29,41 @@ func ShouldMark(caller drawbridge.Caller, row *bool, always bool) bool {
 	return always || caller.Kind == drawbridge.Agent
 }
 
-// An Inspector returns the text as a model may read it and the rules that it met.
+// An Inspector returns a text in the form that a model may read, and the rules that the text matched.
 type Inspector func(text string) (shown string, rules []string)
 
-// A marker marks the texts of one result. It belongs to one goroutine.
+// A marker marks the texts of one result. It is not safe for concurrent use.
 type marker struct {
-	// word is unpredictable. server and tool stand in the first line, as safeName returns them.
+	// word is unpredictable. server and tool are the names in the first line, as returned by safeName.
 	word, server, tool string
-	// isAppPage reports that the result is a page of MCP Apps.
+	// isAppPage reports whether the result is a page of MCP Apps.
 	isAppPage bool
 	inspector Inspector
-	// met has each rule that the texts of the result met, once.
+	// met contains each rule that a text of the result matched, once.
 	met []string
-	// texts are consecutive texts, in room as long as they are few.
+	// texts are the marked texts of the result, in order. They are stored in room while they are few.
 	texts []string
 	room  [4]string
 }
 
-// newMarker returns a marker for one result, with its own word: of that tool, or of the resource with that URI. Each
-// text passes through look, and its line names the rules that it met; a nil look leaves texts unchanged.
+// newMarker returns a marker for one result, with its own word. tool is the called tool, or the URI of a resource. look
+// inspects each text, and the first line of the text names the matched rules. If look is nil, texts are not inspected.
 func newMarker(word string, server drawbridge.ServerID, tool string, look Inspector) *marker {
 	return &marker{word: word, server: safeName(string(server)), tool: safeName(tool),
 		isAppPage: strings.HasPrefix(tool, "ui://"), inspector: look}
 }
 
 // markerPrefix begins the lines before and after a text. In the text itself it is replaced by defusedPrefix, which
-// looks alike but is not a marker.
+// looks similar but is not a marker.
 const (
 	markerPrefix  = "[TOOL_OUTPUT::"
 	defusedPrefix = `[TOOL_OUTPUT\u003a\u003a`
 )
 
-// maxSafeName bounds a name in a line, in bytes.
+// maxSafeName limits the length of a name in a line, in bytes.
 const maxSafeName = 128
 
-// safeName returns a name without characters that could end its line or look like an end.
+// safeName returns a name in which each character that could end the line or imitate its end is replaced by "_".
 func safeName(name string) string {
 	inLine := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' ||
@@ -81,7 +83,7 @@ func safeName(name string) string {
 	return name[:min(len(name), maxSafeName)]
 }
 
-// appendMarked appends a marked text as a JSON string. The lines of the marker need no escapes.
+// appendMarked appends a marked text as a JSON string. The lines of the marker contain no characters that need escapes.
 func (f *marker) appendMarked(dst []byte, text string) []byte {
 	if f.texts == nil {
 		f.texts = f.room[:0]
@@ -104,7 +106,7 @@ func (f *marker) appendMarked(dst []byte, text string) []byte {
 	return append(dst, `::END]"`...)
 }
 
-// inspect returns the readable form of a text and keeps the rules that it met.
+// inspect returns a text in the form that a model may read, and stores the rules that the text matched in f.met.
 func (f *marker) inspect(text string) (shown string, rules []string) {
 	if f.inspector == nil {
 		return text, nil
@@ -118,10 +120,10 @@ func (f *marker) inspect(text string) (shown string, rules []string) {
 	return shown, rules
 }
 
-// appendDefused appends a text, as part of a JSON string, with everything defused that begins a marker line or looks
-// like one: in small or wide letters, or with invisible characters in between.
+// appendDefused appends a text as part of a JSON string. It replaces each markerPrefix in the text, and each imitation
+// of it: in lower-case or full-width letters, or with invisible characters in between.
 func appendDefused(dst []byte, text string) []byte {
-	const wide = "［" // the only other character that narrow takes for a bracket
+	const wide = "［" // the only other character that foldWidthAndCase maps to a bracket
 	from := 0
 	if strings.IndexByte(text, '[') < 0 && strings.IndexByte(text, wide[0]) < 0 {
 		return rawjson.AppendEscaped(dst, text)
@@ -139,7 +141,8 @@ func appendDefused(dst []byte, text string) []byte {
 	return rawjson.AppendEscaped(dst, text[from:])
 }
 
-// markerPrefixLen returns the length of a marker's opening at the start of the text, in bytes; 0 if there is none.
+// markerPrefixLen returns the length in bytes of a markerPrefix, or an imitation of it, at the start of the text; 0 if
+// there is none.
 func markerPrefixLen(text string) int {
 	want := markerPrefix
 	for i, r := range text {
@@ -161,7 +164,7 @@ func markerPrefixLen(text string) int {
 	return len(text)
 }
 
-// foldWidthAndCase returns the ASCII form of a letter of any case or width.
+// foldWidthAndCase returns the upper-case ASCII form of a letter of any case or width.
 func foldWidthAndCase(r rune) rune {
 	if '！' <= r && r <= '～' {
 		r -= '！' - '!'
@@ -169,18 +172,18 @@ func foldWidthAndCase(r rune) rune {
 	return unicode.ToUpper(r)
 }
 
-// isInvisible reports whether a character is invisible or only a gap.
+// isInvisible reports whether a character is invisible or white space.
 func isInvisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me, unicode.Z) || r == utf8.RuneError ||
 		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// markerLinesSize is the usual size of the lines of a marker, in bytes.
+// markerLinesSize is the usual size of the two lines of a marker, in bytes.
 const markerLinesSize = 144
 
-// markResult returns the result of a method with every text marked: in the content of a tool's result, also inside a
-// task, and in the contents of a resource that is not a page. Prompts are inspected but not marked, since a person
-// chose them. If rules were met, the result names them in its "_meta".
+// markResult returns the result of a method with every text marked. It marks the content of a tool's result, also
+// inside a task, and the contents of a resource that is not a page. Prompts are inspected but not marked, since a
+// person chose them. If rules matched, the result names them in its "_meta".
 func (f *marker) markResult(method string, result json.RawMessage) json.RawMessage {
 	result = f.appendResult(make([]byte, 0, len(result)+markerLinesSize), method, result)
 	f.inspectJoined()
@@ -190,8 +193,8 @@ func (f *marker) markResult(method string, result json.RawMessage) json.RawMessa
 	return rawjson.Apply(result, rawjson.Put(rawjson.AppendStrings(nil, f.met...), "_meta", mcp.MetaFlagged))
 }
 
-// inspectJoined inspects consecutive texts as one, because a model reads them as one and an instruction may span two.
-// Of long texts it inspects the beginning and the end.
+// inspectJoined inspects consecutive texts as one text, because a model reads them as one and an instruction may span
+// two. Of each long text it inspects only the beginning and the end.
 func (f *marker) inspectJoined() {
 	const edge = 512
 	if len(f.texts) < 2 {
@@ -208,7 +211,7 @@ func (f *marker) inspectJoined() {
 	f.inspect(all.String())
 }
 
-// appendResult appends the result with its texts in readable form.
+// appendResult appends the result with its texts marked, or inspected for a prompt.
 func (f *marker) appendResult(dst []byte, method string, result json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, result, func(dst []byte, m rawjson.Member) []byte {
 		switch {
@@ -225,8 +228,8 @@ func (f *marker) appendResult(dst []byte, method string, result json.RawMessage)
 	})
 }
 
-// appendEach appends a list, with one for each element. Another value in place of a list counts as its only element, as
-// some parsers treat it.
+// appendEach appends a list with each element replaced by the output of one. An object in place of a list counts as its
+// only element, because some parsers accept it.
 func appendEach(dst []byte, list json.RawMessage, one func([]byte, json.RawMessage) []byte) []byte {
 	if isObject(list) {
 		return one(dst, list)
@@ -234,7 +237,7 @@ func appendEach(dst []byte, list json.RawMessage, one func([]byte, json.RawMessa
 	return rawjson.AppendArrayFunc(dst, list, one)
 }
 
-// markError returns an error object with its message marked. Its rules are known already.
+// markError returns an error object with its message marked. The caller has already inspected the texts of the error.
 func (f *marker) markError(raw json.RawMessage) json.RawMessage {
 	return rawjson.AppendObjectFunc(make([]byte, 0, len(raw)+markerLinesSize), raw,
 		func(dst []byte, m rawjson.Member) []byte {
@@ -247,7 +250,7 @@ func (f *marker) markError(raw json.RawMessage) json.RawMessage {
 		})
 }
 
-// appendMessage inspects the texts of a prompt's message, which has one or several content blocks.
+// appendMessage inspects the texts in a message of a prompt. The message has one or several content blocks.
 func (f *marker) appendMessage(dst []byte, message json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, message, func(dst []byte, m rawjson.Member) []byte {
 		switch {
@@ -260,7 +263,7 @@ func (f *marker) appendMessage(dst []byte, message json.RawMessage) []byte {
 	})
 }
 
-// appendInspected inspects the texts of a block and of a resource in it.
+// appendInspected inspects the texts of a content block and of a resource in the block.
 func (f *marker) appendInspected(dst []byte, block json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, block, func(dst []byte, m rawjson.Member) []byte {
 		if isNamed(m, "resource") {
@@ -277,7 +280,7 @@ func (f *marker) appendInspected(dst []byte, block json.RawMessage) []byte {
 	})
 }
 
-// appendBlock marks a content block, and the resource in it.
+// appendBlock marks the texts of a content block, and of the resource in the block.
 func (f *marker) appendBlock(dst []byte, block json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, block, func(dst []byte, m rawjson.Member) []byte {
 		if isNamed(m, "resource") {
@@ -287,13 +290,13 @@ func (f *marker) appendBlock(dst []byte, block json.RawMessage) []byte {
 	})
 }
 
-// appendObject marks each "text" of an object.
+// appendObject appends an object with each member "text" marked.
 func (f *marker) appendObject(dst []byte, object json.RawMessage) []byte {
 	return rawjson.AppendObjectFunc(dst, object, f.appendMember)
 }
 
-// appendMember appends a member: "text" is marked, also if it is repeated, since parsers disagree about which one
-// counts. Others stay unchanged.
+// appendMember appends a member. It marks a member "text", also if the name is repeated, since parsers disagree about
+// which member counts. Other members are not changed.
 func (f *marker) appendMember(dst []byte, m rawjson.Member) []byte {
 	if isNamed(m, "text") {
 		if text, ok := rawjson.DecodeString(m.Value); ok {

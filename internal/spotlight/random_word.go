@@ -6,26 +6,28 @@ import (
 )
 
 const (
-	// wordLength is the number of letters of a word, with five random bits each: 130.
+	// wordLength is the number of letters of a word. Each letter has five random bits, so a word has 130.
 	wordLength = 26
-	// wordBatch is the number of words made at once: reading random bytes takes longer than the rest of a marker.
+	// wordBatch is the number of words that are generated at once. Reading random bytes takes longer than the rest of a
+	// marker.
 	wordBatch = 32
 )
 
-// A wordSource makes unpredictable words for markers. The zero value is ready, and it is safe for concurrent use.
+// A wordSource generates unpredictable words for markers. The zero value is ready to use. It is safe for concurrent
+// use.
 type wordSource struct {
 	mu   sync.Mutex
 	room [wordBatch * wordLength]byte
 	left []byte
 }
 
-// next returns a fresh word.
+// next returns a word that was not returned before.
 func (w *wordSource) next() string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	var word [wordLength]byte
 	w.mu.Lock()
 	if len(w.left) == 0 {
-		_, _ = rand.Read(w.room[:]) // it never fails
+		_, _ = rand.Read(w.room[:]) // rand.Read never fails
 		w.left = w.room[:]
 	}
 	w.left = w.left[copy(word[:], w.left):]

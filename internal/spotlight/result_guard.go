@@ -19,67 +19,69 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A HeldResult is a result that is withheld from its caller.
+// A HeldResult is a result that its caller does not get.
 type HeldResult struct {
-	// Principal called Card of Server by Method.
+	// Principal is the caller, Card the called name, and Method the MCP method.
 	Principal, Card, Method string
 	Server                  drawbridge.ServerID
-	// Rules are the rules that it met, and Result is the whole result as the server sent it, with public URIs.
+	// Rules are the rules that the result matched. Result is the whole result as the server sent it, with public URIs.
 	Rules  []string
 	Result json.RawMessage
 }
 
-// A ResultHolder keeps results for a person to read.
+// A ResultHolder stores results for a person to read.
 type ResultHolder interface {
-	// Hold keeps a result and returns the id by which a person finds it. After an error the result is lost, and its
+	// Hold stores a result and returns the id by which a person finds it. After an error the result is lost, and the
 	// caller still does not get it.
 	Hold(ctx context.Context, h HeldResult) (id string, err error)
 }
 
-// A ResultGuard marks, inspects and holds back the results of servers on their way to the caller. Every field except
-// MarkFor may be nil.
+// A ResultGuard marks, inspects and holds the results of servers before they are sent to the caller. MarkFor is
+// required. RecordAction is required if Inspect is set, and Log if Holder is set. The other fields may be nil.
 type ResultGuard struct {
-	// MarkFor reports whether the caller gets marked results of servers without a setting.
+	// MarkFor reports whether the caller gets marked results of servers without their own setting.
 	MarkFor func(drawbridge.Caller) bool
 	Inspect Inspector
 	Holder  ResultHolder
-	// RecordAction records a change to a result of a server's tool.
+	// RecordAction logs a finding in a result of a server's tool. rule is "held" or "flagged".
 	RecordAction func(server drawbridge.ServerID, tool, rule, why string)
 	Log          *slog.Logger
-	// Scanner examines the results of servers with Scan after they were passed on.
+	// Scanner examines results after they were sent to the caller, for servers with the setting Scan.
 	Scanner *ResultScanner
 
 	words     wordSource
 	seenTexts seenTexts
 }
 
-// A ResultFilter is the treatment of one result. The zero value changes nothing.
+// A ResultFilter processes one result. The zero value changes nothing.
 type ResultFilter struct {
 	guard        *ResultGuard
 	call         drawbridge.Call
 	server       drawbridge.ServerID
 	card, tool   string
 	marks, holds bool
-	// scans reports that the result is examined after it was passed on.
+	// scans reports whether the result is examined after it was sent to the caller.
 	scans bool
 }
 
-// A ResultTreatment has the settings of a server for its results. The zero value leaves marking to the guard.
+// A ResultTreatment contains the settings of a server for its results. In the zero value the guard decides about
+// marking.
 type ResultTreatment struct {
-	// Mark decides whether results are marked, see [ShouldMark].
+	// Mark determines whether results are marked, see [ShouldMark].
 	Mark *bool
-	// Hold withholds results that meet a rule. Scan examines results after they were passed on.
+	// Hold withholds results that match a rule. Scan examines results after they were sent to the caller.
 	Hold, Scan bool
 }
 
-// FilterFor returns the filter for the result of a call to a server's tool, whose public name is card.
+// FilterFor returns the filter for the result of a call of a server's tool. card is the tool's public name.
 func (d *ResultGuard) FilterFor(call drawbridge.Call, server drawbridge.ServerID, card, tool string,
 	t ResultTreatment) ResultFilter {
 	marks := ShouldMark(call.Caller, t.Mark, d.MarkFor(call.Caller))
 	return ResultFilter{d, call, server, card, tool, marks, t.Hold, t.Scan && !t.Hold && d.Scanner != nil}
 }
 
-// Apply returns the result for its caller. The error is a *drawbridge.Fault for a result that is held back.
+// Apply returns the result in the form that the caller gets. The error is a *drawbridge.Fault for a result that is
+// held.
 func (p ResultFilter) Apply(ctx context.Context, result json.RawMessage) (json.RawMessage, error) {
 	if !p.marks && !p.holds {
 		p.scanLater(ctx, result, false, nil)
@@ -105,7 +107,7 @@ func (p ResultFilter) Apply(ctx context.Context, result json.RawMessage) (json.R
 	return shown, nil
 }
 
-// scanLater queues the result of a server for the scanner. known are the rules that are recorded already.
+// scanLater adds the result of a server to the scanner's queue. known are the rules that are logged already.
 func (p ResultFilter) scanLater(ctx context.Context, result json.RawMessage, isError bool, known []string) {
 	if !p.scans {
 		return
@@ -117,14 +119,14 @@ func (p ResultFilter) scanLater(ctx context.Context, result json.RawMessage, isE
 	})
 }
 
-// newMarker returns the marker of the result.
+// newMarker returns a marker for the result.
 func (p ResultFilter) newMarker() *marker {
 	return newMarker(p.guard.words.next(), p.server, p.tool, p.guard.seenTexts.skipSeen(p.call.Caller.Principal,
 		p.guard.Inspect))
 }
 
-// ApplyToError returns the error for the caller of a failed call. The server's texts are marked like results, and held
-// back if they meet a rule.
+// ApplyToError returns the error that the caller of a failed call gets. The server's texts are marked like the texts of
+// a result. The error is held if they match a rule.
 func (p ResultFilter) ApplyToError(ctx context.Context, err error) error {
 	fault, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || len(fault.Raw) == 0 {
@@ -153,8 +155,8 @@ func (p ResultFilter) ApplyToError(ctx context.Context, err error) error {
 	return &shown
 }
 
-// holdBack withholds a result. The fault names the rules and where a person can read the result, and contains no text
-// of the server.
+// holdBack stores a result that is withheld and returns a fault. The fault contains the matched rules and the command
+// to read the result, and no text of the server.
 func (p ResultFilter) holdBack(ctx context.Context, met []string, result json.RawMessage) error {
 	f := &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: fmt.Sprintf("%s %.200s",
@@ -177,8 +179,8 @@ func (p ResultFilter) holdBack(ctx context.Context, met []string, result json.Ra
 	return f
 }
 
-// inspectUnmarked inspects the texts of a result that are not marked, member names included: structured content,
-// "_meta", descriptions of links, the status of a task, and misplaced members.
+// inspectUnmarked inspects the texts of a result that are not marked, including member names. These are structured
+// content, "_meta", descriptions of links, the status of a task, and misplaced members.
 func (f *marker) inspectUnmarked(method string, result json.RawMessage) {
 	if !isObject(result) {
 		f.inspectTexts(result)
@@ -203,7 +205,7 @@ func (f *marker) inspectUnmarked(method string, result json.RawMessage) {
 	}
 }
 
-// eachElement calls look for each object of a list and inspects all other values whole.
+// eachElement calls look for each object of a list, and inspects all texts of any other value.
 func (f *marker) eachElement(list json.RawMessage, look func(json.RawMessage)) {
 	if isObject(list) {
 		look(list)
@@ -222,12 +224,12 @@ func (f *marker) eachElement(list json.RawMessage, look func(json.RawMessage)) {
 	}
 }
 
-// isNamed reports whether a member has that name, or one that lenient parsers take for it.
+// isNamed reports whether a member has the name, or a name that lenient parsers accept for it.
 func isNamed(m rawjson.Member, name string) bool { return m.HasName(name) || m.ResemblesName(name) }
 
 func isObject(value json.RawMessage) bool { return len(value) > 0 && value[0] == '{' }
 
-// inspectMessage inspects a prompt's message except its texts.
+// inspectMessage inspects a message of a prompt, except the texts of its content blocks.
 func (f *marker) inspectMessage(message json.RawMessage) {
 	for m := range rawjson.Members(message) {
 		switch {
@@ -242,7 +244,7 @@ func (f *marker) inspectMessage(message json.RawMessage) {
 	}
 }
 
-// inspectBlock inspects a content block, or a resource in it, except its text and bytes.
+// inspectBlock inspects a content block and a resource in the block, except for their "text" members.
 func (f *marker) inspectBlock(block json.RawMessage) {
 	for m := range rawjson.Members(block) {
 		if isNamed(m, "resource") && isObject(m.Value) {
@@ -253,7 +255,7 @@ func (f *marker) inspectBlock(block json.RawMessage) {
 	}
 }
 
-// inspectObject inspects an object except its text and bytes.
+// inspectObject inspects an object, except for its "text" members. Base64 data is inspected if it contains text.
 func (f *marker) inspectObject(object json.RawMessage) {
 	for m := range rawjson.Members(object) {
 		f.inspectMember(m)
@@ -273,16 +275,16 @@ func (f *marker) inspectMember(m rawjson.Member) {
 	}
 }
 
-// decodeTextBytes returns the text at the beginning of Base64 bytes, whatever their declared type; empty for images,
-// sounds and other binary data.
+// decodeTextBytes returns the text in Base64 bytes, whatever their declared type. It returns "" for images, audio and
+// other binary data.
 func decodeTextBytes(value json.RawMessage) string {
-	const enough = 2048 // of characters, to know pictures and sounds by
+	const enough = 2048 // characters that suffice to detect images and audio
 	code, _ := rawjson.DecodeString(value)
 	head := decodeBase64(code[:min(len(code), enough)])
 	if wide := utf16Decoder(head); wide != nil {
 		return wide(decodeBase64(code))
 	}
-	for range utf8.UTFMax - 1 { // a character that was cut in two
+	for range utf8.UTFMax - 1 { // remove an incomplete character at the end
 		if len(code) > enough && len(head) > 0 && !utf8.Valid(head) {
 			head = head[:len(head)-1]
 		}
@@ -293,7 +295,8 @@ func decodeTextBytes(value json.RawMessage) string {
 	return strings.ToValidUTF8(string(decodeBase64(code)), "\ufffd")
 }
 
-// decodeBase64 decodes Base64 of any alphabet, with or without padding, up to the first invalid character.
+// decodeBase64 decodes Base64 of the standard or URL alphabet, with or without padding, up to the first invalid
+// character.
 func decodeBase64(code string) []byte {
 	code = strings.NewReplacer("=", "", "\n", "", "\r", "", " ", "", "\t", "", "-", "+", "_", "/").Replace(code)
 	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(code)))
@@ -301,8 +304,8 @@ func decodeBase64(code string) []byte {
 	return out[:n]
 }
 
-// utf16Decoder returns a decoder for bytes that begin like UTF-16, with a byte order mark or with ASCII letters; nil
-// for others.
+// utf16Decoder returns a decoder for bytes that begin like UTF-16, with a byte order mark or with ASCII letters. It
+// returns nil for other bytes.
 func utf16Decoder(head []byte) func([]byte) string {
 	little, big, all := 0, 0, len(head)/2
 	for i := 0; i+1 < len(head); i += 2 {
@@ -333,7 +336,7 @@ func utf16Decoder(head []byte) func([]byte) string {
 	}
 }
 
-// inspectTexts inspects all texts of a value, at any depth, as one.
+// inspectTexts inspects each text of a value, at any depth, including member names.
 func (f *marker) inspectTexts(value json.RawMessage) {
 	for i := 0; i < len(value); i++ {
 		if value[i] != '"' {
@@ -353,7 +356,7 @@ func (f *marker) inspectTexts(value json.RawMessage) {
 	}
 }
 
-// isProtocolWord reports whether a text is a constant of the protocol, which nearly all results contain.
+// isProtocolWord reports whether a text is a constant of the protocol. Nearly all results contain such constants.
 func isProtocolWord(text string) bool {
 	switch text {
 	case "type", "text", "image", "audio", "resource", "resource_link", "uri", "mimeType", "structuredContent",

@@ -13,63 +13,63 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Limits of the results that wait for a [ResultScanner]. One server has at most half of each, so that it cannot keep
-// the results of others from being examined.
+// Limits of the results that wait for a [ResultScanner]. One server may use at most half of each limit, so that it
+// cannot prevent the examination of other servers' results.
 const (
 	maxWaitingResults = 1024
 	maxWaitingBytes   = 32 << 20
 )
 
 const (
-	// scanDelay is the time from the first waiting result to its examination. Calls that follow one another wake the
-	// scanner once, and it runs after the answer was passed on.
+	// scanDelay is the time from the first waiting result to its examination. Several calls in sequence wake the
+	// scanner only once. The scanner runs after the result was sent to the caller.
 	scanDelay = 20 * time.Millisecond
-	// maxScanBatch is the number of results after which findings are recorded, even if more results wait.
+	// maxScanBatch is the number of results after which findings are stored, even if more results wait.
 	maxScanBatch = 256
 	// countInterval is the longest time for which counters without findings stay in memory.
 	countInterval = 10 * time.Second
-	// recordTimeout bounds the recording of findings, which goes on when the process is about to end.
+	// recordTimeout limits the time to store findings. Storing continues when the process is about to end.
 	recordTimeout = 5 * time.Second
 )
 
-// A Finder returns the rules that a text meets and an excerpt of the first match.
+// A Finder returns the rules that match a text, and an excerpt of the first match.
 type Finder func(text string) (excerpt string, rules []string)
 
-// A FlaggedResult is a result that was passed on and in which rules were met.
+// A FlaggedResult is a result that was sent to its caller and matched rules.
 type FlaggedResult struct {
-	// CallID identifies the call in the audit; empty without an audit.
+	// CallID identifies the call in the audit log; empty without an audit log.
 	CallID string
-	// Principal called Card by Method; Tool is the name at the server.
+	// Principal is the caller, Card the called name, and Method the MCP method. Tool is the name that the server uses.
 	Principal, Card, Tool, Method string
-	// Rules are the rules that the result met. Excerpt is the match of the first one, in printable form.
+	// Rules are the rules that the result matched. Excerpt is an excerpt of the first match, in printable form.
 	Rules   []string
 	Excerpt string
-	// Recorded reports that the audit has these rules already, because the result was marked.
+	// Recorded reports whether the audit log already contains these rules, because the result was marked.
 	Recorded bool
 }
 
-// ScanCounts count the results of a server.
+// ScanCounts are the numbers of a server's results.
 type ScanCounts struct {
-	// Scanned results were examined; in Flagged of them rules were met.
+	// Scanned is the number of examined results. Flagged is the number of examined results that matched rules.
 	Scanned, Flagged int
-	// Skipped results were not examined, because the queue was full or the process ended.
+	// Skipped is the number of results that were not examined, because the queue was full or the process ended.
 	Skipped int
 }
 
-// A ScanRecorder keeps the findings of a [ResultScanner] for a person.
+// A ScanRecorder stores the findings of a [ResultScanner] for a person to read.
 type ScanRecorder interface {
 	// RecordScans adds the counts and the flagged results of a server.
 	RecordScans(ctx context.Context, server drawbridge.ServerID, counts ScanCounts, flagged []FlaggedResult) error
 }
 
-// A ResultScanner examines results after they were passed on. It changes no result and delays none: results wait in a
-// bounded queue, and those that do not fit are counted. It is safe for concurrent use. A nil ResultScanner examines
-// nothing.
+// A ResultScanner examines results after they were sent to their callers. It does not change or delay results. Results
+// wait in a queue of limited size; results that do not fit are only counted. It is safe for concurrent use. A nil
+// ResultScanner examines nothing.
 type ResultScanner struct {
 	find     Finder
 	recorder ScanRecorder
 	log      *slog.Logger
-	// wake has an element when results wait.
+	// wake contains an element when results are waiting.
 	wake chan struct{}
 
 	// mu guards the queue and the counters.
@@ -79,7 +79,7 @@ type ResultScanner struct {
 	loads  map[drawbridge.ServerID]*serverLoad
 	closed bool
 
-	// scanning is held while results are examined and recorded. It guards clean and flagged.
+	// scanning is locked while results are examined and stored. It guards clean and flagged.
 	scanning sync.Mutex
 	clean    seenTexts
 	flagged  map[drawbridge.ServerID][]FlaggedResult
@@ -90,24 +90,25 @@ type waitingResult struct {
 	server drawbridge.ServerID
 	about  FlaggedResult
 	result json.RawMessage
-	// isError reports an error object in place of a result. known are the rules that the audit has already.
+	// isError reports whether result is an error object. known are the rules that the audit log already contains.
 	isError bool
 	known   []string
 }
 
-// A serverLoad is the part of one server in the queue, and its counts that are not recorded yet.
+// A serverLoad is the number and size of one server's results in the queue, and its counts that are not stored yet.
 type serverLoad struct {
 	results, bytes int
 	counts         ScanCounts
 }
 
-// NewResultScanner returns a scanner. The logger receives results that could not be examined or recorded.
+// NewResultScanner returns a scanner. The logger receives results that could not be examined or stored.
 func NewResultScanner(find Finder, recorder ScanRecorder, log *slog.Logger) *ResultScanner {
 	return &ResultScanner{find: find, recorder: recorder, log: log, wake: make(chan struct{}, 1),
 		loads: map[drawbridge.ServerID]*serverLoad{}, flagged: map[drawbridge.ServerID][]FlaggedResult{}}
 }
 
-// submit queues a result, or counts it if there is no room. The bytes of the result must not change afterwards.
+// submit adds a result to the queue, or counts it as skipped if the queue is full. The bytes of the result must not
+// change afterwards.
 func (s *ResultScanner) submit(w waitingResult) {
 	if s == nil {
 		return
@@ -136,7 +137,7 @@ func (s *ResultScanner) submit(w waitingResult) {
 	}
 }
 
-// loadOf returns the load of a server. The caller holds mu.
+// loadOf returns the load of a server, and creates it if necessary. The caller holds mu.
 func (s *ResultScanner) loadOf(server drawbridge.ServerID) *serverLoad {
 	load := s.loads[server]
 	if load == nil {
@@ -146,7 +147,7 @@ func (s *ResultScanner) loadOf(server drawbridge.ServerID) *serverLoad {
 	return load
 }
 
-// next removes the first result from the queue.
+// next removes the first result from the queue and returns it. ok is false if the queue is empty.
 func (s *ResultScanner) next() (w waitingResult, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +164,7 @@ func (s *ResultScanner) next() (w waitingResult, ok bool) {
 	return w, true
 }
 
-// Run examines results until ctx ends, and returns nil then. Close examines what still waits.
+// Run examines results until ctx ends, and then returns nil. Call Close after Run to examine the remaining results.
 func (s *ResultScanner) Run(ctx context.Context) error {
 	var counted <-chan time.Time
 	for {
@@ -188,8 +189,8 @@ func (s *ResultScanner) Run(ctx context.Context) error {
 	}
 }
 
-// Close examines the results that still wait until ctx ends, counts the rest as skipped, and records everything. Later
-// results are not examined. It may be called more than once.
+// Close examines the waiting results until ctx ends, counts the rest as skipped, and stores all findings. Results
+// submitted later are not examined. Close may be called more than once.
 func (s *ResultScanner) Close(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -204,7 +205,7 @@ func (s *ResultScanner) Close(ctx context.Context) error {
 	return s.recordScans(ctx)
 }
 
-// scanWaiting examines the waiting results until ctx ends, and records the findings.
+// scanWaiting examines the waiting results until ctx ends, and stores the findings.
 func (s *ResultScanner) scanWaiting(ctx context.Context) {
 	for n := 1; ctx.Err() == nil; n++ {
 		w, ok := s.next()
@@ -225,7 +226,7 @@ func (s *ResultScanner) scan(w waitingResult) {
 	s.scanning.Lock()
 	defer s.scanning.Unlock()
 	defer func() {
-		if p := recover(); p != nil { // what a server sent must not end the process
+		if p := recover(); p != nil { // text of a server must not end the process
 			s.log.Error("a result could not be examined", "server", w.server, "card", w.about.Card)
 			s.count(w.server, ScanCounts{Skipped: 1})
 		}
@@ -243,8 +244,8 @@ func (s *ResultScanner) scan(w waitingResult) {
 	s.count(w.server, counts)
 }
 
-// examine fills in the findings of a result and reports whether there are any. It examines every place that a result
-// of a server with held results is examined in.
+// examine sets the findings of a result in to, and reports whether there are any. It examines the same texts that are
+// examined for a server whose results are held.
 func (s *ResultScanner) examine(w waitingResult, to *FlaggedResult) bool {
 	f := newMarker("", w.server, w.about.Tool, func(text string) (string, []string) {
 		excerpt, rules := s.find(text)
@@ -264,7 +265,7 @@ func (s *ResultScanner) examine(w waitingResult, to *FlaggedResult) bool {
 	return len(f.met) > 0
 }
 
-// hash returns a hash of the result and of all that decides how it is examined.
+// hash returns a hash of the result and of all properties that affect its examination.
 func (w waitingResult) hash() (sum textHash) {
 	h := sha256.New()
 	kind := w.about.Method
@@ -290,18 +291,18 @@ func (s *ResultScanner) count(server drawbridge.ServerID, n ScanCounts) {
 	c.Skipped += n.Skipped
 }
 
-// recordFindings records everything if there are flagged results.
+// recordFindings stores all counts and findings if there are flagged results.
 func (s *ResultScanner) recordFindings(ctx context.Context) {
 	s.scanning.Lock()
 	found := len(s.flagged) > 0
 	s.scanning.Unlock()
 	if found {
-		_ = s.recordScans(ctx) // it is logged
+		_ = s.recordScans(ctx) // recordScans logs the error
 	}
 }
 
-// recordScans records the counts and the flagged results of all servers. What cannot be recorded is logged and given
-// up, because a store that is full would otherwise fill the memory too.
+// recordScans stores the counts and the flagged results of all servers. If they cannot be stored, they are logged and
+// discarded. Otherwise a full store would also fill the memory.
 func (s *ResultScanner) recordScans(ctx context.Context) error {
 	s.scanning.Lock()
 	defer s.scanning.Unlock()
@@ -320,7 +321,7 @@ func (s *ResultScanner) recordScans(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// takeCounts returns the counts that are not recorded yet, and forgets servers without waiting results.
+// takeCounts returns the counts that are not stored yet and resets them. It removes servers without waiting results.
 func (s *ResultScanner) takeCounts() map[drawbridge.ServerID]ScanCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()

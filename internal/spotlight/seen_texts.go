@@ -7,29 +7,29 @@ import (
 )
 
 const (
-	// hashesPerPrincipal is the number of texts remembered for a principal, indexed by one byte of their hash.
+	// hashesPerPrincipal is the number of hashes stored for a principal, indexed by the first byte of the hash.
 	hashesPerPrincipal = 256
-	// maxSeenText bounds the length of a remembered text, in bytes. Servers seldom repeat longer ones.
+	// maxSeenText limits the length of a text whose hash is stored, in bytes. Servers seldom repeat longer texts.
 	maxSeenText = 4 << 10
-	// maxSeenPrincipals bounds the principals, first come first served. None is evicted, because an eviction would
-	// reveal that another principal was there.
+	// maxSeenPrincipals limits the principals with hashes. The first principals are stored and none is evicted. An
+	// eviction would reveal to a principal that another one exists.
 	maxSeenPrincipals = 256
 )
 
-// seenTexts remembers texts that need no change and meet no rule, so that a repeated text is inspected once. It stores
-// hashes and no text. Each principal has its own, so that timing does not reveal the results of others. The zero value
-// is empty, and it is safe for concurrent use.
+// seenTexts stores the hashes of texts that need no change and match no rule. So a repeated text is inspected only
+// once. It does not store the texts. Each principal has its own hashes, so that timing does not reveal the results of
+// others. The zero value is empty. It is safe for concurrent use.
 type seenTexts struct {
 	mu  sync.RWMutex
 	all map[string]*seenHashes
 }
 
-// seenHashes are the hashes of one principal.
+// seenHashes holds the hashes of one principal, each at the index of its first byte.
 type seenHashes [hashesPerPrincipal]atomic.Pointer[textHash]
 
 type textHash [sha256.Size]byte
 
-// forPrincipal returns the hashes of a principal; nil if there are too many principals.
+// forPrincipal returns the hashes of a principal. It returns nil for a new principal if there are too many principals.
 func (s *seenTexts) forPrincipal(principal string) *seenHashes {
 	s.mu.RLock()
 	own := s.all[principal]
@@ -50,7 +50,8 @@ func (s *seenTexts) forPrincipal(principal string) *seenHashes {
 	return own
 }
 
-// skipSeen returns an Inspector that skips texts which look already passed for that principal; nil for a nil look.
+// skipSeen returns an Inspector that calls look only for texts that look has not yet passed for the principal. It
+// returns nil if look is nil.
 func (s *seenTexts) skipSeen(principal string, look Inspector) Inspector {
 	if look == nil {
 		return nil
@@ -75,14 +76,14 @@ func (s *seenTexts) skipSeen(principal string, look Inspector) Inspector {
 	}
 }
 
-// has reports whether a hash is remembered.
+// has reports whether a hash is stored.
 func (s *seenHashes) has(h textHash) bool {
 	known := s[h[0]].Load()
 	return known != nil && *known == h
 }
 
-// add remembers a hash in place of an earlier one with the same first byte.
+// add stores a hash. It replaces an earlier hash with the same first byte.
 func (s *seenHashes) add(h textHash) {
-	kept := h // a hash that is not kept stays on the stack of the caller
+	kept := h // so that h itself stays on the stack
 	s[h[0]].Store(&kept)
 }

@@ -1,7 +1,8 @@
-// Package trust keeps the score of a server: a number from 0 to 1 that follows its behaviour.
+// Package trust computes the trust score of a server: a number from 0 to 1 that depends on the server's behaviour.
 //
-// A server starts with 1. Events against the server lower the score, and successful calls raise it a little. Time restores
-// half of the missing part in each half-life. Below a threshold the server is quarantined until its score is a little above
-// the threshold. The score is a pure function of the events: the same events have the same score in every process, in any
-// order of simultaneous events. An additional event against a server never raises its score at any time.
+// The score starts at 1. Events against the server lower the score; successful calls raise it a little. In each
+// half-life, half of the difference from 1 is restored. Below a threshold the server is quarantined until its score is
+// a little above the threshold. The score is a pure function of the events: every process computes the same score from
+// the same events. The order of simultaneous events does not matter. An additional event against a server never raises
+// its score at any time.
 package trust

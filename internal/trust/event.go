@@ -5,40 +5,43 @@ import (
 	"time"
 )
 
-// An EventKind says what an event is about.
+// An EventKind is the kind of an event.
 type EventKind string
 
-// The kinds of event: what speaks against a server, what speaks for it, and what a person or we ourselves set.
+// The kinds of events. The first four count against the server, CallSucceeded counts for it, and the last two set the
+// score.
 const (
-	// DefinitionChanged: a definition says something else than before, and more than another wording of the same.
+	// DefinitionChanged means that a definition has a different meaning than before, and not just different wording.
 	DefinitionChanged EventKind = "definition_changed"
-	// TextSanitised: something had to be taken out of what the server says.
+	// TextSanitised means that text from the server was removed, renamed or flagged.
 	TextSanitised EventKind = "sanitised"
-	// UnexpectedTool: a tool that the server may not offer.
+	// UnexpectedTool means that the server offered a tool that it must not offer.
 	UnexpectedTool EventKind = "unexpected_tool"
-	// CallFailed: a call ended Transient or ServerError.
+	// CallFailed means that a call failed with the fault code Transient or ServerError.
 	CallFailed EventKind = "call_failed"
-	// CallSucceeded: a call was answered.
+	// CallSucceeded means that a call returned a result.
 	CallSucceeded EventKind = "call_succeeded"
-	// TrustReset: a person decided that all is forgiven.
+	// TrustReset means that a person reset the score to 1.
 	TrustReset EventKind = "reset"
-	// EventSummary stands for earlier events that are not kept.
+	// EventSummary replaces earlier events that are no longer stored.
 	EventSummary EventKind = "summary"
 )
 
-// An Event is one thing that happened, or several of one kind in one look at the server.
+// An Event is one observation about a server, or several observations of one kind at the same time.
 type Event struct {
-	// At counts to the millisecond.
+	// At is the time of the event, in milliseconds.
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`
-	// Count is how often it happened in this look; below 1 is once.
+	// Count is the number of observations; a value below 1 means 1.
 	Count int `json:"count,omitempty"`
-	// Why says for people what happened.
+	// Why describes the event for people.
 	Why string `json:"why,omitempty"`
-	// Marks name what was seen, so that it counts once, however often it is seen. Without any it counts each time.
+	// Marks identify the observations. An observation with the same mark counts only once. Without marks, each event
+	// counts.
 	Marks []string `json:"marks,omitempty"`
-	// MissingScore, Held and what follows are the state at the end of a Summary: how often the server fell under the
-	// threshold, when it did last, and until when it is quarantined at least for that.
+	// The following fields are the state at the end of an EventSummary. MissingScore is 1 minus the score, and
+	// Quarantined reports whether the server was quarantined. Falls is how often its score fell below the threshold,
+	// and LastFall is the time of the last fall. QuarantinedUntil is the earliest end of the quarantine.
 	MissingScore     float64   `json:"lost,omitempty"`
 	Quarantined      bool      `json:"held,omitempty"`
 	Falls            int       `json:"falls,omitempty"`
@@ -46,8 +49,8 @@ type Event struct {
 	QuarantinedUntil time.Time `json:"least,omitzero"`
 }
 
-// scoreChangeMilli is what an event does to the score: for each time that it happened, and at most, whatever the
-// number.
+// scoreChangeMilli returns the change of the score in thousandths. Each observation changes the score by a fixed
+// amount, up to a maximum for the event.
 func (e Event) scoreChangeMilli() int {
 	each, most := 0, 0
 	switch e.Kind {
@@ -70,10 +73,10 @@ func (e Event) scoreChangeMilli() int {
 	return most
 }
 
-// ScoreChange is what the event takes from the score, or adds to it.
+// ScoreChange returns the change of the score by the event; it is negative for an event against the server.
 func (e Event) ScoreChange() float64 { return float64(e.scoreChangeMilli()) / 1000 }
 
-// String says for people what happened, and what it did to the score.
+// String returns a description of the event and of its effect on the score, for people.
 func (e Event) String() string {
 	text := e.Kind.description()
 	if e.Why != "" {
@@ -88,7 +91,7 @@ func (e Event) String() string {
 	return fmt.Sprintf("%+.3f  %s", e.ScoreChange(), text)
 }
 
-// description is the kind for people.
+// description returns a description of the kind for people.
 func (k EventKind) description() string {
 	switch k {
 	case DefinitionChanged:

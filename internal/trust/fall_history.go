@@ -3,29 +3,29 @@ package trust
 import "time"
 
 const (
-	// minQuarantine is how long a quarantine lasts at least once a server has fallen under the threshold for the
-	// second time; with each further time it is twice as long, up to maxQuarantine.
+	// minQuarantine is the minimum duration of the quarantine after a server's second fall. Each further fall doubles
+	// this duration, up to maxQuarantine.
 	minQuarantine = 15 * time.Minute
 	maxQuarantine = 24 * time.Hour
-	// minFallGap is how long after one time another one counts. After calm without any the next one counts as the
-	// first.
+	// minFallGap is the minimum time between two falls that count separately. After calmPeriod without a fall, the next
+	// fall counts as the first.
 	minFallGap = 5 * time.Minute
 	calmPeriod = 2 * maxQuarantine
-	// maxFalls is how many are counted.
+	// maxFalls is the maximum number of falls that are counted.
 	maxFalls = 16
 )
 
-// fallHistory say how often a server did something while its score was under the threshold, or with which it fell
-// there. Each time that a server is quarantined its cards leave the deck, and come back, and all of that is on record
-// for ever: one that misbehaves as soon as it is back stays away for longer each time.
+// A fallHistory counts the falls of a server. A fall is a moment at which events lower the score and the score is below
+// the threshold. Each quarantine removes the server's tools and later restores them, and these changes are stored
+// permanently. Therefore the quarantine of a server that misbehaves repeatedly lasts longer each time.
 type fallHistory struct {
 	count int
-	// last is when the last one was counted, least until when the server is quarantined at least.
+	// last is the time of the last counted fall. quarantinedUntil is the earliest end of the quarantine.
 	last, quarantinedUntil time.Time
 }
 
-// fallsAfter are those of a state with what happened at its last moment. To do more never makes a stay shorter: what
-// counts is how many moments there are that lie apart from each other.
+// fallsAfter returns the falls of a state, including a fall at the moment of its last events. More events against a
+// server never shorten its quarantine, because falls are counted by moments that are at least minFallGap apart.
 func (r ScoreRules) fallsAfter(s ScoreState) fallHistory {
 	f := s.falls
 	if s.pendingMilli >= 0 || !r.isBelowThreshold(s) || s.at.Sub(f.last) < minFallGap {
@@ -41,7 +41,7 @@ func (r ScoreRules) fallsAfter(s ScoreState) fallHistory {
 	return f
 }
 
-// fallsInSummary are those at the end of a summary: none of a time that is still to come.
+// fallsInSummary returns the falls at the end of a summary. It limits times that are too far in the future.
 func fallsInSummary(e Event) fallHistory {
 	f := fallHistory{min(max(0, e.Falls), maxFalls), e.LastFall, e.QuarantinedUntil}
 	if f.last.After(e.At) {

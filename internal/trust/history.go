@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// Kept is how many events an account has at most, and Marked how many marks a summary has.
+// MaxEvents is the maximum number of events in a history. MaxMarks is the maximum number of marks in a summary.
 const (
 	MaxEvents = 256
 	MaxMarks  = 1024
 )
 
-// An EventHistory is what is known of one server: its name when something was last noted, and what happened, by time.
+// An EventHistory contains the events of one server, ordered by time. Server is the name of the server at the last
+// event.
 type EventHistory struct {
 	Server string  `json:"server"`
 	Events []Event `json:"events"`
 }
 
-// ParseHistory reads an account as Text wrote it; nothing is an empty one. The error is for anything else.
+// ParseHistory parses a history that Encode returned. Empty text is an empty history; other text is an error.
 func ParseHistory(text []byte) (a EventHistory, err error) {
 	if len(text) == 0 {
 		return a, nil
@@ -30,11 +31,11 @@ func ParseHistory(text []byte) (a EventHistory, err error) {
 	return a, nil
 }
 
-// Encode writes the account for ParseHistory.
+// Encode returns the history in the form that ParseHistory reads.
 func (a EventHistory) Encode() ([]byte, error) { return json.Marshal(a) }
 
-// WithEvents is the account with more events. What has only marks that the account knows is left out, and of the rest
-// the marks that it knows, each of which counts for one.
+// WithEvents returns the history with more events. Marks that the history already contains are removed from a new
+// event, and each removed mark lowers the event's Count by one. An event whose marks are all removed is omitted.
 func (a EventHistory) WithEvents(events ...Event) EventHistory {
 	known := map[string]bool{}
 	for _, e := range a.Events {
@@ -62,9 +63,9 @@ func (a EventHistory) WithEvents(events ...Event) EventHistory {
 	return a
 }
 
-// AsOf returns the history as of now. Events with a later date come from a clock that was put back since: they count as
-// the last events before now, in their order. So they delay nothing until that date, a reset at now clears them, and
-// they clear nothing that is recorded from now on.
+// AsOf returns the history with events that have a time after now moved to just before now, in the same order. Such
+// events come from a clock that was set back later. As a result, they do not postpone recovery until their original
+// time, a reset at now clears them, and they do not clear later events.
 func (a EventHistory) AsOf(now time.Time) EventHistory {
 	now = now.UTC().Truncate(time.Millisecond)
 	if !slices.ContainsFunc(a.Events, func(e Event) bool { return e.At.After(now) }) {
@@ -78,7 +79,7 @@ func (a EventHistory) AsOf(now time.Time) EventHistory {
 		least = a.Events[from-1].At
 	}
 	at, dated := now.Add(-time.Millisecond), a.Events[len(a.Events)-1].At
-	for i := len(a.Events) - 1; i >= from; i-- { // each moment is a millisecond before the next
+	for i := len(a.Events) - 1; i >= from; i-- { // events of different times get times one millisecond apart
 		if e := &a.Events[i]; !e.At.Equal(dated) {
 			at, dated = at.Add(-time.Millisecond), e.At
 		}
@@ -90,15 +91,15 @@ func (a EventHistory) AsOf(now time.Time) EventHistory {
 	return a
 }
 
-// Compacted is the account with no more than Kept events: the earliest are summed up in one, with their marks. The
-// state that it folds to is the same.
+// Compacted returns the history with at most MaxEvents events. The earliest events are replaced by one summary that
+// includes their marks. Fold returns the same state for both histories.
 func (a EventHistory) Compacted(r ScoreRules) EventHistory {
 	if len(a.Events) <= MaxEvents {
 		return a
 	}
 	from := len(a.Events) - MaxEvents/2
 	for from < len(a.Events) && a.Events[from].At.Equal(a.Events[from-1].At) {
-		from++ // a moment is summed up whole
+		from++ // events of the same time are summarized together
 	}
 	early := a.Events[:from]
 	s := r.Fold(early)
@@ -113,7 +114,7 @@ func (a EventHistory) Compacted(r ScoreRules) EventHistory {
 	return a
 }
 
-// RecentReasons returns the last events that explain a score, the newest first: not the calls that succeeded.
+// RecentReasons returns up to most events that explain the score, the newest first. It omits successful calls.
 func (a EventHistory) RecentReasons(most int) (out []Event) {
 	for _, e := range slices.Backward(a.Events) {
 		if e.Kind != CallSucceeded && len(out) < most {

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// ScoreRules say when a server is quarantined, and how trust comes back. A zero field means the default.
+// ScoreRules determine when a server is quarantined and how fast its score recovers. A zero field means the default.
 type ScoreRules struct {
-	// Threshold is the score under which a server is quarantined; below 0 none is.
+	// Threshold is the score below which a server is quarantined; a negative value disables the quarantine.
 	Threshold float64
-	// HalfLife is how long it takes until half of what is missing is back.
+	// HalfLife is the time in which half of the difference between the score and 1 is restored.
 	HalfLife time.Duration
 }
 
-// The defaults, and how far above the threshold a server must be to come back.
+// The defaults. releaseMargin is how far above the threshold the score must be to end a quarantine.
 const (
 	DefaultThreshold = 0.4
 	DefaultHalfLife  = time.Hour
 	releaseMargin    = 0.05
 )
 
-// maxHalfLife is the longest half-life: the time that it takes until all is back can be told.
+// maxHalfLife is the maximum half-life. With this limit, the end of a quarantine can be represented as a time.
 const maxHalfLife = 10 * 365 * 24 * time.Hour
 
-// negligibleLoss is so little that it counts as nothing: without it no server would ever be trusted again as it was.
+// negligibleLoss is a difference from 1 that counts as 0. Without it, a score would never return to exactly 1.
 const negligibleLoss = 0.0005
 
 func (r ScoreRules) threshold() float64 {
@@ -35,7 +35,7 @@ func (r ScoreRules) threshold() float64 {
 	return r.Threshold
 }
 
-// releaseScore is the score at which a server comes back.
+// releaseScore returns the score at which a quarantine ends.
 func (r ScoreRules) releaseScore() float64 { return min(1, r.threshold()+releaseMargin) }
 
 func (r ScoreRules) halfLife() time.Duration {
@@ -45,25 +45,25 @@ func (r ScoreRules) halfLife() time.Duration {
 	return min(r.HalfLife, maxHalfLife)
 }
 
-// A ScoreState is where a server stands after its events. The zero value is that of a server that nothing speaks
-// against.
+// A ScoreState is the state of a server after its events. The zero value is the state of a server without events.
 type ScoreState struct {
-	// at is the moment of the last events, lost what was missing from 1 before them, sum what they do, in thousandths:
-	// those of one moment are added up before anything is cut off at 0 or 1, so that their order does not count.
+	// at is the time of the last events. missingBefore is 1 minus the score before them. pendingMilli is the sum of
+	// their changes, in thousandths. Changes at the same time are summed before the score is limited to the range from
+	// 0 to 1, so their order does not matter.
 	at            time.Time
 	missingBefore float64
 	pendingMilli  int
-	// quarantined reports that the server was quarantined before that moment, falls how often it fell so low before.
+	// quarantined reports whether the server was quarantined before that time. falls are the falls before that time.
 	quarantined bool
 	falls       fallHistory
 }
 
-// missingScore is what is missing from 1 at the moment of the last events.
+// missingScore returns 1 minus the score at the time of the last events.
 func (s ScoreState) missingScore() float64 {
 	return min(1, max(0, s.missingBefore-float64(s.pendingMilli)/1000))
 }
 
-// missingScoreAt is what is missing from 1 at a time. A time before the last events is that of the events.
+// missingScoreAt returns 1 minus the score at a time. A time before the last events counts as the time of these events.
 func (r ScoreRules) missingScoreAt(s ScoreState, now time.Time) float64 {
 	lost := s.missingScore()
 	if d := now.Sub(s.at); d > 0 && lost > 0 {
@@ -75,8 +75,8 @@ func (r ScoreRules) missingScoreAt(s ScoreState, now time.Time) float64 {
 	return lost
 }
 
-// Score is how far a server is trusted at a time: 1 − (1 − s)·2^(−t/half-life), where s is the score after its last
-// event and t the time since.
+// Score returns the trust score at a time: 1 − (1 − s)·2^(−t/half-life). s is the score after the last events,
+// and t is the time since then.
 func (r ScoreRules) Score(s ScoreState, now time.Time) float64 { return 1 - r.missingScoreAt(s, now) }
 
 // IsQuarantined reports whether a server is quarantined at a time.
@@ -85,11 +85,12 @@ func (r ScoreRules) IsQuarantined(s ScoreState, now time.Time) bool {
 	return held && (r.Score(s, now) < r.releaseScore() || now.Before(r.fallsAfter(s).quarantinedUntil))
 }
 
-// isBelowThreshold reports whether the score is under the threshold at the moment of the last events.
+// isBelowThreshold reports whether the score is below the threshold at the time of the last events.
 func (r ScoreRules) isBelowThreshold(s ScoreState) bool { return 1-s.missingScore() < r.threshold() }
 
-// QuarantineEnd is when a quarantine ends if nothing more happens: the first millisecond at which Quarantined says so.
-// It is zero where there is none at that time.
+// QuarantineEnd returns the time at which the quarantine ends if there are no further events. It is the first
+// millisecond at which IsQuarantined returns false. If the server is not quarantined at now, the result is the zero
+// time.
 func (r ScoreRules) QuarantineEnd(s ScoreState, now time.Time) time.Time {
 	if !r.IsQuarantined(s, now) {
 		return time.Time{}
@@ -108,7 +109,7 @@ func (r ScoreRules) QuarantineEnd(s ScoreState, now time.Time) time.Time {
 	return at
 }
 
-// Apply is the state after one more event. One of an earlier moment than the last counts as of that moment.
+// Apply returns the state after one more event. An event before the last events counts at the time of the last events.
 func (r ScoreRules) Apply(s ScoreState, e Event) ScoreState {
 	if e.At.After(s.at) {
 		s = ScoreState{at: e.At, missingBefore: r.missingScoreAt(s, e.At), quarantined: r.IsQuarantined(s, e.At),
@@ -125,7 +126,7 @@ func (r ScoreRules) Apply(s ScoreState, e Event) ScoreState {
 	return s
 }
 
-// Fold is the state after events, in the order in which they happened, whatever that in which they are given.
+// Fold returns the state after the events. It applies them ordered by time; their order in the slice does not matter.
 func (r ScoreRules) Fold(events []Event) (s ScoreState) {
 	sorted := slices.Clone(events)
 	slices.SortStableFunc(sorted, compareEvents)
@@ -135,8 +136,7 @@ func (r ScoreRules) Fold(events []Event) (s ScoreState) {
 	return s
 }
 
-// compareEvents orders events by their moments. In one moment what sets the score comes first, a summary before a
-// reset.
+// compareEvents orders events by time. At the same time, events that set the score come first: a summary, then a reset.
 func compareEvents(a, b Event) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(sameTimeRank(a.Kind), sameTimeRank(b.Kind)))
 }
@@ -151,18 +151,18 @@ func sameTimeRank(k EventKind) int {
 	return 2
 }
 
-// A Level is how much a server may do, for rules that ask.
+// A Level is a trust level of a server. Rules can match it.
 type Level string
 
-// The levels, as a row's member "trust" names them.
+// The levels, as in the member "trust" of a row.
 const (
 	Trusted   Level = "trusted"
 	Untrusted Level = "untrusted"
 	Sandboxed Level = "sandboxed"
 )
 
-// LevelForScore is the level that a score comes to: from 0.8 on trusted, from 0.4 on untrusted. It is never above the
-// ceiling, which the row sets; an empty one is Untrusted.
+// LevelForScore returns the level for a score: trusted from 0.8, untrusted from 0.4, otherwise sandboxed. The result is
+// never above ceiling, which the row sets; an empty ceiling means Untrusted.
 func LevelForScore(score float64, ceiling Level) Level {
 	switch {
 	case score < 0.4 || ceiling == Sandboxed:

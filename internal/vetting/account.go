@@ -1,13 +1,15 @@
-// Package vetting decides which part of a server's listing may be shown. A [Pipeline] runs the stages: attest, pin,
-// sanitise, and then trust, which hides servers in quarantine.
+// Package vetting decides which part of a server's listing may be shown. A [Pipeline] runs the stages: attest, pin and
+// sanitise. It then checks the server's trust, and hides the listings of servers in quarantine.
 //
-// Nothing is shown that no stage let through, and an object that no stage changed is shown byte for byte. Notes record
-// every change for people. An honest listing that was vetted once costs a hash when it comes again, in this process or
-// the next. If a stage cannot decide, for want of the store or the lockfile, nothing of the listing is shown.
+// Only items that the stages allow are shown, and an item that no stage changed is shown byte for byte. Notes report
+// every change to people. The result for an unchanged listing is stored, so that this process and the next one only
+// compute a hash. If a stage cannot decide, because the store or the lockfile is missing, no part of the listing is
+// shown.
 //
-// Trust accounts are shared through the store: an event counts at once in this process, and in others after they next
-// read or write the account. An unreadable account quarantines its server. The package enrols nothing and asks no
-// person: package shield finds changes and injected text, and people decide on them elsewhere.
+// Trust accounts are shared through the store. An event takes effect at once in this process. It takes effect in other
+// processes after they next read or write the account. If an account cannot be read, its server is in quarantine. The
+// package adds no servers and asks no person. Package shield finds changes and injected text, and other packages ask
+// people to decide about them.
 package vetting
 
 import (
@@ -20,23 +22,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// trustAccountKind is the kind of the store accounts with the trust of servers, see gateway.trustAccountID.
+// trustAccountKind is the kind under which the store keeps the trust accounts of servers, see gateway.trustAccountID.
 const trustAccountKind = "trust"
 
 const (
-	// flushDelay is how long events of successful calls wait, so that several are written at once. flushRetryDelay is
-	// the time until a failed write is tried again.
+	// flushDelay is how long events of successful calls are delayed, so that several are written at once.
+	// flushRetryDelay is the delay before a failed write is retried.
 	flushDelay      = time.Second
 	flushRetryDelay = 5 * time.Second
-	// maxPendingEvents bounds the events of one server that wait for the store. While the store fails, further events
-	// count in this process only.
+	// maxPendingEvents limits the events of one server that wait for the store. While the store fails, further events
+	// take effect in this process only.
 	maxPendingEvents = 4 * trust.MaxEvents
 )
 
-// An AccountStore stores accounts, which one process at a time changes.
+// An AccountStore stores accounts. Only one process at a time changes an account.
 type AccountStore interface {
-	// UpdateAccount calls work with the body of an account and the time, and stores the result. An error of work
-	// changes nothing, and is returned as it is.
+	// UpdateAccount calls work with the body of an account and the present time, and stores the body that work returns.
+	// If work returns an error, nothing is stored, and UpdateAccount returns the same error.
 	UpdateAccount(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error
 
 	// Accounts returns the bodies of all accounts of a kind, by name.
@@ -46,7 +48,7 @@ type AccountStore interface {
 // TrustOptions are the options of TrustAccounts.
 type TrustOptions struct {
 	Rules trust.ScoreRules
-	// Logger receives quarantines and failed writes; nil discards them.
+	// Logger logs the begin and end of quarantines, and failed writes; nil discards the messages.
 	Logger *slog.Logger
 }
 
@@ -55,9 +57,9 @@ type TrustAccounts struct {
 	store AccountStore
 	rules trust.ScoreRules
 	log   *slog.Logger
-	// wake makes Run check at once for work.
+	// wake makes Run check for work at once.
 	wake chan struct{}
-	// writing is held while the store is read or written, so that each pending event is written once, and none is lost.
+	// writing is locked while the store is read or written, so that each pending event is written exactly once.
 	writing sync.Mutex
 
 	mu       sync.Mutex
@@ -70,16 +72,17 @@ type TrustAccounts struct {
 type trustAccount struct {
 	trust.EventHistory
 	state trust.ScoreState
-	// pending are the events that the store lacks; the first has waited since pendingSince. urgent reports that one of
-	// them should be written at once.
+	// pending are the events that are not in the store yet. pendingSince is when the first of them was added. urgent
+	// reports whether the pending events should be written at once.
 	pending      []trust.Event
 	pendingSince time.Time
 	urgent       bool
-	// announced reports whether watchers know of a quarantine, logged whether the log has it.
+	// announced is the quarantine state that was last passed to the watchers, and logged the state that was last
+	// logged.
 	announced, logged bool
 }
 
-// NewTrustAccounts returns accounts that are empty before Load.
+// NewTrustAccounts returns TrustAccounts without accounts. Load reads the accounts from the store.
 func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -90,10 +93,10 @@ func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
 	}
 }
 
-// Load reads the accounts in the store, and keeps pending events. Call it at the start, and when another process may
-// have changed an account. The error is the store's.
+// Load reads the accounts from the store, and adds the pending events to them. Call it at the start, and when another
+// process may have changed an account. The error is the store's.
 func (b *TrustAccounts) Load(ctx context.Context) error {
-	b.writing.Lock() // an event that is written meanwhile would be neither in the bodies nor pending
+	b.writing.Lock() // without the lock, an event being written could get lost
 	defer b.writing.Unlock()
 	bodies, err := b.store.Accounts(ctx, trustAccountKind)
 	if err != nil {
@@ -108,7 +111,8 @@ func (b *TrustAccounts) Load(ctx context.Context) error {
 	return nil
 }
 
-// parseTrustAccount reads an account. An unreadable one is an account in quarantine with the lowest score.
+// parseTrustAccount parses an account. For an account that cannot be parsed, it returns a history with a quarantine and
+// the lowest score.
 func parseTrustAccount(body []byte) trust.EventHistory {
 	a, err := trust.ParseHistory(body)
 	if err != nil {
@@ -120,13 +124,13 @@ func parseTrustAccount(body []byte) trust.EventHistory {
 	return a
 }
 
-// merge replaces the history by the stored one, with the pending events added.
+// merge replaces the history by the stored history kept, with the pending events added.
 func (a *trustAccount) merge(r trust.ScoreRules, kept trust.EventHistory) {
 	a.EventHistory = kept.WithEvents(a.pending...)
 	a.state = r.Fold(a.Events)
 }
 
-// getOrAdd returns the account of a name. The caller holds mu.
+// getOrAdd returns the account with a name, and creates it if necessary. The caller holds mu.
 func (b *TrustAccounts) getOrAdd(name string) *trustAccount {
 	a := b.accounts[name]
 	if a == nil {
@@ -136,8 +140,8 @@ func (b *TrustAccounts) getOrAdd(name string) *trustAccount {
 	return a
 }
 
-// AddEvents records events of a server: name is that of its account, server its id. Events without a time happened now.
-// A successful call is not recorded if the account has no events against the server.
+// AddEvents adds events to a server's account. name is the name of the account, and server the id of the server. An
+// event without a time gets the present time. A successful call is not added while the score is 1.
 func (b *TrustAccounts) AddEvents(name, server string, events ...trust.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,11 +167,11 @@ func (b *TrustAccounts) AddEvents(name, server string, events ...trust.Event) {
 	}
 }
 
-// spotless reports whether no event was ever recorded against the server: its score is always 1.
+// spotless reports whether the account has no events. Its score is then always 1.
 func (a *trustAccount) spotless() bool { return len(a.Events) == 0 }
 
-// clampToNow moves events of the future to now, see trust.EventHistory.AsOf. Without such events it only looks at the
-// last one.
+// clampToNow sets the time of events that are in the future to now, see trust.EventHistory.AsOf. It changes nothing if
+// the last event is not in the future.
 func (a *trustAccount) clampToNow(r trust.ScoreRules, now time.Time) {
 	if n := len(a.Events); n == 0 || !a.Events[n-1].At.After(now) {
 		return
@@ -181,7 +185,7 @@ func (a *trustAccount) clampToNow(r trust.ScoreRules, now time.Time) {
 func (a *trustAccount) addEvent(r trust.ScoreRules, e trust.Event) bool {
 	before := len(a.Events)
 	if len(e.Marks) == 0 && (before == 0 || !e.At.Before(a.Events[before-1].At)) {
-		// the event is new and the last one: the score need not be computed from the start
+		// The event is new and the latest, so the score need not be computed again from the start.
 		a.Events = append(a.Events, e)
 		a.state = r.Apply(a.state, e)
 	} else if a.EventHistory = a.WithEvents(e); len(a.Events) > before {
@@ -192,7 +196,7 @@ func (a *trustAccount) addEvent(r trust.ScoreRules, e trust.Event) bool {
 	return added
 }
 
-// queueEvent queues an event for the store.
+// queueEvent adds an event to the pending events.
 func (a *trustAccount) queueEvent(e trust.Event, now time.Time) {
 	if len(a.pending) == 0 {
 		a.pendingSince = now
@@ -203,7 +207,7 @@ func (a *trustAccount) queueEvent(e trust.Event, now time.Time) {
 	a.urgent = a.urgent || e.Kind != trust.CallSucceeded
 }
 
-// wakeRun makes Run check for work.
+// wakeRun makes Run check for work at once.
 func (b *TrustAccounts) wakeRun() {
 	select {
 	case b.wake <- struct{}{}:
@@ -215,18 +219,18 @@ func (b *TrustAccounts) wakeRun() {
 type TrustStatus struct {
 	// Score is between 0 and 1.
 	Score float64
-	// Quarantined reports that the server's cards must not be on a deck. It ends at Until unless further events extend
-	// it.
+	// Quarantined reports whether the server's cards must not be on a deck. The quarantine ends at Until, unless
+	// further events extend it.
 	Quarantined bool
 	Until       time.Time
-	// Reasons are the last events that explain the score, the newest first.
+	// Reasons are the latest events that explain the score, newest first.
 	Reasons []trust.Event
 }
 
-// maxTrustReasons is how many reasons are shown.
+// maxTrustReasons is the maximum number of reasons in a TrustStatus.
 const maxTrustReasons = 20
 
-// Status returns the present trust of the server of an account.
+// Status returns the present trust of the server with this account.
 func (b *TrustAccounts) Status(name string) TrustStatus {
 	now := time.Now()
 	b.mu.Lock()
@@ -243,7 +247,7 @@ func (b *TrustAccounts) Status(name string) TrustStatus {
 	}
 }
 
-// Quarantined reports whether the server of an account is quarantined now.
+// Quarantined reports whether the server with this account is quarantined now.
 func (b *TrustAccounts) Quarantined(name string) bool {
 	now := time.Now()
 	b.mu.Lock()
@@ -256,8 +260,8 @@ func (b *TrustAccounts) Quarantined(name string) bool {
 	return b.rules.IsQuarantined(a.state, now)
 }
 
-// NamesFor returns the names of the accounts that were last written for a server of this name, sorted. A server that was
-// changed has several.
+// NamesFor returns the sorted names of the accounts that were last written for a server with this name. A server has
+// several accounts if its configuration was changed.
 func (b *TrustAccounts) NamesFor(server string) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -270,14 +274,14 @@ func (b *TrustAccounts) NamesFor(server string) (names []string) {
 	return names
 }
 
-// Reset clears the account of a server, and writes that to the store. The error is the store's.
+// Reset clears the account of a server, and writes the change to the store. The error is the store's.
 func (b *TrustAccounts) Reset(ctx context.Context, name, server string) error {
 	b.AddEvents(name, server, trust.Event{Kind: trust.TrustReset})
 	return b.flushAccount(ctx, name)
 }
 
-// OnQuarantineChange registers f, which Run calls with its context and the name of each account whose quarantine begins
-// or ends. f may block. stop removes it.
+// OnQuarantineChange registers f. Run calls f with its context and the name of each account whose quarantine begins or
+// ends. f may block. stop removes f.
 func (b *TrustAccounts) OnQuarantineChange(f func(ctx context.Context, name string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -291,7 +295,8 @@ func (b *TrustAccounts) OnQuarantineChange(f func(ctx context.Context, name stri
 	}
 }
 
-// Run writes pending events, and calls watchers when quarantines begin and end, until ctx ends. Flush writes the rest.
+// Run writes pending events, and calls watchers when quarantines begin and end, until ctx ends. Call Flush after Run to
+// write the remaining events.
 func (b *TrustAccounts) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -321,7 +326,7 @@ func (b *TrustAccounts) Flush(ctx context.Context) error {
 	return nil
 }
 
-// accountNames returns the sorted names of the accounts for which is returns true.
+// accountNames returns the sorted names of the accounts for which is returns true. It calls is with mu locked.
 func (b *TrustAccounts) accountNames(is func(*trustAccount) bool) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -334,7 +339,7 @@ func (b *TrustAccounts) accountNames(is func(*trustAccount) bool) (names []strin
 	return names
 }
 
-// flushDue writes the accounts with urgent events, and those whose events waited long enough.
+// flushDue writes the accounts whose pending events are due, see flushAt.
 func (b *TrustAccounts) flushDue(ctx context.Context, now time.Time) {
 	for _, name := range b.accountNames(func(a *trustAccount) bool {
 		return len(a.pending) > 0 &&
@@ -352,7 +357,7 @@ func (b *TrustAccounts) flushDue(ctx context.Context, now time.Time) {
 	}
 }
 
-// flushAt returns when the pending events are due.
+// flushAt returns the time at which the pending events must be written.
 func (a *trustAccount) flushAt() time.Time {
 	if a.urgent {
 		return a.pendingSince
@@ -360,7 +365,7 @@ func (a *trustAccount) flushAt() time.Time {
 	return a.pendingSince.Add(flushDelay)
 }
 
-// flushAccount writes the pending events of an account, and reads the events of other processes.
+// flushAccount writes the pending events of an account to the store, and reads the events that other processes wrote.
 func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -369,7 +374,7 @@ func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 	a.clampToNow(b.rules, time.Now())
 	pending, server := slices.Clone(a.pending), a.Server
 	b.mu.Unlock()
-	settled := time.Now() // stored events from a clock that has been set back since come before the pending ones
+	settled := time.Now() // no stored event may be later than the pending events, even if a clock was set back
 	for _, e := range pending {
 		if e.At.Before(settled) {
 			settled = e.At
@@ -392,7 +397,7 @@ func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
 	return nil
 }
 
-// notifyWatchers calls the watchers of quarantines that began or ended.
+// notifyWatchers calls the watchers for each account whose quarantine began or ended since the last call.
 func (b *TrustAccounts) notifyWatchers(ctx context.Context) {
 	now := time.Now()
 	changed := b.accountNames(func(a *trustAccount) bool {
@@ -416,7 +421,7 @@ func (b *TrustAccounts) notifyWatchers(ctx context.Context) {
 	}
 }
 
-// logQuarantine logs that the quarantine of a configured server began or ended, once.
+// logQuarantine logs, once, that the quarantine of a configured server began or ended.
 func (b *TrustAccounts) logQuarantine(name string, server string) {
 	now := time.Now()
 	b.mu.Lock()
@@ -434,7 +439,7 @@ func (b *TrustAccounts) logQuarantine(name string, server string) {
 		b.rules.QuarantineEnd(a.state, now))
 }
 
-// nextWake returns when there is work next; zero for never.
+// nextWake returns the time of the next work for Run; zero if there is none.
 func (b *TrustAccounts) nextWake() (at time.Time) {
 	now := time.Now()
 	b.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// Codes of the tools that AttestStage leaves out.
+// Codes of the tools that AttestStage hides.
 const (
 	// CodeUnexpected marks a tool that the row's expected_tools does not name.
 	CodeUnexpected = "unexpected"
@@ -20,15 +20,15 @@ const (
 	CodeLocked = "locked"
 )
 
-// A FirstToolStore stores the first list of tools of each row.
+// A FirstToolStore stores the first list of tools for each row.
 type FirstToolStore interface {
-	// FirstTools returns the stored tools of a row. If there are none, it stores the given ones.
+	// FirstTools returns the stored tools of a row. If no tools are stored for the row, it stores and returns tools.
 	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
 		[]json.RawMessage, error)
 }
 
-// AttestStage allows only the tools that a server's row permits: those in expected_tools, and with lock_tool_list those
-// of the first list. Tools of a locked list keep the definition of the first list.
+// AttestStage allows only the tools that a server's row permits. These are the tools in expected_tools and, with
+// lock_tool_list, the tools of the first list. With lock_tool_list, tools also keep the definition of the first list.
 type AttestStage struct {
 	Store FirstToolStore
 	Log   *slog.Logger
@@ -55,7 +55,7 @@ func (a AttestStage) Apply(ctx context.Context, s *Inspection) error {
 	return nil
 }
 
-// applyLockedTools replaces the list of tools by the first one.
+// applyLockedTools replaces the list of tools by the first list. New tools are left out.
 func (a AttestStage) applyLockedTools(ctx context.Context, s *Inspection) error {
 	first, err := a.Store.FirstTools(ctx, s.Server.ConfigHash, s.Server.ID, s.Listing.Tools)
 	if err != nil {

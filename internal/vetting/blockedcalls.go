@@ -13,18 +13,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// BlockedCalls knows which tools and prompts of servers may not be called, from their last vetted listing. The deck
-// refuses those by its own view. A call that waits for its server to start is checked here, after the new listing was
-// vetted. The zero value blocks nothing. Its methods may be called from several goroutines.
+// BlockedCalls stores which tools and prompts of servers may not be called, from the last vetted listing of each
+// server. The deck refuses such calls by the listing that it shows. A call may wait until its server has started; Check
+// refuses it by the new listing. The zero value blocks nothing. Its methods may be called from several goroutines.
 type BlockedCalls struct {
 	mu sync.RWMutex
-	// blocked holds the blocked items of a server, by method and name. vetErrors holds the error if the present listing
-	// of a server could not be vetted.
+	// blocked holds the blocked items of a server, by method and name. vetErrors holds the error if the last listing of
+	// a server could not be vetted.
 	blocked   map[drawbridge.ServerID]map[[2]string]deck.VettedItem
 	vetErrors map[drawbridge.ServerID]error
 }
 
-// Update records the result of vetting a listing, or the error.
+// Update stores the blocked items of a vetted listing, or the error of vetting it.
 func (b *BlockedCalls) Update(id drawbridge.ServerID, v deck.VettedListing, err error) {
 	blocked := map[[2]string]deck.VettedItem{}
 	for method, all := range map[string][]deck.VettedItem{mcp.MethodToolsCall: v.Tools,
@@ -47,8 +47,8 @@ func (b *BlockedCalls) Update(id drawbridge.ServerID, v deck.VettedListing, err 
 	}
 }
 
-// Check returns an error for a call of a blocked item, and for every call while the listing of the server could not be
-// vetted. The error is a *drawbridge.Fault PolicyBlocked.
+// Check returns an error for a call of a blocked item, and for every call to a server whose last listing could not be
+// vetted. The error is a *drawbridge.Fault with code PolicyBlocked.
 func (b *BlockedCalls) Check(_ context.Context, id drawbridge.ServerID, call drawbridge.Call) error {
 	b.mu.RLock()
 	blocked, vetErr := b.blocked[id], b.vetErrors[id]

@@ -18,11 +18,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// failureWindow is the time in which failed calls count as one failure: a server that crashes fails all its calls.
+// failureWindow is the period in which all failed calls count as one failure. A server that crashes fails all its
+// calls.
 const failureWindow = 5 * time.Second
 
-// CallEvidence returns the trust events of one call of a server that ended with err. Only a fault of the connection or
-// the server counts against it.
+// CallEvidence returns the trust events of one call to a server; err is the result of the call. Only a fault of the
+// connection or of the server lowers the trust.
 func CallEvidence(err error) []trust.Event {
 	if err == nil {
 		return []trust.Event{{Kind: trust.CallSucceeded}}
@@ -36,18 +37,20 @@ func CallEvidence(err error) []trust.Event {
 		at.UTC().Format(time.RFC3339)}}}
 }
 
-// An evidence is one finding against a server: its subject, and a text that distinguishes it from other findings.
+// An evidence is one finding against a server: the item that it is about, and a text that distinguishes it from other
+// findings.
 type evidence struct{ about, seen string }
 
-// TrustEvidence returns the findings of a vetted listing against its server, one event for each kind. The marks of an
-// event identify findings, so that each counts once: neither a restart nor the same listing again lowers the score.
+// TrustEvidence returns the findings in a vetted listing as trust events of the server, one event for each kind. The
+// marks of an event identify its findings, so that each finding counts once. A restart or the same listing again does
+// not lower the score.
 func TrustEvidence(l drawbridge.Listing, v deck.VettedListing) (events []trust.Event) {
 	found := map[trust.EventKind][]evidence{}
 	d := definitionIndex{l: &l, byName: map[string]map[string]json.RawMessage{}}
 	for _, n := range v.Notes {
 		about := strings.TrimSpace(n.Kind + " " + n.Name)
 		switch {
-		case n.Weak: // a guess is shown, and costs nothing
+		case n.Weak: // a guess is shown and does not lower the score
 		case n.Action == "blanked", n.Action == "renamed", n.Action == "flagged":
 			found[trust.TextSanitised] = append(found[trust.TextSanitised], evidence{about, n.Action + " " + n.Why})
 		case n.Action == "held":
@@ -68,14 +71,14 @@ func TrustEvidence(l drawbridge.Listing, v deck.VettedListing) (events []trust.E
 	return events
 }
 
-// A definitionIndex finds definitions of a listing by name. It reads each list once, even if all of it changed.
+// A definitionIndex finds definitions of a listing by name. It reads each list only once.
 type definitionIndex struct {
 	l      *drawbridge.Listing
-	byName map[string]map[string]json.RawMessage // by the kind of a note
+	byName map[string]map[string]json.RawMessage // by the kind of a note, then by name
 }
 
-// canonical returns the present definition of the item of a note, in canonical form. Of two with one name the first
-// counts.
+// canonical returns the listed definition of the item that a note is about, in canonical form. If two items have the
+// same name, it returns the first. For a note about the server it returns the instructions.
 func (d definitionIndex) canonical(n deck.VettingNote) string {
 	list, member := d.l.Tools, "name"
 	switch n.Kind {
@@ -102,13 +105,13 @@ func (d definitionIndex) canonical(n deck.VettingNote) string {
 }
 
 const (
-	// maxNamedFindings is how many findings an event names.
+	// maxNamedFindings is the number of findings that an event describes by name.
 	maxNamedFindings = 3
-	// maxEventMarks bounds the marks of an event: every new event writes all of them.
+	// maxEventMarks limits the marks of an event, because every new event writes all of them.
 	maxEventMarks = 64
 )
 
-// newTrustEvent returns the event for findings of one kind. Servers choose the names in it, so they are quoted.
+// newTrustEvent returns one event for the findings of one kind. Names are quoted, because servers choose them.
 func newTrustEvent(kind trust.EventKind, all []evidence) trust.Event {
 	e := trust.Event{Kind: kind}
 	var about []string
@@ -128,7 +131,8 @@ func newTrustEvent(kind trust.EventKind, all []evidence) trust.Event {
 	return e
 }
 
-// mergeMarks returns at most maxEventMarks marks, each for several findings. Equal findings yield equal marks.
+// mergeMarks returns at most maxEventMarks marks. If there are more, each returned mark stands for several findings.
+// Equal findings have equal marks.
 func mergeMarks(marks []string) []string {
 	if len(marks) <= maxEventMarks {
 		return marks

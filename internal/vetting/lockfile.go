@@ -12,20 +12,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A lockfile is read on demand, and again after it was changed.
+// A lockfile reads the lockfile when it is needed, and again after the file was changed.
 type lockfile struct {
 	path     string
 	required bool
 
 	mu       sync.Mutex
-	lastInfo fs.FileInfo // nil before it was read
+	lastInfo fs.FileInfo // nil before the first read
 	pins     lockfilePins
 	err      error
 }
 
-// lockfilePins is the content of a lockfile; empty if there is none.
+// lockfilePins is the content of a lockfile; empty if there is no lockfile.
 type lockfilePins struct {
-	// hash is the hash of the whole file; nil if there is none.
+	// hash is the hash of the whole file; nil if there is no lockfile.
 	hash   []byte
 	byPart map[partKey]map[string]shield.Pin
 }
@@ -85,9 +85,9 @@ func lockfileFault(err error, next string) error {
 	}
 }
 
-// EditLockfile changes a lockfile: change receives its tools and returns the new ones. A missing file counts as empty,
-// and is created. leftOut holds the tools that a lockfile cannot hold. The error is that of shield.ParseLockfile, or of
-// config.UpdateLockfile.
+// EditLockfile changes a lockfile. change receives the tools in the file and returns the new tools. A missing file
+// counts as empty, and is created. leftOut holds the tools that cannot be stored in a lockfile. The error is that of
+// shield.ParseLockfile or config.UpdateLockfile.
 func EditLockfile(path string, change func(said []shield.LockedTool) []shield.LockedTool) (leftOut []shield.LockedTool,
 	err error) {
 	err = config.UpdateLockfile(path, func(before []byte) ([]byte, error) {

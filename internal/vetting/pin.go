@@ -26,14 +26,15 @@ var _ PinStore = (*store.DB)(nil)
 
 // PinOptions are the options of a PinChecker.
 type PinOptions struct {
-	// LockfilePath is the path of the lockfile; empty means none. With LockfileRequired a missing file is an error.
+	// LockfilePath is the path of the lockfile; empty means no lockfile. If LockfileRequired is set, a missing file is
+	// an error.
 	LockfilePath     string
 	LockfileRequired bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// A PinChecker compares lists of servers with their pins. Its methods may be called from several goroutines.
+// A PinChecker compares the listings of servers with their pins. Its methods may be called from several goroutines.
 type PinChecker struct {
 	store    PinStore
 	cosmetic func(before, after json.RawMessage) bool
@@ -41,12 +42,12 @@ type PinChecker struct {
 	lockfile *lockfile
 
 	mu sync.Mutex
-	// listings is for lists that servers send, and remembered for stored lists.
+	// listings is for listings that servers send, and remembered is for stored listings.
 	listings, remembered startupStates
 }
 
-// startupStates caches the states of all servers at a start. Each is used once, so that every list of the start is
-// looked up without a query of its own.
+// startupStates caches the pin states of all servers at startup. Each state is used once. So the first listings of all
+// servers need only one query.
 type startupStates struct {
 	states map[store.PinKey]store.PinState
 	used   map[store.PinKey]bool
@@ -56,8 +57,8 @@ type startupStates struct {
 // startupStatesTTL is how long the cached states may be used.
 const startupStatesTTL = 5 * time.Second
 
-// NewPinChecker returns a checker. cosmetic reports whether a change needs no approval, see shield.Shield.IsCosmetic;
-// it is called for changes only. Nothing is read yet.
+// NewPinChecker returns a checker. cosmetic reports whether a change needs no approval, see shield.Shield.IsCosmetic.
+// The checker calls it for changes only. NewPinChecker does not read the store or the lockfile.
 func NewPinChecker(book PinStore, cosmetic func(before, after json.RawMessage) bool, o PinOptions) *PinChecker {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -69,13 +70,13 @@ func NewPinChecker(book PinStore, cosmetic func(before, after json.RawMessage) b
 // A PinSubject identifies the list to compare.
 type PinSubject struct {
 	store.PinKey
-	// InLockfile reports whether the lockfile covers the server. It does not cover those of projects: two projects may
-	// each have a server of one name.
+	// InLockfile reports whether the lockfile covers the server. The lockfile does not cover servers of projects,
+	// because two projects may use the same name for different servers.
 	InLockfile bool
 }
 
-// Reconcile compares a list of a server, of its tools or another part, with its pins, and stores the result. The error
-// is the store's, or a *drawbridge.Fault about the lockfile. After an error nothing of the list may be shown.
+// Reconcile compares a list of a server's tools, or of another part, with its pins, and stores changed pins. The error
+// is the store's, or a *drawbridge.Fault about the lockfile. After an error no item of the list may be shown.
 func (k *PinChecker) Reconcile(ctx context.Context, s PinSubject, list []shield.ListedTool) (shield.PinOutcome, error) {
 	l, err := k.lockedPins(s)
 	if err != nil {
@@ -93,7 +94,7 @@ func (k *PinChecker) reconcileWithLock(ctx context.Context, l lockfilePins, s Pi
 	if err != nil {
 		return shield.PinOutcome{}, err
 	}
-	if len(list) == 0 && known.ListHash == nil { // the server does not have this part
+	if len(list) == 0 && known.ListHash == nil { // the server has no items of this part
 		return unchangedSettlement(list), nil
 	}
 	if bytes.Equal(known.ListHash, sum) {
@@ -122,8 +123,8 @@ func (k *PinChecker) reconcileWithLock(ctx context.Context, l lockfilePins, s Pi
 	return out, nil
 }
 
-// comparePins compares a list with pins and lockfile. If a server sends no instructions now, its pinned ones stay
-// unchanged: there is nothing to show.
+// comparePins compares a list with pins and lockfile. If a server no longer sends instructions, its pinned instructions
+// stay unchanged, because there is nothing to show.
 func (k *PinChecker) comparePins(s PinSubject, pins, locked map[string]shield.Pin,
 	list []shield.ListedTool) shield.PinOutcome {
 	if s.Part == shield.PartInstructions && len(pins)+len(locked) > 0 && len(list) == 1 &&
@@ -133,8 +134,8 @@ func (k *PinChecker) comparePins(s PinSubject, pins, locked map[string]shield.Pi
 	return shield.ApplyPins(pins, locked, list, k.cosmetic, k.now())
 }
 
-// PinsWithOffers returns the pins of a server if some of its present definitions differ from them, and otherwise nil.
-// It is for a stored list. The error is the store's.
+// PinsWithOffers returns the pins of a server if some of its listed definitions differ from the pins, otherwise nil. It
+// is used for a stored listing. The error is the store's.
 func (k *PinChecker) PinsWithOffers(ctx context.Context, place store.PinKey) (map[string]shield.Pin, error) {
 	list, err := k.lastState(ctx, &k.remembered, place)
 	if err != nil || list.Offers == 0 {
@@ -151,7 +152,7 @@ func (k *PinChecker) lockedPins(s PinSubject) (lockfilePins, error) {
 	return k.lockfile.read()
 }
 
-// lastState returns the stored state of a server. The first call reads those of all servers.
+// lastState returns the stored state of a server. The first call for each cache reads the states of all servers.
 func (k *PinChecker) lastState(ctx context.Context, at *startupStates, place store.PinKey) (store.PinState, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -160,7 +161,7 @@ func (k *PinChecker) lastState(ctx context.Context, at *startupStates, place sto
 		return at.states[place], nil
 	}
 	at.states = nil
-	// only the first read fetches all servers: the store may hold many that are not configured now
+	// Only the first read fetches all servers: the store may contain many servers that are not configured now.
 	if !at.readAt.IsZero() {
 		return k.store.PinState(ctx, place)
 	}
@@ -172,14 +173,14 @@ func (k *PinChecker) lastState(ctx context.Context, at *startupStates, place sto
 	return lists[place], nil
 }
 
-// InvalidateStates drops the cached states, so that the store is read again.
+// InvalidateStates empties the cached states, so that the next states are read from the store.
 func (k *PinChecker) InvalidateStates() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.listings.states, k.remembered.states = nil, nil
 }
 
-// unchangedSettlement returns the outcome that shows every definition of the list as listed.
+// unchangedSettlement returns the outcome in which every definition of the list is shown as listed.
 func unchangedSettlement(list []shield.ListedTool) shield.PinOutcome {
 	out := shield.PinOutcome{Shown: make([]json.RawMessage, len(list)), LeftOut: map[string]string{}}
 	for i, l := range list {

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// nameMember returns the member that names the objects of a part.
+// nameMember returns the JSON member that contains the name of an item of a part.
 func nameMember(part string) string {
 	if part == shield.PartTemplate {
 		return "uriTemplate"
@@ -17,8 +17,8 @@ func nameMember(part string) string {
 	return "name"
 }
 
-// PinnableItems returns the items of one part of a listing by the names under which they are pinned. Of two with one
-// name, the first counts.
+// PinnableItems returns the items of one part of a listing, with the names under which they are pinned. If two items
+// have the same name, only the first is returned.
 func PinnableItems(l drawbridge.Listing, part string) (list []shield.ListedTool) {
 	var all []json.RawMessage
 	switch part {
@@ -49,7 +49,7 @@ func partNoun(part string) string {
 	return part
 }
 
-// partItems returns the items of a part.
+// partItems returns the vetted items of a part.
 func partItems(s *Inspection, part string) []deck.VettedItem {
 	switch part {
 	case shield.PartPrompt:

@@ -30,8 +30,8 @@ type PinStage struct {
 	lastChecks map[drawbridge.ServerID]pinCheck
 }
 
-// A pinCheck holds what may change the result of the next check: whether an item is held, and the hash of the lockfile
-// if it covers the server.
+// A pinCheck holds the data on which the result of the next check depends. held reports whether an item is held. If
+// locked is set, the lockfile covers the server, and lockHash is its hash.
 type pinCheck struct {
 	held, locked bool
 	lockHash     []byte
@@ -39,13 +39,13 @@ type pinCheck struct {
 
 var _ Stage = (*PinStage)(nil)
 
-// NewPinStage returns a stage that uses k.
+// NewPinStage returns a stage that compares with the pins of k.
 func NewPinStage(k *PinChecker) *PinStage {
 	return &PinStage{checker: k, lastChecks: map[drawbridge.ServerID]pinCheck{}}
 }
 
-// Apply implements [Stage]. A changed item is shown as pinned, and a changed tool or prompt cannot be called until a
-// person accepts it. It compares the server's own list, not definitions that an earlier stage kept.
+// Apply implements [Stage]. A changed item is shown as pinned. A changed tool or prompt cannot be called until a person
+// accepts the change. Apply compares the list that the server sent, not the definitions that an earlier stage replaced.
 func (st *PinStage) Apply(ctx context.Context, s *Inspection) error {
 	subject := PinSubject{store.PinKey{Origin: s.Server.Origin, Server: s.Server.ID}, !s.Server.FromProject}
 	lock, err := st.checker.lockedPins(subject)
@@ -68,13 +68,13 @@ func (st *PinStage) Apply(ctx context.Context, s *Inspection) error {
 	return nil
 }
 
-// reconcilePart compares one part of the listing with its pins.
+// reconcilePart compares one part of the listing with its pins, and stores changed pins.
 func (st *PinStage) reconcilePart(ctx context.Context, lock lockfilePins, subject PinSubject,
 	s *Inspection) (shield.PinOutcome, error) {
 	switch remembered := s.Listing.ListedAt.IsZero(); {
 	case remembered && subject.Part == "":
 		return st.reconcileRemembered(ctx, subject, s)
-	case remembered: // stored listings have tools only
+	case remembered: // stored listings contain tools only
 		return shield.PinOutcome{}, nil
 	case subject.Part == "":
 		return st.checker.reconcileWithLock(ctx, lock, subject, candidateTools(s))
@@ -82,8 +82,8 @@ func (st *PinStage) reconcilePart(ctx context.Context, lock lockfilePins, subjec
 	return st.checker.reconcileWithLock(ctx, lock, subject, PinnableItems(s.Listing, subject.Part))
 }
 
-// candidateTools returns the tools that the server lists and no earlier stage left out. Of two with one name the first
-// counts, and there are at most MaxTools.
+// candidateTools returns the tools that the server lists and no earlier stage left out. If two tools have the same
+// name, only the first is returned. There are at most MaxTools.
 func candidateTools(s *Inspection) (list []shield.ListedTool) {
 	wanted := make(map[string]bool, len(s.Tools))
 	for _, t := range s.Tools {
@@ -101,7 +101,7 @@ func candidateTools(s *Inspection) (list []shield.ListedTool) {
 	return list
 }
 
-// reconcileRemembered applies the pins to a stored list: changes that wait for a person go on waiting.
+// reconcileRemembered applies the pins to a stored list. Changes that no person has decided on stay held.
 func (st *PinStage) reconcileRemembered(ctx context.Context, subject PinSubject,
 	s *Inspection) (shield.PinOutcome, error) {
 	out := shield.PinOutcome{LeftOut: map[string]string{}, Pinned: map[string]json.RawMessage{}}
@@ -121,7 +121,7 @@ func (st *PinStage) reconcileRemembered(ctx context.Context, subject PinSubject,
 	return out, nil
 }
 
-// applySettlement applies an outcome to the items of a part.
+// applySettlement applies the result of a comparison to the items of a part.
 func applySettlement(s *Inspection, part string, out shield.PinOutcome) {
 	if len(out.Held)+len(out.LeftOut) == 0 {
 		return
@@ -147,7 +147,7 @@ func applySettlement(s *Inspection, part string, out shield.PinOutcome) {
 		if pinned := out.Pinned[name]; pinned != nil {
 			list[i].Original = pinned
 		}
-		if part != shield.PartTemplate { // a template is used by its URI, which has not changed
+		if part != shield.PartTemplate { // a template is used by its URI, which is unchanged
 			list[i].HeldReason = "its definition changed, and it waits for a person"
 			list[i].NextStep = AcceptCommand(s.Server.ID, shield.PinLabel(part, name))
 		}
@@ -158,7 +158,7 @@ func applySettlement(s *Inspection, part string, out shield.PinOutcome) {
 	}
 }
 
-// applyInstructions replaces changed instructions by the pinned ones.
+// applyInstructions replaces changed instructions by the pinned instructions.
 func applyInstructions(s *Inspection, out shield.PinOutcome) {
 	s.Listing.Instructions = rawjson.GetString(out.Pinned[shield.PartInstructions], "instructions")
 	note := deck.VettingNote{Kind: "server", Name: shield.PartInstructions, Action: "held",
@@ -169,8 +169,8 @@ func applyInstructions(s *Inspection, out shield.PinOutcome) {
 	s.Notes = append(s.Notes, note)
 }
 
-// ServersToRecheck returns the servers whose next check may have another result. An item was held, on which a person
-// may have decided since, or the lockfile has changed.
+// ServersToRecheck returns the servers whose next check may have a different result. Either an item was held and a
+// person may have decided since, or the lockfile has changed.
 func (st *PinStage) ServersToRecheck() (all []drawbridge.ServerID) {
 	now, err := st.checker.lockfile.read()
 	st.mu.Lock()
@@ -184,11 +184,12 @@ func (st *PinStage) ServersToRecheck() (all []drawbridge.ServerID) {
 	return all
 }
 
-// shellSafeName matches names that a shell takes as one word, and a command never as a flag.
+// shellSafeName matches names that a shell reads as one word and a command cannot read as a flag.
 var shellSafeName = lazyregexp.New(`^[A-Za-z0-9_.][A-Za-z0-9_.:-]*$`)
 
 // AcceptCommand returns the command line with which a person accepts the changed item with that label. Servers choose
-// the names. A name with special characters of a shell is left out; the command is then for all items of the server.
+// the names in labels. A label with special characters of a shell is omitted; the command then accepts all items of the
+// server.
 func AcceptCommand(id drawbridge.ServerID, label string) string {
 	command := "drawbridge shield accept " + string(id)
 	if shellSafeName().MatchString(label) {

@@ -12,13 +12,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// A TrustGate records evidence about servers and reports which of them are quarantined.
+// A TrustGate stores evidence about servers and reports which servers are quarantined.
 type TrustGate interface {
 	AddEvents(id drawbridge.ServerID, events ...trust.Event)
 	Quarantined(id drawbridge.ServerID) bool
 }
 
-// A Pipeline vets listings and skills: its stages, then the record of blocked calls, then trust.
+// A Pipeline vets listings and skills. It runs the stages, updates the blocked calls, and checks the server's trust.
 type Pipeline struct {
 	Stages  Chain
 	Blocked *BlockedCalls
@@ -27,15 +27,15 @@ type Pipeline struct {
 }
 
 // Run returns the part of a listing that may be shown. It must be called in the order of the server's listings, and may
-// be called for several servers at once. A stage that panics is an error. After an error nothing of the listing may be
-// shown.
+// be called for several servers at once. A panic in a stage becomes an error. After an error no part of the listing may
+// be shown.
 func (p *Pipeline) Run(ctx context.Context, server deck.Server, l drawbridge.Listing) (deck.VettedListing, error) {
 	v, err := p.runStages(ctx, server, l)
 	p.Blocked.Update(server.ID, v, err)
 	if err != nil {
 		return deck.VettedListing{}, fmt.Errorf("vet the listing of %s: %w", server.ID, err)
 	}
-	p.Trust.AddEvents(server.ID, TrustEvidence(l, v)...) // it counts for the decision below
+	p.Trust.AddEvents(server.ID, TrustEvidence(l, v)...) // these events count in the next line
 	if p.Trust.Quarantined(server.ID) {
 		return deck.VettedListing{Notes: v.Notes}, nil
 	}
@@ -46,7 +46,7 @@ func (p *Pipeline) runStages(ctx context.Context, server deck.Server, l drawbrid
 	v deck.VettedListing, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			// only its type: the value may hold a text of the server
+			// Only the type is logged, because the value may contain a text of the server.
 			p.Log.Error("a vetting stage panicked, the listing is not shown", "server", server.ID, "panic",
 				fmt.Sprintf("%T", cause))
 			v, err = deck.VettedListing{}, errors.New("panic")
@@ -55,8 +55,8 @@ func (p *Pipeline) runStages(ctx context.Context, server deck.Server, l drawbrid
 	return p.Stages.Vet(ctx, server, l)
 }
 
-// FilterSkill returns a skill as it may be shown, or nil to hide it: for [deck.Options]. A server in quarantine shows
-// none.
+// FilterSkill returns a skill in the form that may be shown, or nil to hide it. It is used in [deck.Options]. It hides
+// all skills of a server in quarantine.
 func (p *Pipeline) FilterSkill(ctx context.Context, server deck.Server, skill json.RawMessage) (
 	json.RawMessage, error) {
 	if p.Trust.Quarantined(server.ID) {

@@ -15,22 +15,23 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// A QuestionFilter sanitises requests of servers to the users and the models behind callers. If a request cannot be
-// checked, nothing of it is shown. It is safe for concurrent use.
+// A QuestionFilter sanitises requests of servers to the users and the models of callers. If a request cannot be
+// checked, none of its text is shown. It is safe for concurrent use.
 type QuestionFilter struct {
 	sanitiser *Sanitiser
 	record    func(audit.Record) error
 	log       *slog.Logger
 	now       func() time.Time
 
-	// mu guards the number of records by server in the minute since began.
+	// mu guards count, the number of findings of each server in the minute since began.
 	mu    sync.Mutex
 	began time.Time
 	count map[drawbridge.ServerID]int
 }
 
 // SanitiseText returns a text of a server's result in the form that a model may read, and the names of the rules that
-// matched, see shield.Shield.CheckResultText. If the text cannot be checked, nothing of it is returned.
+// matched. See shield.Shield.CheckResultText. If the text cannot be checked, SanitiseText returns a placeholder instead
+// of the text.
 func (s *Sanitiser) SanitiseText(text string) (shown string, rules []string) {
 	sh, err := s.uncapped()
 	if err != nil {
@@ -40,8 +41,8 @@ func (s *Sanitiser) SanitiseText(text string) (shown string, rules []string) {
 	return shown, shield.RuleNames(reasons)
 }
 
-// FlagText returns the names of the rules that a text of a server's result matches, as SanitiseText does, and an excerpt
-// of the first match: in printable form, at most 64 bytes.
+// FlagText returns the names of the rules that match a text of a server's result, like SanitiseText. excerpt is the
+// beginning of the first match: printable, at most 64 bytes.
 func (s *Sanitiser) FlagText(text string) (excerpt string, rules []string) {
 	sh, err := s.uncapped()
 	if err != nil {
@@ -57,14 +58,15 @@ func (s *Sanitiser) FlagText(text string) (excerpt string, rules []string) {
 	return "", rules
 }
 
-// NewQuestionFilter returns a filter with the rules of a sanitiser. record stores findings; nil stores nothing.
+// NewQuestionFilter returns a filter with the rules of a sanitiser. record writes a finding to the audit log; nil
+// writes nothing.
 func NewQuestionFilter(s *Sanitiser, record func(audit.Record) error, log *slog.Logger,
 	now func() time.Time) *QuestionFilter {
 	return &QuestionFilter{sanitiser: s, record: record, log: log, now: now, count: map[drawbridge.ServerID]int{}}
 }
 
-// Filter returns the params of a request in the form that may be shown, see shield.Shield.CheckQuestion and
-// CheckPrompt. It records any change.
+// Filter returns the params of a server's request in the form that may be shown, see shield.Shield.CheckQuestion and
+// CheckPrompt. It logs the request if it was changed or flagged.
 func (q *QuestionFilter) Filter(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {
 	report, err := q.inspect(method, params)
 	if err != nil {
@@ -93,7 +95,7 @@ func (q *QuestionFilter) inspect(method string, params json.RawMessage) (shield.
 	return sh.CheckQuestion(params)
 }
 
-// emptyQuestion returns params without any text of the server.
+// emptyQuestion returns valid params for the method, without any text of the server.
 func emptyQuestion(method string) json.RawMessage {
 	if method == mcp.MethodSampling {
 		return json.RawMessage(`{"messages":[],"maxTokens":1}`)
@@ -102,10 +104,10 @@ func emptyQuestion(method string) json.RawMessage {
 		`","requestedSchema":{"type":"object","properties":{}}}`)
 }
 
-// maxRecordsPerMinute bounds the recorded findings of one server in a minute.
+// maxRecordsPerMinute limits the findings of one server that are logged in a minute.
 const maxRecordsPerMinute = 50
 
-// recordAction records how a request was changed or flagged.
+// recordAction logs how a request was changed or flagged, and writes an audit record.
 func (q *QuestionFilter) recordAction(server drawbridge.ServerID, method, did, why string) {
 	at := q.now()
 	q.mu.Lock()

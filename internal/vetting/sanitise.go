@@ -21,25 +21,26 @@ import (
 // CodeUnreadable marks an item that cannot be shown: invalid JSON, or a template whose URI the shield would change.
 const CodeUnreadable = "unreadable"
 
-// A Sanitiser is the stage that applies package shield to each item. It reuses results, from this process or restored
-// ones. It is safe for concurrent use, and several chains may share it.
+// A Sanitiser is the stage that checks each item with package shield. It reuses results from this process and restored
+// results. It is safe for concurrent use, and several chains may share it.
 type Sanitiser struct {
-	// capped cuts long texts, uncapped does not. Each is made on first use, since its word lists take time to read.
+	// capped cuts long texts, uncapped does not. Each is created on first use, since reading its word lists takes time.
 	capped, uncapped func() (*shield.Shield, error)
 
 	mu        sync.Mutex
 	results   *simplelru.LRU[string, *rowResult]
 	snapshots *simplelru.LRU[string, *rowSnapshot]
-	// skills caches the sanitised skills, by a hash of the rules and the skill; nil hides it. skillBytes is their total
-	// size.
+	// skills caches the sanitised skills, by a hash of the rules and the skill. A nil value means that the skill is
+	// hidden. skillBytes is the total size of the cached skills.
 	skills     *simplelru.LRU[[sha256.Size]byte, json.RawMessage]
 	skillBytes int
 }
 
-// maxCachedRows bounds the rows with cached results. Listings of a dropped row are checked again.
+// maxCachedRows limits the rows with cached results. Listings of a row that was removed from the cache are checked
+// again.
 const maxCachedRows = 1024
 
-// A rowSnapshot is the last result of a row as text. opened reports that it needs no more parsing.
+// A rowSnapshot is the last result of a row as JSON text. opened reports whether the text was already parsed.
 type rowSnapshot struct {
 	text   []byte
 	opened bool
@@ -47,7 +48,7 @@ type rowSnapshot struct {
 
 var _ Stage = (*Sanitiser)(nil)
 
-// A rowResult holds the result of one row. mu is held while a listing of the row is checked.
+// A rowResult holds the result of one row. mu is locked while a listing of the row is checked.
 type rowResult struct {
 	mu     sync.Mutex
 	result *listingResult
@@ -61,7 +62,7 @@ func NewSanitiser() *Sanitiser {
 	s := &Sanitiser{
 		capped: made(shield.Options{}), uncapped: made(shield.Options{NoCaps: true}),
 	}
-	// The errors are for sizes below 1.
+	// NewLRU returns an error only for sizes below 1.
 	s.results, _ = simplelru.NewLRU[string, *rowResult](maxCachedRows, nil)
 	s.snapshots, _ = simplelru.NewLRU[string, *rowSnapshot](maxCachedRows, nil)
 	s.skills, _ = simplelru.NewLRU(maxSkills, func(_ [sha256.Size]byte, shown json.RawMessage) {
@@ -70,8 +71,8 @@ func NewSanitiser() *Sanitiser {
 	return s
 }
 
-// Restore takes over the stored result of a row. If the next listing has the same items, the result is used, even if
-// the rules have changed since: see IsStale.
+// Restore sets the stored result of a row. If the next listing has the same items, this result is used, even if the
+// rules have changed since; see IsStale.
 func (s *Sanitiser) Restore(row string, text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +81,7 @@ func (s *Sanitiser) Restore(row string, text []byte) {
 	}
 }
 
-// Snapshot returns the result of a row to store, or nil if no listing of it was checked.
+// Snapshot returns the result of a row for storage, or nil if no listing of the row was checked.
 func (s *Sanitiser) Snapshot(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,14 +91,14 @@ func (s *Sanitiser) Snapshot(row string) []byte {
 	return nil
 }
 
-// IsStale reports whether the result for a row was made by other rules than the present ones. Vetting the listing again
-// applies the present rules.
+// IsStale reports whether the result for a row was made by rules that differ from the present rules. Vetting the
+// listing again applies the present rules.
 func (s *Sanitiser) IsStale(m deck.Server) bool {
 	b := s.rowResultOf(m).latest()
 	return b != nil && b.Rules != rulesID(m)
 }
 
-// rulesID identifies the rules that apply to a server's listing.
+// rulesID returns an identifier of the rules that apply to a server's listing.
 func rulesID(m deck.Server) string {
 	return fmt.Sprintf("%s foreign %t", shield.RulesVersion(), m.FromProject)
 }
@@ -120,7 +121,7 @@ func (f *rowResult) latest() *listingResult {
 	return f.result
 }
 
-// takeRestored returns the restored result of a row once, and nil afterwards.
+// takeRestored returns the restored result of a row on the first call, and nil on later calls.
 func (s *Sanitiser) takeRestored(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,10 +158,10 @@ func (s *Sanitiser) Apply(ctx context.Context, in *Inspection) error {
 	return nil
 }
 
-// itemsToShow returns the items that may be shown, by part, with their places: those that no stage left out, and at
-// most MaxTools tools. The part partServer has the server's info, capabilities and instructions.
+// itemsToShow returns the items that no stage left out, by part, with their indices in the lists of s. It returns at
+// most MaxTools tools. The part partServer contains the server's info, capabilities and instructions.
 func itemsToShow(s *Inspection) (all [partCount][]json.RawMessage, places [partCount][]int, err error) {
-	names := map[string]bool{} // names of the tools, if there are more than allowed
+	names := map[string]bool{} // names of the tools, if there are more than MaxTools
 	bounded := s.Server.MaxTools > 0 && len(s.Tools) > s.Server.MaxTools
 	for part, list := range [...][]deck.VettedItem{s.Tools, s.Prompts, s.Resources, s.Templates} {
 		all[part], places[part] = make([]json.RawMessage, 0, len(list)), make([]int, 0, len(list))
@@ -182,7 +183,7 @@ func itemsToShow(s *Inspection) (all [partCount][]json.RawMessage, places [partC
 	return all, places, nil
 }
 
-// sanitiseItems checks all items that are not in an earlier result of the same rules.
+// sanitiseItems checks all items that are not in before, an earlier result of the same rules.
 func (s *Sanitiser) sanitiseItems(ctx context.Context, in *Inspection, before *listingResult,
 	all [partCount][]json.RawMessage) (*listingResult, error) {
 	b := &listingResult{Rules: rulesID(in.Server), Digest: itemsDigest(all)}
@@ -246,7 +247,7 @@ func (s *Sanitiser) sanitiseItem(m deck.Server, part, at int, raw json.RawMessag
 	return newItemResult(part, raw, report), nil
 }
 
-// newItemResult converts a report to the result that is stored.
+// newItemResult converts a report to an itemResult.
 func newItemResult(part int, raw json.RawMessage, report shield.Report) (l itemResult) {
 	l.Names = report.Renamed
 	if !sameBytes(report.Canonical, raw) {
@@ -261,7 +262,7 @@ func newItemResult(part int, raw json.RawMessage, report shield.Report) (l itemR
 	own := rawjson.GetString(raw, partMembers[part])
 	switch {
 	case rawjson.GetString(l.Definition, partMembers[part]) == own:
-	case part == partTemplates: // a URI made from the changed template would be another one
+	case part == partTemplates: // a URI made from the changed template would be different
 		return itemResult{LeftOut: "its URI is not what it looks like"}
 	default:
 		sum := sha256.Sum256([]byte(own))
@@ -271,10 +272,10 @@ func newItemResult(part int, raw json.RawMessage, report shield.Report) (l itemR
 	return l
 }
 
-// severities orders the actions on a text, the most severe first. Other actions are not noted.
+// severities are the actions on a text, the most severe first. Other actions are not mentioned in notes.
 var severities = [...]string{"blanked", "renamed", "flagged", "stripped", "cut"}
 
-// summariseReasons returns the most severe action, and a text about it and the number of others.
+// summariseReasons returns the most severe action, and a text that describes it and the number of other findings.
 func summariseReasons(reasons []shield.Finding) (did, why string) {
 	rank := func(r shield.Finding) int { return slices.Index(severities[:], r.Action) }
 	reasons = slices.DeleteFunc(slices.Clone(reasons), func(r shield.Finding) bool { return rank(r) < 0 })

@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The parts of a listing. Stored results use these numbers.
+// The parts of a listing. Stored results contain these numbers.
 const (
 	partTools = iota
 	partPrompts
@@ -23,7 +23,7 @@ const (
 	partSkills
 )
 
-// The places of the items in partServer. selfNames are their names in notes.
+// The indices of the items in partServer. selfNames are the names of these items in notes.
 const (
 	selfInfo = iota
 	selfCapabilities
@@ -32,28 +32,31 @@ const (
 
 var selfNames = [...]string{"info", "capabilities", "instructions"}
 
-// partNouns are the words for the parts in texts for people; partMembers are the members that name their items.
+// partNouns are the words for the parts in texts for people. partMembers are the JSON members with the names of the
+// items.
 var (
 	partNouns   = [partCount]string{"tool", "prompt", "resource", "template", "server"}
 	partMembers = [partCount]string{"name", "name", "uri", "uriTemplate", ""}
 )
 
-// An itemResult is the result for one item that was changed or has a note.
+// An itemResult is the result of checking one item, if the item was changed or has a note.
 type itemResult struct {
 	Part int `json:"part"`
 	At   int `json:"at"`
 	// Definition is the changed definition; empty if it is unchanged.
 	Definition []byte            `json:"definition,omitempty"`
 	Names      map[string]string `json:"names,omitempty"`
-	// Did and Why are the note; empty for none. LeftOut is the reason for leaving the item out; empty to show it.
+	// Did and Why are the note; empty if there is no note. LeftOut is the reason for hiding the item; empty if the item
+	// is shown.
 	Did     string `json:"did,omitempty"`
 	Why     string `json:"why,omitempty"`
 	LeftOut string `json:"out,omitempty"`
-	// Slight reports that the note is a guess.
+	// Slight reports whether the note is a guess, see shield.WeighedRule.
 	Slight bool `json:"slight,omitempty"`
 }
 
-// A listingResult is the result for one listing: the rules, and the items that were changed or have a note.
+// A listingResult is the result of checking one listing: the version of the rules, and the items that were changed or
+// have a note.
 type listingResult struct {
 	Rules string `json:"rules"`
 	// Digest is the hash of the checked items. Items that were not checked are not part of the result.
@@ -61,12 +64,13 @@ type listingResult struct {
 	Items  []itemResult `json:"looks,omitempty"`
 
 	objects [partCount][]json.RawMessage
-	// byPlace holds Items by place; byBytes holds the place of each item, and is made on first use.
+	// byPlace maps the index of an item to its result. byBytes maps the bytes of an item to its index, and is created
+	// on first use.
 	byPlace [partCount]map[int]itemResult
 	byBytes [partCount]map[string]int
 }
 
-// itemsDigest returns a hash of all items, with their lengths and numbers.
+// itemsDigest returns a hash of all items, their lengths and their number.
 func itemsDigest(all [partCount][]json.RawMessage) string {
 	h := sha256.New()
 	var size [8]byte
@@ -98,7 +102,7 @@ func parseListingResult(record []byte, all [partCount][]json.RawMessage) *listin
 	return b.withItems(all)
 }
 
-// withItems sets the items that the result belongs to.
+// withItems sets the items that the result belongs to, and returns the result.
 func (b *listingResult) withItems(all [partCount][]json.RawMessage) *listingResult {
 	b.objects = all
 	for _, l := range b.Items {
@@ -110,7 +114,8 @@ func (b *listingResult) withItems(all [partCount][]json.RawMessage) *listingResu
 	return b
 }
 
-// find returns the result for an item, which is probably at its old place. ok is false if the item was not checked.
+// find returns the result for an item. It first compares the item at the same index, then searches for the item by its
+// bytes. ok is false if the item was not checked.
 func (b *listingResult) find(part, at int, raw json.RawMessage) (itemResult, bool) {
 	if b == nil {
 		return itemResult{}, false
@@ -141,7 +146,7 @@ func (b *listingResult) covers(all [partCount][]json.RawMessage) bool {
 	return true
 }
 
-// applyTo applies the result to the items at their places in the inspection.
+// applyTo applies the result to the listing in s. places are the indices of the items in the lists of s.
 func (b *listingResult) applyTo(s *Inspection, all [partCount][]json.RawMessage, places [partCount][]int) {
 	for part, list := range [...][]deck.VettedItem{s.Tools, s.Prompts, s.Resources, s.Templates} {
 		for at, place := range places[part] {

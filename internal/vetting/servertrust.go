@@ -14,8 +14,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 )
 
-// TrustAccountName returns the name of the account of a server: a hash of its command or URL, with arguments,
-// environment and headers as written. A server that is renamed, or gets other settings of ours, keeps its account.
+// TrustAccountName returns the name of a server's trust account. It is a hash of the command or URL, with arguments,
+// environment, headers and working directory as configured. A server keeps its account if only its name or other
+// settings change.
 func TrustAccountName(row config.Server) string {
 	parts := []any{row.Command, row.Args, row.URL, row.Env, row.Headers}
 	if len(row.Raw) > 0 {
@@ -26,20 +27,21 @@ func TrustAccountName(row config.Server) string {
 	}
 	text, err := json.Marshal(append(parts, row.Cwd))
 	if err != nil {
-		text = []byte(row.Hash) // not JSON: an account of its own
+		text = []byte(row.Hash) // invalid JSON: the server gets its own account
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// A ServerTrust finds the trust accounts of servers by the names that the servers have in one configuration. Its
-// methods may be called from several goroutines.
+// A ServerTrust finds the trust accounts of servers by their names in one configuration. Its methods may be called from
+// several goroutines.
 type ServerTrust struct {
 	accounts *TrustAccounts // nil if servers have no accounts
 	servers  atomic.Pointer[map[drawbridge.ServerID]accountHolder]
 }
 
-// An accountHolder is a server that may have an account. The account's name is made once, since every call needs it.
+// An accountHolder is a server that may have an account. account computes the account's name once, because every call
+// needs it.
 type accountHolder struct {
 	level   trust.Level
 	account func() string
@@ -47,11 +49,11 @@ type accountHolder struct {
 
 var _ TrustGate = (*ServerTrust)(nil)
 
-// NewServerTrust returns a ServerTrust without servers. Without accounts every server is trusted as far as its row
-// says.
+// NewServerTrust returns a ServerTrust without servers. If accounts is nil, servers have no trust accounts, and
+// Quarantined always returns false.
 func NewServerTrust(accounts *TrustAccounts) *ServerTrust { return &ServerTrust{accounts: accounts} }
 
-// Update replaces the servers by those of rows.
+// Update replaces the servers by the servers in rows.
 func (t *ServerTrust) Update(rows []config.Server) {
 	servers := make(map[drawbridge.ServerID]accountHolder, len(rows))
 	for _, row := range rows {
@@ -71,15 +73,15 @@ func (t *ServerTrust) Update(rows []config.Server) {
 	}
 }
 
-// LogQuarantine logs once that the quarantine of an account began or ended, if one of the servers has the account. The
-// store also has the accounts of servers in other configurations.
+// LogQuarantine logs, once, that the quarantine of an account began or ended, if a configured server has the account.
+// The store also contains the accounts of servers in other configurations.
 func (t *ServerTrust) LogQuarantine(account string) {
 	for _, id := range t.ServersOf(account) {
 		t.accounts.logQuarantine(account, string(id))
 	}
 }
 
-// holder returns the account of a server; ok is false if the server is unknown or trust is turned off.
+// holder returns the accountHolder of a server. ok is false if the server is unknown or trust accounts are not used.
 func (t *ServerTrust) holder(id drawbridge.ServerID) (h accountHolder, ok bool) {
 	if servers := t.servers.Load(); t.accounts != nil && servers != nil {
 		h, ok = (*servers)[id]
@@ -87,14 +89,14 @@ func (t *ServerTrust) holder(id drawbridge.ServerID) (h accountHolder, ok bool) 
 	return h, ok
 }
 
-// AddEvents records events in the account of a server.
+// AddEvents adds events to the account of a server.
 func (t *ServerTrust) AddEvents(id drawbridge.ServerID, events ...trust.Event) {
 	if h, ok := t.holder(id); ok {
 		t.accounts.AddEvents(h.account(), string(id), events...)
 	}
 }
 
-// CallEnded records the end of a call in the account of the server, see CallEvidence.
+// CallEnded adds the trust events of a finished call to the server's account, see CallEvidence.
 func (t *ServerTrust) CallEnded(id drawbridge.ServerID, _ drawbridge.Call, _ drawbridge.Result, err error) {
 	t.AddEvents(id, CallEvidence(err)...)
 }
@@ -115,7 +117,7 @@ func (t *ServerTrust) Lookup(id drawbridge.ServerID) *drawbridge.Trust {
 	return &found
 }
 
-// ServersOf returns the servers with an account of that name, in no particular order.
+// ServersOf returns the servers that have the account, in no particular order.
 func (t *ServerTrust) ServersOf(account string) (ids []drawbridge.ServerID) {
 	servers := t.servers.Load()
 	if servers == nil {
@@ -129,7 +131,7 @@ func (t *ServerTrust) ServersOf(account string) (ids []drawbridge.ServerID) {
 	return ids
 }
 
-// Trust returns the status as people see it. configured is the level in the server's row.
+// Trust converts the status for display. configured is the trust level in the server's row.
 func (s TrustStatus) Trust(configured trust.Level) drawbridge.Trust {
 	return drawbridge.Trust{
 		Score: s.Score, Level: string(trust.LevelForScore(s.Score, configured)),

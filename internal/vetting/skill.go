@@ -12,15 +12,15 @@ import (
 
 // A SkillStage is a Stage that also checks skills.
 type SkillStage interface {
-	// ApplyToSkill returns an entry of a list of skills in the form that may be shown, or nil to hide it. An error
-	// hides the whole list.
+	// ApplyToSkill returns an entry of a list of skills in the form that may be shown, or nil to hide the entry. An
+	// error hides the whole list.
 	ApplyToSkill(ctx context.Context, server deck.Server, entry json.RawMessage) (json.RawMessage, error)
 }
 
 var _ SkillStage = (*Sanitiser)(nil)
 
-// VetSkill applies the stages that handle skills. The error is that of a stage, or reports that no stage handles
-// skills.
+// VetSkill applies the stages that handle skills to an entry. The error is that of a stage, or reports that no stage
+// handles skills.
 func (c Chain) VetSkill(ctx context.Context, server deck.Server, entry json.RawMessage) (_ json.RawMessage, err error) {
 	looked := false
 	for _, stage := range c {
@@ -37,14 +37,14 @@ func (c Chain) VetSkill(ctx context.Context, server deck.Server, entry json.RawM
 	return entry, nil
 }
 
-// maxSkills bounds the number of cached skills, and maxSkillBytes their size. Lists are requested often, and may have
-// other entries each time.
+// maxSkills limits the number of cached skills, and maxSkillBytes their total size. Lists of skills are requested
+// often, and may have other entries each time.
 const (
 	maxSkills     = 4096
 	maxSkillBytes = 32 << 20
 )
 
-// ApplyToSkill implements [SkillStage]. A skill is read by its URI, so a skill whose URI would change is hidden.
+// ApplyToSkill implements [SkillStage]. Clients read a skill by its URI, so a skill whose URI would change is hidden.
 func (s *Sanitiser) ApplyToSkill(ctx context.Context, m deck.Server, entry json.RawMessage) (json.RawMessage, error) {
 	key := sha256.Sum256([]byte(rulesID(m) + "\x00" + string(entry)))
 	s.mu.Lock()

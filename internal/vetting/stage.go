@@ -9,23 +9,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// A Stage checks a listing, and decides which part of it is shown.
+// A Stage checks a listing and decides which part of it is shown.
 type Stage interface {
-	// Apply changes the vetted listing in s. After an error nothing of the listing is shown. It is called for several
-	// servers at once, and for one server in the order of its listings.
+	// Apply changes the vetted listing in s. After an error no part of the listing is shown. Apply may be called for
+	// several servers at once, and is called for one server in the order of its listings.
 	Apply(ctx context.Context, s *Inspection) error
 }
 
-// An Inspection is a listing with the result of the stages so far. Before the first stage nothing is shown.
+// An Inspection is a listing with the result of the stages so far. Before the first stage no item is shown.
 type Inspection struct {
 	Server deck.Server
-	// Listing is the server's list. If its ListedAt is zero, it is the stored list of tools in the ledger.
+	// Listing is the listing that the server sent. If its ListedAt is zero, it is the list of tools that the ledger
+	// stored.
 	Listing drawbridge.Listing
 	// VettedListing is the part that is shown. A stage changes its items in place, and may add or remove items.
 	deck.VettedListing
 }
 
-// addNote adds a note.
+// addNote adds a note to the vetted listing.
 func (s *Inspection) addNote(kind, name, did, why string) {
 	s.Notes = append(s.Notes, deck.VettingNote{Kind: kind, Name: name, Action: did, Why: why})
 }
@@ -33,7 +34,8 @@ func (s *Inspection) addNote(kind, name, did, why string) {
 // A Chain is a sequence of stages.
 type Chain []Stage
 
-// Vet applies the stages to a listing: each sees the result of those before it. Without stages nothing is shown.
+// Vet applies the stages to a listing in order. Each stage gets the result of the stages before it. Without stages no
+// item is shown.
 func (c Chain) Vet(ctx context.Context, server deck.Server, l drawbridge.Listing) (deck.VettedListing, error) {
 	s := &Inspection{Server: server, Listing: l, VettedListing: deck.VettedListing{
 		Tools: unshownItems(l.Tools), Prompts: unshownItems(l.Prompts), Resources: unshownItems(l.Resources),
@@ -47,7 +49,7 @@ func (c Chain) Vet(ctx context.Context, server deck.Server, l drawbridge.Listing
 	return s.VettedListing, nil
 }
 
-// unshownItems returns the items of a list, none of them shown.
+// unshownItems returns the items of a list with Original set and nothing shown.
 func unshownItems(list []json.RawMessage) []deck.VettedItem {
 	out := make([]deck.VettedItem, len(list))
 	for i, raw := range list {

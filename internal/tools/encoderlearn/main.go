@@ -43,7 +43,7 @@ func run(o options) error {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile("internal/encoderlearn/barred.bin", packed(keys), 0o644)
+		return os.WriteFile("internal/tools/encoderlearn/barred.bin", packed(keys), 0o644)
 	}
 	bars, err := barred(o.data)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Shape measures how the code of this repository is built and holds it against the limits of the project.
 //
-//	go run ./internal/shape [DIR]
+//	go run ./internal/tools/shape [DIR]
 //
 // It prints one line a limit, with the measured value and where it was found, and exits with 1 when one is broken. It
 // reads Go files only, by their syntax, whatever their build tags are; generated files, testdata and hidden folders are

@@ -1,7 +1,7 @@
 package main
 
 import (
-	_ "embed" // the parts of orders, and of honest texts, as they stand in answers
+	_ "embed" // for the grammars of orders and honest texts in answers
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -19,21 +19,21 @@ var answers string
 //go:embed letters.txt
 var letters string
 
-// Limits of the training data: texts of each grammar, and sentences of one document. Later sentences of a document
-// count only if their weight is high for their kind.
+// Limits of the training data. mostSaid and mostLetters are the numbers of texts from the two grammars. mostSentence is
+// the maximum number of sentences from one document.
 const (
 	mostSaid     = 12000
 	mostLetters  = 24000
 	mostSentence = 400
 )
 
-// answered has what is learned of answers, and the documents that were left out.
+// answered contains the training data for answers.
 type answered struct {
 	in    *injection.Inspector
 	texts []*text
 }
 
-// read takes in orders and honest texts by the grammars and those that were written, the labelled answers, and
+// read adds the training texts: orders and honest texts from the grammars and from said/, the labelled answers, and the
 // documents.
 func (a *answered) read(l *lesson, docs string) error {
 	for _, of := range []struct {
@@ -73,7 +73,7 @@ func (a *answered) read(l *lesson, docs string) error {
 	return nil
 }
 
-// document takes in some of the sentences of one: the same ones always.
+// document adds at most mostSentence sentences of a document. The choice of sentences is random but always the same.
 func (a *answered) document(n int, line []byte) error {
 	var d struct{ Source, Text string }
 	if err := json.Unmarshal(line, &d); err != nil {
@@ -104,7 +104,8 @@ func (a *answered) add(t *text, s string) {
 	}
 }
 
-// learn returns the weights, and prints the weights of the documents that were held out.
+// learn returns the weights for answers. It also prints the weights of documents from a test run in which they were
+// left out.
 func (a *answered) learn() *model {
 	m := learn(a.texts, func(t *text) bool { return t.catalogue == 1 })
 	var strange, whole []float64

@@ -10,13 +10,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// familyNames has the names that derived rows use for sources which other rows name in full.
+// familyNames maps the short source names in derived rows to the full names in other rows.
 var familyNames = map[string]string{"MSB": "dongsenzhang/MSB", "cisco": "cisco-ai-defense/mcp-scanner",
 	"DVMCP": "harishsg993010/damn-vulnerable-MCP-server", "mcpproxy": "smart-mcp-proxy/mcpproxy-go",
 	"attack-labs": "aminrj-labs/mcp-attack-labs", "AgentDojo": "ethz-spylab/agentdojo"}
 
-// sourcesOf returns where a row is from: the source of its order, or of an honest row, and that of the honest tool
-// around the order, "" for none.
+// sourcesOf returns the sources of a row. own is the source of the order, or of the honest row. carrier is the source
+// of the honest tool around the order, or "".
 func sourcesOf(source string) (own, carrier string) {
 	for i, part := range strings.Split(source, ";") {
 		part = strings.TrimPrefix(part, "derived:")
@@ -32,12 +32,12 @@ func sourcesOf(source string) (own, carrier string) {
 	return own, carrier
 }
 
-// A tally counts rows, and those that are flagged or blanked.
+// A tally counts rows, and flagged or blanked rows.
 type tally struct{ all, flagged int }
 
 func (t *tally) percent() float64 { return 100 * float64(t.flagged) / float64(max(t.all, 1)) }
 
-// count adds a row to a tally of a map.
+// count adds a row to the tally with that key.
 func count(all map[string]*tally, key string, flagged bool) {
 	if all[key] == nil {
 		all[key] = &tally{}
@@ -48,8 +48,8 @@ func count(all map[string]*tally, key string, flagged bool) {
 	}
 }
 
-// leaveOneOut judges the definitions of each source with weights that were learned from the rows of all others, and
-// prints what is flagged by source and by class. Rules and limits are the same for all sources.
+// leaveOneOut checks the definitions of each source with weights that were learned from the rows of all other sources.
+// It prints the share of flagged rows by source and by class. Rules and limits are the same for all sources.
 func (l *lesson) leaveOneOut() error {
 	bySource, byClass := map[string]*tally{}, map[string]*tally{}
 	sources := map[string][]row{}

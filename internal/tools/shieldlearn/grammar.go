@@ -7,16 +7,18 @@ import (
 	"strings"
 )
 
-// A grammar has the ways of its parts, and says whole texts by choosing among them; always the same ones.
+// A grammar contains the alternatives for each part, and generates texts by choosing among them. The choices are
+// pseudo-random and the same in each run.
 type grammar struct {
 	ways map[string][]string
 	rand *rand.Rand
 }
 
-// part is where another part is to stand.
+// part matches a reference to another part, such as "{name}".
 var part = regexp.MustCompile(`\{\w+\}`)
 
-// newGrammar reads parts, a line each; an error names one that is used and is none.
+// newGrammar parses a grammar with one part per line. It returns an error for a reference to a part that does not
+// exist.
 func newGrammar(list string) (*grammar, error) {
 	g := &grammar{map[string][]string{}, rand.New(rand.NewPCG(5, 6))}
 	for line := range strings.Lines(list) {
@@ -38,13 +40,13 @@ func newGrammar(list string) (*grammar, error) {
 	return g, nil
 }
 
-// say returns a random text of the grammar.
+// say returns a random text of the grammar, with a capital at the beginning.
 func (g *grammar) say() string {
 	s := part.ReplaceAllStringFunc(g.one("all"), func(of string) string { return g.part(of, 0) })
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// part expands a part, up to a depth of four.
+// part returns a random text for a reference to a part. Deeply nested references are not expanded.
 func (g *grammar) part(of string, depth int) string {
 	way := g.one(of[1 : len(of)-1])
 	if depth > 4 {

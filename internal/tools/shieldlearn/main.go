@@ -1,16 +1,18 @@
-// Command shieldlearn learns the weights by which the shield judges sentences: go run ./internal/tools/shieldlearn -data
-// DIR -tools FILE,FILE.
+// Command shieldlearn learns the weights by which the shield judges sentences: go run ./internal/tools/shieldlearn
+// -data DIR -tools FILE,FILE.
 //
-// It learns from the orders and the honest sentences beside it, each in several variations, from the labelled rows in
-// DIR (internal/tools/shieldscore has their form) and from catalogues of honest tools, a definition a line. For each
-// place of a definition it prints the weight of honest tools whose catalogue was left out while it learned, and how
-// many orders of the sample weigh more. No rule knew these orders.
+// It learns from orders.txt and honest.txt in this directory, with several variations of each sentence. It also learns
+// from the labelled rows in DIR (internal/tools/shieldscore describes their form) and from catalogues of honest tools,
+// with one definition per line. For each place in a definition, it prints the weights of honest tools whose catalogue
+// was left out of the training. It also prints how many orders of the sample have larger weights. These orders are not
+// used for training.
 //
-// With -folds it judges the labelled definitions of each source with weights that were learned without that source, and
-// writes nothing. With -docs FILE,FILE it also learns the weights for results: from these documents, from answers.txt
-// and letters.txt, which are grammars of orders and of honest texts, and from said/, which has both in English and other
-// languages. The documents should be in these languages too. With -out it writes the weights, and with -mean the mean of
-// these and of others. The same input gets the same weights.
+// With -folds, it checks the labelled definitions of each source with weights that were learned without that source,
+// and writes no file. With -docs FILE,FILE it also learns the weights for results. For this it uses these documents,
+// the grammars answers.txt (orders) and letters.txt (honest texts), and the directory said/. The directory contains
+// orders and honest sentences in English and other languages. The documents should be in the same languages. With -out
+// it writes the weights. With -mean it writes the mean of these weights and others. The same input always results in
+// the same weights.
 package main
 
 import (
@@ -95,10 +97,10 @@ func run(dir, tools, docs, out, mean string, folds bool) error {
 	return os.WriteFile(out, all.table(injection.DefinitionSlots), 0o644)
 }
 
-// known is the additional weight allowed for a sentence that shares a word with its document.
+// known is the additional weight that is allowed for a sentence that shares a word with its document.
 const known = 2
 
-// print prints the heaviest honest texts that were held out, and the share of unseen orders that are heavier.
+// print prints limits that few of the held-out honest tools exceed, and how many unseen orders exceed them.
 func print(left []*text, m *model, unseen []*text) {
 	for at := injection.PlaceDescription; at <= injection.PlaceMember; at++ {
 		most := map[string]float64{}
@@ -126,7 +128,7 @@ func print(left []*text, m *model, unseen []*text) {
 	}
 }
 
-// heaviest is what the heaviest sentence of a text weighs.
+// heaviest returns the largest weight of a sentence of the text.
 func (m *model) heaviest(t *text) float64 {
 	most := math.Inf(-1)
 	for _, s := range t.sentences {
@@ -135,8 +137,8 @@ func (m *model) heaviest(t *text) float64 {
 	return most
 }
 
-// stands is what the sentence weighs that stands out most: one with a known word counts as lighter, one about an
-// attack not at all.
+// stands returns the largest weight of a sentence of the text, for comparison with a limit. A sentence that shares a
+// word with its document counts with a weight lower by known. A sentence about an attack does not count.
 func (m *model) stands(t *text) float64 {
 	most := math.Inf(-1)
 	for _, s := range t.sentences {

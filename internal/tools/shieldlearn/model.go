@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/injection"
 )
 
-// A model has a weight for each slot.
+// A model contains a weight for each slot.
 type model struct {
 	weights [injection.AnswerSlots]float64
 }
@@ -22,7 +22,7 @@ func (m *model) weight(slots []uint32) float64 {
 	return sum / math.Sqrt(float64(len(slots))+1)
 }
 
-// table has the weights of so many slots as the shield keeps them.
+// table returns the weights of the first slots, in the format of the shield's weight tables.
 func (m *model) table(slots int) []byte {
 	out := make([]byte, slots)
 	for i, w := range m.weights[:slots] {
@@ -31,7 +31,7 @@ func (m *model) table(slots int) []byte {
 	return out
 }
 
-// readModel returns the model of a table as the shield keeps it.
+// readModel reads a model from a file in the format of the shield's weight tables.
 func readModel(file string) (*model, error) {
 	table, err := os.ReadFile(file)
 	if err != nil {
@@ -56,19 +56,21 @@ func (m *model) meanWith(other *model) *model {
 	return mean
 }
 
-// turns is how often it is learned, each time from the same sentences in another order: what the order has made of the
-// weights is less in their mean.
+// turns is the number of models that are learned from the same sentences, each in another order. The result is their
+// mean, which depends less on the order.
 const turns = 3
 
-// few is how many sentences of an honest text count whatever they weigh, and heavy what others weigh that count.
+// few is the number of sentences of an honest text that always count. heavy is the weight from which further sentences
+// count.
 const (
 	few   = 12
 	heavy = -2.5
 )
 
-// learn makes a model of the texts that are not left out, in two rounds: in the second, of a text with an order only
-// those sentences count that the first found heavy, or the heaviest; and of a long honest one also those that are like
-// orders.
+// learn returns a model of the texts for which leave returns false. It learns in two rounds. In the first round, all
+// sentences of texts with an order count, and the first few sentences of each honest text. In the second round, those
+// sentences of a text with an order count whose weight is at least zero or the largest of the text. Further sentences
+// of an honest text count if their weight is at least heavy.
 func learn(texts []*text, leave func(*text) bool) *model {
 	var m *model
 	for range 2 {
@@ -100,8 +102,8 @@ func learn(texts []*text, leave func(*text) bool) *model {
 	return m
 }
 
-// descend is logistic regression by steps that grow smaller for each weight by itself (AdaGrad), from the sentences in
-// the order of a turn.
+// descend performs a logistic regression with a step size that shrinks separately for each weight (AdaGrad). It uses
+// the sentences in the order of a turn.
 func descend(all []*sentence, turn int) *model {
 	const (
 		rounds = 6

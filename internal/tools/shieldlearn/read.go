@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	_ "embed" // the sentences that were written to learn from
+	_ "embed" // for orders and honest sentences to learn from
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,34 +22,35 @@ var orders string
 //go:embed honest.txt
 var honest string
 
-// A text is one of a row, with how much it counts.
+// A text is a training text with its properties.
 type text struct {
-	of        string // the row
-	own       string // the source of the row, and carrier that of the honest tool around its order
+	of        string // the id of the row
+	own       string // the source of the row; carrier is the source of the honest tool around its order
 	carrier   string
-	catalogue int // where that is from: 0 is the labelled rows
+	catalogue int // the catalogue that the text is from; 0 means the labelled rows
 	about     injection.WordTopic
 	order     bool
-	tool      bool // of a definition
-	met       bool // by a rule
+	tool      bool // the text is part of a definition
+	met       bool // a rule detects an order in the text
 	at        injection.TextPlace
 	counts    float64
-	score     float64 // what its heaviest sentence weighs, to a model that was learned without it
+	score     float64 // the result of stands, by a model that was learned without the text
 	sentences []*sentence
 }
 
-// A sentence is what the scale sees of one.
+// A sentence contains the properties of a sentence that the model uses.
 type sentence struct {
 	slots  []uint32 // in the table that is learned
 	order  bool
 	counts float64
-	// inAnswers are those in the table for answers, of a sentence that is learned from for definitions.
+	// inAnswers are the sentence's slots in the table for answers, if slots are its slots in the table for definitions.
 	inAnswers []uint32
-	// strange shares no word with its document; mention talks about an attack.
+	// strange reports whether the sentence shares no word with its document. mention reports whether it talks about an
+	// attack.
 	strange, mention bool
 }
 
-// asAnswer is the text to learn from for answers.
+// asAnswer returns a copy of the text for learning the weights for answers.
 func (t text) asAnswer() *text {
 	all := make([]*sentence, len(t.sentences))
 	for i, s := range t.sentences {
@@ -59,7 +60,7 @@ func (t text) asAnswer() *text {
 	return &t
 }
 
-// A lesson is what is learned from, and the orders that are not.
+// A lesson contains the training data, and orders that are not used for training.
 type lesson struct {
 	in            *injection.Inspector
 	honest        map[string]bool // sentences of honest rows
@@ -68,7 +69,7 @@ type lesson struct {
 	rows          []row // the definitions among the labelled rows
 }
 
-// A labelled row of a file, as internal/shieldscore has it.
+// A row is a labelled row of a file, in the form of internal/tools/shieldscore.
 type row struct {
 	ID, Label, Class, Tier, Source, Server string
 	Tool                                   json.RawMessage
@@ -77,7 +78,8 @@ type row struct {
 	own, carrier                           string
 }
 
-// read takes in all there is: the honest first, so that what a row with an order shares with them is known.
+// read reads all training data. It reads honest texts first, because sentences that they share with a row with an order
+// are left out.
 func (l *lesson) read(dir, tools string) error {
 	l.catalogues = 1
 	for file := range strings.SplitSeq(tools, ",") {
@@ -121,7 +123,7 @@ func (l *lesson) read(dir, tools string) error {
 	return each("internal/shield/testdata/tools_malicious.jsonl", l.sample)
 }
 
-// sample keeps the orders of the sample that nothing is learned from.
+// sample adds an order of the sample to unseen, which is not used for training.
 func (l *lesson) sample(_ int, line []byte) error {
 	var r struct {
 		Class string
@@ -137,7 +139,8 @@ func (l *lesson) sample(_ int, line []byte) error {
 	return nil
 }
 
-// row takes in a labelled row. What is in code, in other languages or in the sample's plain words teaches no order.
+// row adds a labelled row. Encoded orders, orders of tier C or in other languages, and the classes "plain" and "order"
+// are not used for training.
 func (l *lesson) row(r row) error {
 	r.own, r.carrier = sourcesOf(r.Source)
 	if r.Tool != nil {
@@ -154,7 +157,8 @@ func (l *lesson) row(r row) error {
 	return nil
 }
 
-// counts returns the weight of a row: a row with an order, or one that resembles it, counts three times.
+// counts returns the weight of a row in the training. A row with an order, or a row that resembles one, counts three
+// times.
 func counts(r row) float64 {
 	if r.Label == "malicious" || strings.Contains(r.Class, "legit") || strings.Contains(r.Class, "hard") ||
 		strings.Contains(r.Class, "security") || strings.Contains(r.Class, "quoted") {
@@ -191,7 +195,7 @@ func (l *lesson) definition(r row, raw []byte, counts float64) error {
 	return nil
 }
 
-// properties collects the names of a schema's properties.
+// properties appends the names of a schema's properties to names.
 func properties(v any, names *[]string) {
 	switch v := v.(type) {
 	case []any:
@@ -208,7 +212,7 @@ func properties(v any, names *[]string) {
 	}
 }
 
-// members passes the texts of a schema to put, with their places.
+// members calls put for each text in a schema, with the place of the text.
 func members(v any, name string, put func(injection.TextPlace, string)) {
 	switch v := v.(type) {
 	case string:
@@ -234,7 +238,8 @@ func members(v any, name string, put func(injection.TextPlace, string)) {
 	}
 }
 
-// add takes in a text: of one with an order the sentences that a rule sees and no honest row has, where it is of a row.
+// add adds a text to the training data. From a row with an order, only sentences count that a rule detects and no
+// honest row contains.
 func (l *lesson) add(t *text, s string) {
 	l.put(t, s)
 	if len(t.sentences) > 0 {
@@ -263,7 +268,7 @@ func (l *lesson) met(s string) bool {
 		func(f injection.Finding) bool { return f.Act > injection.ActionNote })
 }
 
-// each passes the lines of a file to take, with their numbers. An empty name means an empty file.
+// each calls take for each line of a file, with the line's number. For an empty file name it does nothing.
 func each(file string, take func(n int, line []byte) error) error {
 	if file == "" {
 		return nil

@@ -1,25 +1,26 @@
 package main
 
 import (
-	"embed" // what was written to learn from
+	"embed" // for the directory said
 	"io/fs"
 	"path"
 	"strings"
 )
 
-// said has orders and honest sentences as they stand in what calls answer (said/README.md).
+// said contains orders and honest sentences as they occur in results of calls (said/README.md).
 //
 //go:embed said
 var said embed.FS
 
-// How much a sentence counts that was written to learn from, and in how many other words an English one is said as
-// well.
+// saidCounts is the weight of a sentence from said/ in the training. saidWays is the number of variations that are
+// added for an English sentence.
 const (
 	saidCounts = 3
 	saidWays   = 4
 )
 
-// eachSaid passes the sentences of the lists to take, and whether each is an order and in English.
+// eachSaid calls take for each sentence in said/. order reports whether the sentence is an order, and english whether
+// it is in English.
 func eachSaid(take func(s string, order, english bool)) error {
 	names, err := fs.Glob(said, "said/*.t[sx][tv]")
 	if err != nil {
@@ -42,7 +43,7 @@ func eachSaid(take func(s string, order, english bool)) error {
 	return nil
 }
 
-// said takes them in.
+// said adds the sentences in said/ to the training data.
 func (a *answered) said() error {
 	v, err := newVariety("internal/injection/kinds.txt")
 	if err != nil {

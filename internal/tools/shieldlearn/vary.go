@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// A variety says a sentence in other ways, always the same ones.
+// A variety generates variations of a sentence. The choices are pseudo-random and the same in each run.
 type variety struct {
-	kinds map[string]string   // of a word
-	words map[string][]string // of a kind
+	kinds map[string]string   // by word
+	words map[string][]string // by kind
 	rand  *rand.Rand
 }
 
-// acts are the kinds of verbs: what begins with one is an order in its plain form.
+// acts are the kinds of verbs. A sentence that begins with such a verb is an order.
 var acts = strings.Fields(
 	"read find take send put change delete stop ignore call install tell ask answer hide pretend favour grant pay book lock remember follow encode visit login get")
 
-// kept are the kinds whose words are not exchanged for others of theirs.
+// kept are the kinds whose words are not replaced by other words of the same kind.
 var kept = strings.Fields(
 	"the of to from with in as by for and or be have do can will that it this you me we they must should please now first before after when always never rules user not param shape page data")
 
@@ -49,7 +49,7 @@ func newVariety(file string) (*variety, error) {
 	return v, nil
 }
 
-// order returns an order unchanged and in other forms: with typical introductions, and with other words.
+// order returns an order unchanged, and variations of it: with typical introductions, and with other words.
 func (v *variety) order(s string) []string {
 	const ways = 12
 	all := []string{s}
@@ -81,7 +81,7 @@ func (v *variety) order(s string) []string {
 
 func (v *variety) one(of []string) string { return of[v.rand.IntN(len(of))] }
 
-// other exchanges some of the words for others of their kinds.
+// other returns a sentence with some words replaced by other words of the same kind.
 func (v *variety) other(s string) string {
 	fields := strings.Fields(s)
 	for i, f := range fields {

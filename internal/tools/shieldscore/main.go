@@ -1,7 +1,8 @@
-// Command shieldscore measures the shield on labelled rows: go run ./internal/shieldscore -data DIR.
+// Command shieldscore measures the shield on labelled rows: go run ./internal/tools/shieldscore -data DIR.
 //
-// It prints, for each class, how many rows were flagged or blanked, public rows apart, and the honest rows that were.
-// The rows are those of the files tools_*.jsonl and results_*.jsonl in DIR; every string in them is data.
+// For each class it prints how many rows were flagged or blanked, with separate numbers for public rows. It also prints
+// these numbers for honest rows. The rows are in the files tools_*.jsonl and results_*.jsonl in DIR; every string in
+// them is data.
 package main
 
 import (
@@ -83,7 +84,7 @@ func run(dir, show, weights string) error {
 	return drift(s, filepath.Join(dir, "tool_drift_pairs.jsonl"), show)
 }
 
-// drift prints how many pairs of each class and expected risk a person would be asked about.
+// drift prints, for each class and expected risk, how many pairs of definitions require a person's approval.
 func drift(s *shield.Shield, file, show string) error {
 	rows, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,14 +10,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// A position is a place of a definition that its server has a say in. Put has a sentence stand there in an otherwise
-// honest tool.
+// A position is a place in a definition whose text the server chooses. put inserts a sentence at that place of an
+// otherwise honest tool.
 type position struct {
 	name string
 	put  func(t *tool, sentence string)
 }
 
-// A tool is one whose every place can be filled.
+// A tool is a tool definition with all members that a position may change.
 type tool struct {
 	Name        string         `json:"name"`
 	Title       string         `json:"title,omitempty"`
@@ -28,7 +28,7 @@ type tool struct {
 	Meta        map[string]any `json:"_meta,omitempty"`
 }
 
-// honest makes a tool with nothing wrong in it.
+// honest returns a tool without any order.
 func honest() *tool {
 	return &tool{
 		Name: "get_weather", Description: "Gets the weather of a city.",
@@ -37,7 +37,7 @@ func honest() *tool {
 	}
 }
 
-// property returns the schema of one of the tool's inputs.
+// property returns the schema of one of the tool's inputs, and creates it if necessary.
 func (t *tool) property(name string) map[string]any {
 	all := t.Input["properties"].(map[string]any)
 	if all[name] == nil {
@@ -46,7 +46,7 @@ func (t *tool) property(name string) map[string]any {
 	return all[name].(map[string]any)
 }
 
-// positions are the places of a tool, those of prose first.
+// positions returns the places of a tool, the places for prose first.
 func positions() []position {
 	in := func(member string, wrap func(string) any) func(*tool, string) {
 		return func(t *tool, s string) { t.property("city")[member] = wrap(s) }
@@ -86,13 +86,14 @@ func positions() []position {
 
 var noName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// snake makes a name of a sentence, of so many letters at most.
+// snake returns a name made of a sentence, with at most most letters.
 func snake(s string, most int) string {
 	s = strings.Trim(noName.ReplaceAllString(strings.ToLower(s), "_"), "_")
 	return s[:min(len(s), most)]
 }
 
-// orders are the sentences of rows that give a model orders, by the class of the row that says where one stands.
+// orders returns the sentences in rows that are orders to a model. The class of a row determines where in the row the
+// sentence is.
 func orders(rows []row) (all []string) {
 	for _, r := range rows {
 		var t struct {
@@ -123,7 +124,7 @@ func orders(rows []row) (all []string) {
 	return all
 }
 
-// encode returns a tool as JSON, or null, in which the shield finds nothing, if it cannot be encoded.
+// encode returns a tool as JSON. If the tool cannot be encoded, it returns null, in which the shield finds nothing.
 func encode(t *tool) json.RawMessage {
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -132,7 +133,7 @@ func encode(t *tool) json.RawMessage {
 	return raw
 }
 
-// seen counts the sentences that the shield detects in each position, in the order of the positions.
+// seen returns the number of sentences that the shield detects in each position, in the order of positions.
 func seen(s *shield.Shield, sentences []string) ([]int, error) {
 	all := positions()
 	counts := make([]int, len(all))
@@ -152,7 +153,8 @@ func seen(s *shield.Shield, sentences []string) ([]int, error) {
 	return counts, nil
 }
 
-// spread prints what is seen of the orders of some rows in each position, and how far the shares lie apart.
+// spread prints, for each position, the share of the rows' orders that the shield detects. It also prints the
+// difference between the largest and the smallest share.
 func spread(s *shield.Shield, name string, rows []row) error {
 	sentences := orders(rows)
 	if len(sentences) == 0 {
