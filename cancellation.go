@@ -2,11 +2,11 @@ package drawbridge
 
 import "context"
 
-// A Cancellation is the cause, as [context.Cause] returns it, of a call's context that the caller cancelled. It wraps
-// context.Canceled.
+// A Cancellation is the error that [context.Cause] returns for the context of a call that the caller cancelled. It
+// wraps context.Canceled.
 type Cancellation struct {
-	// Reason is the caller's own text, at most 200 characters; empty if there was none. It is a claim, for people to
-	// read.
+	// Reason is the caller's own text, at most 200 characters; empty if there was none. It is not verified and is only
+	// shown to people.
 	Reason string
 }
 

@@ -14,17 +14,17 @@ type Card interface {
 	Run(ctx context.Context, call Call) (Result, error)
 }
 
-// A Spec describes a card: all that is known without calling it.
+// A Spec describes a card: everything that is known without a call.
 type Spec struct {
-	// Name is the name the card is listed and called by.
+	// Name is the name under which clients list and call the card.
 	Name CardName
-	// Server owns the card; it is empty for a card that Drawbridge ships.
+	// Server is the server that offers the card; empty for a card that Drawbridge ships.
 	Server ServerID
 	// Tool is the card's name on its server; it equals Name for a shipped card.
 	Tool string
 	// Definition is the MCP tool object as the server sent it, with the name replaced by Name.
 	Definition json.RawMessage
-	// Title and Summary are for people and for help: at most one line each.
+	// Title and Summary are short texts for people and for the help command, at most one line each.
 	Title, Summary string
 	// Scopes must all be held by the caller; an empty list admits every caller.
 	Scopes []Scope
@@ -32,19 +32,19 @@ type Spec struct {
 	Crossing *Crossing
 	// Sandbox is set if code in the sandbox may call the card.
 	Sandbox bool
-	// AppOnly is set for a card that belongs to the pages of its server (MCP Apps, a visibility of ["app"]): clients
-	// may list and call it, but must not show it to a model.
+	// AppOnly is set for a card that only the server's own pages use (MCP Apps, a visibility of ["app"]). Clients may
+	// list and call the card, but must not show it to a model.
 	AppOnly bool
 }
 
-// A Crossing describes how a call becomes a write to the workspace: the registration metadata of a writing card.
+// A Crossing describes how a call of a card writes to the workspace. It is part of the card's registration.
 type Crossing struct {
 	// Content names the argument that carries the content to write.
 	Content string
 	// Sources names the argument with the ids of the entities that the content derives from; empty without such an
 	// argument.
 	Sources string
-	// ReadTrail is set if everything the run has read counts as a source too.
+	// ReadTrail is set if everything that the run has read also counts as a source of the content.
 	ReadTrail bool
 	// Write is the kind of object written: page, block, property, tag, attachment, permission.
 	Write string

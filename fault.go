@@ -13,15 +13,16 @@ type FaultKind string
 const (
 	// UnknownCapability: no card, resource or prompt has that name, or the caller may not know of it.
 	UnknownCapability FaultKind = "unknown_capability"
-	// BuildFailed: a card could not be made.
+	// BuildFailed: a card could not be built.
 	BuildFailed FaultKind = "build_failed"
 	// BridgeFault: mounting, listing or calling a server failed.
 	BridgeFault FaultKind = "bridge"
-	// Backend: something Drawbridge needs (a store, a file) is missing or broken.
+	// Backend: the store, a file or another thing that Drawbridge itself needs is missing or broken.
 	Backend FaultKind = "backend"
 )
 
-// A FaultCode tells a caller how to react to a fault. Only these seven codes decide about retries.
+// A FaultCode classifies a fault, so that a caller can react to it. Whether a call may be retried depends on these
+// seven codes only.
 type FaultCode string
 
 // The seven fault codes.
@@ -41,8 +42,8 @@ func (c FaultCode) Retryable() bool {
 	return c == Transient || c == RateLimited || c == ServerError
 }
 
-// A Fault is an error that clients may see: it has a code, the step, the cause and, if there is one, the next thing to
-// do. Clients see any other error as "internal error".
+// A Fault is an error that clients may see. It has a code, the step that failed, the cause and an optional hint what to
+// do next. Clients see any other error as "internal error".
 type Fault struct {
 	Kind FaultKind
 	Code FaultCode
@@ -50,7 +51,7 @@ type Fault struct {
 	Step string
 	// Err is the cause; nil if the step is the whole message.
 	Err error
-	// Next is the next thing a person can do; empty if there is nothing.
+	// Next tells a person what to do next; empty without a hint.
 	Next string
 	// Ambiguous is set if the request was sent and its outcome is unknown: it may have taken effect.
 	Ambiguous bool
@@ -58,7 +59,7 @@ type Fault struct {
 	Raw json.RawMessage
 }
 
-// Error returns step, cause and next step in one line.
+// Error returns Step, Err and Next in one line.
 func (f *Fault) Error() string {
 	var b strings.Builder
 	b.WriteString(f.Step)
@@ -77,15 +78,15 @@ func (f *Fault) Error() string {
 }
 
 // MayRetry reports whether the failed call may be repeated: the code must be retryable and, if the outcome is unknown,
-// the call harmless. A call is harmless if it only reads, or if its tool declares itself read-only or idempotent. Every
-// retry of a sent request is decided here.
+// the call harmless. A call is harmless if it only reads, or if its tool declares itself read-only or idempotent.
+// Drawbridge repeats a sent request only if MayRetry allows it.
 func (f *Fault) MayRetry(harmless bool) bool { return f.Code.Retryable() && (harmless || !f.Ambiguous) }
 
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// AsFault returns the Fault in err. For any other error it returns a ServerError "internal error" that hides the cause
-// from clients and still wraps err for logs. It returns nil for nil.
+// AsFault returns the Fault that err is or wraps. For any other error it returns a ServerError "internal error": its
+// text does not contain the cause, but it wraps err for logs. AsFault returns nil for nil.
 func AsFault(err error) *Fault {
 	if err == nil {
 		return nil
@@ -96,7 +97,7 @@ func AsFault(err error) *Fault {
 	return &Fault{Kind: Backend, Code: ServerError, Step: "internal error", Err: hiddenCause{err}}
 }
 
-// hiddenCause keeps a cause for errors.Is and logs without showing its text.
+// hiddenCause wraps an error for errors.Is and for logs. Its own text does not contain the text of the error.
 type hiddenCause struct{ error }
 
 func (h hiddenCause) Error() string { return "see the log" }

@@ -6,22 +6,24 @@ import (
 	"time"
 )
 
-// A CacheHint is a server's caching hint for one result. The zero value means stale at once and private.
+// A CacheHint is a server's caching hint for one result. The zero value means that the result is private and stale
+// immediately.
 type CacheHint struct {
 	TTL    time.Duration `json:"ttl,omitempty"`
 	Public bool          `json:"public,omitempty"`
 }
 
-// A Listing is everything one server offered when it was last listed. Items are the objects as the server sent them. A
-// Listing is immutable.
+// A Listing is everything that one server offered when Drawbridge last listed it. Items are the JSON objects as the
+// server sent them. A Listing is immutable.
 type Listing struct {
 	Server ServerID `json:"server"`
-	// ConfigHash is the hash of the server's unresolved configuration: a listing belongs to a row, not to a name.
+	// ConfigHash is the hash of the server's configuration before its variables and secrets are filled in. A listing is
+	// valid only for a server with this hash, not for every server of the same name.
 	ConfigHash string `json:"row"`
 	// Era is the protocol generation of the server.
 	Era ProtocolEra `json:"era"`
-	// Info is the server's Implementation object, Capabilities the object it declared, Instructions its text; each may
-	// be empty.
+	// Info is the server's Implementation object, Capabilities the capabilities object that it declared, and
+	// Instructions its instructions for clients. Each may be empty.
 	Info         json.RawMessage `json:"info,omitempty"`
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Instructions string          `json:"instructions,omitempty"`
@@ -40,7 +42,7 @@ type Listing struct {
 // A ServerPhase is the state of a server.
 type ServerPhase string
 
-// The phases of a mounted server, then the states of a row that is not mounted.
+// The phases of a mounted server come first, then the states of a configured server that is not mounted.
 const (
 	Idle       ServerPhase = "idle"
 	Connecting ServerPhase = "connecting"
@@ -48,7 +50,7 @@ const (
 	Closing    ServerPhase = "closing"
 	Closed     ServerPhase = "closed"
 	Faulted    ServerPhase = "faulted"
-	// NeedsSignIn is the phase of a server that answers only after a person has signed in.
+	// NeedsSignIn is the phase of a server that accepts requests only after a person has signed in.
 	NeedsSignIn ServerPhase = "needs-sign-in"
 	// Quarantined is the phase of a server whose trust is too low for its tools to be offered.
 	Quarantined ServerPhase = "quarantined"
@@ -58,84 +60,90 @@ const (
 	Refused       ServerPhase = "refused"
 )
 
-// A ServerStatus describes the present condition of one server for people: mcp list, mcp test.
+// A ServerStatus is the current status of one server, as "drawbridge mcp list" and "drawbridge mcp test" show it.
 type ServerStatus struct {
 	Server    ServerID    `json:"server"`
 	Phase     ServerPhase `json:"phase"`
 	Transport string      `json:"transport"`
-	// Era is the protocol generation of the server, as a word.
+	// Era is the protocol generation of the server, as [ProtocolEra.String] returns it.
 	Era string `json:"era"`
-	// Cards counts the server's live cards; Prompts, Resources and Templates count its other items.
+	// Cards counts the server's cards that callers can use; Prompts, Resources and Templates count its other items.
 	Cards     int `json:"cards"`
 	Prompts   int `json:"prompts,omitempty"`
 	Resources int `json:"resources,omitempty"`
 	Templates int `json:"templates,omitempty"`
 	// StartMillis is the duration of the last start, up to the listing, in milliseconds; 0 if the server never started.
 	StartMillis int64 `json:"start_ms,omitempty"`
-	// PIDs are the server's processes that this process runs: first the shared connection's, then those of callers with
-	// a connection of their own. They are not stored.
+	// PIDs are the ids of the server's processes that this process runs. The process of the shared connection comes
+	// first, then the processes of callers with their own connection. PIDs are not stored.
 	PIDs []int `json:"pids,omitempty"`
-	// Asks is set if the server has sent requests to a client: callers that accept requests have their own sessions
-	// with it.
+	// Asks is set if the server has sent a request to a client. Each caller that accepts such requests has its own
+	// session with the server.
 	Asks bool `json:"asks,omitempty"`
 	// Listed is the time when the server was last listed.
 	Listed time.Time `json:"listed,omitzero"`
-	// Fault is the last fault; Reason is why a row is not mounted. Both are for people.
+	// Fault is the text of the last fault; Reason explains why the server is not mounted. Both are for people.
 	Fault  string `json:"fault,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// SignIn is the address where a person signs in, for a server that requires it; empty if no sign-in has begun.
 	SignIn string `json:"sign_in,omitempty"`
-	// Confined lists the resources denied to the server's program at its last start, such as "files, sockets, signals",
-	// or is "nothing" with the reason. It is empty for a server that is not to be confined.
+	// Confined lists the resources that were denied to the server's program at its last start, such as "files, sockets,
+	// signals". If none could be denied, it is "nothing" and the reason. It is empty if the configuration does not
+	// confine the server.
 	Confined string `json:"confined,omitempty"`
 	// Stderr is the end of the server's standard error output; Junk counts the lines on stdout that were not messages.
 	Stderr []string `json:"stderr,omitempty"`
 	Junk   int      `json:"junk,omitempty"`
-	// Notes are for people: names already taken by an earlier server, and items that are not offered, with the reason.
-	// Each has a line; more than five of one kind share a line.
+	// Notes tell people which names an earlier server already has, and which items are not offered and why. A note is
+	// one line; more than five notes of one kind are combined into one.
 	Notes []string `json:"notes,omitempty"`
-	// Source is the file and line of the row.
+	// Source is the file and the line of the server's configuration.
 	Source string `json:"source,omitempty"`
-	// Trust is the server's trust; nil if its trust is not counted.
+	// Trust is the server's trust; nil if the trust of this server is not computed.
 	Trust *Trust `json:"trust,omitempty"`
-	// Flagged counts the results of the server that were passed on and matched a rule of the shield, among those that
-	// are remembered. Unscanned counts the results that were not examined.
+	// Flagged counts the server's results that matched a rule of the shield, among the results that the store still
+	// keeps. Unscanned counts the results that were not examined.
 	Flagged   int `json:"flagged,omitempty"`
 	Unscanned int `json:"unscanned,omitempty"`
 }
 
-// A NotificationReport is what a server may notify of, and what it has notified of since this process knows it.
+// A NotificationReport lists the notifications that a server declares, and the notifications that this process has
+// received from it.
 type NotificationReport struct {
 	Server ServerID `json:"server"`
-	// Declared are the capabilities with which the server announces notifications, such as "tools.listChanged".
+	// Declared are the server's capabilities that announce notifications, such as "tools.listChanged".
 	Declared []string `json:"declared,omitempty"`
-	// Watched are the URIs of resources whose changes clients asked to be told of.
+	// Watched are the URIs of the resources that clients subscribed to.
 	Watched []string `json:"watched,omitempty"`
-	// Counts are the numbers of notifications by method. Recent are the last ones, oldest first, without progress.
+	// Counts are the numbers of notifications by method. Recent are the last notifications except progress, oldest
+	// first.
 	Counts map[string]int         `json:"counts,omitempty"`
 	Recent []ReceivedNotification `json:"recent,omitempty"`
 }
 
-// A ReceivedNotification is a notification of a server.
+// A ReceivedNotification is a notification that a server sent.
 type ReceivedNotification struct {
 	At     time.Time `json:"at"`
 	Method string    `json:"method"`
-	// Params are the beginning of the params, as they were received. Secrets are replaced.
+	// Params is the beginning of the params as text, with secrets redacted.
 	Params string `json:"params,omitempty"`
 }
 
-// A Trust is the degree of trust in a server, computed from its behaviour.
+// A Trust is the degree of trust in a server, computed from the server's behaviour.
 type Trust struct {
 	// Score is from 0 to 1.
 	Score float64 `json:"score"`
-	// Level is the word for the score: trusted, untrusted or sandboxed. It never exceeds the level in the server's row.
+	// Level is the level that the score corresponds to: trusted, untrusted or sandboxed. It never exceeds the level in
+	// the server's configuration.
 	Level string `json:"level"`
-	// Quarantined is set while the server's tools are not offered; Until is when they return if nothing more happens.
+	// Quarantined is set while the server's tools are not offered. Until is the time when they are offered again, if
+	// the trust does not decrease further.
 	Quarantined bool      `json:"quarantined,omitempty"`
 	Until       time.Time `json:"until,omitzero"`
 }
 
-// WithTrust returns the status with the trust set. A quarantined server is in phase Quarantined, whatever else it is.
+// WithTrust returns the status with the trust set. For a quarantined server it also sets the phase to Quarantined and
+// the reason to the trust's text.
 func (s ServerStatus) WithTrust(t *Trust) ServerStatus {
 	s.Trust = t
 	if t != nil && t.Quarantined {
@@ -159,8 +167,9 @@ func (t Trust) String() string {
 	return text
 }
 
-// A ServerNotification is a message that a server sent outside any call: a log line, an updated resource. Principal
-// owns the connection; it is empty for a shared one. Session is set if the connection belongs to one session.
+// A ServerNotification is a message that a server sent outside any call, such as a log message or a changed resource.
+// Principal is the owner of the connection on which it arrived; empty for a shared connection. Session is set if the
+// connection belongs to one session.
 type ServerNotification struct {
 	Server    ServerID
 	Principal string
@@ -172,7 +181,7 @@ type ServerNotification struct {
 // A WatchSet holds the watched items of a server: URIs of resources and ids of tasks, both as the server knows them.
 type WatchSet struct{ URIs, Tasks []string }
 
-// IsEmpty reports whether nothing is watched.
+// IsEmpty reports whether the set has no items.
 func (w WatchSet) IsEmpty() bool { return len(w.URIs) == 0 && len(w.Tasks) == 0 }
 
 // Without returns the elements of w that are not in other, in the order of w.
@@ -197,11 +206,11 @@ func withoutElements(all, other []string) (left []string) {
 	return left
 }
 
-// An UnwatchedError reports that a part of a watch set could not be watched. The rest is watched.
+// An UnwatchedError reports that some items of a watch set could not be watched. The other items are watched.
 type UnwatchedError struct {
-	// Unwatched holds the new items that are not watched.
+	// Unwatched holds the new items that could not be watched.
 	Unwatched WatchSet
-	// Err is the reason; if there are several, the first.
+	// Err is the reason; the first one if there are several.
 	Err error
 }
 

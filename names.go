@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A ServerID names one mounted server, as in the configuration: 1 to 100 characters of [A-Za-z0-9_.-]. It must not
+// A ServerID is the name of one mounted server in the configuration: 1 to 100 characters of [A-Za-z0-9_.-]. It must not
 // contain "__", which separates server and tool in a card's name. OwnServer is reserved.
 type ServerID string
 
 // MaxServerID is the maximum number of characters in a ServerID.
 const MaxServerID = 100
 
-// A NameError is a sentence for a person about a name that they wrote.
+// A NameError is one sentence that tells a person why a name is invalid.
 type NameError string
 
 // Error returns the sentence.
@@ -36,16 +36,17 @@ func (id ServerID) Validate() error {
 	return nil
 }
 
-// OwnServer is the server name that rules, lists and records use for the tools that Drawbridge itself ships.
+// OwnServer is the server name that rules, lists and audit records use for Drawbridge's own tools.
 const OwnServer ServerID = "drawbridge"
 
-// Reserved reports whether id is OwnServer in any case, also with separators around it, which a card's name drops.
+// Reserved reports whether id is OwnServer, ignoring case and any "_", "-", "." or space at either end. A card's name
+// drops these characters, so such an id would look like OwnServer.
 func (id ServerID) Reserved() bool {
 	bare := strings.Trim(string(id), "_-. ")
 	return strings.EqualFold(bare, string(OwnServer))
 }
 
-// nameChars are the characters that a card's name may have in the protocol.
+// nameChars are the characters that the protocol allows in the name of a card.
 const nameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // NameSeparator separates server and tool in a qualified name.
@@ -54,11 +55,11 @@ const NameSeparator = "__"
 // A CardName is the name under which a card is listed and called.
 type CardName string
 
-// A Scope is a right that a card requires and a caller holds: "mcp:github". A caller's scope that ends in "*" covers
-// every scope with its prefix; "*" alone covers all.
+// A Scope is a right that a card requires and that a caller may hold, such as "mcp:github". A caller's scope that ends
+// in "*" covers every scope with its prefix; "*" alone covers all.
 type Scope string
 
-// Covers reports whether holding s implies holding want.
+// Covers reports whether a caller who holds s also has the right want.
 func (s Scope) Covers(want Scope) bool {
 	if prefix, ok := strings.CutSuffix(string(s), "*"); ok {
 		return strings.HasPrefix(string(want), prefix)

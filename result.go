@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A Result is a result object as bytes. The methods read the result of tools/call.
+// A Result is a result object as bytes. Its methods read the members of a tools/call result.
 type Result struct {
 	Raw json.RawMessage
 }
 
-// A contentBlock has the members of a content block that a text can show. See "ContentBlock" in the schema of MCP.
+// A contentBlock has the members of a content block that Text uses. See "ContentBlock" in the schema of MCP.
 type contentBlock struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -23,13 +23,14 @@ type contentBlock struct {
 	} `json:"resource"`
 }
 
-// Text returns the result as one text, for a person or a model: texts as they are, "[Image: image/png]" for an image,
-// "[Audio: …]", "[Resource: uri]" with the resource's text on the next line, and "[Resource: uri]" for a link. A blank
-// line separates the parts. Structured content, indented, follows if no part is a text, because servers repeat it as one.
-// The text is as the server sent it and may hold control characters.
+// Text returns the result as one text, for a person or a model. A text block is copied. An image becomes "[Image:
+// image/png]", audio "[Audio: audio/wav]" and a link "[Resource: uri]". An embedded resource becomes "[Resource: uri]"
+// with the resource's text on the next line. A blank line separates the parts. Indented structured content follows only
+// if no part is a text block, because servers usually repeat it as a text block. The returned text may contain control
+// characters that the server sent.
 func (r Result) Text() string {
 	var content []json.RawMessage
-	_ = json.Unmarshal(r.member("content"), &content) // content of another shape has no parts
+	_ = json.Unmarshal(r.member("content"), &content) // content that is not an array has no parts
 	var parts []string
 	hasText := false
 	for _, raw := range content {
@@ -79,12 +80,12 @@ func (r Result) StructuredContent() json.RawMessage {
 	return nil
 }
 
-// IsError reports whether the tool says that the call failed. The reason is in the text.
+// IsError reports whether the member isError is true: the tool reports a failed call. Text returns the reason.
 func (r Result) IsError() bool { return string(r.member("isError")) == "true" }
 
 // member returns a member of the result object by its exact name.
 func (r Result) member(name string) json.RawMessage {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(r.Raw, &members) // what is not an object has no members
+	_ = json.Unmarshal(r.Raw, &members) // if Raw is not an object, it has no members
 	return members[name]
 }

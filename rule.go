@@ -7,42 +7,43 @@ import "encoding/json"
 type Rules struct {
 	Default Effect
 	Rules   []Rule
-	// Home is the absolute path that "~/" stands for in paths; empty if it is not known.
+	// Home is the absolute path of the home directory, which replaces "~" at the start of a path; empty if unknown.
 	Home string
 }
 
 // A Rule matches a call that meets all of its conditions; an empty field is not a condition. Its patterns are globs:
-// "*" stands for any text, "?" for one character. They ignore case and surrounding blanks, except in Paths, Args and
-// Resources.
+// "*" matches any text, "?" matches one character. Matching ignores case and surrounding blanks, except in Paths, Args
+// and Resources.
 type Rule struct {
-	// At is the rule's position, "file:line", for people.
+	// At is the position of the rule for messages: "file:line".
 	At     string
 	Effect Effect
 
-	// Tools, Prompts and Resources are names of called items; a resource's name is its URI. A rule that names any of
-	// the three matches nothing else. A tool is known by "server__tool", "server:tool", its own name, and the name it
-	// is listed by.
+	// Tools, Prompts and Resources are patterns for the called item; the name of a resource is its URI. A rule with any
+	// of these three fields matches only calls of the kinds that it lists. A pattern for a tool is compared with
+	// "server__tool", "server:tool", the tool's own name and the listed name.
 	Tools, Prompts, Resources []string
-	// Servers are server names; "drawbridge" stands for the cards that Drawbridge ships.
+	// Servers are patterns for server names; "drawbridge" stands for the cards that Drawbridge ships.
 	Servers []string
 	// Methods are MCP methods, such as "tools/call".
 	Methods []string
 	// Trust holds values of a server's "trust" member: "trusted", "untrusted", "sandboxed".
 	Trust []string
 
-	// Callers are principals. Clients are names that client programs claim for themselves. Kinds are kinds of caller:
-	// "author", "agent", "external", "import", "sandbox".
+	// Callers are patterns for principals. Clients are patterns for the names that client programs declare, which are
+	// not verified. Kinds are kinds of caller: "author", "agent", "external", "import", "sandbox".
 	Callers, Clients, Kinds []string
-	// Scopes must all be held.
+	// Scopes are scopes that the caller must hold, all of them.
 	Scopes []Scope
 
-	// Paths are patterns for the paths in the arguments: "*" stops at a slash there, "**" does not. An allowing rule
-	// matches if the call has paths and all of them match; any other rule matches if one path does.
+	// Paths are patterns for the paths in the arguments. In these patterns "*" does not match a slash, "**" does. A
+	// rule that allows matches only if the call has paths and all of them match. Any other rule matches if at least one
+	// path matches.
 	Paths []string
-	// ArgsMatch is a regular expression searched in the arguments, written as JSON without blanks and with sorted
-	// names.
+	// ArgsMatch is a regular expression that must match a part of the arguments. The arguments are written as JSON
+	// without blanks and with sorted names.
 	ArgsMatch string
-	// Args are conditions that must all hold.
+	// Args are conditions on single arguments; all of them must be met.
 	Args []Condition
 	// When is a CEL expression that must be true.
 	When string
@@ -50,14 +51,15 @@ type Rule struct {
 
 // A Condition tests one argument. An absent argument meets no condition except Present == false.
 type Condition struct {
-	// Name is the argument's name; a dot leads into an object.
+	// Name is the argument's name; a dot separates the names of nested objects, as in "options.path".
 	Name string
-	// Is holds the allowed values as JSON; a string is a pattern in which case matters. Not holds the forbidden values.
+	// Is holds the allowed values as JSON, and Not the forbidden values. A string is a pattern; its matching is
+	// case-sensitive.
 	Is, Not []json.RawMessage
 	// Matches is a regular expression that must match a part of a string.
 	Matches string
 	// Above and Below bound a number; nil means no bound.
 	Above, Below *float64
-	// Present requires that the argument is there (true) or absent (false); nil requires neither.
+	// Present requires that the argument is present (true) or absent (false); nil means no requirement.
 	Present *bool
 }

@@ -11,12 +11,13 @@ import (
 // Redacted is the text that is printed in place of a [Secret].
 const Redacted = "[redacted]"
 
-// A Secret is a text that only Reveal returns, for code that sends it to its destination. Printed, logged or encoded in
-// any other way, alone or inside a value, it reads "[redacted]"; an empty Secret reads "". Two Secrets are equal if
-// their texts are.
+// A Secret is a text that only Reveal returns, for code that sends the text to its destination. If a Secret, or a value
+// that contains one, is printed, logged or encoded, "[redacted]" appears in its place, and "" for an empty Secret. Two
+// Secrets are equal if their texts are equal.
 type Secret struct {
-	// text is behind a pointer: a printer that finds a Secret in an unexported field cannot call its methods and prints
-	// its memory. The zero handle is the empty text.
+	// text refers to the string by a pointer, so that printing the memory of a Secret does not show the string. A
+	// printer that finds a Secret in an unexported field cannot call the Secret's methods and prints its memory. The
+	// zero handle is the empty text.
 	text unique.Handle[string]
 }
 
@@ -45,10 +46,10 @@ func (s Secret) Reveal() string {
 	return s.text.Value()
 }
 
-// IsZero reports whether the text is empty. Encoders omit a member tagged "omitzero" then.
+// IsZero reports whether the text is empty. Encoders use it for the tag "omitzero".
 func (s Secret) IsZero() bool { return s == Secret{} }
 
-// Equal reports whether both have the same text, as == does.
+// Equal reports whether s and other have the same text, as == does.
 func (s Secret) Equal(other Secret) bool { return s == other }
 
 // String returns "[redacted]", or "" for an empty Secret.

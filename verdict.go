@@ -1,9 +1,9 @@
 package drawbridge
 
-// An Effect is the outcome a guard wants for a call.
+// An Effect is what a guard decides on a call: to deny it, to ask a person for approval, or to allow it.
 type Effect uint8
 
-// The effects. The zero value denies, so a verdict that was never set is a refusal.
+// The effects. The zero value is Deny, so a verdict that was never set is a refusal.
 const (
 	Deny Effect = iota
 	Ask
@@ -21,17 +21,17 @@ func (e Effect) String() string {
 	return "deny"
 }
 
-// A Verdict is a guard's decision on a caller, a card and arguments.
+// A Verdict is a guard's decision on a call: the caller, the card and the arguments.
 type Verdict struct {
 	Effect Effect
-	// Reason is for the audit and, unless Hide is set, for the caller.
+	// Reason explains the decision in the audit and, unless Hide is set, to the caller.
 	Reason string
-	// Rule names the rule that decided, for "policy explain".
+	// Rule names the rule that decided, for the command "policy explain".
 	Rule string
-	// Code tells a caller how to react to a refusal; empty means PolicyBlocked. Next is the next thing to do, for
-	// people and models; empty if there is nothing.
+	// Code tells a caller how to react to a refusal; empty means PolicyBlocked. Next tells people and models what to do
+	// next; empty without a hint.
 	Code FaultCode
 	Next string
-	// Hide makes the refusal look like a name that does not exist.
+	// Hide makes the refusal look as if the called name did not exist.
 	Hide bool
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// An AddonState reports whether an addon is in use.
+// An AddonState is the state of an addon: whether it is in use, and if not, why.
 type AddonState string
 
 // The states of addons.
@@ -35,12 +35,13 @@ const (
 type FoundAddon struct {
 	addons.Found
 	State AddonState
-	// Notes say which tools another tool's name hides.
+	// Notes tell people which tools of the addon are left out because their names are taken.
 	Notes []string
 }
 
-// FindAddons returns the addons of a configuration: the person's own, then those of the working directory. An addon of
-// the working directory is active if a person approved its files as they are now. Without reading files there are none.
+// FindAddons returns the addons of a configuration: first the user's own addons, then the addons of the working
+// directory. An addon of the working directory is active only if a person approved the present content of its files.
+// FindAddons returns none if c reads no configuration files, or if the settings turn addons off.
 func FindAddons(c Config, s config.Settings, approvals store.RowApprovals) ([]FoundAddon, error) {
 	if !c.readsFiles() || s.Deck.Addons != nil && !*s.Deck.Addons {
 		return nil, nil
@@ -61,7 +62,7 @@ func FindAddons(c Config, s config.Settings, approvals store.RowApprovals) ([]Fo
 		for _, f := range found {
 			all = append(all, newFoundAddon(f, approvals))
 		}
-		if err != nil { // a project must not keep Drawbridge from starting
+		if err != nil { // an error in a project's directory must not prevent the start of Drawbridge
 			all = append(all, FoundAddon{Found: addons.Found{ID: filepath.Base(place.dir), Dir: place.dir,
 				FromProject: place.fromProject, Err: err}, State: AddonUnusable})
 		}
@@ -70,7 +71,8 @@ func FindAddons(c Config, s config.Settings, approvals store.RowApprovals) ([]Fo
 	return all, nil
 }
 
-// addonFacts returns what a gateway depends on of the active addons.
+// addonFacts returns the data of the active addons that [LoadedConfig.Fingerprint] hashes: directory, digest and
+// manifest.
 func (r LoadedConfig) addonFacts() (facts []any) {
 	for _, a := range r.addons {
 		if a.State == AddonActive {
@@ -80,8 +82,8 @@ func (r LoadedConfig) addonFacts() (facts []any) {
 	return facts
 }
 
-// newFoundAddon returns an addon with its state. The files of a project's addon are read only if a person decided about it
-// before.
+// newFoundAddon returns an addon with its state. The files of a project's addon are read only if a person has approved
+// or rejected the addon before.
 func newFoundAddon(f addons.Found, approvals store.RowApprovals) FoundAddon {
 	if f.Err != nil {
 		return FoundAddon{Found: f, State: AddonUnusable}
@@ -104,14 +106,14 @@ func newFoundAddon(f addons.Found, approvals store.RowApprovals) FoundAddon {
 	return FoundAddon{Found: f, State: AddonRejected}
 }
 
-// AddonRow returns the row under which the approval of an addon is kept.
+// AddonRow returns the row under which the store keeps the approval of an addon.
 func AddonRow(f addons.Found) config.Server {
 	return config.Server{ID: drawbridge.ServerID(f.ID), Hash: f.Digest,
 		Origin: config.Origin{Kind: config.OriginProject, Path: filepath.Join(f.Dir, addons.ManifestName)}}
 }
 
-// hideTakenNames makes addons with an id that another one has unusable, and removes tools whose names are taken: by
-// Drawbridge's own, or by an addon before.
+// hideTakenNames makes an active addon unusable if an earlier addon has the same id. It removes tools whose names
+// Drawbridge's own tools or earlier addons already have.
 func hideTakenNames(all []FoundAddon) {
 	ids, tools := map[string]bool{}, map[string]string{}
 	for _, row := range cards.NewCatalogue().Cards() {
@@ -141,7 +143,7 @@ func hideTakenNames(all []FoundAddon) {
 	}
 }
 
-// openAddons opens the active addons, and logs what is wrong with others.
+// openAddons opens the active addons, and logs warnings about unusable addons and tools that are left out.
 func (g *Gateway) openAddons(c Config, found []FoundAddon) error {
 	environ := c.Environ
 	if environ == nil {
@@ -166,7 +168,7 @@ func (g *Gateway) openAddons(c Config, found []FoundAddon) error {
 	return nil
 }
 
-// closeAddons ends the programs of the addons.
+// closeAddons stops the programs of the addons.
 func (g *Gateway) closeAddons(ctx context.Context) error {
 	var errs []error
 	for _, a := range g.addons {
@@ -175,7 +177,7 @@ func (g *Gateway) closeAddons(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// interceptors returns those of the program, then the addons that handle calls.
+// interceptors returns the interceptors of the configuration, then one interceptor for each addon.
 func (g *Gateway) interceptors() []deck.Interceptor {
 	all := append([]deck.Interceptor{}, g.config.Interceptors...)
 	for _, a := range g.addons {
@@ -184,7 +186,7 @@ func (g *Gateway) interceptors() []deck.Interceptor {
 	return all
 }
 
-// An addonInterceptor is an addon as the deck calls it.
+// An addonInterceptor adapts an addon to [deck.Interceptor].
 type addonInterceptor struct{ addon *addons.Addon }
 
 var _ deck.Interceptor = addonInterceptor{}
@@ -221,7 +223,8 @@ func addonClient(c drawbridge.Caller) addons.Client {
 	return addons.Client{Principal: c.Principal, Name: rawjson.GetString(c.Client, "name"), Session: c.Session, Dir: c.Dir}
 }
 
-// newToolCatalogue returns the catalogue of Drawbridge's own tools with those of the addons, which the profile all selects.
+// newToolCatalogue returns the catalogue of Drawbridge's own tools and the tools of the addons. Of the profiles, only
+// "all" selects the tools of the addons.
 func (g *Gateway) newToolCatalogue() (*deck.Catalogue, error) {
 	rows := cards.NewCatalogue().Cards()
 	for _, a := range g.addons {
@@ -240,7 +243,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// An addonTool is a tool of an addon.
+// An addonTool is a tool of an addon as a card.
 type addonTool struct {
 	addon *addons.Addon
 	spec  drawbridge.Spec
@@ -284,7 +287,7 @@ func addonToolSpec(t addons.Tool) drawbridge.Spec {
 	return s
 }
 
-// shellEnv asks the addons for variables of a command.
+// shellEnv returns the environment variables, as "name=value", that the addons add to a command.
 func (g *Gateway) shellEnv(ctx context.Context, caller drawbridge.Caller, command, dir string) (env []string, err error) {
 	for _, a := range g.addons {
 		more, err := a.ShellEnv(ctx, addons.ShellCommand{Command: command, Dir: dir, Client: addonClient(caller)})
@@ -296,16 +299,16 @@ func (g *Gateway) shellEnv(ctx context.Context, caller drawbridge.Caller, comman
 	return env, nil
 }
 
-// maxSessionEvents is the number of events of sessions that wait for the addons; later ones are dropped.
+// maxSessionEvents is the maximum number of queued session events for the addons; further events are dropped.
 const maxSessionEvents = 256
 
-// A sessionEvent tells of a session that began or ended.
+// A sessionEvent is the begin or the end of a client's session.
 type sessionEvent struct {
 	name   string
 	client addons.Client
 }
 
-// sessionListener returns the function that servers tell of sessions; nil without addons.
+// sessionListener returns the function that MCP servers call when a session begins or ends; nil without addons.
 func (g *Gateway) sessionListener() func(drawbridge.Caller, bool) {
 	if g.sessionEvents == nil {
 		return nil
@@ -313,7 +316,7 @@ func (g *Gateway) sessionListener() func(drawbridge.Caller, bool) {
 	return g.onSession
 }
 
-// onSession queues an event for the addons.
+// onSession queues an event for the addons. If the queue is full, it logs a warning and drops the event.
 func (g *Gateway) onSession(caller drawbridge.Caller, began bool) {
 	e := sessionEvent{addons.SessionEnd, addonClient(caller)}
 	if began {
@@ -326,9 +329,10 @@ func (g *Gateway) onSession(caller drawbridge.Caller, began bool) {
 	}
 }
 
-// tellOfSessions passes events of sessions to the addons until ctx ends, and then those that still wait.
+// tellOfSessions sends queued session events to the addons until ctx ends. Then it sends the events that are still
+// queued and returns.
 func (g *Gateway) tellOfSessions(ctx context.Context) error {
-	within := context.WithoutCancel(ctx) // the end of a session is told while we end, too
+	within := context.WithoutCancel(ctx) // sessions end during the shutdown, too
 	for {
 		select {
 		case e := <-g.sessionEvents:

@@ -15,8 +15,8 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// An AdminAction is something that a person does to the configuration, approvals or records that guards depend on. It
-// holds no secret.
+// An AdminAction is a change that a person makes to the configuration, to approvals or to other data that guards depend
+// on. It contains no secret.
 type AdminAction struct {
 	// Command is the command as typed, without its arguments: "shield accept".
 	Command string
@@ -30,7 +30,7 @@ type AdminAction struct {
 // record cannot be written, the action is not run. A nil AdminRecorder runs the action without records.
 type AdminRecorder func(act AdminAction, do func() error) error
 
-// Run runs do and records it as act.
+// Run runs do and records it in the audit as act.
 func (k AdminRecorder) Run(act AdminAction, do func() error) error {
 	if k == nil {
 		return do()
@@ -42,13 +42,13 @@ func (k AdminRecorder) Run(act AdminAction, do func() error) error {
 // and actions.
 func CurrentUser() string { return processOwner().Principal }
 
-// CurrentApprover names who runs this process, and the machine, for decisions about rows of projects.
+// CurrentApprover returns the user of this process and the machine, under which approvals of project rows are stored.
 func CurrentApprover() store.Approver {
 	return store.Approver{Principal: CurrentUser(), Machine: machineName()}
 }
 
-// machineName returns a name of this machine that outlives a restart: a hash of its id, which is not for others to know,
-// or the host name where the system has no id.
+// machineName returns a name of this machine that stays the same after a restart. It is a hash of the machine id,
+// because the id itself is confidential. If the system has no id, it is the host name.
 func machineName() string {
 	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
 		if id, err := os.ReadFile(path); err == nil && len(strings.TrimSpace(string(id))) >= 16 {
@@ -62,9 +62,9 @@ func machineName() string {
 	return name
 }
 
-// AdminRecorder returns a recorder that writes to the audit of a gateway with that configuration, whether one runs or
-// not. The records lie in the spool beside the store until the next reader of the audit collects them. If the audit is
-// off, or the store is [MemoryStore], nothing is written.
+// AdminRecorder returns a recorder that writes to the audit of a gateway with this configuration, whether the gateway
+// runs or not. The records stay in the spool directory beside the store until the next reader of the audit collects
+// them. If the audit is off, or the store is [MemoryStore], nothing is written.
 func (c Config) AdminRecorder() AdminRecorder {
 	return func(act AdminAction, do func() error) error {
 		j, err := c.spoolRecorder()
@@ -110,8 +110,8 @@ func (c Config) spoolRecorder() (*store.SpoolRecorder, error) {
 		s.Audit.Sync == "always"), nil
 }
 
-// recordRulesChange records that the rules of the configuration changed. If that fails, the audit refuses the records
-// of calls too, so no call is sent.
+// recordRulesChange records in the audit that the rules of the configuration changed, and logs a failure. After such a
+// failure the audit rejects the records of calls too, so no call is sent.
 func (g *Gateway) recordRulesChange(rules *drawbridge.Rules) {
 	if g.shared.audit == nil {
 		return
@@ -120,7 +120,7 @@ func (g *Gateway) recordRulesChange(rules *drawbridge.Rules) {
 	if rules != nil {
 		text, err := json.Marshal(rules)
 		if err != nil {
-			text = nil // the record then has only their number
+			text = nil // the record then contains only the number of rules
 		}
 		why = fmt.Sprintf("%d rules, sha256:%x", len(rules.Rules), sha256.Sum256(text))
 	}

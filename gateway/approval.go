@@ -11,11 +11,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/spotlight"
 )
 
-// ApprovalDetails describes a call that waits for approval, as a person sees it. It is the member Shown of
+// ApprovalDetails are the details of a call that a person sees before approving it. They are the field Shown of
 // store.PendingApproval and store.Grant.
 type ApprovalDetails = guards.ApprovalDetails
 
-// An ApprovalObserver is a [drawbridge.Peer] that learns which of the owner's calls waits for approval.
+// An ApprovalObserver is a [drawbridge.Peer] that is notified when a call of the owner waits for approval.
 type ApprovalObserver = guards.ApprovalObserver
 
 // approvalQueue returns the queue of calls that wait for approval.
@@ -27,7 +27,8 @@ func (g *Gateway) approvalQueue() *guards.ApprovalQueue {
 	return q
 }
 
-// newNotifier returns what tells a person of calls that wait for approval; nil if the settings ask for nothing.
+// newNotifier returns the notifier that tells a person about calls that wait for approval; nil if the settings turn on
+// no notification.
 func newNotifier(s config.Settings, log *slog.Logger) (*notify.Notifier, error) {
 	o := notify.Options{Desktop: s.AskNotice != nil && *s.AskNotice, WebhookURL: s.AskWebhook, Logger: log}
 	switch {
@@ -45,8 +46,8 @@ func newNotifier(s config.Settings, log *slog.Logger) (*notify.Notifier, error) 
 	return notify.New(o), err
 }
 
-// spotlightFilter returns a function that reports whether a caller gets results marked as foreign text, by the
-// settings. The setting in the row of a server takes precedence.
+// spotlightFilter returns a filter whose Selects reports whether the results for a caller are marked as foreign text,
+// according to the settings. The setting in the row of a server takes precedence.
 func (g *Gateway) spotlightFilter() spotlight.CallerFilter {
 	s := g.set.Settings
 	return spotlight.CallerFilter{HTTP: s.SpotlightHTTP != nil && *s.SpotlightHTTP, Clients: s.SpotlightClients}

@@ -23,17 +23,17 @@ import (
 )
 
 const (
-	// defaultAuditRetention is how long records of calls are kept, and defaultAuditRecords how many.
+	// defaultAuditRetention is how long the audit keeps records, and defaultAuditRecords how many records it keeps.
 	defaultAuditRetention = 90 * 24 * time.Hour
 	defaultAuditRecords   = 1_000_000
-	// auditDrainTimeout bounds how long Close waits for the store to collect the audit records. The rest is collected
-	// at the next start.
+	// auditDrainTimeout is the maximum time that Close waits for the store to collect the audit records. The next start
+	// collects the remaining records.
 	auditDrainTimeout = 5 * time.Second
 	// signingKeyName is the signing key's name in the vault.
 	signingKeyName = "audit/signing-key"
 )
 
-// openAudit opens the audit of calls. It returns nil if the settings turn it off, and for a store in memory.
+// openAudit opens the audit of calls. It returns nil if the settings turn the audit off, or if the store is in memory.
 func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (
 	*store.AuditWriter, error) {
 	if s.Audit.Enabled != nil && !*s.Audit.Enabled {
@@ -50,7 +50,7 @@ func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, v
 		KeepRecords: uint64(s.Audit.MaxRecords),
 		Key:         signingKeyLoader(vault, s.Audit.KeyFile, true),
 	}
-	if s.Audit.KeyFile != "" { // the key in the vault is read only when needed
+	if s.Audit.KeyFile != "" { // a key in the vault is read only when it is needed
 		if _, err := o.Key(ctx); err != nil {
 			c.Logger.Warn("calls are recorded, but the record is not signed: audit.key_file holds no key", "err",
 				err)
@@ -65,9 +65,10 @@ func openAudit(ctx context.Context, c Config, s config.Settings, db *store.DB, v
 	return db.NewAuditWriter(dir, o), nil
 }
 
-// auditSpoolDir returns the directory of the audit's spool for a process without an open store: beside the file of the
-// store that StoreLocation returns for the same arguments. For a database it is beside the default file, named after the
-// identity of the database if that was opened before by the same URL. For a store in memory it is empty.
+// auditSpoolDir returns the spool directory of the audit, for a process that has not opened the store. The arguments
+// are those of StoreLocation. For a file the directory is beside the file. For a database it is beside the default file
+// of the store. If the database was opened before by the same URL, its identity is part of the directory's name. For a
+// store in memory auditSpoolDir returns "".
 func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	p, err := placeOfStore(flag, s, lookup)
 	if err != nil || p.idFile == "" {
@@ -77,8 +78,8 @@ func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, 
 	return p.spoolDir(id), err
 }
 
-// spoolDirsOf returns the directory of the spool of an open store, and those whose files it takes in as well: the ones
-// that are named by the store's URL or by a link, not by the store.
+// spoolDirsOf returns the spool directory of an open store. In adopted it returns other directories whose records this
+// store must collect. Such a directory is named after the store's URL, or after a link to the store's file.
 func spoolDirsOf(ctx context.Context, c Config, s config.Settings, db *store.DB) (dir string, adopted []string,
 	err error) {
 	p, err := placeOfStore(c.Store, s, c.LookupEnv)
@@ -95,8 +96,9 @@ func spoolDirsOf(ctx context.Context, c Config, s config.Settings, db *store.DB)
 	return dir, adopted, p.nameSpool(dir)
 }
 
-// signingKeyLoader returns a function that loads the key that signs the audit: from the file if one is named, else from
-// the vault. If make is set and the vault has no key, the first call makes one. A loaded key is kept.
+// signingKeyLoader returns a function that loads the key that signs the audit: from file if file is not empty, else
+// from the vault. If make is set and the vault has no key, the function generates a key and stores it. It caches the
+// loaded key.
 func signingKeyLoader(vault *secrets.Vault, file string, make bool) func(context.Context) (
 	ed25519.PrivateKey, error) {
 	var mu sync.Mutex
@@ -117,7 +119,8 @@ func signingKeyLoader(vault *secrets.Vault, file string, make bool) func(context
 	}
 }
 
-// keyInVault returns the key in the vault. Processes that make one at the same time all get the same key.
+// keyInVault returns the signing key in the vault. If make is set and there is no key, it generates one. Processes that
+// do this at the same time all get the same key.
 func keyInVault(ctx context.Context, vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
 	seed, err := vault.Get(signingKeyName)
 	if errors.Is(err, secrets.ErrNotFound) && make {
@@ -146,11 +149,11 @@ func keyInVault(ctx context.Context, vault *secrets.Vault, make bool) (ed25519.P
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// keyInFile reads a key in PKCS #8, as "openssl genpkey -algorithm ed25519" writes it. The error never holds the
+// keyInFile reads a key in PKCS #8, as "openssl genpkey -algorithm ed25519" writes it. The error never contains the
 // content of the file.
 func keyInFile(path string) (ed25519.PrivateKey, error) {
 	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() { // opening a pipe would block for ever
+	if err == nil && !info.Mode().IsRegular() { // opening a pipe would block forever
 		err = errors.New("it is not a regular file")
 	}
 	var text []byte
@@ -173,7 +176,7 @@ func keyInFile(path string) (ed25519.PrivateKey, error) {
 	}
 }
 
-// auditRecorder returns the audit as the deck wants it, or nil if there is none.
+// auditRecorder returns the audit as a [deck.AuditRecorder], or a nil interface if there is no audit.
 func (g *Shared) auditRecorder() deck.AuditRecorder {
 	if g.audit == nil {
 		return nil
@@ -181,15 +184,15 @@ func (g *Shared) auditRecorder() deck.AuditRecorder {
 	return g.audit
 }
 
-// registerSecrets tells the audit which values to redact: values of rows whose names mark a secret, and the token of
-// the HTTP endpoint.
+// registerSecrets registers the values that the audit must redact. These are the token of the HTTP endpoint, and those
+// variables and headers of rows whose names indicate a secret.
 func (g *Gateway) registerSecrets() {
 	known := g.shared.vault.Known()
 	known.Note(g.config.Token)
 	for _, row := range g.set.Mountable() {
 		for _, p := range slices.Concat(row.Env, row.Headers) {
 			if audit.IsSecretName(p.Name) {
-				_, credential, _ := strings.Cut(p.Value, " ") // Bearer …
+				_, credential, _ := strings.Cut(p.Value, " ") // the part after "Bearer "
 				known.Note(p.Value, credential)
 			}
 		}
@@ -206,8 +209,8 @@ func (g *Shared) closeAudit() error {
 	return g.audit.Close(ctx)
 }
 
-// RecoverAudit collects the audit records of processes that died into the store, as a gateway with that configuration
-// does when it starts. A reader of the audit then sees all of it.
+// RecoverAudit moves the audit records of processes that died into the store, as a gateway with this configuration does
+// when it starts. A reader of the audit then sees all records.
 func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -222,8 +225,8 @@ func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 			s.Audit.Arguments)}}).RecoverOrphans(ctx)
 }
 
-// AuditPublicKey returns the public key with which a gateway with that configuration signs the audit, or nil if it has
-// no key yet.
+// AuditPublicKey returns the public key that verifies the audit of a gateway with this configuration, or nil if there
+// is no signing key yet.
 func AuditPublicKey(ctx context.Context, c Config) (ed25519.PublicKey, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)

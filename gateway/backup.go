@@ -15,19 +15,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// The names of parts in an archive.
+// The names of the parts of an archive: two files and a directory at the top, and the files in the directory config.
 const (
 	storePart, vaultPart, configPart = "store.db", "vault", "config"
 	serversPart, settingsPart        = "mcp.json", "drawbridge.toml"
 )
 
-// BackupOptions select the contents of a backup. The zero value is the store and the vault.
+// BackupOptions select the contents of a backup. The zero value selects the store and the vault.
 type BackupOptions struct {
 	// Config adds the user-level mcp.json and drawbridge.toml.
 	Config bool
 	// WithoutStore leaves the store out.
 	WithoutStore bool
-	// Passphrase seals the archive; empty leaves it open.
+	// Passphrase encrypts the archive; empty leaves it unencrypted.
 	Passphrase string
 	// Overwrite replaces an existing file.
 	Overwrite bool
@@ -36,20 +36,20 @@ type BackupOptions struct {
 // A BackupReport describes a backup for a person.
 type BackupReport struct {
 	backup.Manifest
-	// Notes name what the archive does not have.
+	// Notes tell the person which secrets and keys the archive does not contain.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// BackUp writes an archive of the store and the vault of a configuration to path. Processes may use both meanwhile; the
-// archive has them as they are at one moment, with the records of calls that wait in spools. The error is a
-// *drawbridge.Fault with the next step.
+// BackUp writes an archive of the store and the vault of a configuration to path. Other processes may use both at the
+// same time: the archive contains a consistent snapshot, with the audit records that wait in spool directories. The
+// error is usually a *drawbridge.Fault with the next step.
 func BackUp(ctx context.Context, c Config, path string, o BackupOptions) (r BackupReport, err error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
 	if err != nil {
 		return r, err
 	}
-	if _, err := os.Lstat(path); err == nil && !o.Overwrite { // before the work of a copy
+	if _, err := os.Lstat(path); err == nil && !o.Overwrite { // check before the store is copied
 		return r, backupFault("write "+path, backup.ErrExists, "name another file, or replace it with --force")
 	}
 	dir, err := stagingDir(c, s)
@@ -81,7 +81,8 @@ func BackUp(ctx context.Context, c Config, path string, o BackupOptions) (r Back
 	return r, nil
 }
 
-// stagingDir makes a directory for the parts beside the store, and not beside the archive: they are not sealed.
+// stagingDir creates a temporary directory for the parts. The directory is beside the store, not beside the archive,
+// because the parts are not encrypted.
 func stagingDir(c Config, s config.Settings) (string, error) {
 	place, err := placeOfStore(c.Store, s, c.LookupEnv)
 	if err != nil {
@@ -95,7 +96,8 @@ func stagingDir(c Config, s config.Settings) (string, error) {
 	return os.MkdirTemp(place.stateDir, ".backup-*")
 }
 
-// backupFault returns an error with its step and the next one. A system's error is not a mistake of the person.
+// backupFault returns err as a fault with the failed step and the next step. The code is ServerError for an error of
+// the operating system, else InvalidInput. A *drawbridge.Fault in err is returned as it is.
 func backupFault(step string, err error, next string) error {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f
@@ -108,7 +110,7 @@ func backupFault(step string, err error, next string) error {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: step, Err: err, Next: next}
 }
 
-// addStore adds a copy of the store.
+// addStore writes a snapshot of the store to the directory parts, unless o leaves the store out.
 func (r *BackupReport) addStore(ctx context.Context, c Config, s config.Settings, o BackupOptions,
 	parts, work string) error {
 	place, err := placeOfStore(c.Store, s, c.LookupEnv)
@@ -123,7 +125,7 @@ func (r *BackupReport) addStore(ctx context.Context, c Config, s config.Settings
 			"pg_dump; and drawbridge backup --without-store for the rest")
 	}
 	if _, err := os.Stat(place.location); errors.Is(err, fs.ErrNotExist) {
-		if err := place.checkFile(); err != nil { // there was one
+		if err := place.checkFile(); err != nil { // there was a store before
 			return err
 		}
 		return backupFault("back up the store "+place.named, errors.New("there is none yet"),
@@ -144,7 +146,8 @@ func (r *BackupReport) addStore(ctx context.Context, c Config, s config.Settings
 	return errors.Join(err, db.Close())
 }
 
-// addVault adds the files of the vault.
+// addVault copies the files of the vault to the directory parts, and notes the secrets that cannot be restored
+// elsewhere.
 func (r *BackupReport) addVault(c Config, s config.Settings, parts string) error {
 	vault, err := openVault(c, s)
 	if err != nil {
@@ -170,7 +173,8 @@ func (r *BackupReport) addVault(c Config, s config.Settings, parts string) error
 	return nil
 }
 
-// configFiles returns the paths of the user-level files by the names of their parts.
+// configFiles returns the paths of the user-level configuration files. The map's keys are the names of the parts in an
+// archive.
 func configFiles(c Config) (map[string]string, error) {
 	servers, err := config.UserFile(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv})
 	if err != nil {
@@ -195,7 +199,7 @@ func addConfigParts(c Config, parts string) error {
 	return nil
 }
 
-// copyPart copies a file to a new one that only its owner may read.
+// copyPart copies a file to a new file that only its owner may read.
 func copyPart(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// discoverySettings returns Config.Discovery, or else that of the settings.
+// discoverySettings returns Config.Discovery if it is set, else the discovery settings of the settings file.
 func (r LoadedConfig) discoverySettings() config.ToolDiscovery {
 	if r.config.Discovery != nil {
 		return *r.config.Discovery
@@ -18,7 +18,7 @@ func (r LoadedConfig) discoverySettings() config.ToolDiscovery {
 	return r.set.Settings.Discovery
 }
 
-// deckDiscovery converts the settings to those of the deck, and adds the index options of the models.
+// deckDiscovery converts the discovery settings to the deck's options. by holds the index options of the models.
 func deckDiscovery(d config.ToolDiscovery, by index.Options, log *slog.Logger) deck.Discovery {
 	by.MinCosine = d.MinScore
 	return deck.Discovery{
@@ -30,9 +30,9 @@ func deckDiscovery(d config.ToolDiscovery, by index.Options, log *slog.Logger) d
 	}
 }
 
-// ToolsForTurn returns the tool definitions for one turn of a model that acts for a caller. Of many cards it selects
-// those that are pinned, that were called lately, and that match the turn, by the settings. The bytes change only with
-// the cards.
+// ToolsForTurn returns the tool definitions for one turn of a model that acts for a caller. If there are many cards, it
+// selects the pinned cards, the cards that were called lately, and the cards that match the turn. The settings control
+// this selection. The bytes of a definition change only when the card changes.
 func (g *Gateway) ToolsForTurn(ctx context.Context, caller drawbridge.Caller, t deck.ModelTurn) deck.ToolDefinitions {
 	return g.deck.SearchView(caller).DefinitionsFor(ctx, t)
 }

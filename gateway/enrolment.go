@@ -11,16 +11,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// An enroller is the path from a listing to the deck: vetting.Pipeline, then deck.Enrol. Every listing takes it: the
-// remembered one at the start, and those after a reconnect, a list_changed or a reload.
+// An enroller vets listings with a vetting.Pipeline and then enrols them with deck.Enrol. Every listing of a server
+// goes through it: the stored listing at the start, and each listing after a reconnect, a list_changed or a reload.
 type enroller struct {
 	deck     *deck.Deck
 	pipeline *vetting.Pipeline
-	// locks make the listings of one server follow one another. Listings of different servers are vetted in parallel.
+	// locks serialise the listings of one server. Listings of different servers are vetted in parallel.
 	locks serverLocks
 }
 
-// enrol vets a listing and enrols it. The error is the pipeline's, or that of deck.Enrol; then nothing has changed.
+// enrol vets a listing and enrols it. It returns the error of the pipeline or of deck.Enrol; then the deck is
+// unchanged.
 func (e *enroller) enrol(ctx context.Context, l drawbridge.Listing) error {
 	defer e.locks.lock(l.Server)()
 	return e.enrolLocked(ctx, l)
@@ -38,8 +39,8 @@ func (e *enroller) enrolLocked(ctx context.Context, l drawbridge.Listing) error 
 	return e.deck.Enrol(ctx, l, vetted)
 }
 
-// reenrol vets the last listing of each server again, since the vetting may decide otherwise now. The error joins those
-// of enrol.
+// reenrol vets and enrols the last listing of each server again, because the decisions of the vetting may have changed.
+// It returns the joined errors of all servers.
 func (e *enroller) reenrol(ctx context.Context, servers ...drawbridge.ServerID) error {
 	var errs []error
 	for _, id := range servers {
@@ -54,8 +55,8 @@ func (e *enroller) reenrol(ctx context.Context, servers ...drawbridge.ServerID) 
 	return errors.Join(errs...)
 }
 
-// configure configures the deck with the servers. Those that it does not show yet come with their vetted last listing:
-// from mounts, by configuration hash, or else from the ledger.
+// configure configures the deck with the servers. For each server that the deck does not show yet, it also passes the
+// vetted last listing. That listing comes from mounts, whose keys are configuration hashes, or else from the ledger.
 func (e *enroller) configure(ctx context.Context, servers []deck.Server, mounts map[string]store.MountRecord) error {
 	servers = slices.Clone(servers)
 	for i, s := range servers {

@@ -14,11 +14,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// flaggedResults keeps what the scanner of results finds: in the audit, as a further record of the call, and in the
-// store, where "drawbridge shield results" finds it. Secrets are redacted.
+// flaggedResults records the findings of the result scanner in the audit, as a further record of the call. It also
+// saves them to the store, for the command "drawbridge shield results". Secrets are redacted.
 type flaggedResults struct {
 	db    *store.DB
-	audit *store.AuditWriter // nil records nothing
+	audit *store.AuditWriter // nil means no audit
 	rules audit.RedactionRules
 }
 
@@ -47,23 +47,25 @@ func (f flaggedResults) RecordScans(ctx context.Context, server drawbridge.Serve
 	return errors.Join(append(errs, f.db.AddResultScan(ctx, server, scan))...)
 }
 
-// scanDrainTimeout bounds how long Close examines results that wait. The rest is counted as not examined.
+// scanDrainTimeout is the maximum time that Close spends on queued results. The remaining results are counted as not
+// examined.
 const scanDrainTimeout = 2 * time.Second
 
-// closeScanner examines the waiting results, up to scanDrainTimeout.
+// closeScanner examines the queued results, for at most scanDrainTimeout, and closes the scanner.
 func (g *Shared) closeScanner() error {
 	ctx, cancel := context.WithTimeout(g.closing, scanDrainTimeout)
 	defer cancel()
 	return g.scanner.Close(ctx)
 }
 
-// scansForeignTexts reports whether texts of others are examined after they were passed on, see scansResults.
+// scansForeignTexts reports whether Drawbridge examines texts from outside, such as results and web pages, after it
+// passed them on to the caller. See scansResults.
 func (g *Gateway) scansForeignTexts() bool {
 	return cmp.Or(g.config.Shield.ScanResults, g.set.Settings.Shield.ScanResults) != config.ScanOff
 }
 
-// scansResults reports whether results of a server are examined after they were passed on. The row of a project
-// cannot turn that off.
+// scansResults reports whether the results of a server are examined after they were passed on. A row with the trust
+// "trusted" turns the examination off, unless the row belongs to a project.
 func (g *Gateway) scansResults(row config.Server) bool {
 	return g.scansForeignTexts() && (row.Trust != "trusted" || row.Origin.Kind == config.OriginProject)
 }

@@ -1,21 +1,24 @@
-// Package gateway opens a whole Drawbridge from one Config, and closes it with one Close in reverse order. A Go program
-// embeds it; the command line is built on it.
+// Package gateway opens all parts of Drawbridge from one Config, and closes them in reverse order with one Close. Go
+// programs can embed it; the command line is built on it.
 //
 // A program needs four things:
 //
-//   - [RunReaperProcess], first in main: without it, processes that a server started may outlive a killed program;
-//   - [Open] and [Gateway.Close], and [Gateway.Run] in a goroutine of its own between them;
+//   - [RunReaperProcess], first in main: without it, processes that a server started may continue to run after the
+//     program is killed;
+//   - [Open] and [Gateway.Close], and between them [Gateway.Run] in a separate goroutine;
 //   - [Gateway.Deck], to list and call tools: a call needs a caller, such as [Gateway.Owner], and an empty
 //     drawbridge.Call.Method means "tools/call";
 //   - [Gateway.Server], to serve clients: its Handler is an http.Handler for a mux of your own.
 //
-// To decide on calls yourself, add a deck.Guard to Config.Guards. All other names serve the command line.
+// To allow or refuse calls by your own code, add a deck.Guard to Config.Guards. All other names of this package are for
+// the command line.
 //
-// Open starts no process and waits for no server: the first list is answered from the stored listing of each server.
-// Servers start in the background, or on the first call of one of their tools. Nothing that a gateway started outlives
-// Run. Two gateways in one process share no state, unless both were opened on one [Shared].
+// Open starts no process and waits for no server: the first list request is answered from the stored listings of the
+// servers. Servers start in the background, or on the first call of one of their tools. Every process that a gateway
+// started has ended when Run returns. Two gateways in one process share no state, unless both were opened on one
+// [Shared].
 //
-// A program built with the tag nomcp has the deck, the shipped cards and the MCP server, but cannot mount servers.
+// A program built with the tag nomcp contains the deck, the shipped cards and the MCP server, but cannot mount servers.
 package gateway
 
 import (
@@ -45,12 +48,12 @@ import (
 // Config configures a gateway. The zero value uses the configuration, store and settings of the user, as "drawbridge
 // serve" does.
 type Config struct {
-	// Paths are configuration files or directories that replace the usual ones.
+	// Paths are configuration files or directories that replace the default configuration files.
 	Paths []string
-	// Servers come before the servers in files. If there are any and Paths is empty, no files are read. Each needs an
-	// ID, and a Command or a URL; Hash and Phase are filled in.
+	// Servers are additional servers, before the servers in files. If Servers is not empty and Paths is empty, no files
+	// are read. Each server needs an ID, and a Command or a URL. Open sets Hash, if it is empty, and Phase.
 	Servers []config.Server
-	// Dir is the working directory; empty means that of the process.
+	// Dir is the working directory; empty means the working directory of the process.
 	Dir string
 	// LookupEnv looks up an environment variable; nil means os.LookupEnv.
 	LookupEnv func(string) (string, bool)
@@ -59,36 +62,41 @@ type Config struct {
 	Store string
 	// Naming is the style of card names. Empty means the style in the settings, or else qualified names.
 	Naming deck.NamingStyle
-	// Logger receives errors that no caller is told of; nil discards them.
+	// Logger receives errors that are not returned to any caller; nil discards them.
 	Logger *slog.Logger
-	// Version is the version that clients and servers see.
+	// Version is the version of the program that clients and servers see.
 	Version string
 	// Token is the bearer token of the HTTP endpoint. Empty means the token in the token_file of the settings, or none.
 	Token string
 	// Origins are the web origins whose pages may call the HTTP endpoint.
 	Origins []string
-	// OAuth lists the issuers whose access tokens the HTTP endpoint accepts. Without issuers the settings count.
+	// OAuth lists the issuers whose access tokens the HTTP endpoint accepts. Without issuers, the settings file
+	// applies.
 	OAuth config.OAuthSettings
-	// Tools limits tool calls, Shield sets how far servers are trusted. For zero values the settings count.
+	// Tools limits tool calls; Shield sets how far servers are trusted. For a zero value, the settings file applies.
 	Tools  config.ToolLimits
 	Shield config.ShieldSettings
-	// Discovery sets how callers find cards; for nil the settings count.
+	// Discovery sets how callers find cards. For nil, the settings file applies.
 	Discovery *config.ToolDiscovery
-	// Embedder embeds tools for search, Reranker sorts the hits. For nil the models in the settings count, if any.
+	// Embedder embeds tools for search; Reranker sorts the results of a search. For nil, the models in the settings
+	// file are used, if there are any.
 	Embedder index.Embedder
 	Reranker index.Reranker
-	// Guards decide on calls in addition to the built-in guards: all must allow a call. If one asks for approval, a
-	// person sees the ApprovalDetails.
+	// Guards decide on calls in addition to the built-in guards: all guards must allow a call. If a guard asks for
+	// approval, a person sees the [ApprovalDetails] of the call.
 	Guards []deck.Guard
-	// Interceptors stand around calls of tools, before those of addons.
+	// Interceptors run code before and after calls of tools. They come before the interceptors of addons.
 	Interceptors []deck.Interceptor
-	// OnDemand starts a server only when a call or a method such as Mount needs it.
+	// OnDemand is true if a server starts only when a call or a method such as Mount needs it.
 	OnDemand bool
-	// LeaveStatus leaves the stored status of servers as it is: another process, such as the hub, runs the same servers.
+	// LeaveStatus is true if this gateway must not change the stored status of servers, because another process, such
+	// as the hub, runs the same servers.
 	LeaveStatus bool
-	// Rules allow or deny calls. For nil the rules in the settings count; without any, scopes alone decide.
+	// Rules allow or deny calls. For nil, the rules in the settings file apply. Without any rules, only scopes restrict
+	// calls.
 	Rules *drawbridge.Rules
-	// Environ is the environment, as "name=value", from which servers get theirs; nil means that of the process.
+	// Environ is the environment, as "name=value", from which the environments of servers are made; nil means the
+	// environment of the process.
 	Environ []string
 }
 
@@ -97,7 +105,7 @@ type Gateway struct {
 	log        *slog.Logger
 	owner      drawbridge.Caller
 	shared     *Shared
-	ownsShared bool // shared belongs to this gateway alone: it runs and closes with it
+	ownsShared bool // no other gateway uses shared: Run runs it, and Close closes it
 	deck       *deck.Deck
 	fleet      fleet
 	starter    *lazyStarter
@@ -108,19 +116,19 @@ type Gateway struct {
 	pinStage   *vetting.PinStage
 	blocked    vetting.BlockedCalls
 	enroller   *enroller
-	notifier   *notify.Notifier // nil without a setting for it
+	notifier   *notify.Notifier // nil if the settings turn notifications off
 	ownTools   *deck.Provisioned
-	catalogue  *deck.Catalogue // of ownTools
+	catalogue  *deck.Catalogue // the catalogue that ownTools was made from
 	addons     []*addons.Addon
-	// sessionEvents are the events of sessions that wait for the addons; nil without addons.
+	// sessionEvents is the queue of session events for the addons; nil without addons.
 	sessionEvents chan sessionEvent
 	config        Config
 
-	// serverTable and serverTrust hold the facts about mountable servers that calls need, so that no call waits for mu.
+	// serverTable and serverTrust hold the data of mountable servers that calls need, so that calls need not lock mu.
 	serverTable guards.ServerTable
 	serverTrust *vetting.ServerTrust
 
-	// stopTrustWatch ends the subscription to quarantine changes.
+	// stopTrustWatch cancels the subscription to quarantine changes.
 	stopTrustWatch func()
 
 	// mu guards the configuration, which Reload, AddServer and RemoveServer change, and extraServers.
@@ -130,7 +138,7 @@ type Gateway struct {
 	attached     []config.Server
 	extraServers []*server.Server
 
-	// runMu guards closed, which Close sets, and stop and runDone, which belong to the present Run.
+	// runMu guards closed, stop and runDone. Close sets closed. stop and runDone belong to the running Run.
 	runMu   sync.Mutex
 	closed  bool
 	stop    context.CancelFunc
@@ -149,14 +157,15 @@ type fleet interface {
 // A statusReporter reports the status of its servers.
 type statusReporter interface {
 	Status() []drawbridge.ServerStatus
-	// Notifications and ReadStderr report what a server notified of and what it wrote to standard error.
+	// Notifications returns the notifications of a server, and ReadStderr its standard error output.
 	Notifications(id drawbridge.ServerID) (drawbridge.NotificationReport, error)
 	ReadStderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error
-	// SetRemembered replaces the stored listings and statuses of the configured servers, by configuration hash.
+	// SetRemembered replaces the stored listings and statuses of the configured servers. The keys are configuration
+	// hashes.
 	SetRemembered(known map[string]drawbridge.Listing, last map[string]drawbridge.ServerStatus)
 }
 
-// An accessProvider signs in to its servers.
+// An accessProvider returns sign-in managers for its servers.
 type accessProvider interface {
 	Access(id drawbridge.ServerID, principal string) (drawbridge.SignInManager, error)
 }
@@ -164,7 +173,7 @@ type accessProvider interface {
 // A runner runs until its context ends.
 type runner interface {
 	Run(ctx context.Context) error
-	// Running is closed when Run has begun.
+	// Running returns a channel that is closed when Run has begun.
 	Running() <-chan struct{}
 }
 
@@ -180,7 +189,7 @@ type mounter interface {
 // A serverSet adds and removes servers.
 type serverSet interface {
 	Add(row config.Server) error
-	// Hold adds a server that starts at Release, or when it is called.
+	// Hold adds a server that does not start before Release, or before it is called.
 	Hold(row config.Server) error
 	Release(id drawbridge.ServerID)
 	Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
@@ -206,7 +215,7 @@ func Open(ctx context.Context, c Config) (*Gateway, error) {
 	return g, nil
 }
 
-// withLogger returns the configuration with a logger: if it has none, one that discards everything.
+// withLogger returns the configuration with a logger. If c has no logger, it is a logger that discards everything.
 func (c Config) withLogger() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -214,10 +223,10 @@ func (c Config) withLogger() Config {
 	return c
 }
 
-// readsFiles reports whether configuration files are read.
+// readsFiles reports whether the configuration includes files: Paths are named, or no Servers are given.
 func (c Config) readsFiles() bool { return len(c.Paths) > 0 || len(c.Servers) == 0 }
 
-// loadConfigFiles reads the configuration and fills in the members that c leaves empty. approved reports whether a
+// loadConfigFiles reads the configuration files and sets the empty fields of c from them. approved reports whether a
 // person approved a row of a project; nil approves none.
 func loadConfigFiles(c Config, approved func(config.Server) bool) (Config, config.Configuration, error) {
 	c = c.withLogger()
@@ -257,7 +266,7 @@ func loadConfigFiles(c Config, approved func(config.Server) bool) (Config, confi
 	return c, set, err
 }
 
-// open opens everything that needs the store.
+// open creates the parts of g that need the open store: guards, fleet, addons, deck and server.
 func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error {
 	db := g.shared.db
 	mounts, err := db.MountsOf(ctx, config.ServerHashes(g.set.Mountable()))
@@ -332,7 +341,7 @@ func (g *Gateway) open(ctx context.Context, c Config, found []FoundAddon) error 
 	return err
 }
 
-// A cardBackend is the gateway as the control cards use it.
+// A cardBackend implements the interfaces of package cards that the control cards use, for a gateway.
 type cardBackend struct{ g *Gateway }
 
 var (
@@ -354,13 +363,13 @@ func (c *cardBackend) WaitingForSignIn() (ids []drawbridge.ServerID) {
 	return ids
 }
 
-// ServerSignIn returns the sign-in of the owner at a server.
+// ServerSignIn returns the owner's sign-in manager for a server.
 func (c *cardBackend) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
 	return c.g.ServerSignIn(id)
 }
 
-// Run mounts servers and keeps them connected, until ctx ends or the gateway is closed. It returns when every process
-// that it started has ended. A gateway runs once. Calls of servers wait until Run has begun.
+// Run mounts servers and keeps them connected until ctx ends or the gateway is closed. It returns when every process
+// that it started has ended. Run may be called only once. Calls to servers wait until Run has begun.
 func (g *Gateway) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -400,8 +409,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return err
 }
 
-// Close ends everything in the reverse order of Open, and waits until Run has returned. It may be called more than
-// once.
+// Close stops Run, waits until Run has returned, and closes the parts of the gateway in the reverse order of Open. It
+// may be called more than once.
 func (g *Gateway) Close() error {
 	g.runMu.Lock()
 	if g.closed {
@@ -439,14 +448,14 @@ func (g *Gateway) Deck() *deck.Deck { return g.deck }
 // Server returns the MCP server, to be served over HTTP or standard input and output.
 func (g *Gateway) Server() *server.Server { return g.server }
 
-// Owner returns the caller that this process acts for: the user of the operating system, with all scopes and the newest
-// protocol version.
+// Owner returns the caller for calls that this process makes itself: the user of the operating system, with all scopes
+// and the newest protocol version.
 func (g *Gateway) Owner() drawbridge.Caller { return g.owner }
 
-// NewCaller returns a caller that servers may send requests to: Owner, with a session of its own. The capabilities are
-// those that a client declares at initialize, such as `{"elicitation":{},"roots":{}}`. Its calls need a Peer, which
-// answers requests during a call, whatever protocol version the server has. end closes the sessions that were opened
-// for the caller; call it after its last call.
+// NewCaller returns a caller to which servers may send requests: a copy of Owner with a new session. capabilities are
+// the client capabilities of initialize, such as `{"elicitation":{},"roots":{}}`. Calls of this caller need a Peer,
+// which answers the requests of servers during a call, whatever protocol version the server has. end closes the
+// sessions that servers opened for the caller; call end after the caller's last call.
 func (g *Gateway) NewCaller(capabilities json.RawMessage) (caller drawbridge.Caller, end func()) {
 	caller = g.owner
 	caller.Era, caller.Protocol = drawbridge.Legacy, mcp.Version20251125
@@ -454,7 +463,7 @@ func (g *Gateway) NewCaller(capabilities json.RawMessage) (caller drawbridge.Cal
 	return caller, func() { g.deck.EndSession(caller) }
 }
 
-// Config returns the present configuration.
+// Config returns the current configuration.
 func (g *Gateway) Config() config.Configuration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -463,7 +472,8 @@ func (g *Gateway) Config() config.Configuration {
 	return set
 }
 
-// storeFault returns err as a fault of a step that needs the store. A *drawbridge.Fault is returned as it is.
+// storeFault returns err, the error of a step that needs the store, as a fault. A *drawbridge.Fault is returned as it
+// is.
 func storeFault(step string, err error) error {
 	if _, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return err

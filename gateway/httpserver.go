@@ -19,7 +19,7 @@ import (
 )
 
 // NewServer adds another MCP server to the same deck, with its own bearer token and web origins. An empty token means
-// the token in the settings. The server ends with the gateway, or when CloseServer closes it.
+// the token in the settings. Close or CloseServer closes the server.
 func (g *Gateway) NewServer(ctx context.Context, token string, origins []string) (*server.Server, error) {
 	g.mu.Lock()
 	r := LoadedConfig{shared: g.shared, config: g.config, set: g.set}
@@ -27,10 +27,10 @@ func (g *Gateway) NewServer(ctx context.Context, token string, origins []string)
 	return r.NewServer(ctx, g, token, origins)
 }
 
-// NewServer adds another MCP server to a gateway that has the same [LoadedConfig.Fingerprint] as r. The server gets its
-// HTTP settings from r, not from the configuration that the gateway was opened with. Callers authenticate by the token,
-// by the token of a client, or by the access token of an issuer. The error is a *drawbridge.Fault with the code
-// InvalidInput for settings that contradict each other or cannot be used.
+// NewServer adds another MCP server to a gateway that was opened with the same [LoadedConfig.Fingerprint] as r. The
+// server's HTTP settings are those of r, not of the configuration that the gateway was opened with. Callers
+// authenticate with the token, with the token of a client, or with the access token of an issuer. The error is a
+// *drawbridge.Fault with the code InvalidInput for settings that contradict each other or cannot be used.
 func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 	origins []string) (*server.Server, error) {
 	if token == "" {
@@ -57,7 +57,8 @@ func (r LoadedConfig) NewServer(ctx context.Context, g *Gateway, token string,
 	return srv, nil
 }
 
-// ClientActivity returns what each client of the gateway's servers did, ordered by transport, principal and client.
+// ClientActivity returns the activity of each client of the gateway's servers, sorted by transport, principal and
+// client.
 func (g *Gateway) ClientActivity() []server.ClientActivity {
 	g.mu.Lock()
 	servers := slices.Clone(g.extraServers)
@@ -69,7 +70,7 @@ func (g *Gateway) ClientActivity() []server.ClientActivity {
 	return all
 }
 
-// CloseServer closes a server that NewServer made, before the gateway ends.
+// CloseServer closes a server that NewServer returned, before the gateway is closed.
 func (g *Gateway) CloseServer(srv *server.Server) error {
 	g.mu.Lock()
 	g.extraServers = slices.DeleteFunc(slices.Clone(g.extraServers),
@@ -78,8 +79,8 @@ func (g *Gateway) CloseServer(srv *server.Server) error {
 	return srv.Close()
 }
 
-// RecheckCallers makes every server check at once whether its authenticated callers are still valid, not only at the
-// next periodic check. It is for use after a client was removed.
+// RecheckCallers makes every server check immediately whether its authenticated callers are still valid, before the
+// next periodic check. Call it after a client was removed.
 func (g *Gateway) RecheckCallers(ctx context.Context) {
 	g.mu.Lock()
 	servers := g.extraServers
@@ -89,8 +90,8 @@ func (g *Gateway) RecheckCallers(ctx context.Context) {
 	}
 }
 
-// newAuthenticator returns the authenticator of HTTP callers, and the resource by which OAuth clients know the
-// endpoint.
+// newAuthenticator returns the authenticator of HTTP callers, and the resource metadata of the endpoint for OAuth
+// clients.
 func (r LoadedConfig) newAuthenticator() (server.Authenticator, server.Resource, error) {
 	p, o := &tokenAuthenticator{db: r.shared.db, hadClients: &r.shared.hadClients, log: r.config.Logger,
 		lastUsedDay: map[string]time.Time{}}, r.config.OAuth
@@ -128,7 +129,8 @@ func issuerOptions(o config.OAuthSettings) (server.IssuerOptions, error) {
 	return options, err
 }
 
-// parseScopes converts a table of the settings to scopes; an empty table becomes nil.
+// parseScopes converts a table of the settings, lists of scope names by key, to lists of scopes; an empty table becomes
+// nil.
 func parseScopes(table map[string][]string) map[string][]drawbridge.Scope {
 	if len(table) == 0 {
 		return nil
@@ -143,10 +145,10 @@ func parseScopes(table map[string][]string) map[string][]drawbridge.Scope {
 	return out
 }
 
-// clientTokenPrefix is the prefix of the tokens of clients. No issuer is asked about a token with this prefix.
+// clientTokenPrefix is the prefix of the tokens of clients. A token with this prefix is never sent to an issuer.
 const clientTokenPrefix = "dbr_"
 
-// NewClientToken makes a token of 256 random bits for a client, and the hash that the store keeps.
+// NewClientToken returns a new token of 256 random bits for a client, and the token's hash, which the store keeps.
 func NewClientToken() (token drawbridge.Secret, hash [sha256.Size]byte) {
 	var bits [32]byte
 	rand.Read(bits[:]) // never fails: see its documentation
@@ -154,30 +156,30 @@ func NewClientToken() (token drawbridge.Secret, hash [sha256.Size]byte) {
 	return drawbridge.NewSecret(text), sha256.Sum256([]byte(text))
 }
 
-// A tokenAuthenticator authenticates callers by the tokens of clients, and by those of issuers.
+// A tokenAuthenticator authenticates callers by client tokens and by access tokens of issuers.
 type tokenAuthenticator struct {
 	db      *store.DB
 	issuers *server.Issuers // nil without issuers
 	log     *slog.Logger
 
-	// hadClients is set when the store was seen to have clients. All servers on one Shared use the same one.
+	// hadClients is set when the store has had a client. All servers on one Shared use the same variable.
 	hadClients *atomic.Bool
 
 	mu sync.Mutex
-	// countedAt is the time of the last look at the store for clients.
+	// countedAt is the time when the store was last asked whether it has clients.
 	countedAt time.Time
-	// lastUsedDay is the day on which each client was last seen, so that it is written once a day.
+	// lastUsedDay is the day of each client's last request, so that the day is stored only once.
 	lastUsedDay map[string]time.Time
 }
 
 var _ server.Authenticator = (*tokenAuthenticator)(nil)
 
-// clientCountTTL is how long an answer of the store about clients is trusted.
+// clientCountTTL is how long Required uses the store's last answer whether it has clients.
 const clientCountTTL = time.Second
 
-// Required reports whether callers must authenticate: as soon as there is an issuer, or one client with its own token.
-// Otherwise a caller without a token would have more rights than a client with limited scopes. The answer stays true
-// when the last client is removed, so that a removed client does not gain rights.
+// Required reports whether callers must authenticate. They must if an issuer is configured, or if a client has its own
+// token. Otherwise a caller without a token would have more rights than a client with limited scopes. The result stays
+// true when the last client is removed, so that a removed client does not gain rights.
 func (p *tokenAuthenticator) Required(ctx context.Context) (bool, error) {
 	if p.issuers != nil || p.hadClients.Load() {
 		return true, nil
@@ -206,7 +208,7 @@ func (p *tokenAuthenticator) Authenticate(ctx context.Context, token, resource s
 	case p.issuers == nil:
 		return drawbridge.Caller{}, authFailure("the token is not known")
 	}
-	if err := p.db.CheckClock(ctx); err != nil { // then what was found before counts
+	if err := p.db.CheckClock(ctx); err != nil { // then the previous value is used
 		p.log.Warn("the store's clock cannot be read", "err", err)
 	}
 	return p.issuers.Authenticate(ctx, token, resource)
@@ -229,7 +231,7 @@ func (p *tokenAuthenticator) authenticateClient(ctx context.Context, token strin
 	return drawbridge.Caller{Kind: drawbridge.External, Principal: "client:" + c.Name, Scopes: c.Scopes}, nil
 }
 
-// recordClientUse stores the day on which a client was last seen.
+// recordClientUse stores the day of a client's last request, once a day.
 func (p *tokenAuthenticator) recordClientUse(ctx context.Context, name string, now time.Time) error {
 	today := now.UTC().Truncate(24 * time.Hour)
 	p.mu.Lock()
@@ -242,7 +244,8 @@ func (p *tokenAuthenticator) recordClientUse(ctx context.Context, name string, n
 	return p.db.MarkClientUsed(ctx, name, today)
 }
 
-// authFailure returns the fault of a token that belongs to no caller. The reason is shown to the caller.
+// authFailure returns the fault for a token that does not identify a caller. The reason is shown to the sender of the
+// token.
 func authFailure(reason string) error {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.AuthFailure, Step: reason}
 }

@@ -15,38 +15,39 @@ import (
 )
 
 const (
-	// defaultGrace is how long the first list waits for servers that were never tried before.
+	// defaultGrace is how long the first list request waits for servers that were never started before.
 	defaultGrace = 250 * time.Millisecond
-	// startAtLatest is when remembered servers start even if no list was requested.
+	// startAtLatest is the time after which servers with a stored listing start even if no list was requested.
 	startAtLatest = time.Second
-	// unknownNameWait is how long a name waits for the server that it says, anyServerWait for all that could have a
-	// bare name or a URI.
+	// unknownNameWait is how long a call of an unknown name waits for the server whose id is the prefix of the name.
+	// anyServerWait is how long a bare name or a URI waits for all servers that could have it.
 	unknownNameWait = 30 * time.Second
 	anyServerWait   = 5 * time.Second
-	// delayAfterList lets the first answer out before dozens of processes start and want the processors.
+	// delayAfterList is the delay between the first list request and the start of servers. It lets the first response
+	// out before many processes compete for the processors.
 	delayAfterList = 50 * time.Millisecond
 )
 
-// A lazyStarter decides when servers start. It has the fleet hold those that are remembered, until the first list was
-// answered or a second has passed; the fleet starts one earlier that is called. Servers without a listing start at
-// once, and of those the ones that were never tried before have the first list wait for them a little. Where servers
-// start on demand the fleet has all of them, and starts none by itself.
+// A lazyStarter decides when servers start. Servers with a stored listing start when the first list request was
+// answered, or after a second. A call to such a server starts it earlier. Servers without a stored listing start
+// immediately. The first list request waits a short time for those of them that were never started before. If servers
+// start on demand, the lazyStarter starts none.
 type lazyStarter struct {
 	fleet    fleet
 	onDemand bool
 	naming   deck.NamingStyle
 	grace    time.Duration
 	rows     []config.Server
-	// held are the remembered servers, which the fleet holds at first.
+	// held are the servers with a stored listing, which the fleet does not start until Release.
 	held map[drawbridge.ServerID]bool
 	// hides reports whether the rules hide a server from a caller.
 	hides func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
-	// neverTried are the servers that the first list waits for.
+	// neverTried are the servers that were never started before, for which the first list request waits.
 	neverTried []drawbridge.ServerID
 
 	listRequested     chan struct{}
 	listRequestedOnce sync.Once
-	// graceOver is set when no list waits any more; started is when Run began, in Unix nanoseconds.
+	// graceOver is set when list requests no longer wait; started is the time when Run began, in Unix nanoseconds.
 	graceOver atomic.Bool
 	started   atomic.Int64
 
@@ -79,7 +80,8 @@ func newLazyStarter(rows []config.Server, mounts map[string]store.MountRecord, c
 	return s
 }
 
-// startableRows returns the rows that the fleet may mount as soon as it runs.
+// addRows adds all rows to the fleet. The fleet holds the rows with a stored listing until Release, and mounts the
+// others as soon as it runs. On an error addRows removes the rows that it added.
 func (s *lazyStarter) addRows() error {
 	for i, row := range s.rows {
 		add := s.fleet.Add
@@ -98,8 +100,9 @@ func (s *lazyStarter) addRows() error {
 	return nil
 }
 
-// waitBeforeList has a list wait for servers that were never tried before, up to the grace period after the start, and
-// once only. After it the other servers may start.
+// waitBeforeList delays a list request until the servers that were never started before have been tried once, or the
+// grace period after the start is over. Later list requests do not wait. waitBeforeList then lets the other servers
+// start.
 func (s *lazyStarter) waitBeforeList(ctx context.Context) {
 	if !s.graceOver.Load() {
 		left := s.grace
@@ -117,7 +120,8 @@ func (s *lazyStarter) waitBeforeList(ctx context.Context) {
 	s.listRequestedOnce.Do(func() { close(s.listRequested) })
 }
 
-// awaitFirstAttempts waits until the first attempt of each of the servers in this process has ended, or ctx.
+// awaitFirstAttempts waits until the first attempt of this process to mount each of the servers has ended, or until ctx
+// ends.
 func (s *lazyStarter) awaitFirstAttempts(ctx context.Context, ids []drawbridge.ServerID) {
 	for _, id := range ids {
 		if s.fleet.AwaitFirstAttempt(ctx, id) != nil && ctx.Err() != nil {
@@ -126,10 +130,10 @@ func (s *lazyStarter) awaitFirstAttempts(ctx context.Context, ids []drawbridge.S
 	}
 }
 
-// waitForUnknownName makes a call of an unknown name wait for the first attempt of a server that could have it. With
-// qualified names that is the server whose id the name begins with: its last listing may be old, so the first listing of
-// this process is waited for. With bare names or a URI it is any server that was never listed, since each could have it.
-// Any other name waits as a list does. Where servers start on demand there is nothing to wait for.
+// waitForUnknownName delays a call of an unknown name until the servers that could have the name have been tried once.
+// For a qualified name this is the server whose id is the name's prefix: its stored listing may be old. For a bare name
+// or a URI these are all servers that were never listed. For any other name it waits like waitBeforeList. If servers
+// start on demand, it does not wait. It never waits for a server that is hidden from the caller.
 func (s *lazyStarter) waitForUnknownName(ctx context.Context, caller drawbridge.Caller, name string) {
 	if s.onDemand {
 		return
@@ -152,7 +156,8 @@ func (s *lazyStarter) waitForUnknownName(ctx context.Context, caller drawbridge.
 	s.awaitFirstAttempts(ctx, ids)
 }
 
-// serverByPrefix returns the server whose id the name begins with; of several, the one with the longest id.
+// serverByPrefix returns the server whose id is the prefix of the name; if there are several, the server with the
+// longest prefix.
 func serverByPrefix(name string, ids []drawbridge.ServerID) (said drawbridge.ServerID, ok bool) {
 	longest := 0
 	for _, id := range ids {
@@ -165,7 +170,8 @@ func serverByPrefix(name string, ids []drawbridge.ServerID) (said drawbridge.Ser
 	return said, longest > 0
 }
 
-// run lets the remembered servers start when it is their time, and does then what can wait that long.
+// run waits for the first list request or for startAtLatest. Then it releases all held servers and calls then, which
+// does work that is not urgent. If servers start on demand, it calls then immediately.
 func (s *lazyStarter) run(ctx context.Context, then func(context.Context)) error {
 	s.started.Store(time.Now().UnixNano())
 	if s.onDemand {
@@ -193,7 +199,7 @@ func (s *lazyStarter) run(ctx context.Context, then func(context.Context)) error
 	return nil
 }
 
-// noteAddedServer takes note of a server that came after the start.
+// noteAddedServer adds a server that was configured after the start to the unlisted servers.
 func (s *lazyStarter) noteAddedServer(id drawbridge.ServerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +224,7 @@ func (s *lazyStarter) neverListed() []drawbridge.ServerID {
 	return slices.Clone(s.unlisted)
 }
 
-// forget drops a row, and reports whether it was still held.
+// forget removes a server from the unlisted servers.
 func (s *lazyStarter) forget(id drawbridge.ServerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

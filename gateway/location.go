@@ -20,13 +20,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
-// MemoryStore is the Store of a gateway that keeps everything in memory.
+// MemoryStore is the value of [Config.Store] for a store in memory, which is lost when the gateway is closed.
 const MemoryStore = ":memory:"
 
-// StoreLocation returns the location of the store: flag, else the store in the settings, else drawbridge/drawbridge.db
-// under $XDG_STATE_HOME or ~/.local/state. Lookup finds variables of the environment; nil means os.LookupEnv. The error
-// is a *drawbridge.Fault with the code InvalidInput if the home directory is unknown, or store.CheckLocation refuses
-// the location.
+// StoreLocation returns the location of the store: flag if it is not empty, else the store in the settings, else
+// drawbridge/drawbridge.db under $XDG_STATE_HOME or ~/.local/state. lookup looks up environment variables; nil means
+// os.LookupEnv. The error is a *drawbridge.Fault with the code InvalidInput if the home directory is unknown, or
+// store.CheckLocation refuses the location.
 func StoreLocation(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	if lookup == nil {
 		lookup = os.LookupEnv
@@ -50,8 +50,8 @@ func StoreLocation(flag string, s config.Settings, lookup func(string) (string, 
 	}
 }
 
-// openStore opens the store. A gateway does not run without one, since approvals, pins and records would be lost. The
-// error is a *drawbridge.Fault if the store that was there before is gone.
+// openStore opens the store. A gateway does not run without its store, because approvals, pins and records would be
+// missing. The error is a *drawbridge.Fault if the store that was at this location before is missing.
 func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, error) {
 	place, err := placeOfStore(c.Store, s, c.LookupEnv)
 	if err == nil {
@@ -77,9 +77,9 @@ func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, err
 	return db, err
 }
 
-// LedgerStream returns the name of the ledger's stream for a configuration: "deck" for the usual files. A configuration
-// named by its paths has its own stream, so that a command on other files does not retire the cards of the usual deck.
-// So does a directory with approved project servers.
+// LedgerStream returns the name of the ledger's stream for a configuration: "deck" for the default files. A
+// configuration with explicit paths has its own stream, so that a command with other files does not retire the cards of
+// the default deck. A directory with approved project servers has its own stream, too.
 func LedgerStream(set config.Configuration, paths []string, dir string) string {
 	if len(paths) == 0 {
 		inForce := func(row config.Server) bool {
@@ -105,7 +105,8 @@ func LedgerStream(set config.Configuration, paths []string, dir string) string {
 	return hashedStream(all)
 }
 
-// configStream returns the stream of a gateway. If the program brings servers of its own, their names are part of it.
+// configStream returns the name of a gateway's ledger stream. If c.Servers is not empty, the name depends on the names
+// of these servers too.
 func configStream(c Config, set config.Configuration) string {
 	if len(c.Servers) == 0 {
 		return LedgerStream(set, c.Paths, c.Dir)
@@ -117,6 +118,7 @@ func configStream(c Config, set config.Configuration) string {
 	return hashedStream(all)
 }
 
+// hashedStream returns the name of the stream for a list of paths and names.
 func hashedStream(parts []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return "deck:" + hex.EncodeToString(sum[:4])
@@ -134,7 +136,8 @@ func processOwner() drawbridge.Caller {
 	}
 }
 
-// completeRow checks and completes a row that a program brings, after the rows before it.
+// completeRow checks a row of Config.Servers or AddServer and fills in its missing fields. The name must not be the
+// name of a row in before.
 func completeRow(row config.Server, before []config.Server) (config.Server, error) {
 	var problem error
 	switch {
@@ -164,8 +167,8 @@ func completeRow(row config.Server, before []config.Server) (config.Server, erro
 	return row, nil
 }
 
-// ResolveProgram returns the file that the command of a stdio row means in an environment, as "name=value". The error
-// is for a file that does not exist or cannot be run.
+// ResolveProgram returns the program file that the command of a stdio row refers to, with its hash. environ is the
+// environment, as "name=value". It returns an error if the file does not exist or cannot be run.
 func ResolveProgram(row config.Server, environ []string) (config.ProgramFile, error) {
 	path, _, err := ResolveProcess(row, config.Settings{}, environ)
 	if err != nil {
@@ -174,8 +177,8 @@ func ResolveProgram(row config.Server, environ []string) (config.ProgramFile, er
 	return config.HashProgram(path)
 }
 
-// rowHash returns the configuration hash of a row that a program brings, for those who store something about it. Values
-// of variables and headers may be secrets, and are not part of it.
+// rowHash returns the configuration hash of a row that the embedding program adds. The store uses it as the key of the
+// row's data. The hash does not include values of variables and headers, because they may be secrets.
 func rowHash(row config.Server) string {
 	var names []string
 	for _, p := range row.Env {
@@ -184,13 +187,14 @@ func rowHash(row config.Server) string {
 	for _, p := range row.Headers {
 		names = append(names, "header "+p.Name)
 	}
-	// texts always encode
+	// Marshal cannot fail for texts
 	text, _ := json.Marshal([]any{row.ID, row.Type, row.Command, row.Args, row.Cwd, row.URL, names})
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// readSecretFile reads a file that holds one secret. The error names the kind of secret, and never its content.
+// readSecretFile returns the content of a file with one secret, without surrounding blanks. The error names the kind of
+// secret and never contains the content.
 func readSecretFile(kind, path string) (string, error) {
 	b, err := os.ReadFile(path)
 	text := strings.TrimSpace(string(b))

@@ -17,7 +17,8 @@ type ModelStatus = llm.ModelStatus
 // A ModelCheckup is the result of a test request to a model.
 type ModelCheckup = llm.CheckResult
 
-// modelOptions returns the options of the models. A vector store of the settings is searched there.
+// modelOptions returns the options of the models. kept looks up secrets. If the settings configure a vector store,
+// searches run in that store.
 func modelOptions(c Config, s config.Settings, kept secrets.SecretGetter) llm.ModelOptions {
 	return llm.ModelOptions{
 		Settings: s.Models, Embedder: c.Embedder, Reranker: c.Reranker, SearchInStore: len(s.Vectors.Store) > 0,
@@ -25,7 +26,7 @@ func modelOptions(c Config, s config.Settings, kept secrets.SecretGetter) llm.Mo
 	}
 }
 
-// openModels opens the models of the settings. It returns nil if there are none.
+// openModels opens the models of the settings. It returns nil if the settings configure no model.
 func openModels(ctx context.Context, c Config, s config.Settings, vault *secrets.Vault, db *store.DB) (
 	*llm.ToolModels, error) {
 	o := modelOptions(c, s, vault.UserSecrets())
@@ -34,24 +35,25 @@ func openModels(ctx context.Context, c Config, s config.Settings, vault *secrets
 	return llm.OpenModels(o)
 }
 
-// CheckModels sends a test request to each model of the settings. With commands it includes those whose keys come from
-// commands. Of c it uses Environ only.
+// CheckModels sends a test request to each model of the settings. If commands is set, it also tests the models whose
+// API keys are printed by a command, and runs these commands. Of c it uses only Environ, Embedder, Reranker and Logger.
 func CheckModels(ctx context.Context, c Config, s config.Settings, kept secrets.SecretGetter,
 	commands bool) []ModelCheckup {
 	return llm.CheckModels(ctx, modelOptions(c, s, kept), commands)
 }
 
-// ModelStatus returns the status of the models that tools are found with.
+// ModelStatus returns the status of the models that the search for tools uses.
 func (g *Gateway) ModelStatus() ModelStatus { return g.shared.ModelStatus() }
 
-// ModelStatus returns the status of the models that all gateways on s share.
+// ModelStatus returns the status of the models that all gateways on g share.
 func (g *Shared) ModelStatus() ModelStatus { return g.models.Status() }
 
 // Library returns the index of embedded tools, or nil if no embedding model is set.
 func (g *Gateway) Library() *index.EmbeddingIndex { return g.shared.models.EmbeddingIndex() }
 
-// embedCards embeds all cards as they appear, so that a search does not wait for that. It uses the view of the owner,
-// which has all cards; a search of another caller uses theirs.
+// embedCards embeds all cards now and after each change of the tools, so that searches need not wait for it. It runs
+// until ctx ends. It embeds the cards of the owner, which are all cards; searches of other callers use these
+// embeddings.
 func (g *Gateway) embedCards(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	changed <- struct{}{}

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// maxSimilarNotes is how many notes that differ only in the name are shown one by one.
+	// maxSimilarNotes is the maximum number of notes of one kind that are shown separately.
 	maxSimilarNotes = 5
-	// maxNoteNameLength bounds how many characters of a name that a server chose are repeated in a note.
+	// maxNoteNameLength is the maximum number of characters of a server's item name in a note.
 	maxNoteNameLength = 100
 )
 
-// A noteGroup holds the notes of one kind, and a function that returns one note in place of many.
+// A noteGroup holds the notes of one kind, and a function that returns one note that replaces count notes.
 type noteGroup struct {
 	notes     []string
 	summarise func(count int) string
 }
 
-// noteGroups are groups in the order of their first notes. The zero value is empty.
+// noteGroups are groups of notes, in the order of their first notes. The zero value is empty.
 type noteGroups struct {
 	inOrder []*noteGroup
 	byKey   map[string]*noteGroup
 }
 
-// add adds a note to the group with a key. summarise is that of the group.
+// add adds a note to the group with a key. The first call for a key sets the group's summarise.
 func (g *noteGroups) add(key, note string, summarise func(count int) string) {
 	if g.byKey == nil {
 		g.byKey = map[string]*noteGroup{}
@@ -39,7 +39,8 @@ func (g *noteGroups) add(key, note string, summarise func(count int) string) {
 	g.byKey[key].notes = append(g.byKey[key].notes, note)
 }
 
-// texts returns the notes, and one text in place of a large group.
+// texts returns the notes of all groups. One summary replaces the notes of a group with more than maxSimilarNotes
+// notes.
 func (g *noteGroups) texts() (out []string) {
 	for _, group := range g.inOrder {
 		if n := len(group.notes); n > maxSimilarNotes {
@@ -51,10 +52,12 @@ func (g *noteGroups) texts() (out []string) {
 	return out
 }
 
-// memberNotes describes for people which items of a server are not on the deck, or not under their own name.
+// memberNotes returns notes for people: which items of a server are not on the deck, have another name there, or were
+// changed.
 func memberNotes(m deck.ServerSummary) []string { return append(clashNotes(m), itemNotes(m)...) }
 
-// clashNotes describes the items whose names another server has. They depend on the style of names.
+// clashNotes returns notes about the items whose names another server already has. The notes depend on the naming
+// style.
 func clashNotes(m deck.ServerSummary) []string {
 	var groups noteGroups
 	for _, c := range m.Clashes {
@@ -72,9 +75,9 @@ func clashNotes(m deck.ServerSummary) []string {
 	return groups.texts()
 }
 
-// itemNotes describes the other items that are left out, and those that were changed.
+// itemNotes returns notes about the items that are left out for other reasons, and about the items that were changed.
 func itemNotes(m deck.ServerSummary) []string {
-	// told holds the name clashes that left an item out: their notes say more than the reason does.
+	// told holds the items that a name clash left out. clashNotes explains these better, so they are skipped here.
 	told := map[[2]string]bool{}
 	for _, c := range m.Clashes {
 		told[[2]string{c.Kind, c.Tool}] = c.Listed == "" || told[[2]string{c.Kind, c.Tool}]
@@ -98,7 +101,7 @@ func itemNotes(m deck.ServerSummary) []string {
 	return groups.texts()
 }
 
-// CardNotes describes for people how the definition of a server's card was changed.
+// CardNotes returns notes for people that describe how the shield changed the definition of a server's card.
 func (g *Gateway) CardNotes(card drawbridge.Spec) (all []string) {
 	for _, m := range g.deck.ServerSummaries() {
 		for _, n := range m.Notes {
@@ -110,7 +113,7 @@ func (g *Gateway) CardNotes(card drawbridge.Spec) (all []string) {
 	return all
 }
 
-// describeChange describes for people how an item of a server was changed.
+// describeChange returns a phrase for people that describes how an item of a server was changed.
 func describeChange(n deck.VettingNote) string {
 	switch n.Action {
 	case "blanked":
@@ -134,7 +137,7 @@ func nameHolder(id drawbridge.ServerID) string {
 	return "server " + string(id)
 }
 
-// describeItem returns the kind and the name of an item that a server lists, fit for a terminal.
+// describeItem returns the kind and the name of an item of a server as one line that is safe to print on a terminal.
 func describeItem(kind, name string) string {
 	if name == "" {
 		return "a " + kind

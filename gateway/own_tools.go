@@ -21,8 +21,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
 )
 
-// provisionTools builds Drawbridge's own tools. Relative paths of callers without a directory of their own start in that
-// of the configuration.
+// provisionTools builds Drawbridge's own tools. For callers without a directory, relative paths are resolved against
+// c.Dir.
 func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisioned, error) {
 	handles := map[string]any{
 		cards.ReadGateKey: cards.NewReadGate(), cards.ReadTrailKey: trail,
@@ -53,7 +53,7 @@ func (g *Gateway) provisionTools(c Config, trail *deck.ReadTrail) (*deck.Provisi
 		Handles: handles})
 }
 
-// newWebSearch returns the search provider of the settings; nil for none.
+// newWebSearch returns the web search provider of the settings; nil if none is configured.
 func (g *Gateway) newWebSearch(c Config) (cards.WebSearch, error) {
 	s := g.set.Settings.Deck
 	if s.Search == "" || s.Search == "none" {
@@ -64,7 +64,8 @@ func (g *Gateway) newWebSearch(c Config) (cards.WebSearch, error) {
 	return webpage.NewSearcher(webpage.SearchOptions{Provider: s.Search, BaseURL: s.SearchURL, FindKey: o.KeyFinder(s.SearchKey)})
 }
 
-// newShell returns the shell of the tools that execute commands.
+// newShell returns the shell for the tools that execute commands, with the confinement that s configures for each
+// profile.
 func newShell(s config.DeckSettings) jobs.LocalShell {
 	shell := jobs.LocalShell{Env: process.Environ(os.Environ(), nil, true)}
 	byProfile := map[deck.Profile]config.Confinement{}
@@ -83,7 +84,8 @@ func newShell(s config.DeckSettings) jobs.LocalShell {
 	return shell
 }
 
-// newOwnToolGuard returns the guard of Drawbridge's own tools that the settings describe.
+// newOwnToolGuard returns the guard of Drawbridge's own tools, configured by the settings. It returns an error for an
+// unknown profile.
 func (g *Gateway) newOwnToolGuard(c Config, s config.Settings) (guard guards.OwnToolGuard, err error) {
 	guard = guards.OwnToolGuard{Catalogue: g.catalogue, Clients: map[string]deck.Profile{},
 		Context: deck.Context{Dir: c.Dir}, Roots: slices.Clone(s.Deck.Roots)}
@@ -102,15 +104,16 @@ func (g *Gateway) newOwnToolGuard(c Config, s config.Settings) (guard guards.Own
 	return guard, nil
 }
 
-// readResource reads a resource of a server for the caller of a call of another tool, as a call of its own.
+// readResource reads a resource of a server for a tool. It makes a separate call with the caller and the peer of the
+// tool's call, so guards and audit apply to it.
 func (g *Gateway) readResource(ctx context.Context, call drawbridge.Call, server drawbridge.ServerID,
 	uri string) (drawbridge.Result, error) {
 	return g.deck.Do(ctx, drawbridge.Call{Caller: call.Caller, Method: mcp.MethodResourcesRead, Peer: call.Peer,
 		Params: rawjson.Apply(nil, rawjson.Put(rawjson.Quote(naming.QualifiedURI(server, uri)), "uri"))})
 }
 
-// OwnTools returns Drawbridge's own tools that a profile selects and the caller may call, with their listed names, in the
-// order of the catalogue. The error is an UnknownCapability fault for an unknown profile.
+// OwnTools returns Drawbridge's own tools that a profile selects and that the caller may call, with their listed names.
+// The error is an UnknownCapability fault for an unknown profile.
 func (g *Gateway) OwnTools(caller drawbridge.Caller, profile string) ([]drawbridge.Spec, error) {
 	p, err := deck.ParseProfile(profile)
 	if err != nil {
@@ -129,7 +132,8 @@ func (g *Gateway) OwnTools(caller drawbridge.Caller, profile string) ([]drawbrid
 	return specs, nil
 }
 
-// IsOwnTool reports whether a tool is one of Drawbridge's own that only the command line and the agent see.
+// IsOwnTool reports whether a card is one of Drawbridge's own tools, or a tool of an addon. Control cards and cards of
+// servers are not.
 func (g *Gateway) IsOwnTool(spec drawbridge.Spec) bool {
 	return spec.Server == "" && slices.ContainsFunc(g.ownTools.Tools(), func(c drawbridge.Card) bool {
 		return c.Spec().Tool == spec.Tool

@@ -11,8 +11,8 @@ import (
 )
 
 // collectOwnFiles returns the files that Drawbridge protects from tools: configuration, approvals, credentials and
-// records. Of a project's files they are only the ones that list MCP servers. Tools may change other settings files of
-// a project, and a changed row waits for approval anyway.
+// records. A project's files are protected only if they list MCP servers or are in ".drawbridge". Tools may change the
+// other settings files of a project: a changed row waits for approval anyway.
 func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 	o := guards.OwnFiles{Home: homeDir(c.LookupEnv), Dir: c.Dir}
 	add := func(to *[]string, all ...string) {
@@ -40,7 +40,7 @@ func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 	add(&o.Paths, s.TokenFile, s.LockFile, s.Audit.KeyFile, s.OAuth.IntrospectionSecretFile, s.AskWebhookSecretFile)
 	place, err := StoreLocation(c.Store, s, c.LookupEnv)
 	if err == nil && isFileStore(place) {
-		add(&o.Prefixes, place) // with the journal of the database, the spool of the audit and the file of the hub
+		add(&o.Prefixes, place) // includes the journal of the database, the spool of the audit and the file of the hub
 	}
 	if usual, err := StoreLocation("", config.Settings{}, c.LookupEnv); err == nil {
 		add(&o.Paths, filepath.Dir(usual))
@@ -52,7 +52,8 @@ func collectOwnFiles(c Config, set config.Configuration) guards.OwnFiles {
 	return o
 }
 
-// homeDir returns the home directory of the user; empty if it is unknown. A nil lookup is that of the process.
+// homeDir returns the home directory of the user; empty if it is unknown. lookup looks up environment variables; nil
+// means os.LookupEnv.
 func homeDir(lookup func(string) (string, bool)) string {
 	if lookup == nil {
 		lookup = os.LookupEnv
@@ -64,7 +65,7 @@ func homeDir(lookup func(string) (string, bool)) string {
 	return home
 }
 
-// updateOwnFiles tells the file guard which files to protect now.
+// updateOwnFiles updates the file guard with the files that the current configuration protects.
 func (g *Gateway) updateOwnFiles() {
 	o := collectOwnFiles(g.config, g.set)
 	o.WorkingDir, o.RelativeDirs = g.serverTable.WorkingDir, g.serverTable.RelativeDirs

@@ -15,8 +15,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// PinKeyOf returns the key under which the pins of a server's tools are stored: the file of the row, with links
-// resolved, and its name there. A row that stands in no file is known by its configuration hash.
+// PinKeyOf returns the key under which the pins of a server's tools are stored. It consists of the path of the row's
+// file, with links resolved, and the name of the server. For a row that is not in a file, the configuration hash
+// replaces the path.
 func PinKeyOf(row config.Server) store.PinKey {
 	if !filepath.IsAbs(row.Origin.Path) {
 		return store.PinKey{Origin: "row " + row.Hash, Server: row.ID}
@@ -24,8 +25,8 @@ func PinKeyOf(row config.Server) store.PinKey {
 	return store.PinKey{Origin: resolveLinks(row.Origin.Path), Server: row.ID}
 }
 
-// MoveLinkedPins has pins that an earlier release kept by the path of a link count for the file that it leads to, where
-// that has none of the server. The error is the store's.
+// MoveLinkedPins moves pins that an earlier release stored under the path of a symbolic link to the path of the link's
+// target. A server that already has pins under the target's path keeps them. The error is an error of the store.
 func MoveLinkedPins(ctx context.Context, db *store.DB, rows []config.Server) error {
 	for _, row := range rows {
 		to := PinKeyOf(row)
@@ -43,8 +44,7 @@ func MoveLinkedPins(ctx context.Context, db *store.DB, rows []config.Server) err
 	return nil
 }
 
-// newPinChecker returns the checker that compares tools with their pinned definitions, and with the lockfile of the
-// user's configuration.
+// newPinChecker returns a checker that compares tools with their pinned definitions and with the user's lockfile.
 func newPinChecker(c Config, s config.Settings, db *store.DB) (*vetting.PinChecker, error) {
 	var o vetting.PinOptions
 	var err error
@@ -58,7 +58,8 @@ func newPinChecker(c Config, s config.Settings, db *store.DB) (*vetting.PinCheck
 	}, o), nil
 }
 
-// resolveLockfilePath returns the path of the lockfile; empty if the program brings the servers and no files are read.
+// resolveLockfilePath returns the path of the lockfile, or "" if no configuration files are read. named reports whether
+// the settings name the file.
 func resolveLockfilePath(c Config, s config.Settings) (path string, named bool, err error) {
 	if !c.readsFiles() {
 		return "", false, nil
@@ -80,11 +81,12 @@ func LockfilePath(c Config) string {
 	return path
 }
 
-// recheckPins vets listings again whose pins may have been accepted since, and stores the results.
+// recheckPins vets the listings again whose changed definitions a person may have accepted, and stores the results.
 func (g *Gateway) recheckPins(ctx context.Context) error {
 	g.shared.pinChecker.InvalidateStates()
 	ids := g.pinStage.ServersToRecheck()
-	// A listing that was just vetted may not be on the deck yet. To vet it again waits for that.
+	// Servers with held definitions on the deck are vetted again too. A listing that was just vetted may not be on the
+	// deck yet: vetting it again waits until it is.
 	for _, m := range g.deck.ServerSummaries() {
 		if slices.ContainsFunc(m.Notes, func(n deck.VettingNote) bool { return n.Action == "held" }) {
 			ids = append(ids, m.Server)
@@ -98,32 +100,33 @@ func (g *Gateway) recheckPins(ctx context.Context) error {
 	return err
 }
 
-// AcceptCommand returns the command line with which a person accepts the changed item with that label.
+// AcceptCommand returns the command line that a person runs to accept the changed item with this label.
 func AcceptCommand(id drawbridge.ServerID, label string) string {
 	return vetting.AcceptCommand(id, label)
 }
 
-// LockfileCovers reports whether the lockfile covers a row. It does not cover rows of a project: the file belongs to
-// the user, and two projects may each have a server of one name.
+// LockfileCovers reports whether the lockfile applies to a row. It does not apply to rows of a project: the file
+// belongs to the user, and two projects may have different servers of the same name.
 func LockfileCovers(row config.Server) bool { return row.Origin.Kind != config.OriginProject }
 
-// EditLockfile changes a lockfile: change receives its tools and returns the new ones. A missing file counts as empty,
-// and is created. leftOut holds the tools that a lockfile cannot hold, because two parsers may read their definitions
-// differently. The error names the file, and the line that is wrong.
+// EditLockfile rewrites a lockfile: change receives its tools and returns the new tools. A missing file counts as empty
+// and is created. leftOut holds the tools that cannot be in a lockfile, because two parsers may read their definitions
+// differently. The error names the file and the invalid line.
 func EditLockfile(path string, change func(said []shield.LockedTool) []shield.LockedTool) (leftOut []shield.LockedTool,
 	err error) {
 	return vetting.EditLockfile(path, change)
 }
 
-// Pins returns the pins of one part of a row's server by name, see shield.PinnedParts. The error is the store's.
+// Pins returns the pins of one part of a server's listing, by the name of the item. See shield.PinnedParts for the
+// parts. The error is an error of the store.
 func (g *Gateway) Pins(ctx context.Context, row config.Server, part string) (map[string]shield.Pin, error) {
 	place := PinKeyOf(row)
 	place.Part = part
 	return g.shared.db.Pins(ctx, place)
 }
 
-// PinnableItems returns the items of one part of a listing, by the names under which they are pinned. Of two with one
-// name, the first counts. For a server without instructions, PartInstructions has no items.
+// PinnableItems returns the items of one part of a listing, with the names under which they are pinned. If two items
+// have the same name, only the first is returned. For a server without instructions, PartInstructions has no items.
 func PinnableItems(l drawbridge.Listing, part string) []shield.ListedTool {
 	if part == shield.PartInstructions && l.Instructions == "" {
 		return nil

@@ -18,17 +18,18 @@ import (
 type Changes struct {
 	Added   []drawbridge.ServerID `json:"added"`
 	Removed []drawbridge.ServerID `json:"removed"`
-	// Changed are the servers whose row differs now: they are restarted.
+	// Changed are the servers whose row has changed: they are restarted.
 	Changed []drawbridge.ServerID `json:"changed"`
 }
 
 // IsEmpty reports whether no server changed.
 func (c Changes) IsEmpty() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) == 0 }
 
-// Reload reads the configuration again and applies the changes of servers. Other servers are untouched, calls in flight
-// end normally, and callers are notified of changed lists. Of the settings only the rules are applied, all or none; the
-// rest counts from the next start. Trust that other processes recorded is read too. The error is a *drawbridge.Fault:
-// InvalidInput for a file that can no longer be read, or that is gone together with the rules. Then nothing changes.
+// Reload reads the configuration again and applies the changes of servers. Other servers continue, calls in flight
+// complete normally, and callers are notified of changed lists. Of the settings, Reload applies only the rules, all of
+// them or none; other changes apply after the next start. Reload also reads the trust data that other processes stored.
+// The error is a *drawbridge.Fault. Its code is InvalidInput if a file can no longer be read, or if the file with the
+// rules is missing. Then nothing changes.
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +60,7 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	ruled := !reflect.DeepEqual(r.rules(), LoadedConfig{config: g.config, set: g.set}.rules())
 	g.ruleGuard.Update(r.policy, set.Servers, set.Settings.RootURIs()) // before a new card can be called
 	changes, err := g.applyConfig(ctx, set)
-	if err != nil && changes.IsEmpty() { // everything stays unchanged
+	if err != nil && changes.IsEmpty() { // nothing was changed: restore the rules
 		g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	} else if g.policy = r.policy; ruled || !changes.IsEmpty() && g.ruleGuard.HidesAnything() {
 		g.deck.Refresh()
@@ -71,10 +72,11 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	return changes, errors.Join(err, g.recheckPins(ctx), g.revetLocked(ctx))
 }
 
-// Relist requests the lists of the named servers again, or of all servers if none is named. A server need not send
-// list_changed, and another process may have received its change first. Decisions of a person about such a change count
-// when Relist returns. listed are the servers that answered, away those that are not connected: they are listed when
-// they start. The error joins those of servers that did not answer, whose cards stay unchanged.
+// Relist requests the lists of the named servers again, or of all servers if none is named. It is needed because a
+// server need not send list_changed, and because another process may already have received the change. Decisions of a
+// person about such a change are in force when Relist returns. listed are the servers that were listed. away are the
+// servers that are not connected; they are listed when they start. err joins the errors of the other servers, whose
+// cards stay unchanged.
 func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (listed,
 	away []drawbridge.ServerID, err error) {
 	g.shared.pinChecker.InvalidateStates() // new listings are compared with the pins now in the store
@@ -105,14 +107,15 @@ func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (l
 	return listed, away, errors.Join(errs...)
 }
 
-// SetConfigSource sets the source of the next Reload: Paths, Dir and LookupEnv of c.
+// SetConfigSource sets Paths, Dir and LookupEnv for the next Reload to the values in c.
 func (g *Gateway) SetConfigSource(c Config) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.config.Paths, g.config.Dir, g.config.LookupEnv = c.Paths, c.Dir, c.LookupEnv
 }
 
-// checkSourcesReadable returns an error if a file that was read before still exists and was left out.
+// checkSourcesReadable returns an error if a configuration file that was read before still exists but could not be read
+// now.
 func checkSourcesReadable(before, now config.Configuration) error {
 	for _, path := range before.Sources {
 		if slices.Contains(now.Sources, path) {
@@ -135,8 +138,9 @@ func checkSourcesReadable(before, now config.Configuration) error {
 	return nil
 }
 
-// checkRulesKept refuses a configuration that lost its rules because a file is gone: an unmounted volume, a broken
-// link, an editor that is writing. To remove the rules, a person removes them from the file.
+// checkRulesKept returns an error if the new configuration has no rules because a file is missing. The cause may be an
+// unmounted volume, a broken link, or an editor that is saving the file. A person who wants no rules must remove them
+// from the file.
 func checkRulesKept(before, now config.Configuration) error {
 	if before.Settings.Rules == nil || now.Settings.Rules != nil {
 		return nil
@@ -153,7 +157,7 @@ func checkRulesKept(before, now config.Configuration) error {
 	return nil
 }
 
-// applyConfig replaces the configuration. The caller holds mu.
+// applyConfig replaces the configuration by set and returns the changed servers. The caller must hold mu.
 func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Changes, error) {
 	changes, leaving := diffRows(g.set.Mountable(), set.Mountable())
 	before := g.set
@@ -178,7 +182,7 @@ func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Ch
 	}
 	for _, id := range leaving {
 		g.starter.forget(id)
-		_, err = g.fleet.Remove(id) // it ends by itself, after its calls
+		_, err = g.fleet.Remove(id) // the server stops when its calls have ended
 	}
 	g.fleet.SetRemembered(rememberedMounts(mounts))
 	for _, row := range set.Mountable() {
@@ -195,7 +199,8 @@ func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Ch
 	return changes, nil
 }
 
-// rememberedMounts converts the stored mounts to the form that a fleet takes.
+// rememberedMounts splits the stored mounts into the listings and the statuses that a fleet takes, by configuration
+// hash.
 func rememberedMounts(mounts map[string]store.MountRecord) (known map[string]drawbridge.Listing,
 	last map[string]drawbridge.ServerStatus) {
 	known, last = map[string]drawbridge.Listing{}, map[string]drawbridge.ServerStatus{}
@@ -210,8 +215,8 @@ func rememberedMounts(mounts map[string]store.MountRecord) (known map[string]dra
 	return known, last
 }
 
-// diffRows compares the mountable rows. leaving are the servers to end, including those that start again with a changed
-// row.
+// diffRows compares the mountable rows before and after a reload. leaving are the servers to stop: the removed servers,
+// and the changed servers, which are started again.
 func diffRows(before, now []config.Server) (c Changes, leaving []drawbridge.ServerID) {
 	c = Changes{Added: []drawbridge.ServerID{}, Removed: []drawbridge.ServerID{}, Changed: []drawbridge.ServerID{}}
 	find := func(rows []config.Server, id drawbridge.ServerID) (config.Server, bool) {
@@ -241,7 +246,7 @@ func diffRows(before, now []config.Server) (c Changes, leaving []drawbridge.Serv
 	return c, leaving
 }
 
-// isSameServer reports whether two rows describe the same server, whatever file they stand in.
+// isSameServer reports whether two rows are equal except for the file that they come from.
 func isSameServer(a, b config.Server) bool {
 	return reflect.DeepEqual(a.WithoutOrigin(), b.WithoutOrigin())
 }

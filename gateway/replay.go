@@ -15,12 +15,12 @@ type ReplayReport struct {
 	Since time.Time `json:"since"`
 	// Same counts the calls with the same verdict as before.
 	Same int `json:"same"`
-	// Changed are the calls with another verdict. Unclear are the calls whose record holds too little to judge them.
-	// Both are in the order in which the calls were made.
+	// Changed are the calls with another verdict than before. Unclear are the calls whose record does not contain
+	// enough data for a verdict. Both are in the order in which the calls were made.
 	Changed []ReplayedCall `json:"changed"`
 	Unclear []ReplayedCall `json:"unclear"`
 	// Unknown counts calls of a name that did not exist, or was hidden from the caller: no rule was evaluated for them.
-	// Barred counts calls that something other than the rules refused, such as a limit or a held definition.
+	// Barred counts calls that were refused for another reason than the rules, such as a limit or a held definition.
 	Unknown int `json:"unknown"`
 	Barred  int `json:"barred"`
 }
@@ -38,8 +38,8 @@ type ReplayedCall struct {
 	Before     string `json:"before"`
 	BeforeRule string `json:"before_rule,omitempty"`
 	Now        string `json:"now,omitempty"`
-	// Hidden reports whether the called name would now be hidden from the caller. Rule is the number of the rule that
-	// decides, counted from 1, and RuleAt is where it is written; 0 and empty if no rule decides.
+	// Hidden reports whether the called name would now be hidden from the caller. Rule is the number of the deciding
+	// rule, counted from 1, and RuleAt is its file and line. They are 0 and empty if no rule decides.
 	Hidden bool   `json:"hidden,omitempty"`
 	Rule   int    `json:"rule,omitempty"`
 	RuleAt string `json:"rule_at,omitempty"`
@@ -47,9 +47,9 @@ type ReplayedCall struct {
 	Why string `json:"why"`
 }
 
-// Replay applies rules to the calls recorded since a time; nil rules allow everything. No tool is called. The trust of
-// servers and the scopes of clients are those of now. The error is a *drawbridge.Fault with the code InvalidInput for
-// invalid rules, or an error of the store.
+// Replay applies rules to the recorded calls since a time and reports which verdicts would change; nil rules allow
+// everything. No tool is called. The current trust of servers and the current scopes of clients are used. The error is
+// a *drawbridge.Fault with the code InvalidInput for invalid rules, or an error of the store.
 func (g *Gateway) Replay(ctx context.Context, rules *drawbridge.Rules, since time.Time) (ReplayReport, error) {
 	out := ReplayReport{Since: since, Changed: []ReplayedCall{}, Unclear: []ReplayedCall{}}
 	p, err := guards.CompileRules(rules)
@@ -79,7 +79,7 @@ func (g *Gateway) Replay(ctx context.Context, rules *drawbridge.Rules, since tim
 	return out, nil
 }
 
-// newReplayer returns a replayer with the present trust of servers and scopes of clients.
+// newReplayer returns a replayer with the current trust of servers and the current scopes of clients.
 func (g *Gateway) newReplayer(ctx context.Context) (guards.Replayer, error) {
 	clients, err := g.shared.db.Clients(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (g *Gateway) newReplayer(ctx context.Context) (guards.Replayer, error) {
 	}, nil
 }
 
-// add counts a call.
+// add adds a recorded call with its new verdict to the report.
 func (out *ReplayReport) add(r audit.Record, v guards.ReplayVerdict) {
 	call := ReplayedCall{
 		ID: r.ID, At: r.At, Caller: r.Caller, Method: r.Method, Card: r.Card, Server: r.Server,

@@ -15,44 +15,47 @@ import (
 )
 
 const (
-	// asideSuffix ends the names of files that a restore moved aside.
+	// asideSuffix is the end of the names of the old files that a restore kept.
 	asideSuffix = ".before-restore"
-	// restoreSuffix ends the name of the directory of a restore in progress.
+	// restoreSuffix is the end of the name of the directory of a restore in progress.
 	restoreSuffix = ".restore"
 )
 
-// ErrStoreInUse reports that a process has the store open.
+// ErrStoreInUse reports that another process has the store open.
 var ErrStoreInUse = store.ErrInUse
 
-// RestoreOptions are options of a restore. The zero value works.
+// RestoreOptions are options of a restore. The zero value restores the store and the vault, if neither exists.
 type RestoreOptions struct {
-	// Config restores the user-level files too.
+	// Config restores the user-level configuration files too.
 	Config bool
-	// Passphrase opens a sealed archive.
+	// Passphrase decrypts an encrypted archive.
 	Passphrase string
-	// Replace moves an existing store and vault aside.
+	// Replace allows the restore to replace an existing store and vault. The old files are renamed and kept.
 	Replace bool
 }
 
 // A RestoreReport describes a restore for a person.
 type RestoreReport struct {
 	backup.Manifest
-	// Store is the file that holds the store now; empty for an archive without one.
+	// Store is the path of the restored store; empty for an archive without a store.
 	Store string `json:"store,omitempty"`
-	// Restored are the files and directories that were put in place, Aside those that were moved aside.
+	// Restored are the paths of the restored files and directories. Aside are the new paths of the old files, which
+	// were renamed and kept.
 	Restored []string `json:"restored"`
 	Aside    []string `json:"aside,omitempty"`
-	// Asks and Grants are how many questions, and grants with an end, of the archive are over.
+	// Asks is the number of waiting approval requests, and Grants the number of grants with an expiry, that the restore
+	// removed from the restored store.
 	Asks   int64 `json:"asks_ended"`
 	Grants int64 `json:"grants_ended"`
-	// Carried reports that what the replaced store had ended since, is ended in the restored one too.
+	// Carried reports whether changes since the backup were copied from the replaced store: revoked client tokens and
+	// grants, counts of calls, and trust.
 	Carried bool `json:"carried"`
 }
 
-// restoreDir is the directory of a restore in progress.
+// restoreDir returns the path of the directory of a restore in progress.
 func (p storePlace) restoreDir() string { return strings.TrimSuffix(p.idFile, ".id") + restoreSuffix }
 
-// recoverRestore waits for a restore in progress, and ends an interrupted one.
+// recoverRestore waits until a restore in progress has ended. It completes or undoes an interrupted restore.
 func (p storePlace) recoverRestore() error {
 	if p.idFile == "" {
 		return nil
@@ -63,9 +66,10 @@ func (p storePlace) recoverRestore() error {
 	return nil
 }
 
-// Restore puts the archive at path in the place of the store and the vault of a configuration. A process that dies in it
-// leaves the old files or the new ones: the next one that opens the store ends what was begun. The error is a
-// *drawbridge.Fault with the next step; it wraps ErrStoreInUse while a process has the store open.
+// Restore replaces the store and the vault of a configuration by the content of the archive at path. If the process
+// dies during the restore, the next process that opens the store completes or undoes the restore. So old and restored
+// files are never mixed. The error is usually a *drawbridge.Fault with the next step. It wraps ErrStoreInUse while
+// another process has the store open.
 func Restore(ctx context.Context, c Config, path string, o RestoreOptions) (r RestoreReport, err error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
@@ -105,14 +109,14 @@ func Restore(ctx context.Context, c Config, path string, o RestoreOptions) (r Re
 	return r, t.restore(ctx, swap, o, &r)
 }
 
-// A restoreTarget is where a restore puts its parts.
+// A restoreTarget holds the locations to which a restore writes.
 type restoreTarget struct {
 	config Config
 	place  storePlace
 	vault  string
 }
 
-// check refuses an archive that this program or this place cannot take.
+// check returns an error if this program cannot restore the archive, or cannot restore it to this target.
 func (t restoreTarget) check(m backup.Manifest, o RestoreOptions) error {
 	const step = "restore"
 	hasStore := m.Has(storePart)
@@ -148,7 +152,7 @@ func (t restoreTarget) check(m backup.Manifest, o RestoreOptions) error {
 	return nil
 }
 
-// replaced returns the files and directories that the restore replaces only if it may.
+// replaced returns the files and directories that the restore replaces only if RestoreOptions.Replace is set.
 func (t restoreTarget) replaced(m backup.Manifest) (paths []string) {
 	if m.Has(storePart) {
 		paths = append(paths, t.place.location)
@@ -159,7 +163,7 @@ func (t restoreTarget) replaced(m backup.Manifest) (paths []string) {
 	return paths
 }
 
-// restore prepares the unpacked parts and puts them in place.
+// restore prepares the unpacked parts and moves them to their target paths.
 func (t restoreTarget) restore(ctx context.Context, swap *backup.Swap, o RestoreOptions, r *RestoreReport) error {
 	parts := swap.PartsDir()
 	var moves []backup.Move
@@ -169,7 +173,7 @@ func (t restoreTarget) restore(ctx context.Context, swap *backup.Swap, o Restore
 			return err
 		}
 		for _, m := range staged {
-			defer os.Remove(m.From) // where Commit did not come to it
+			defer os.Remove(m.From) // if Commit did not move it
 		}
 		moves = staged
 	}
@@ -205,7 +209,8 @@ func (t restoreTarget) restore(ctx context.Context, swap *backup.Swap, o Restore
 	return nil
 }
 
-// prepareStore brings the unpacked store up to date, ends what may be over, and brings the old one into a single file.
+// prepareStore migrates the unpacked store to the current schema and removes approval requests and grants that may have
+// expired. It also merges the journal of the store that is replaced into its file, so that the file can be moved.
 func (t restoreTarget) prepareStore(ctx context.Context, parts string, r *RestoreReport) error {
 	path := filepath.Join(parts, storePart)
 	if version, err := store.ReadSchemaVersion(ctx, path); err != nil || version != r.Schema {
@@ -244,7 +249,8 @@ func (t restoreTarget) prepareOpenStore(ctx context.Context, db *store.DB, r *Re
 	return err
 }
 
-// stageConfig copies the configuration of the archive beside its place, and checks that its settings name this store.
+// stageConfig checks that the settings in the archive name the store of t. It copies the configuration files of the
+// archive to temporary files beside their targets, and returns the moves from there.
 func (t restoreTarget) stageConfig(parts string) (moves []backup.Move, err error) {
 	settings := filepath.Join(parts, configPart, settingsPart)
 	if _, err := os.Stat(settings); err == nil {

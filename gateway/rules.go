@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// CheckRules returns warnings about parts of the rules that are probably mistakes, one line each. The error is a
-// *drawbridge.Fault with the code InvalidInput for invalid rules.
+// CheckRules returns warnings about probable mistakes in the rules, one line each. The error is a *drawbridge.Fault
+// with the code InvalidInput for invalid rules.
 func CheckRules(rules *drawbridge.Rules) (warnings []string, err error) {
 	p, err := guards.CompileRules(rules)
 	if p == nil || err != nil {
@@ -37,9 +37,9 @@ type Explanation struct {
 	Steps []policy.TraceStep `json:"steps"`
 }
 
-// Explain returns the verdict of the rules on a call by a caller of a listed name or URI; nil arguments mean none. No
-// tool is called. The error is a *drawbridge.Fault with the code NotFound for an unknown name, or InvalidInput if the
-// arguments are not a JSON object.
+// Explain returns the verdict of the rules on a call that caller would make. name is a listed name or a URI; nil
+// arguments mean none. No tool is called. The error is a *drawbridge.Fault with the code NotFound for an unknown name,
+// or InvalidInput if the arguments are not a JSON object.
 func (g *Gateway) Explain(caller drawbridge.Caller, name string, arguments json.RawMessage) (Explanation, error) {
 	kind, spec, ok := g.deck.FindUnfiltered(name)
 	if !ok {

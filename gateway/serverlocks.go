@@ -6,7 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// serverLocks holds one lock for each server. The zero value is ready.
+// serverLocks holds one lock for each server. The zero value is ready to use.
 type serverLocks struct {
 	mu       sync.Mutex
 	byServer map[drawbridge.ServerID]*sync.Mutex

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxProjectTools is the default limit of tools from a server of a project.
+// maxProjectTools is the default maximum number of tools of a server that a project configures.
 const maxProjectTools = 100
 
-// Mount mounts a server now, and waits for its listing. Run must be running. The error is a *drawbridge.Fault.
+// Mount mounts a server now and returns its listing. Run must be running. The error is a *drawbridge.Fault.
 func (g *Gateway) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
 	row, ok := g.Config().Lookup(id)
 	if !ok {
@@ -66,15 +66,16 @@ func (g *Gateway) MountNew(ctx context.Context) {
 	var group errgroup.Group
 	for _, id := range g.starter.neverListed() {
 		group.Go(func() error {
-			_, _ = g.fleet.Mount(ctx, id) // how it went is in the status
+			_, _ = g.fleet.Mount(ctx, id) // the status has the outcome
 			return nil
 		})
 	}
-	_ = group.Wait() // only ctx can end it early
+	_ = group.Wait() // the functions return no errors
 }
 
-// AddServer adds a server at the end of the configuration, for as long as this gateway is open, and mounts it in the
-// background. The error is a *drawbridge.Fault with the code InvalidInput for an invalid row, or a name that is taken.
+// AddServer adds a server at the end of the configuration and mounts it in the background. The server stays until the
+// gateway is closed or RemoveServer removes it. The error is a *drawbridge.Fault with the code InvalidInput for an
+// invalid row or a name that is taken.
 func (g *Gateway) AddServer(ctx context.Context, row config.Server) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,8 +100,8 @@ func (g *Gateway) AddServer(ctx context.Context, row config.Server) error {
 	return nil
 }
 
-// RemoveServer removes a server: its cards leave the deck, its calls in flight finish, and then its process ends, which
-// RemoveServer waits for. The error is a *drawbridge.Fault with the code NotFound for a name that is not configured.
+// RemoveServer removes a server's cards from the deck and waits until its calls in flight have completed and its
+// process has ended. The error is a *drawbridge.Fault with the code NotFound for a name that is not configured.
 func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,8 +127,8 @@ func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) erro
 	}
 }
 
-// Status returns the status of each configured server, in configuration order. A server that may not be mounted has the
-// reason; one that has not started yet has its last stored status.
+// Status returns the status of each configured server, in configuration order. For a server that may not be mounted,
+// the status has the reason. For a server that has not started yet, the status is the last stored one.
 func (g *Gateway) Status() []drawbridge.ServerStatus {
 	live := map[drawbridge.ServerID]drawbridge.ServerStatus{}
 	for _, s := range g.fleet.Status() {
@@ -151,7 +152,8 @@ func (g *Gateway) Status() []drawbridge.ServerStatus {
 	return out
 }
 
-// fillStatus adds the fleet's status of a server, and the numbers of its items on the deck.
+// fillStatus returns the fleet's status of a server, or s if the fleet has none, with the numbers of the server's items
+// on the deck.
 func fillStatus(s drawbridge.ServerStatus, live map[drawbridge.ServerID]drawbridge.ServerStatus,
 	m deck.ServerSummary) drawbridge.ServerStatus {
 	if known, ok := live[s.Server]; ok {
@@ -164,26 +166,28 @@ func fillStatus(s drawbridge.ServerStatus, live map[drawbridge.ServerID]drawbrid
 	return s
 }
 
-// Reconnect closes the connections of a server, with the calls in flight on them, and connects and lists it again. The
-// error is a *drawbridge.Fault with the code NotFound for a server that is not mounted here, or the fault of the server.
+// Reconnect closes the connections of a server, which ends the calls in flight on them. Then it connects to the server
+// and lists it again. The error is a *drawbridge.Fault with the code NotFound for a server that is not mounted here, or
+// the fault of the server.
 func (g *Gateway) Reconnect(ctx context.Context, id drawbridge.ServerID) error {
 	return g.fleet.Reconnect(ctx, id)
 }
 
-// Notifications returns what a server may notify of and what it has notified of. The error is a *drawbridge.Fault with
-// the code NotFound for a server that is not mounted here.
+// Notifications returns the notifications that a server declares and those that it has sent. The error is a
+// *drawbridge.Fault with the code NotFound for a server that is not mounted here.
 func (g *Gateway) Notifications(id drawbridge.ServerID) (drawbridge.NotificationReport, error) {
 	return g.fleet.Notifications(id)
 }
 
-// Stderr passes the last lines that a server wrote to standard error to each; with follow also every new line until ctx
-// ends. The error is a *drawbridge.Fault with the code NotFound for a server that is not mounted here, or an error of
-// each.
+// Stderr calls each with the last lines that a server wrote to standard error. If follow is set, it also calls each
+// with every new line until ctx ends. The error is a *drawbridge.Fault with the code NotFound for a server that is not
+// mounted here, or an error that each returned.
 func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error {
 	return g.fleet.ReadStderr(ctx, id, follow, each)
 }
 
-// deckMembers returns the rows in the form that the deck takes. It also stores them for rowByID.
+// deckMembers returns the mountable rows as servers of the deck. It also updates the secrets of the audit, serverTable
+// and serverTrust from these rows.
 func (g *Gateway) deckMembers() []deck.Server {
 	g.registerSecrets()
 	var out []deck.Server
@@ -200,7 +204,8 @@ func (g *Gateway) deckMembers() []deck.Server {
 				g.set.Settings.MaxTools, deck.DefaultMaxTools),
 			ExpectedTools: row.ExpectedTools, LockTools: row.LockToolList != nil && *row.LockToolList,
 			FromProject: row.Origin.Kind == config.OriginProject,
-			// A process has one principal, unless its row shares it; a URL is called with the same credentials for all.
+			// A server process belongs to one principal, unless its row shares it. A server with a URL is called with
+			// the same credentials for all principals.
 			PerPrincipal: row.URL == "" && row.Share != "all", Spotlight: row.Spotlight,
 			HoldResults: g.holdsFlagged(row),
 			ScanResults: g.scansResults(row),
@@ -216,7 +221,7 @@ func unknownServer(id drawbridge.ServerID) error {
 	}
 }
 
-// serverOffFault returns the fault of a server that may not be mounted.
+// serverOffFault returns the fault for a server that may not be mounted.
 func serverOffFault(row config.Server) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,

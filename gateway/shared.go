@@ -22,43 +22,43 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Shared holds what several gateways of one process share: one store, and the running servers. Gateways whose rows
-// are equal use the same server process.
+// A Shared holds the parts that several gateways of one process share, such as the store, the vault and the running
+// servers. Gateways with equal rows use the same server process.
 type Shared struct {
 	db          *store.DB
 	vault       *secrets.Vault
 	pool        upstreamPool
 	callLimiter *guards.CallLimiter
-	// callPacer keeps many calls of one client from delaying those of others.
+	// callPacer shares the processing time fairly, so that many calls of one client do not delay the calls of others.
 	callPacer server.CallPacer
-	// trustAccounts is nil if the settings turn trust accounts off.
+	// trustAccounts computes the trust of servers; nil if the settings turn trust accounts off.
 	trustAccounts *vetting.TrustAccounts
 	vetted        *vettedCache
 	// pinChecker compares tools with their pinned definitions.
 	pinChecker *vetting.PinChecker
 	// audit is nil if calls are not recorded.
 	audit *store.AuditWriter
-	// scanner examines results after they were passed on.
+	// scanner examines results after they were passed on to the caller.
 	scanner *spotlight.ResultScanner
 	// jobs are the commands that Drawbridge's own tools run.
 	jobs *cards.Jobs
 	// models are the remote models; nil means none.
 	models *llm.ToolModels
-	// closing is the context of OpenShared without its end: Close writes to the store with it.
+	// closing is the context of OpenShared without its cancellation. Close uses it to write to the store.
 	closing context.Context
-	// hadClients says that there were clients with tokens of their own.
+	// hadClients is set when the store has had a client with its own token.
 	hadClients atomic.Bool
 }
 
-// An upstreamPool is the part of package upstream that gateways share, or its stand-in in a build with the tag nomcp.
+// An upstreamPool is the part of package upstream that gateways share. A build with the tag nomcp uses noPool instead.
 type upstreamPool interface {
 	Run(ctx context.Context) error
 	newFleet(g *Gateway, c Config, mounts map[string]store.MountRecord) (fleet, error)
 }
 
-// OpenShared opens the store and the vault, and prepares the pool of servers. It uses the members of c that do not
-// belong to one gateway: Store, Logger, Version, Tools, Shield, Embedder, Reranker, OnDemand, and the settings of the
-// user's drawbridge.toml. The error is as for Open.
+// OpenShared opens the store and the vault, and prepares the pool of servers. It uses the settings of the user's
+// drawbridge.toml and the fields of c that are the same for all gateways. Such fields are Store, Logger, Version,
+// Tools, Shield, Embedder, Reranker and OnDemand. The error is as for Open.
 func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
@@ -109,7 +109,8 @@ func OpenShared(ctx context.Context, c Config) (*Shared, error) {
 	}, nil
 }
 
-// warnOfStore logs that the store's clock jumped, where that is not confirmed, and that records wait for another store.
+// warnOfStore logs a warning if the store's clock jumped and no person has confirmed the new time. It also logs a
+// warning for each spool directory whose records belong to another store.
 func warnOfStore(ctx context.Context, c Config, db *store.DB) error {
 	if err := db.CheckClock(ctx); err != nil {
 		return err
@@ -127,7 +128,7 @@ func warnOfStore(ctx context.Context, c Config, db *store.DB) error {
 		return err
 	}
 	waiting, err := WaitingSpools(c, id)
-	if err != nil { // it has no part in what this process does
+	if err != nil { // this process does not depend on it
 		c.Logger.Warn("look for records of calls that wait for another store", "err", err)
 	}
 	for _, w := range waiting {
@@ -137,7 +138,7 @@ func warnOfStore(ctx context.Context, c Config, db *store.DB) error {
 	return nil
 }
 
-// newCallLimiter returns a limiter with the bounds in the settings.
+// newCallLimiter returns a limiter with the limits in the settings.
 func newCallLimiter(c Config, s config.Settings, db *store.DB) *guards.CallLimiter {
 	return guards.NewCallLimiter(guards.LimiterOptions{
 		Quotas: guards.CallerQuotas(s.Tools.PerSession, s.Tools.PerCaller, s.Tools.Window), Accounts: db,
@@ -145,8 +146,8 @@ func newCallLimiter(c Config, s config.Settings, db *store.DB) *guards.CallLimit
 	})
 }
 
-// loadSettings reads the settings for a configuration. If the program brings its servers and no files are read, the
-// settings are empty. Tools and Shield of c replace those of the settings.
+// loadSettings reads the settings for a configuration. If c reads no configuration files, the settings are empty. Tools
+// and Shield of c, if not zero, replace the same settings of the file.
 func loadSettings(c Config) (config.Settings, error) {
 	var s config.Settings
 	if c.readsFiles() {
@@ -194,7 +195,7 @@ func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error)
 	return r, err
 }
 
-// rules returns the rules that count: those of the program, else those of the settings.
+// rules returns the rules in force: Config.Rules, or else the rules in the settings file.
 func (r LoadedConfig) rules() *drawbridge.Rules {
 	if r.config.Rules != nil {
 		return r.config.Rules
@@ -202,7 +203,8 @@ func (r LoadedConfig) rules() *drawbridge.Rules {
 	return r.set.Settings.Rules
 }
 
-// Open opens a gateway on the Shared of r. Close it before the Shared. The error is as for [Open].
+// Open opens a gateway that uses the Shared that loaded r. Close the gateway before the Shared. The error is as for
+// [Open].
 func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
 	g := &Gateway{
 		log: r.config.Logger, owner: processOwner(), shared: r.shared, set: r.set, policy: r.policy, config: r.config,
@@ -216,8 +218,8 @@ func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
 	return g, nil
 }
 
-// Fingerprint returns a hash of the configuration: two gateways with the same one have the same servers under the same
-// names. It derives from secrets, and must be kept in memory only.
+// Fingerprint returns a hash of the configuration. Two gateways with the same hash have the same servers, names and
+// rules. The hash is computed from secrets, so it must not be stored outside memory.
 func (r LoadedConfig) Fingerprint() (string, error) {
 	rows := r.set.Mountable()
 	for i := range rows {
@@ -232,7 +234,7 @@ func (r LoadedConfig) Fingerprint() (string, error) {
 	return string(sum[:]), nil
 }
 
-// StoreLocationFor returns the location of the store of a gateway with that configuration, see StoreLocation.
+// StoreLocationFor returns the location of the store of a gateway with this configuration. See StoreLocation.
 func StoreLocationFor(c Config) (string, error) {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -241,8 +243,9 @@ func StoreLocationFor(c Config) (string, error) {
 	return StoreLocation(c.Store, s, c.LookupEnv)
 }
 
-// Run lets gateways mount servers, until ctx ends and every server process has ended. Call it once, and end it after
-// the gateways were closed.
+// Run runs the shared parts of the gateways: the server pool, the result scanner, the trust accounts, the audit and the
+// models. Gateways can mount servers only while Run runs. It returns when ctx has ended and every server process has
+// ended. Call it once, and cancel ctx only after the gateways were closed.
 func (g *Shared) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.pool.Run(ctx) })
@@ -259,12 +262,13 @@ func (g *Shared) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Close ends the commands that run, examines the waiting results, writes the waiting audit records and trust events, and closes the store.
+// Close stops the running commands, examines the queued results, writes the pending audit records and trust events, and
+// closes the models and the store.
 func (g *Shared) Close() error {
 	return errors.Join(g.jobs.Close(), g.closeScanner(), g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
 }
 
-// flushTrust stores the trust events that were noted about servers.
+// flushTrust writes the pending trust events of servers to the store.
 func (g *Shared) flushTrust() error {
 	if g.trustAccounts == nil {
 		return nil

@@ -7,21 +7,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// ErrNotSignedIn is returned by a sign-out without a sign-in.
+// ErrNotSignedIn is the error of SignOut if the principal is not signed in.
 var ErrNotSignedIn = errNotSignedIn
 
-// ServerSignIn returns the sign-in of the owner at a server that requires one. The credential is kept in the vault for
-// every gateway with that vault; other processes see it within seconds. The error is for an unknown server, and for one
-// that requires no sign-in.
+// ServerSignIn returns the owner's sign-in manager for a server that requires a sign-in. The credential is stored in
+// the vault, for every gateway with that vault; other processes see it within seconds. It returns an error for an
+// unknown server, and for a server that requires no sign-in.
 func (g *Gateway) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
 	return g.fleet.Access(id, g.owner.Principal)
 }
 
-// A SignInManager reports which servers have a sign-in, and signs out. It starts no server and connects to none.
+// A SignInManager returns the sign-in managers of servers without a gateway. It does not start or connect to servers.
 type SignInManager struct{ fleet accessProvider }
 
-// OpenSignInManager opens a SignInManager for rows, except those that were refused, with the vault of a gateway with
-// that configuration. Of two rows with one name the first counts. It needs no Close. The error is as for Open.
+// OpenSignInManager returns a SignInManager for rows, except refused rows. It uses the vault of a gateway with this
+// configuration. If two rows have the same name, the first is used. The SignInManager need not be closed. The error is
+// as for Open.
 func OpenSignInManager(ctx context.Context, c Config, rows []config.Server) (*SignInManager, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
@@ -37,14 +38,14 @@ func OpenSignInManager(ctx context.Context, c Config, rows []config.Server) (*Si
 		if row.Phase == drawbridge.Refused || hasRowNamed(first, row.ID) {
 			continue
 		}
-		row.Phase = drawbridge.Idle // a server that is off may have a credential
+		row.Phase = drawbridge.Idle // a server that is turned off may have a credential
 		first = append(first, row)
 	}
 	fleet, err := newAccessProvider(ctx, c, s, vault, first)
 	return &SignInManager{fleet}, err
 }
 
-// ServerSignIn is like Gateway.ServerSignIn. A sign-in that it begins ends with the process.
+// ServerSignIn is like [Gateway.ServerSignIn]. A sign-in that begins in this process is lost when the process ends.
 func (p *SignInManager) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
 	return p.fleet.Access(id, processOwner().Principal)
 }

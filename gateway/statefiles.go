@@ -16,8 +16,8 @@ type stateFile struct {
 	dir  bool
 }
 
-// stateFiles returns the private files and directories of a configuration. Errors in it are left to those who open
-// these files.
+// stateFiles returns the private files and directories of a configuration. It ignores errors in the configuration: the
+// code that opens the files reports them.
 func stateFiles(c Config, s config.Settings) []stateFile {
 	var files []stateFile
 	if usual, err := StoreLocation("", config.Settings{}, c.LookupEnv); err == nil {
@@ -41,8 +41,8 @@ func stateFiles(c Config, s config.Settings) []stateFile {
 	return files
 }
 
-// CheckStateFiles returns what is insecure about the private files of a configuration: links, files of other users, and
-// permissions of other users. It changes nothing. Its errors are *InsecureFileError.
+// CheckStateFiles returns an error for each insecure private file of a configuration: a link, a file of another user,
+// or a file accessible to other users. It changes nothing.
 func CheckStateFiles(c Config, s config.Settings) []*InsecureFileError {
 	var found []*InsecureFileError
 	for _, f := range stateFiles(c, s) {
@@ -53,10 +53,10 @@ func CheckStateFiles(c Config, s config.Settings) []*InsecureFileError {
 	return found
 }
 
-// An InsecureFileError names a private file that is a link, belongs to another user, or is open to other users.
+// An InsecureFileError reports a private file that is a link, belongs to another user, or is accessible to other users.
 type InsecureFileError = privatefile.InsecureError
 
-// protectStateFiles takes the permissions of other users away from private files and logs it. If it cannot
+// protectStateFiles removes the permissions of other users from private files, and logs each change. If it cannot
 // change a file, opening that file later returns an error.
 func protectStateFiles(c Config, s config.Settings, log *slog.Logger) {
 	for _, f := range stateFiles(c, s) {

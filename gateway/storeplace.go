@@ -20,27 +20,29 @@ import (
 )
 
 const (
-	// spoolSuffix ends the name of a spool's directory.
+	// spoolSuffix is the end of the name of a spool directory.
 	spoolSuffix = "-audit"
-	// spoolNameFile is the file in a spool's directory that names its store for people.
+	// spoolNameFile is the name of the file in a spool directory that contains the name of the store, for people.
 	spoolNameFile = "store"
 )
 
-// A storePlace is where a store is, and where the files are that belong to it.
+// A storePlace holds the location of a store and the paths of the files that belong to the store.
 type storePlace struct {
-	// named is the path of the file as it was named, or the URL; location is that with links resolved.
+	// named is the absolute path of the store's file as the user named it, or the URL. location is the same path with
+	// links resolved, or the URL.
 	named, location string
-	// idFile is the file that remembers the identity of the store at that location.
+	// idFile is the path of the file that stores the identity of the store at that location; empty for a store in
+	// memory.
 	idFile string
-	// stateDir is the directory of files beside the store.
+	// stateDir is the directory for the files that belong to the store.
 	stateDir string
-	// spelled is the spool's directory by the location as it is spelled: for a URL that of earlier releases, and of
-	// processes that do not know the store's identity yet.
+	// spelled is the spool directory whose name is derived from named. For a URL, earlier releases used it, and
+	// processes use it that do not know the store's identity yet.
 	spelled string
 }
 
-// placeOfStore finds the place that StoreLocation names from the same arguments. It has no idFile for a store that
-// forgets.
+// placeOfStore returns the storePlace for the location that StoreLocation returns for the same arguments. For a store
+// in memory idFile is empty.
 func placeOfStore(flag string, s config.Settings, lookup func(string) (string, bool)) (storePlace, error) {
 	location, err := StoreLocation(flag, s, lookup)
 	if err != nil || location == MemoryStore {
@@ -67,7 +69,8 @@ func placeOfStore(flag string, s config.Settings, lookup func(string) (string, b
 		stateDir: filepath.Dir(usual), spelled: base(location) + spoolSuffix}, nil
 }
 
-// resolveLinks returns a path without links, as far as it exists.
+// resolveLinks returns path with symbolic links resolved. If path does not exist, only the links of its directory are
+// resolved.
 func resolveLinks(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -78,7 +81,7 @@ func resolveLinks(path string) string {
 	return path
 }
 
-// spoolDir returns the spool's directory of the store with an identity; an empty id is that of a store that was never
+// spoolDir returns the spool directory of the store with the identity id; an empty id means that the store was never
 // opened here.
 func (p storePlace) spoolDir(id string) string {
 	switch {
@@ -90,7 +93,7 @@ func (p storePlace) spoolDir(id string) string {
 	return filepath.Join(p.stateDir, "store-"+id[:min(16, len(id))]+spoolSuffix)
 }
 
-// knownID returns the identity of the store that was at the place when it was last opened; empty if none was.
+// knownID returns the identity of the store that was last opened at this place; empty if no store was opened here.
 func (p storePlace) knownID() (string, error) {
 	if p.idFile == "" {
 		return "", nil
@@ -106,7 +109,7 @@ func (p storePlace) knownID() (string, error) {
 	return id, nil
 }
 
-// remember keeps the identity of the store that is at the place.
+// remember writes id, the identity of the store at this place, to idFile.
 func (p storePlace) remember(id string) error {
 	if p.idFile == "" {
 		return nil
@@ -126,8 +129,8 @@ func (p storePlace) remember(id string) error {
 	return os.Rename(f.Name(), p.idFile)
 }
 
-// checkFile reports a store's file that was there before, and is missing or empty now. It first ends an interrupted
-// restore.
+// checkFile returns an error if the store's file existed before and is missing or empty now. It first completes or
+// undoes an interrupted restore.
 func (p storePlace) checkFile() error {
 	if err := p.recoverRestore(); err != nil {
 		return err
@@ -154,8 +157,8 @@ func (p storePlace) checkFile() error {
 	return nil
 }
 
-// isVaultOfLostStore reports whether the vault beside the place has a key that signed the records of a store, although that
-// store is not there.
+// isVaultOfLostStore reports whether the vault beside the store has a key that signed audit records, but no store is in
+// the directory.
 func (p storePlace) isVaultOfLostStore() bool {
 	dir := filepath.Dir(p.named)
 	v, err := secrets.OpenVault(filepath.Join(dir, "vault"), secrets.VaultOptions{NoKeychain: true})
@@ -170,7 +173,8 @@ func (p storePlace) isVaultOfLostStore() bool {
 	})
 }
 
-// checkStore reports a store that is another one than was at the place before. It remembers the first one.
+// checkStore returns an error if db is another store than the store that was at this place before. If no store was
+// opened here before, it writes the identity of db to idFile.
 func (p storePlace) checkStore(ctx context.Context, db *store.DB) error {
 	if p.idFile == "" {
 		return nil
@@ -191,7 +195,7 @@ func (p storePlace) checkStore(ctx context.Context, db *store.DB) error {
 	return nil
 }
 
-// lostFault is the fault of a store that was at the place and is not there any more.
+// lostFault returns the fault for a store that was at this place and is not there any more.
 func (p storePlace) lostFault(what string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "open the store " + p.nameForPeople(),
@@ -200,7 +204,7 @@ func (p storePlace) lostFault(what string) error {
 	}
 }
 
-// nameForPeople returns the location without a password.
+// nameForPeople returns the path or the URL of the store, without user name, password and options.
 func (p storePlace) nameForPeople() string {
 	if isFileStore(p.named) {
 		return p.named
@@ -210,8 +214,9 @@ func (p storePlace) nameForPeople() string {
 	return "postgres://" + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
-// CheckStore reports a store that was at the place that StoreLocation names, and is missing, empty or another one now;
-// db is nil where its file is missing. The error is a *drawbridge.Fault that says what to do.
+// CheckStore returns an error if the store at the location that StoreLocation returns is missing, is empty, or is not
+// the store that was there before. db is the open store; nil if its file is missing. The error is a *drawbridge.Fault
+// with the next step for the person.
 func CheckStore(ctx context.Context, flag string, s config.Settings, lookup func(string) (string, bool),
 	db *store.DB) error {
 	p, err := placeOfStore(flag, s, lookup)
@@ -224,8 +229,8 @@ func CheckStore(ctx context.Context, flag string, s config.Settings, lookup func
 	return err
 }
 
-// ConfirmStore accepts the store of the configuration as the one of its place, whatever was there before. It creates
-// the store where there is none, and returns its name for people.
+// ConfirmStore accepts the store that is now at the configured location, whatever store was there before. It creates
+// the store if there is none, and returns the store's name for people.
 func ConfirmStore(ctx context.Context, c Config) (name string, err error) {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -249,16 +254,16 @@ func ConfirmStore(ctx context.Context, c Config) (name string, err error) {
 	return p.nameForPeople(), errors.Join(err, db.Close())
 }
 
-// A WaitingSpool is a directory with records of calls that no store has taken in, and whose process is dead.
+// A WaitingSpool is a directory with audit records that no store has collected, and whose processes are dead.
 type WaitingSpool struct {
 	Dir string `json:"dir"`
-	// Store names the store that they were written for; empty where that is not known.
+	// Store is the name of the store that the records were written for; empty if unknown.
 	Store string `json:"store,omitempty"`
 	Files int    `json:"files"`
 	Bytes int64  `json:"bytes"`
 }
 
-// String describes what waits, where, and what to do.
+// String returns a sentence for people: how many bytes wait where for which store, and when they are collected.
 func (w WaitingSpool) String() string {
 	which := "a store that is not known"
 	if w.Store != "" {
@@ -269,8 +274,8 @@ func (w WaitingSpool) String() string {
 			"with it", w.Bytes, w.Dir, which)
 }
 
-// WaitingSpools returns the spools beside the store of the configuration that belong to another store. id is the
-// identity of the one that is open; empty if none is.
+// WaitingSpools returns the spool directories beside the store of the configuration whose records belong to another
+// store. id is the identity of the open store; empty if no store is open.
 func WaitingSpools(c Config, id string) ([]WaitingSpool, error) {
 	s, err := loadSettings(c)
 	if err != nil {
@@ -292,7 +297,7 @@ func WaitingSpools(c Config, id string) ([]WaitingSpool, error) {
 	for _, dir := range dirs {
 		base := strings.TrimSuffix(dir, spoolSuffix)
 		if _, err := os.Stat(base); slices.Contains(own, dir) || err == nil {
-			continue // the store's own, or that of another file that is there
+			continue // the spool of this store, or of another store file that exists
 		}
 		w := WaitingSpool{Dir: dir}
 		if w.Files, w.Bytes, err = recordlog.CountOrphans(dir); err != nil {
@@ -313,7 +318,8 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// nameSpool writes the name of its store into a spool's directory, where that does not tell it.
+// nameSpool writes the name of the store into a spool directory. If the store is a file, it does nothing, because the
+// directory's name contains the name of the store.
 func (p storePlace) nameSpool(dir string) error {
 	if isFileStore(p.location) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// openTrustAccounts opens the trust accounts of servers. It returns nil if the settings turn them off.
+// openTrustAccounts opens the trust accounts of servers. It returns nil if the settings turn trust accounts off.
 func openTrustAccounts(ctx context.Context, c Config, s config.Settings, db *store.DB) (*vetting.TrustAccounts, error) {
 	if s.Shield.Enabled != nil && !*s.Shield.Enabled {
 		return nil, nil
@@ -29,7 +29,7 @@ func (g *Gateway) watchQuarantines() (stop func()) {
 	}
 	return g.shared.trustAccounts.OnQuarantineChange(func(ctx context.Context, account string) {
 		g.serverTrust.LogQuarantine(account)
-		// without servers nothing is configured yet: the first enrolment will check
+		// ServersOf returns none before the first configuration; then the first enrolment checks the quarantine.
 		for _, id := range g.serverTrust.ServersOf(account) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quarantineTimeout)
 			if err := g.enroller.reenrol(ctx, id); err != nil {
@@ -41,14 +41,15 @@ func (g *Gateway) watchQuarantines() (stop func()) {
 	})
 }
 
-// quarantineTimeout bounds the enrolment after a change of quarantine.
+// quarantineTimeout limits the time for one enrolment after a quarantine change, and for storing trust events at the
+// end.
 const quarantineTimeout = 30 * time.Second
 
 // TrustRecords reads and resets the trust of servers in the store, without a gateway.
 type TrustRecords struct{ accounts *vetting.TrustAccounts }
 
-// ReadTrustRecords reads the trust accounts in a store. It returns nil if the settings turn them off. The error is the
-// store's.
+// ReadTrustRecords reads the trust accounts in a store. It returns nil if the settings turn trust accounts off. The
+// error is an error of the store.
 func ReadTrustRecords(ctx context.Context, db *store.DB, s config.Settings) (*TrustRecords, error) {
 	b, err := openTrustAccounts(ctx, Config{}.withLogger(), s, db)
 	if b == nil || err != nil {
@@ -57,19 +58,20 @@ func ReadTrustRecords(ctx context.Context, db *store.DB, s config.Settings) (*Tr
 	return &TrustRecords{b}, nil
 }
 
-// Lookup returns the trust of a server and its reasons, the newest first.
+// Lookup returns the trust of a server and the events that explain it, the newest first.
 func (t *TrustRecords) Lookup(row config.Server) (drawbridge.Trust, []trust.Event) {
 	return t.LookupAccount(vetting.TrustAccountName(row), trust.Level(row.Trust))
 }
 
-// LookupAccount is Lookup for the name of an account and the level that the server is given by its row, if it has one.
+// LookupAccount is like Lookup, for the name of an account. level is the trust level in the server's row, if it has
+// one.
 func (t *TrustRecords) LookupAccount(name string, level trust.Level) (drawbridge.Trust, []trust.Event) {
 	s := t.accounts.Status(name)
 	return s.Trust(level), s.Reasons
 }
 
-// UnconfiguredAccounts returns the names of the stored accounts that were last written for a server of this name, and
-// that none of the rows has. The server was removed, or is in another configuration.
+// UnconfiguredAccounts returns the names of the stored accounts that were last written for a server of this name but
+// belong to none of the rows. Such a server was removed, or is in another configuration.
 func (t *TrustRecords) UnconfiguredAccounts(id drawbridge.ServerID, rows []config.Server) []string {
 	names := t.accounts.NamesFor(string(id))
 	return slices.DeleteFunc(names, func(name string) bool {
@@ -77,12 +79,13 @@ func (t *TrustRecords) UnconfiguredAccounts(id drawbridge.ServerID, rows []confi
 	})
 }
 
-// ResetAccount is Reset for the name of an account, see UnconfiguredAccounts.
+// ResetAccount is like Reset, for the name of an account. See UnconfiguredAccounts.
 func (t *TrustRecords) ResetAccount(ctx context.Context, name string, id drawbridge.ServerID) error {
 	return t.accounts.Reset(ctx, name, string(id))
 }
 
-// Reset clears the account of a server. A running gateway reads that when it reloads. The error is the store's.
+// Reset clears the trust account of a server. A running gateway uses the cleared account after its next Reload. The
+// error is an error of the store.
 func (t *TrustRecords) Reset(ctx context.Context, row config.Server) error {
 	return t.accounts.Reset(ctx, vetting.TrustAccountName(row), string(row.ID))
 }

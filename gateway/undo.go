@@ -13,11 +13,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/undo"
 )
 
-// undoSuffix ends the name of the directory with the earlier contents of files.
+// undoSuffix is the end of the name of the directory that stores earlier contents of files.
 const undoSuffix = "-undo"
 
-// OpenUndoLog returns the log of changed files that belongs to a store; nil for a store in memory. Its arguments are
-// those of StoreLocation.
+// OpenUndoLog returns the undo log, which stores earlier contents of changed files, that belongs to a store; nil for a
+// store in memory. The arguments are those of StoreLocation.
 func OpenUndoLog(flag string, s config.Settings, lookup func(string) (string, bool)) (*undo.Log, error) {
 	p, err := placeOfStore(flag, s, lookup)
 	switch {
@@ -29,13 +29,13 @@ func OpenUndoLog(flag string, s config.Settings, lookup func(string) (string, bo
 	return undo.Open(filepath.Join(p.stateDir, "files"+undoSuffix), 0), nil
 }
 
-// An undoLog keeps changes of tools in an undo.Log.
+// An undoLog stores the changes that tools make to files in an undo.Log.
 type undoLog struct{ log *undo.Log }
 
 var _ cards.UndoLog = undoLog{}
 
-// Before keeps the content of a file. Each call of the command line is a run of its own: a person takes back the last
-// command, not all commands in a directory.
+// Before implements [cards.UndoLog]: it stores the content of a file before a change. Each call from the command line
+// is a separate run, so that a person can undo the last command, not all commands in a directory.
 func (u undoLog) Before(c cards.FileChange) (done func(after []byte) error, err error) {
 	if c.Caller.Kind == drawbridge.Author {
 		c.Run = "call:" + ulid.Make().String()

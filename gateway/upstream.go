@@ -19,7 +19,7 @@ import (
 
 var _ fleet = (*upstream.Fleet)(nil)
 
-// An mcpPool holds the servers that the gateways on one Shared use.
+// An mcpPool is an upstream.Pool, which holds the servers that all gateways on one Shared use.
 type mcpPool struct{ *upstream.Pool }
 
 func newUpstreamPool(ctx context.Context, log *slog.Logger, c Config, s config.Settings, db *store.DB,
@@ -47,7 +47,7 @@ func newUpstreamPool(ctx context.Context, log *slog.Logger, c Config, s config.S
 	return mcpPool{p}, err
 }
 
-// A listingStore stores listings only: another process stores the status of the servers.
+// A listingStore stores only listings and ignores statuses, because another process stores the status of the servers.
 type listingStore struct{ db *store.DB }
 
 func (s listingStore) RecordAttempt(context.Context, string, drawbridge.ServerID) error { return nil }
@@ -58,7 +58,7 @@ func (s listingStore) SaveListing(ctx context.Context, l drawbridge.Listing) err
 
 func (s listingStore) SaveStatus(context.Context, string, drawbridge.ServerStatus) error { return nil }
 
-// rootsOf converts the roots of the settings to those of package upstream.
+// rootsOf converts the roots of the settings to roots of package upstream.
 func rootsOf(s config.Settings) (roots []upstream.Root) {
 	for _, root := range s.Roots {
 		roots = append(roots, upstream.Root(root))
@@ -66,7 +66,7 @@ func rootsOf(s config.Settings) (roots []upstream.Root) {
 	return roots
 }
 
-// newFleet returns the fleet of these rows, with their stored listings and statuses.
+// newFleet returns a fleet without servers for g, with the stored listings and statuses in mounts.
 func (p mcpPool) newFleet(g *Gateway, c Config, mounts map[string]store.MountRecord) (fleet, error) {
 	known, last := rememberedMounts(mounts)
 	return p.Pool.NewFleet(nil, upstream.FleetOptions{
@@ -76,14 +76,14 @@ func (p mcpPool) newFleet(g *Gateway, c Config, mounts map[string]store.MountRec
 	})
 }
 
-// forwardNotice passes a notification of a server to the deck; those of a quarantined server are dropped.
+// forwardNotice passes a notification of a server to the deck. It drops the notifications of a quarantined server.
 func (g *Gateway) forwardNotice(n drawbridge.ServerNotification) {
 	if !g.serverTrust.Quarantined(n.Server) {
 		g.deck.HandleNotification(n)
 	}
 }
 
-// newAccessProvider returns a fleet that never runs.
+// newAccessProvider returns a fleet of these rows that never runs, for signing in and out only.
 func newAccessProvider(ctx context.Context, c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (
 	accessProvider, error) {
 	p, err := newUpstreamPool(ctx, c.Logger, c, s, nil, vault, nil)
@@ -93,14 +93,14 @@ func newAccessProvider(ctx context.Context, c Config, s config.Settings, vault *
 	return p.(mcpPool).Pool.NewFleet(rows, upstream.FleetOptions{Environ: c.Environ})
 }
 
-// errNotSignedIn is returned by a sign-out without a sign-in.
+// errNotSignedIn is the value of ErrNotSignedIn.
 var errNotSignedIn = upstream.ErrNotSignedIn
 
-// MountedVariable is the environment variable that tells a program that a gateway started it as a server.
+// MountedVariable is the name of an environment variable that a gateway sets for the servers that it starts.
 const MountedVariable = upstream.MountedVariable
 
 // RunReaperProcess must be the first call in the main function of a program. If this process was started to supervise
-// the processes of a server, or to read a PDF file, it does that and never returns.
+// the processes of a server, or to read a PDF file, RunReaperProcess does that work and never returns.
 func RunReaperProcess() {
 	upstream.RunReaperProcess()
 	webpage.RunIfPDFReader()
@@ -112,9 +112,9 @@ func CheckConfinement(row config.Server, environ []string) error {
 	return upstream.CheckConfinement(row, environ)
 }
 
-// ResolveProcess returns how the server of a stdio row would be started, without starting it: the program's path, and
-// the sorted names of the variables in its environment. Environ is our environment, as "name=value". The error is for a
-// program that does not exist or cannot be run.
+// ResolveProcess returns how the server of a stdio row would be started: the program's path, and the sorted names of
+// the variables in its environment. It does not start the server. environ is the environment of this process, as
+// "name=value". It returns an error for a program that does not exist or cannot be run.
 func ResolveProcess(row config.Server, s config.Settings, environ []string) (program string,
 	names []string, err error) {
 	program, env, err := upstream.ResolveProcess(row, environ, s.EnvIsolation != nil && !*s.EnvIsolation)

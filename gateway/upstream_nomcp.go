@@ -17,13 +17,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/webpage"
 )
 
-// noFleet is the fleet of a build without MCP servers.
+// noFleet is the fleet of a build without MCP servers: it starts none, and most methods return a fault.
 type noFleet struct {
 	mu   sync.Mutex
 	rows []config.Server
 }
 
-// A noPool is the pool of a build without MCP servers: it holds nothing.
+// A noPool is the pool of a build without MCP servers. It has no servers.
 type noPool struct{}
 
 func newUpstreamPool(context.Context, *slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault,
@@ -47,17 +47,17 @@ func newAccessProvider(_ context.Context, _ Config, _ config.Settings, _ *secret
 
 var errNotSignedIn = errors.New("not signed in")
 
-// MountedVariable is the environment variable that tells a program that a gateway started it as a server.
+// MountedVariable is the name of an environment variable that a gateway sets for the servers that it starts.
 const MountedVariable = "DRAWBRIDGE_MOUNTED"
 
 // RunReaperProcess must be the first call in the main function of a program. If this process was started to read a PDF
-// file, it does that and never returns.
+// file, RunReaperProcess does that work and never returns.
 func RunReaperProcess() { webpage.RunIfPDFReader() }
 
-// CheckConfinement finds nothing in a build without MCP servers.
+// CheckConfinement returns nil in a build without MCP servers.
 func CheckConfinement(config.Server, []string) error { return nil }
 
-// ResolveProcess finds nothing in a build without MCP servers.
+// ResolveProcess returns a fault in a build without MCP servers.
 func ResolveProcess(config.Server, config.Settings, []string) (program string, names []string, err error) {
 	return "", nil, noMCPFault()
 }
@@ -75,7 +75,7 @@ func (*noFleet) Run(ctx context.Context) error {
 	return nil
 }
 
-// Running returns a closed channel: there is nothing to wait for.
+// Running returns a closed channel, because there is no server to wait for.
 func (*noFleet) Running() <-chan struct{} {
 	begun := make(chan struct{})
 	close(begun)

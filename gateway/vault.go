@@ -11,11 +11,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// KeychainVariable is the environment variable that turns off the keychain of the operating system, with "off".
+// KeychainVariable is the name of an environment variable; its value "off" turns off the keychain of the operating
+// system.
 const KeychainVariable = "DRAWBRIDGE_KEYCHAIN"
 
 // vaultDir returns the directory of the vault: "vault" beside the file of the store, see StoreLocation. For a store
-// that is not a file, it is the one beside the default file. The error is that of StoreLocation.
+// that is not a file, it is "vault" beside the default file. The error is as for StoreLocation.
 func vaultDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	location, err := StoreLocation(flag, s, lookup)
 	if err == nil && !isFileStore(location) {
@@ -35,8 +36,8 @@ func isFileStore(location string) bool {
 	return location != MemoryStore && !strings.Contains(location, "://")
 }
 
-// OpenVault opens only the vault of a gateway with that configuration. Its directory is created by the first write. The
-// error is a *drawbridge.Fault, as for Open.
+// OpenVault opens only the vault of a gateway with this configuration. The first write creates the vault's directory.
+// The error is a *drawbridge.Fault, as for Open.
 func OpenVault(c Config) (*secrets.Vault, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)
@@ -87,5 +88,5 @@ func openVault(c Config, s config.Settings) (*secrets.Vault, error) {
 	return v, nil
 }
 
-// Vault returns the vault of all gateways on s.
+// Vault returns the vault that all gateways on g share.
 func (g *Shared) Vault() *secrets.Vault { return g.vault }

@@ -22,8 +22,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 )
 
-// newPipeline makes the vetting pipeline of the gateway: attest, pin, sanitise, then trust. A tool is pinned as its
-// server sent it, so the pin stage stands before the sanitiser.
+// newPipeline returns the vetting pipeline of the gateway: attest, pin, sanitise, then trust. The pin stage is before
+// the sanitiser, because a tool is pinned as its server sent it.
 func (g *Gateway) newPipeline() *vetting.Pipeline {
 	g.pinStage = vetting.NewPinStage(g.shared.pinChecker)
 	return &vetting.Pipeline{
@@ -33,11 +33,11 @@ func (g *Gateway) newPipeline() *vetting.Pipeline {
 	}
 }
 
-// A questionFilter returns the params of a server's request during a call in the form that may be shown.
+// A questionFilter returns the sanitised params of a request that a server sends during a call. They are safe to show.
 type questionFilter = func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage
 
-// newQuestionFilter returns a filter that sanitises requests of servers, and records findings in the audit, which may
-// be nil.
+// newQuestionFilter returns a filter that sanitises requests of servers and records findings in the audit a; a may be
+// nil.
 func newQuestionFilter(s *vetting.Sanitiser, a *store.AuditWriter, log *slog.Logger) questionFilter {
 	var record func(audit.Record) error
 	if a != nil {
@@ -51,17 +51,18 @@ type vettedCache struct {
 	sanitiser *vetting.Sanitiser
 
 	mu sync.Mutex
-	// stored is the record in the store, by row.
+	// stored holds the encoded VettedRecord that is in the store, by configuration hash.
 	stored *simplelru.LRU[string, []byte]
 }
 
 // A VettedRecord is the stored result of vetting a listing.
 type VettedRecord struct {
-	// Cards is the number of tools on the deck, and Notes are the notes for people, see Status, without those of
-	// Clashes.
+	// Cards is the number of tools on the deck. Notes are the notes for people, see [drawbridge.ServerStatus], without
+	// the notes in Clashes.
 	Cards int      `json:"cards"`
 	Notes []string `json:"notes,omitempty"`
-	// Clashes are the notes about names that other servers have, in the style Naming; Winners are those servers.
+	// Clashes are the notes about names that other servers already have, in the naming style Naming. Winners are those
+	// servers.
 	Clashes []string              `json:"clashes,omitempty"`
 	Naming  deck.NamingStyle      `json:"naming,omitempty"`
 	Winners []drawbridge.ServerID `json:"winners,omitempty"`
@@ -69,7 +70,7 @@ type VettedRecord struct {
 	SanitiserState json.RawMessage `json:"book,omitempty"`
 }
 
-// newVettedRecord returns the record of a server, in a style of names.
+// newVettedRecord returns the record of a server in a naming style.
 func newVettedRecord(m deck.ServerSummary, naming deck.NamingStyle, sanitiserState json.RawMessage) VettedRecord {
 	r := VettedRecord{Cards: len(m.Cards), Notes: itemNotes(m), SanitiserState: sanitiserState}
 	if len(m.Clashes) == 0 {
@@ -86,8 +87,8 @@ func newVettedRecord(m deck.ServerSummary, naming deck.NamingStyle, sanitiserSta
 	return r
 }
 
-// NotesIn returns the notes that hold for a style of names and the servers in use. Notes about names are left out if
-// they were made for another style, or if a server that had a name is gone.
+// NotesIn returns the notes that apply to a naming style and to the servers in use. Notes about names are left out if
+// they were made for another style, or if one of the Winners is not in use.
 func (r VettedRecord) NotesIn(style deck.NamingStyle, inUse func(drawbridge.ServerID) bool) []string {
 	current := len(r.Clashes) > 0 && cmp.Or(r.Naming, naming.Qualified) == cmp.Or(style, naming.Qualified)
 	for _, winner := range r.Winners {
@@ -99,23 +100,24 @@ func (r VettedRecord) NotesIn(style deck.NamingStyle, inUse func(drawbridge.Serv
 	return slices.Concat(r.Clashes, r.Notes)
 }
 
-// restore takes over the stored record of a row.
+// restore adds the stored record of a row to the cache and restores the sanitiser's state for the row.
 func (v *vettedCache) restore(row string, text []byte) {
 	v.mu.Lock()
 	v.stored.Add(row, text)
 	v.mu.Unlock()
-	v.sanitiser.Restore(row, rawjson.Get(text, "book")) // a damaged record counts as missing
+	v.sanitiser.Restore(row, rawjson.Get(text, "book")) // a damaged record is treated as missing
 }
 
 func newVettedCache(s *vetting.Sanitiser) *vettedCache {
-	stored, _ := simplelru.NewLRU[string, []byte](maxStoredRows, nil) // the error is for sizes below 1
+	stored, _ := simplelru.NewLRU[string, []byte](maxStoredRows, nil) // the error is only for sizes below 1
 	return &vettedCache{sanitiser: s, stored: stored}
 }
 
-// maxStoredRows bounds the rows in stored. A forgotten record is written to the store once more.
+// maxStoredRows is the maximum number of records in stored. A record that the cache has dropped is written to the store
+// again.
 const maxStoredRows = 1024
 
-// changedRecords returns the records of the servers that differ from those in the store.
+// changedRecords returns the encoded records of the servers that differ from the stored records, by configuration hash.
 func (v *vettedCache) changedRecords(members []deck.ServerSummary, naming deck.NamingStyle) map[string][]byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -137,7 +139,7 @@ func (g *Gateway) enrolListing(ctx context.Context, l drawbridge.Listing) {
 	err := g.enroller.enrol(ctx, l)
 	switch f, _ := errors.AsType[*drawbridge.Fault](err); {
 	case err == nil:
-	// The server is about to end, or its row was changed meanwhile.
+	// Not logged: the server is being stopped, or its row has changed meanwhile.
 	case ctx.Err() != nil, f != nil && f.Code == drawbridge.NotFound:
 	default:
 		g.log.Warn("enrol the listing of a server", "server", l.Server, "err", err)
@@ -145,7 +147,7 @@ func (g *Gateway) enrolListing(ctx context.Context, l drawbridge.Listing) {
 	g.saveVetted(ctx, l.Server)
 }
 
-// revetStale vets remembered listings again that older rules vetted, and stores the results.
+// revetStale vets the stored listings again that were vetted by older rules, and stores the results.
 func (g *Gateway) revetStale(ctx context.Context) {
 	g.mu.Lock()
 	members := g.deckMembers()
@@ -161,7 +163,8 @@ func (g *Gateway) revetStale(ctx context.Context) {
 	g.saveVetted(ctx)
 }
 
-// revetLocked vets servers with a locked list again: a person may have unlocked it. The caller holds mu.
+// revetLocked vets the servers with a locked tool list again, because a person may have unlocked the list. The caller
+// must hold mu.
 func (g *Gateway) revetLocked(ctx context.Context) error {
 	var locked []drawbridge.ServerID
 	for _, m := range g.deckMembers() {
@@ -175,11 +178,12 @@ func (g *Gateway) revetLocked(ctx context.Context) error {
 	return g.enroller.reenrol(ctx, locked...)
 }
 
-// saveVettedTimeout bounds the storing of vetting results, also when everything ends.
+// saveVettedTimeout limits the time to store vetting results, even after the context has ended.
 const saveVettedTimeout = 5 * time.Second
 
-// saveVetted stores the vetting results of the servers, or of all if none is named, and of those with name clashes: the
-// listing of another server may have changed which names they have. The next start then need not vet them.
+// saveVetted stores the vetting results of the named servers, or of all servers if none is named. It also stores the
+// results of servers with name clashes, because the listing of another server may have changed them. The next start
+// then need not vet these listings.
 func (g *Gateway) saveVetted(ctx context.Context, servers ...drawbridge.ServerID) {
 	members := slices.DeleteFunc(g.deck.ServerSummaries(), func(m deck.ServerSummary) bool {
 		return len(servers) > 0 && !slices.Contains(servers, m.Server) && len(m.Clashes) == 0

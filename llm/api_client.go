@@ -18,41 +18,44 @@ import (
 )
 
 const (
-	// defaultTimeout is how long a request may take.
+	// defaultTimeout is the default time limit of one request.
 	defaultTimeout = 30 * time.Second
-	// maxAttempts is the number of attempts for a request, firstRetryPause the pause after the first, by default.
+	// maxAttempts is the maximum number of attempts for a request. firstRetryPause is the default pause after the first
+	// attempt.
 	maxAttempts     = 3
 	firstRetryPause = 100 * time.Millisecond
-	// maxRetryPause is the longest wait within one exchange; who is to wait longer is told so.
+	// maxRetryPause is the maximum pause before another attempt. If the provider asks for a longer pause, its error is
+	// returned.
 	maxRetryPause = 20 * time.Second
 	// connectTimeout limits the time to connect.
 	connectTimeout = 10 * time.Second
 )
 
-// An Endpoint is where a model is, and who we are there.
+// An Endpoint is the address of a model, and the credentials there.
 type Endpoint struct {
-	// BaseURL is the address up to the path of the interface; empty means the provider's own.
+	// BaseURL is the address up to the path of the API; empty means the provider's own address.
 	BaseURL string
-	// FindKey finds the key, when it is first needed and again after it was refused; nil is none. Its error is shown
-	// to people, and has no secret in it.
+	// FindKey returns the key. It is called when the key is first needed, and again after the provider refused the key.
+	// A nil FindKey means no key. Its error is shown to people and must not contain a secret.
 	FindKey func(ctx context.Context) (drawbridge.Secret, error)
-	// Timeout is how long one request may take; 0 means 30 seconds.
+	// Timeout is the time limit of one request; 0 means 30 seconds.
 	Timeout time.Duration
-	// Transport carries the requests; nil is one of its own.
+	// Transport sends the requests; nil means a default transport.
 	Transport http.RoundTripper
 }
 
-// A apiClient asks one place.
+// An apiClient sends requests to one server.
 type apiClient struct {
 	http    http.Client
 	findKey func(ctx context.Context) (drawbridge.Secret, error)
 	timeout time.Duration
 
 	mu  sync.Mutex
-	key drawbridge.Secret // empty until it was found
+	key drawbridge.Secret // empty until FindKey has returned it
 }
 
-// newAPIClient makes what asks the server at an address. A key is not sent where others on the way could read it.
+// newAPIClient returns a client for the server at an address. It returns an error if the address is invalid, or if the
+// key would be sent unencrypted beyond the local network.
 func newAPIClient(a Endpoint, base string) (*apiClient, error) {
 	u, err := url.Parse(base)
 	switch {
@@ -78,8 +81,8 @@ func newAPIClient(a Endpoint, base string) (*apiClient, error) {
 	return c, nil
 }
 
-// proxyForTLSOnly returns the environment's proxy for requests that TLS hides from it. A request without TLS goes
-// directly to its server.
+// proxyForTLSOnly returns the environment's proxy for https requests, whose content the proxy cannot read. Other
+// requests go directly to their server.
 func proxyForTLSOnly(r *http.Request) (*url.URL, error) {
 	if r.URL.Scheme != "https" {
 		return nil, nil
@@ -87,7 +90,7 @@ func proxyForTLSOnly(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// isLocalHost reports whether a host's name is that of this machine or of its network.
+// isLocalHost reports whether a host is this machine or a host of its local network, judging by its name.
 func isLocalHost(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -101,13 +104,13 @@ func isLocalHost(host string) bool {
 	return !strings.Contains(host, ".")
 }
 
-// close lets go of connections that wait for another request.
+// close closes idle connections.
 func (c *apiClient) close() error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// apiKey returns the key, fixed or found now.
+// apiKey returns the stored key, or calls findKey and stores the key.
 func (c *apiClient) apiKey(ctx context.Context) (drawbridge.Secret, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,24 +125,25 @@ func (c *apiClient) apiKey(ctx context.Context) (drawbridge.Secret, error) {
 	return key, nil
 }
 
-// forgetKey has the key looked for again.
+// forgetKey deletes the stored key, so that the next request calls findKey again.
 func (c *apiClient) forgetKey() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.key = drawbridge.Secret{}
 }
 
-// An apiRequest is one question to a model.
+// An apiRequest is one request to a model.
 type apiRequest struct {
 	url string
-	// addKey puts the key where the provider wants it; nil is a bearer token.
+	// addKey adds the key to the header; nil sends it as a bearer token.
 	addKey func(h http.Header, key string)
 	body   any
-	// maxResponse is the most bytes of the answer.
+	// maxResponse is the maximum size of the response in bytes.
 	maxResponse int64
 }
 
-// postJSON asks, and again where that may help and there is time, and reads the answer into a value.
+// postJSON sends a request and decodes the response into into. It repeats the request if another attempt may succeed
+// and ctx leaves enough time.
 func (c *apiClient) postJSON(ctx context.Context, a apiRequest, into any) error {
 	body, err := json.Marshal(a.body)
 	if err != nil {

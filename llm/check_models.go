@@ -11,25 +11,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 )
 
-// checkTimeout is how long a model may take that is only looked at.
+// checkTimeout is the time limit for the test of one model.
 const checkTimeout = 10 * time.Second
 
-// A CheckResult is the outcome of a small test request to one model.
+// A CheckResult is the result of the test of one model.
 type CheckResult struct {
-	// Subject is the model that was tested: "the embedding model".
+	// Subject is the kind of the tested model, such as "the embedding model".
 	Subject string
-	// Answer describes the response for people; empty if there was none.
+	// Answer describes the response for people; empty if there was no response.
 	Answer string
-	// Slow describes a response that came later than a search waits, and the next step; empty if it was fast.
+	// Slow is a warning, with the next step, that the response took longer than a search waits; empty if it was fast
+	// enough.
 	Slow string
-	// Skipped is set if the model was not tested, since its key comes from a command.
+	// Skipped is true if the model was not tested because its key comes from a command.
 	Skipped bool
-	// Err is what went wrong.
+	// Err is the error of the test.
 	Err error
 }
 
-// CheckModels asks the models that the settings name, each one small thing; with commands also those whose keys come
-// from commands.
+// CheckModels sends small test requests to the models that the settings name. If commands is false, it skips models
+// whose keys come from commands.
 func CheckModels(ctx context.Context, o ModelOptions, commands bool) (all []CheckResult) {
 	o.OpenVectors = nil
 	s := o.Settings
@@ -73,7 +74,7 @@ func (o ModelOptions) checkEmbedding(ctx context.Context, c *CheckResult) error 
 		return invalidSettings(embeddingTable, err)
 	}
 	defer end()
-	// finds the key, and opens the connection
+	// the first request finds the key and opens the connection; its time does not count
 	if _, err := e.Embed(ctx, index.RoleQuery, []string{"hello"}); err != nil {
 		return err
 	}

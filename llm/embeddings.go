@@ -17,19 +17,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// The providers whose embedders are known.
+// The supported providers of embedding models.
 const (
-	// ProviderOpenAI is every server that has its /v1/embeddings: ProviderOpenAI, vLLM, text-embeddings-inference and
-	// many more.
+	// ProviderOpenAI is any server with OpenAI's API /v1/embeddings: OpenAI, vLLM, text-embeddings-inference and many
+	// others.
 	ProviderOpenAI = "openai"
-	// ProviderOllama is ProviderOpenAI on this machine.
+	// ProviderOllama is a server with the same API on this machine.
 	ProviderOllama = "ollama"
-	// ProviderGemini is Google's, Voyage Voyage AI's.
+	// ProviderGemini is Google's API, ProviderVoyage that of Voyage AI.
 	ProviderGemini = "gemini"
 	ProviderVoyage = "voyage"
 )
 
-// defaultBaseURLs are the providers' own addresses.
+// defaultBaseURLs are the default addresses by provider.
 var defaultBaseURLs = map[string]string{
 	ProviderOpenAI: "https://api.openai.com/v1",
 	ProviderOllama: "http://127.0.0.1:11434/v1",
@@ -38,34 +38,34 @@ var defaultBaseURLs = map[string]string{
 }
 
 const (
-	// defaultBatch is what text-embeddings-inference takes by default; the others take more.
+	// defaultBatch is the default limit of text-embeddings-inference; the other providers accept larger batches.
 	defaultBatch = 32
-	// maxTextBytes is the maximum number of bytes of a text that are sent: models take 512 to 8,192 tokens, and the
-	// rest of a tool's text does not distinguish it from others.
+	// maxTextBytes is the maximum number of bytes of a text that are sent. Models accept 512 to 8,192 tokens, and the
+	// rest of a long text does not help to distinguish a tool from others.
 	maxTextBytes = 8000
-	// maxDimension is the most numbers that a vector may have.
+	// maxDimension is the maximum number of dimensions of a vector.
 	maxDimension = 8192
-	// numberBytes is the most bytes that a number of an answer has, more or less.
+	// numberBytes is the approximate maximum size of a number in a response, in bytes.
 	numberBytes = 32
 )
 
 // EmbeddingOptions select and configure the embedding model.
 type EmbeddingOptions struct {
 	Endpoint
-	// Provider is one of those above; empty means ProviderOpenAI.
+	// Provider is one of the constants above; empty means ProviderOpenAI.
 	Provider string
-	// Model is its name as the provider has it.
+	// Model is the provider's name of the model.
 	Model string
-	// Dimensions is how many numbers a vector should have; 0 leaves it to the model.
+	// Dimensions is the number of dimensions of a vector; 0 means the model's default.
 	Dimensions int
-	// QueryPrefix stands before each question, DocumentPrefix before each text that may answer it: some models were
-	// trained so.
+	// QueryPrefix is added before each question, DocumentPrefix before each text that may answer a question. Some
+	// models were trained with such prefixes.
 	QueryPrefix, DocumentPrefix string
 	// Batch is the maximum number of texts in one request; 0 means 32.
 	Batch int
 }
 
-// An EmbeddingClient asks a model elsewhere. Its methods may be called from several goroutines.
+// An EmbeddingClient sends requests to a remote embedding model. Its methods may be called from several goroutines.
 type EmbeddingClient struct {
 	o      EmbeddingOptions
 	client *apiClient
@@ -74,7 +74,7 @@ type EmbeddingClient struct {
 
 var _ index.Embedder = (*EmbeddingClient)(nil)
 
-// NewEmbeddingClient returns a client and sends nothing yet. The error names the option that is wrong.
+// NewEmbeddingClient returns a client without sending a request. The error names the invalid option.
 func NewEmbeddingClient(o EmbeddingOptions) (*EmbeddingClient, error) {
 	o.Provider, o.Batch = cmp.Or(o.Provider, ProviderOpenAI), cmp.Or(o.Batch, defaultBatch)
 	home, known := defaultBaseURLs[o.Provider]
@@ -94,7 +94,8 @@ func NewEmbeddingClient(o EmbeddingOptions) (*EmbeddingClient, error) {
 	return &EmbeddingClient{o: o, client: c, base: base}, nil
 }
 
-// withVersionPath adds the version to an address without a path of its own, and removes a trailing slash.
+// withVersionPath adds the version to an address without a path, and removes a trailing slash and a trailing
+// /embeddings.
 func withVersionPath(base, provider string) string {
 	base = strings.TrimRight(base, "/")
 	base = strings.TrimSuffix(base, "/embeddings")
@@ -107,11 +108,11 @@ func withVersionPath(base, provider string) string {
 	return base
 }
 
-// Close lets go of connections. The embedder may be used further.
+// Close closes idle connections. The client may still be used afterwards.
 func (e *EmbeddingClient) Close() error { return e.client.close() }
 
-// Model names the vector space: the provider, the model, and everything else the vectors depend on. The address does
-// not count.
+// Model returns the name of the vector space: the provider, the model, and the other options on which the vectors
+// depend. The address is not a part of it.
 func (e *EmbeddingClient) Model() string {
 	provider := e.o.Provider
 	if provider == ProviderOllama {
@@ -128,7 +129,8 @@ func (e *EmbeddingClient) Model() string {
 	return name
 }
 
-// Embed returns a vector for each text, in requests of at most Batch texts. The first 8,000 bytes of a text are sent.
+// Embed returns a vector for each text, in requests of at most Batch texts. At most the first 8,000 bytes of a text are
+// sent.
 func (e *EmbeddingClient) Embed(ctx context.Context, of index.EmbedRole, texts []string) ([][]float32, error) {
 	prefix := e.o.DocumentPrefix
 	if of == index.RoleQuery {
@@ -155,7 +157,7 @@ func (e *EmbeddingClient) Embed(ctx context.Context, of index.EmbedRole, texts [
 	return all, nil
 }
 
-// truncate returns the beginning of a text, cut between two characters.
+// truncate returns at most the first maxTextBytes bytes of a text, without splitting a character.
 func truncate(text string) string {
 	return safetext.Truncate(strings.ToValidUTF8(text, "�"), maxTextBytes, safetext.Bytes, "")
 }
@@ -185,7 +187,7 @@ func (e *EmbeddingClient) embedOpenAI(ctx context.Context, of index.EmbedRole, t
 	return answer.orderedVectors(len(texts))
 }
 
-// embedGemini sends a request in Google's own format, which includes the purpose of a text.
+// embedGemini sends a request in Google's own format, which states whether the texts are questions or documents.
 func (e *EmbeddingClient) embedGemini(ctx context.Context, of index.EmbedRole, texts []string) ([][]float32, error) {
 	name := "models/" + strings.TrimPrefix(e.o.Model, "models/")
 	task := "RETRIEVAL_DOCUMENT"
@@ -230,7 +232,7 @@ func (e *EmbeddingClient) embedGemini(ctx context.Context, of index.EmbedRole, t
 	return vectors, nil
 }
 
-// maxEmbeddingResponse returns the maximum size in bytes of a response for so many texts.
+// maxEmbeddingResponse returns the maximum size in bytes of a response with vectors for the given number of texts.
 func maxEmbeddingResponse(texts int) int64 { return 1<<20 + int64(texts)*maxDimension*numberBytes }
 
 var (
@@ -238,7 +240,7 @@ var (
 	errVectorLengths = errors.New("the vectors of the answer differ in length")
 )
 
-// checkVectors returns an error if the vectors are invalid.
+// checkVectors returns an error if the number of vectors, a length or a value is invalid.
 func checkVectors(vectors [][]float32, texts, dimensions int) error {
 	if len(vectors) != texts {
 		return errVectorCount

@@ -14,51 +14,52 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// The tables of the settings.
+// The tables of the settings in drawbridge.toml.
 const (
 	embeddingTable = "mcp.tool_discovery.embedding"
 	rerankTable    = "mcp.tool_discovery.rerank"
 )
 
-// ModelOptions are what models are opened with.
+// ModelOptions are the options of OpenModels and CheckModels.
 type ModelOptions struct {
 	Settings config.Models
-	// Embedder and Reranker take the places of those that the settings name; nil leaves it to them.
+	// Embedder and Reranker replace the models that the settings name; nil means the models of the settings.
 	Embedder index.Embedder
 	Reranker index.Reranker
-	// OpenVectors opens what keeps vectors, where there is a model that makes some; nil is memory. Remote has them
-	// searched there.
+	// OpenVectors opens the store of vectors if there is an embedding model; nil means a store in memory. If
+	// SearchInStore is true, the store itself searches its vectors.
 	OpenVectors   func() (VectorStoreCloser, error)
 	SearchInStore bool
-	// Resolver resolves references in keys; Environ is the environment of their commands; Known records the keys found.
+	// Resolver resolves references in keys. Environ is the environment of their commands. Known stores the keys that
+	// were found.
 	Resolver *secrets.Resolver
 	Environ  []string
 	Known    *secrets.KnownSecrets
-	// Logger is told when a model goes away and comes back; nil is silence.
+	// Logger logs when a model becomes unavailable and available again; nil discards these messages.
 	Logger *slog.Logger
 }
 
-// A VectorStoreCloser keeps vectors until it is closed.
+// A VectorStoreCloser is a store of vectors that must be closed.
 type VectorStoreCloser interface {
 	index.VectorStore
 	Close() error
 }
 
-// ToolModels are the models, opened. A nil *Models has none.
+// ToolModels are the opened models. A nil *ToolModels has no models.
 type ToolModels struct {
 	embeddings *index.EmbeddingIndex
 	reranker   *index.HitReranker
 	closers    []func() error
 }
 
-// A ModelStatus describes the models; a nil part is not configured.
+// A ModelStatus describes the models. The field of a model that is not configured is nil.
 type ModelStatus struct {
 	Embedding *index.EmbeddingIndexStatus `json:"embedding,omitempty"`
 	Rerank    *index.HitRerankerStatus    `json:"rerank,omitempty"`
 }
 
-// OpenModels opens the models that are set: nil where none is. The error is a *drawbridge.Fault with the code
-// InvalidInput, for settings that make no sense together.
+// OpenModels opens the configured models. It returns nil if no model is configured. The error is a *drawbridge.Fault
+// with the code InvalidInput for inconsistent settings.
 func OpenModels(o ModelOptions) (*ToolModels, error) {
 	var m ToolModels
 	if err := m.openEmbedding(o); err != nil {
@@ -168,7 +169,7 @@ func isEmbeddingUnset(s config.EmbeddingModel) bool {
 		s.Dimensions == 0 && s.Deadline == 0 && s.Timeout == 0 && s.Batch == 0
 }
 
-// KeyFinder returns a function that finds a key; nil if there is none.
+// KeyFinder returns a function that resolves a key, or nil if there is no key.
 func (o ModelOptions) KeyFinder(k config.SecretRef) func(context.Context) (drawbridge.Secret, error) {
 	if k.IsZero() {
 		return nil
@@ -199,7 +200,7 @@ func (o ModelOptions) KeyFinder(k config.SecretRef) func(context.Context) (drawb
 	}
 }
 
-// IndexOptions returns the models that an index ranks by besides words.
+// IndexOptions returns the options with which an index uses the models for its ranking.
 func (m *ToolModels) IndexOptions() index.Options {
 	if m == nil {
 		return index.Options{}
@@ -211,7 +212,7 @@ func (m *ToolModels) IndexOptions() index.Options {
 	return o
 }
 
-// EmbeddingIndex returns the index of vectors; nil without an embedding model.
+// EmbeddingIndex returns the index of vectors, or nil if there is no embedding model.
 func (m *ToolModels) EmbeddingIndex() *index.EmbeddingIndex {
 	if m == nil {
 		return nil
@@ -235,7 +236,7 @@ func (m *ToolModels) Status() (s ModelStatus) {
 	return s
 }
 
-// Run embeds in the background, until ctx ends.
+// Run computes vectors in the background until ctx ends.
 func (m *ToolModels) Run(ctx context.Context) error {
 	if m == nil || m.embeddings == nil {
 		return nil
@@ -243,7 +244,7 @@ func (m *ToolModels) Run(ctx context.Context) error {
 	return m.embeddings.Run(ctx)
 }
 
-// Close lets go of connections, and closes what keeps vectors, once Run is over.
+// Close closes connections and the store of vectors. It must be called after Run has returned.
 func (m *ToolModels) Close() error {
 	if m == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// An openAIResponse is what /v1/embeddings answers.
+// An openAIResponse is the response of /v1/embeddings.
 type openAIResponse struct {
 	Data []struct {
 		Index     *int        `json:"index"`
@@ -16,7 +16,7 @@ type openAIResponse struct {
 	} `json:"data"`
 }
 
-// orderedVectors returns the vectors in the order of the texts. Without indexes they are in that order already.
+// orderedVectors returns the vectors in the order of the texts. Vectors without an index must already be in that order.
 func (a openAIResponse) orderedVectors(texts int) ([][]float32, error) {
 	if len(a.Data) != texts {
 		return nil, errVectorCount
@@ -34,7 +34,7 @@ func (a openAIResponse) orderedVectors(texts int) ([][]float32, error) {
 	return all, nil
 }
 
-// A floatVector holds numbers from a JSON array, or from the Base64 of their memory, lowest byte first.
+// A floatVector is decoded from a JSON array of numbers, or from a Base64 string of little-endian 32-bit floats.
 type floatVector []float32
 
 func (f *floatVector) UnmarshalJSON(raw []byte) error {

@@ -22,13 +22,13 @@ type ProviderError struct {
 	Status int
 	// Code is the provider's error code, such as "insufficient_quota"; empty if it sent none.
 	Code string
-	// Delay is how long the provider asks us to wait; 0 if it does not.
+	// Delay is the pause that the provider asks for; 0 if it does not ask for one.
 	Delay time.Duration
 }
 
 var _ index.RetryAfterError = (*ProviderError)(nil)
 
-// Error describes the error without free text of the provider, which may repeat the key.
+// Error returns a description without free text of the provider, which may contain the key.
 func (e *ProviderError) Error() string {
 	why := "the provider answers"
 	switch {
@@ -54,7 +54,7 @@ func (e *ProviderError) Error() string {
 // RetryAfter returns Delay.
 func (e *ProviderError) RetryAfter() time.Duration { return e.Delay }
 
-// Is reports whether e rejects the texts and target is index.ErrTextRefused.
+// Is reports whether target is index.ErrTextRefused and the provider refused the texts.
 func (e *ProviderError) Is(target error) bool {
 	return target == index.ErrTextRefused && e.isAboutText()
 }
@@ -64,13 +64,13 @@ func (e *ProviderError) isAboutText() bool {
 		e.Status == http.StatusUnprocessableEntity
 }
 
-// The limits for reading an error response: the body, and one code.
+// The maximum sizes of an error response's body and of an error code, in bytes.
 const (
 	maxErrorBody = 64 << 10
 	maxErrorCode = 48
 )
 
-// readErrorResponse reads an answer that is not the one that was wanted.
+// readErrorResponse returns the error of a response whose status is not 200.
 func readErrorResponse(resp *http.Response) *ProviderError {
 	e := &ProviderError{Status: resp.StatusCode, Delay: parseRetryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
@@ -78,7 +78,8 @@ func readErrorResponse(resp *http.Response) *ProviderError {
 	return e
 }
 
-// parseRetryAfter reads a time in seconds or as a date (RFC 9110, section 10.2.3).
+// parseRetryAfter parses a Retry-After header in seconds or as a date (RFC 9110, section 10.2.3). It returns 0 if the
+// header is invalid.
 func parseRetryAfter(text string, now time.Time) time.Duration {
 	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(n) * time.Second
@@ -89,8 +90,8 @@ func parseRetryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// providerErrorCode returns the provider's error code: ProviderOpenAI and vLLM have it as code or type, Gemini as
-// status, RerankTEI as error_type.
+// providerErrorCode returns the provider's error code, or "". OpenAI and vLLM send it as code or type, Gemini as
+// status, text-embeddings-inference as error_type.
 func providerErrorCode(raw []byte) string {
 	var said struct {
 		Error json.RawMessage `json:"error"`
@@ -106,7 +107,7 @@ func providerErrorCode(raw []byte) string {
 	return firstCode(inner.Code, inner.Status, inner.Type)
 }
 
-// firstCode returns the first value made of letters and underscores only, which a key never is.
+// firstCode returns the first value that consists only of letters and underscores. Such a value cannot be a key.
 func firstCode(all ...any) string {
 next:
 	for _, v := range all {
@@ -130,8 +131,8 @@ var (
 	errCertificate = errors.New("the provider's certificate is not to be trusted")
 )
 
-// connectionError returns the reason for the missing response. Errors of net/http may repeat sent or received data:
-// only those about the connection are passed on.
+// connectionError returns the reason why there is no response. Errors of net/http may contain sent or received data.
+// Only errors about the connection are therefore included.
 func connectionError(err error) error {
 	dial, dialled := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -14,7 +14,7 @@ import (
 
 // The request formats of reranking models.
 const (
-	// RerankCohere is {model, query, documents}, as Cohere, Jina, Voyage, vLLM and others have it.
+	// RerankCohere is {model, query, documents}, the format of Cohere, Jina, Voyage, vLLM and others.
 	RerankCohere = "cohere"
 	// RerankTEI is {query, texts}, the format of text-embeddings-inference.
 	RerankTEI = "tei"
@@ -22,15 +22,15 @@ const (
 
 // RerankOptions select and configure the reranking model.
 type RerankOptions struct {
-	// Endpoint's BaseURL is the whole address; /rerank is added if it does not end so.
+	// Endpoint's BaseURL is the whole address; /rerank is appended if it does not end with that path.
 	Endpoint
-	// Kind is Cohere or RerankTEI; empty means Cohere.
+	// Kind is RerankCohere or RerankTEI; empty means RerankCohere.
 	Kind string
-	// Model is its name; RerankTEI has one only, and needs none.
+	// Model is the name of the model. RerankTEI does not need it, because such a server has only one model.
 	Model string
 }
 
-// A RerankClient asks a model elsewhere. Its methods may be called from several goroutines.
+// A RerankClient sends requests to a remote reranking model. Its methods may be called from several goroutines.
 type RerankClient struct {
 	o      RerankOptions
 	client *apiClient
@@ -39,7 +39,7 @@ type RerankClient struct {
 
 var _ index.Reranker = (*RerankClient)(nil)
 
-// NewRerankClient returns a client and sends nothing yet. The error names the option that is wrong.
+// NewRerankClient returns a client without sending a request. The error names the invalid option.
 func NewRerankClient(o RerankOptions) (*RerankClient, error) {
 	o.Kind = cmp.Or(o.Kind, RerankCohere)
 	switch {
@@ -61,10 +61,10 @@ func NewRerankClient(o RerankOptions) (*RerankClient, error) {
 	return &RerankClient{o: o, client: c, url: address}, nil
 }
 
-// Close lets go of connections. The reranker may be used further.
+// Close closes idle connections. The client may still be used afterwards.
 func (r *RerankClient) Close() error { return r.client.close() }
 
-// Rerank returns a score for each text. The first 8,000 bytes of a text are sent.
+// Rerank returns a score for each text. At most the first 8,000 bytes of a text are sent.
 func (r *RerankClient) Rerank(ctx context.Context, question string, texts []string) ([]float64, error) {
 	if len(texts) == 0 {
 		return nil, nil
@@ -89,7 +89,7 @@ func (r *RerankClient) Rerank(ctx context.Context, question string, texts []stri
 	return nil, fmt.Errorf("rerank by %s: %w", cmp.Or(r.o.Model, r.o.Kind), err)
 }
 
-// A scoredText text is one of an answer. Where its score stands depends on who answers.
+// A scoredText is the score of one text in a response. Providers name the score differently.
 type scoredText struct {
 	Index     *int     `json:"index"`
 	Score     *float64 `json:"score"`
@@ -98,7 +98,7 @@ type scoredText struct {
 
 var errScoreCount = errors.New("the answer has not a score for each text")
 
-// parseScores reads an answer: a list, or an object that has it as results (Cohere, Jina) or data (Voyage).
+// parseScores parses a response: a list, or an object with the list as results (Cohere, Jina) or data (Voyage).
 func parseScores(raw json.RawMessage, texts int) ([]float64, error) {
 	var list []scoredText
 	if json.Unmarshal(raw, &list) != nil {

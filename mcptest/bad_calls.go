@@ -22,7 +22,7 @@ func hangForever(int) badAnswer {
 	}
 }
 
-// openingChunk and closed stand around the text of an answer to a call.
+// openingChunk and closingChunk are the parts of a response to a call before and after its text.
 func openingChunk(m mcp.Message) repeatedBytes {
 	return onceChunk([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) +
 		`,"result":{"resultType":"complete","content":[{"type":"text","text":"`))
@@ -69,8 +69,8 @@ func floodLogs(size int) badAnswer {
 
 func stormOfChanges(size int) badAnswer { return announceChanges(size, 0) }
 
-// announceChanges notifies that the tools have changed, with a pause before each notification. It begins at the first
-// list and belongs to the server: it goes on after the answer.
+// announceChanges sends size notifications that the tools have changed, with a pause before each notification. It
+// starts at the first tools/list, and continues after the response until the server ends.
 func announceChanges(size int, pause time.Duration) badAnswer {
 	var begun sync.Once
 	return func(_ context.Context, c *serverSession, m mcp.Message, _ responseWriter) bool {
@@ -135,7 +135,7 @@ func loneSurrogate(int) badAnswer {
 	}
 }
 
-// batch has an answer in an array: since 2025-06-18 there are none.
+// batch sends the response in a JSON array. Since 2025-06-18, MCP has no batches.
 func batch(int) badAnswer {
 	return func(_ context.Context, _ *serverSession, m mcp.Message, out responseWriter) bool {
 		out.raw(onceChunk([]byte(`[`)), openingChunk(m), onceChunk([]byte("batched")), closingChunk(),
@@ -161,7 +161,7 @@ func halfMessage(size int) badAnswer {
 	}
 }
 
-// crash ends every connection, in a goroutine of the server's: the request that it is called in is ended too.
+// crash ends all connections. It does so in a goroutine of the server, because it also ends the request that calls it.
 func crash(int) badAnswer {
 	return func(ctx context.Context, c *serverSession, _ mcp.Message, _ responseWriter) bool {
 		c.Server.work.Go(func() {
@@ -203,7 +203,7 @@ func smuggle(size int) badAnswer {
 	}
 }
 
-// askAndAnswer answers a call after asking its client, as honest tools do.
+// askAndAnswer handles a call with answer, which may ask the client, as an honest tool does.
 func askAndAnswer(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter, answer AnswerFunc) bool {
 	era, caps, refused := c.eraOf(m)
 	if refused != nil {
@@ -217,7 +217,8 @@ func askAndAnswer(ctx context.Context, c *serverSession, m mcp.Message, out resp
 	return true
 }
 
-// phishing are forms and pages that no person should be shown as if the program they use had made them.
+// phishing returns deceptive elicitation requests: a form that asks for a password in Drawbridge's name, and a page at
+// a deceptive address.
 func phishing() []json.RawMessage {
 	return []json.RawMessage{
 		json.RawMessage(
@@ -248,7 +249,7 @@ func phish(int) badAnswer {
 	}
 }
 
-// uninvited asks a client that did not declare that it can be asked, and returns how that ended.
+// uninvited sends requests to a client without checking its capabilities, and returns how many requests were answered.
 func uninvited(int) badAnswer {
 	return func(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter) bool {
 		era, _, refused := c.eraOf(m)
@@ -291,7 +292,7 @@ func endlessRounds(int) badAnswer {
 	}
 }
 
-// formFlood asks many questions at once if it can, and returns how many were answered.
+// formFlood sends many elicitation requests at once. In the stateful generation, it returns how many were answered.
 func formFlood(size int) badAnswer {
 	return func(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter) bool {
 		era, _, refused := c.eraOf(m)
@@ -340,7 +341,7 @@ func hugeState(size int) badAnswer {
 	}
 }
 
-// endlessTask is a server of tasks that says of each that it is being worked on.
+// endlessTask answers a call with a task whose status is always "working".
 func endlessTask(int) badAnswer {
 	const working = `"taskId":"1","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":60000,"pollIntervalMs":20`
 	return func(_ context.Context, c *serverSession, m mcp.Message, out responseWriter) bool {
@@ -363,7 +364,7 @@ func endlessTask(int) badAnswer {
 	}
 }
 
-// lyingTool is the tool of lies.
+// lyingTool returns the tool of the misbehaviour Lies.
 func lyingTool() ServerPart {
 	return Tool{Definition: json.RawMessage(
 		`{"name":"echo","description":"Gives its arguments back.","inputSchema":{"type":"object"},` +
@@ -397,7 +398,7 @@ func unknownVersion(int) badAnswer {
 	}
 }
 
-// mixedEras has what only the stateless generation has in the answer to a call of a session.
+// mixedEras answers a call in a session with an input_required result, which exists only in the stateless generation.
 func mixedEras(int) badAnswer {
 	return func(_ context.Context, c *serverSession, m mcp.Message, out responseWriter) bool {
 		era, _, refused := c.eraOf(m)

@@ -11,13 +11,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// RedirectedMethod is the method of a Request that came to the address where Redirect sends calls.
+// RedirectedMethod is the method of a recorded Request at the address to which Redirect sends calls.
 const RedirectedMethod = "elsewhere"
 
-// A badHTTPAnswer answers a request over HTTP, or says false.
+// A badHTTPAnswer handles an HTTP request in place of the server, and reports whether it did.
 type badHTTPAnswer func(s *Server, w http.ResponseWriter, r *http.Request, m mcp.Message) bool
 
-// redirectCalls sends calls to the same server by another name, which is another origin.
+// redirectCalls redirects calls to the same server under another host name, which is another origin.
 func redirectCalls(int) badHTTPAnswer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request, m mcp.Message) bool {
 		switch {
@@ -36,7 +36,7 @@ func redirectCalls(int) badHTTPAnswer {
 	}
 }
 
-// refuseWithStatus answers calls with a status, a header of it, and no message.
+// refuseWithStatus answers calls with an HTTP status and a header, without a message.
 func refuseWithStatus(status int, header, value string) func(int) badHTTPAnswer {
 	return func(int) badHTTPAnswer {
 		return func(s *Server, w http.ResponseWriter, _ *http.Request, m mcp.Message) bool {
@@ -65,7 +65,7 @@ func answerWebPage(int) badHTTPAnswer {
 	}
 }
 
-// answerGzipBomb answers with data that is a thousand times larger when unpacked.
+// answerGzipBomb answers calls with data that is about a thousand times larger after decompression.
 func answerGzipBomb(size int) badHTTPAnswer {
 	return func(s *Server, w http.ResponseWriter, _ *http.Request, m mcp.Message) bool {
 		if m.Method != mcp.MethodToolsCall {

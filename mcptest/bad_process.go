@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// childMark stands behind the token of a process that another one forked.
+	// childMark follows the token of a process that was forked by another process.
 	childMark = "+child"
-	// forked is the misdeed of a process that Forks has started: to be there.
+	// forked is the misbehaviour of a process that Forks has started: it stays connected.
 	forked = "forked"
-	// lingering is how long a process stays that should have ended. What a broken test leaves behind ends by itself.
+	// lingering is how long a process that should have ended stays. Processes that a failed test leaves behind end
+	// after this time.
 	lingering = 10 * time.Minute
 )
 
-// misbehaveAsProcess does the part of a misbehaviour that comes before any message. It reports whether the process is
-// over.
+// misbehaveAsProcess carries out the part of a misbehaviour that comes before any message. over reports whether the
+// process must exit, with the exit code code.
 func misbehaveAsProcess(order []string, size int) (code int, over bool) {
 	switch order[2] {
 	case string(ExitAtOnce):
@@ -60,7 +61,7 @@ func misbehaveAsProcess(order []string, size int) (code int, over bool) {
 	return 0, false
 }
 
-// forkChild starts this program again, in a session of its own where there are such.
+// forkChild starts this program again, in its own session if the system has sessions.
 func forkChild(order []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -73,7 +74,7 @@ func forkChild(order []string) error {
 	return child.Start()
 }
 
-// lingerAfterEnd stays where the process should end.
+// lingerAfterEnd waits for the duration lingering if the misbehaviour is Stubborn.
 func lingerAfterEnd(misdeed string) {
 	if misdeed == string(Stubborn) {
 		<-time.After(lingering)

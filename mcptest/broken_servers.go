@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// brokenServers do not do what they were started for.
+// brokenServers returns the servers that do not answer, that exit, or that start other processes.
 func brokenServers() []namedServer {
 	return []namedServer{
 		{"hang", "", "never answers anything", func(serverArgs) int { return muteAll.stdio() }},
@@ -26,7 +26,7 @@ func brokenServers() []namedServer {
 	}
 }
 
-// muteAll has no answer to whatever a client may begin with.
+// muteAll is a server that never answers the first requests of a client.
 var muteAll = methodTable{mcp.MethodInitialize: neverAnswer, mcp.MethodDiscover: neverAnswer,
 	mcp.MethodPing: neverAnswer}
 
@@ -67,7 +67,7 @@ func forks(args serverArgs) int {
 	return legacyServer().stdio()
 }
 
-// sleeper writes its pid, whole or not at all, and sleeps.
+// sleeper writes its process ID to a file, in one step, and sleeps.
 func sleeper(args serverArgs) int {
 	path := args.text(0, "")
 	if err := os.WriteFile(path+".new", []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
@@ -79,7 +79,7 @@ func sleeper(args serverArgs) int {
 	return sleepLong()
 }
 
-// sleepLong is for ever, or nearly: what a broken test leaves behind ends by itself.
+// sleepLong sleeps for ten minutes. Processes that a failed test leaves behind end after this time.
 func sleepLong() int {
 	pause(10 * time.Minute)
 	return 0
@@ -87,8 +87,8 @@ func sleepLong() int {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-// ReadPID reads the file that the server "forks" has its grandchild write. The error is that of a file that is not
-// there for as long as the grandchild has not written it.
+// ReadPID returns the process ID in the file that the grandchild of the server "forks" writes. As long as the
+// grandchild has not written the file, the error is fs.ErrNotExist.
 func ReadPID(path string) (int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,10 +1,11 @@
-// Package mcptest has MCP servers for tests: one that answers with functions of the test, and one that misbehaves in a
-// named way. A server is lenient: it validates of a request only what it needs for its answer.
+// Package mcptest contains MCP servers for tests: a server that answers with functions of the test, and a server that
+// misbehaves in a named way. A server is lenient: it validates only the parts of a request that it needs for its
+// response.
 //
-// NewServer makes a server of tools, prompts and resources. It speaks both generations of the protocol, and is reached
-// in two ways at once: Stdio returns the row of a server that is started as a process, HTTP the row of one on the
-// loopback interface. In both, the functions run in the test itself and may use its variables. Requests returns what
-// the server has received:
+// NewServer returns a server of tools, prompts and resources. It speaks both generations of the protocol, and can be
+// reached in two ways at once. Stdio returns the configuration row of a server that is started as a process. HTTP
+// returns the row of a server on the loopback interface. In both cases, the functions run in the test itself and may
+// use its variables. Requests returns the messages that the server has received:
 //
 //	func TestMain(m *testing.M) {
 //		gateway.RunReaperProcess()
@@ -21,10 +22,11 @@
 //		…
 //	}
 //
-// The process that Stdio starts is the test binary, executed again: RunIfServer makes it carry lines between its
-// standard streams and the test, and no other code of it runs.
+// The process that the row of Stdio starts is the test binary, executed again. In that process, RunIfServer copies
+// lines between the standard streams and the test, and no other code of the binary runs.
 //
-// NewHostileServer makes a server with a Misbehaviour: it hangs, floods, lies about its tools or shows people forms
-// that ask for passwords. A program that must withstand such servers can be tested with each of Misbehaviours. The
-// resources that one uses (processes, memory, messages) are bounded by its size, and released when the test ends.
+// NewHostileServer returns a server with a Misbehaviour: for example, it hangs, floods its client, sends false tool
+// definitions, or shows forms that ask for passwords. A program that must withstand such servers can be tested with
+// each of Misbehaviours. The size of a misbehaviour limits its use of processes, memory and messages. All are released
+// when the test ends.
 package mcptest

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// honestServers are built with the SDK.
+// honestServers returns the servers that are built with the SDK.
 func honestServers() []namedServer {
 	return []namedServer{
 		{"everything", "", "the SDK's server with a little of everything, in both generations", func(serverArgs) int {
@@ -43,27 +43,27 @@ func runSDK(s *mcp.Server) int {
 	return 0
 }
 
-// EverythingServer is an honest server with a little of everything, built with the SDK. versions are the revisions it
-// speaks; nil is all. Its tools:
+// EverythingServer returns a server with a few features of every kind, built with the SDK. versions are the protocol
+// versions that it speaks; nil means all. Its tools:
 //
-//	echo {text}               says the text again
-//	add {a, b}                their sum, as text and as structured content {sum}
-//	slow {ms, mark}           takes that long; where it is cancelled it writes "cancelled" to the file mark
+//	echo {text}               returns the text
+//	add {a, b}                returns the sum, as text and as structured content {sum}
+//	slow {ms, mark}           waits that long; if the call is cancelled, it writes "cancelled" to the file mark
 //	progress {steps}          notifies progress, step by step
-//	log {level, text}         writes a log line
-//	ask-elicitation {message} asks the user for a name and greets them
+//	log {level, text}         sends a log message
+//	ask-elicitation {message} asks the user for a name and greets the user
 //	ask-sampling {prompt}     asks the client's model
 //	ask-roots {}              lists the client's roots
-//	whoami {}                 what the request said of the client: protocol, _meta, name, capabilities
-//	region {region}           has its argument mirrored in the header Mcp-Param-Region
+//	whoami {}                 returns the client's data in the request: protocol, _meta, name, capabilities
+//	region {region}           has an argument that the header Mcp-Param-Region repeats
 //	fail {}                   reports an error as a result
 //	crash {}                  ends the process with code 3
-//	toggle {}                 adds the tool "extra", or takes it away: list_changed
+//	toggle {}                 adds or removes the tool "extra", with the notification list_changed
 //	touch {uri}               notifies that the resource was updated
 //
-// Its resources are test://greeting, test://picture (a blob), test://touched and the template test://items/{id}; what
-// begins with test://private is not to be subscribed to. Its prompts are hello and greet {name}, whose name completes
-// to ada, alan and grace.
+// Its resources are test://greeting, test://picture (a blob), test://touched and the template test://items/{id}. It
+// refuses subscriptions to URIs that begin with test://private. Its prompts are hello and greet {name}; the name can be
+// completed to ada, alan and grace.
 func EverythingServer(versions []string) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "everything", Title: "Everything", Version: "1.0.0"},
 		&mcp.ServerOptions{
@@ -95,7 +95,7 @@ func textResult(format string, args ...any) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}
 }
 
-// addTool adds a tool whose result is content blocks.
+// addTool adds a tool whose result consists of content blocks.
 func addTool[In any](s *mcp.Server, name, description string, run func(context.Context, *mcp.CallToolRequest,
 	In) (*mcp.CallToolResult, error)) {
 	mcp.AddTool(s, &mcp.Tool{Name: name, Description: description},

@@ -9,21 +9,21 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// HTTPLegacy is Everything over Streamable HTTP with sessions: the stateful generation.
+// HTTPLegacy returns EverythingServer over Streamable HTTP with sessions: the stateful generation.
 func HTTPLegacy() http.Handler {
 	server := EverythingServer(legacyOnly())
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 }
 
-// HTTPModern is Everything over Streamable HTTP without sessions: the stateless generation.
+// HTTPModern returns EverythingServer over Streamable HTTP without sessions: the stateless generation.
 func HTTPModern() http.Handler {
 	server := EverythingServer(nil)
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 }
 
-// HTTPSSE is Everything over the HTTP+SSE transport of 2024-11-05. It answers a POST to its own path, as Streamable
-// HTTP begins, with an error.
+// HTTPSSE returns EverythingServer over the HTTP+SSE transport of 2024-11-05. It answers a POST to its own path, the
+// first request of Streamable HTTP, with an error.
 func HTTPSSE() http.Handler {
 	server := EverythingServer(legacyOnly())
 	return mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil)

@@ -11,9 +11,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// HTTPScript answers POSTs from a script (see Script), one message a request, without sessions: the result as JSON, or,
-// where the script says something before it, as an event stream. heard, where it is not nil, sees the header and the
-// body of every POST.
+// HTTPScript returns a server that answers POSTs from a script (see WriteScript), with one message per request and
+// without sessions. The response is JSON, or an event stream if the script sends other messages before it. heard, if
+// not nil, is called with the header and the body of every POST.
 func HTTPScript(script string, heard func(header http.Header, body []byte)) http.Handler {
 	return postOnly(func(w http.ResponseWriter, r *http.Request, body []byte, m protocol.Message) {
 		if heard != nil {
@@ -23,9 +23,10 @@ func HTTPScript(script string, heard func(header http.Header, body []byte)) http
 	})
 }
 
-// HTTPModernOnly is the server "modern-only" over HTTP. A subscription's stream stays open until its client ends it.
+// HTTPModernOnly returns the server "modern-only" over HTTP. The stream of a subscription stays open until its client
+// ends the request.
 func HTTPModernOnly() http.Handler {
-	var mu sync.Mutex // one conversation at a time; the streams of listeners are written in those of others
+	var mu sync.Mutex // held while a request is handled, which may also write to the streams of listeners
 	server := newModern()
 	return postOnly(func(w http.ResponseWriter, r *http.Request, _ []byte, m protocol.Message) {
 		mu.Lock()
@@ -47,7 +48,7 @@ func HTTPModernOnly() http.Handler {
 	})
 }
 
-// HTTPDropping is a small legacy server that breaks the connection in the middle of the answer to every call.
+// HTTPDropping returns a small legacy server that closes the connection in the middle of the response to every call.
 func HTTPDropping() http.Handler {
 	return postOnly(func(w http.ResponseWriter, _ *http.Request, _ []byte, m protocol.Message) {
 		if m.Method != protocol.MethodToolsCall {
@@ -61,7 +62,8 @@ func HTTPDropping() http.Handler {
 	})
 }
 
-// HTTPOnlySSE is HTTPSSE on a server that answers everything else with 405, as many that know no Streamable HTTP do.
+// HTTPOnlySSE returns HTTPSSE on a server that answers all other requests with 405, as many servers without Streamable
+// HTTP do.
 func HTTPOnlySSE() http.Handler {
 	sse := HTTPSSE()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +75,7 @@ func HTTPOnlySSE() http.Handler {
 	})
 }
 
-// A Restarting server is HTTPLegacy, or HTTPModern, and can lose all it knows as if its process had been started again.
+// A Restarting server is HTTPLegacy or HTTPModern, and can lose its sessions as if its process had been restarted.
 type Restarting struct {
 	modern bool
 
@@ -82,14 +84,14 @@ type Restarting struct {
 	handler http.Handler
 }
 
-// HTTPRestarting makes a Restarting server of one generation.
+// HTTPRestarting returns a Restarting server of one generation: the stateless one if modern is true.
 func HTTPRestarting(modern bool) *Restarting {
 	s := &Restarting{modern: modern}
 	s.Restart()
 	return s
 }
 
-// Restart forgets all sessions: their streams end, and requests of theirs are answered with 404.
+// Restart deletes all sessions: their streams end, and later requests of these sessions are answered with 404.
 func (s *Restarting) Restart() {
 	server := EverythingServer(nil)
 	if !s.modern {
@@ -109,7 +111,7 @@ func (s *Restarting) Restart() {
 	}
 }
 
-// ServeHTTP hands the request to the server of the moment.
+// ServeHTTP passes the request to the current server.
 func (s *Restarting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	handler := s.handler
@@ -117,7 +119,8 @@ func (s *Restarting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(w, r)
 }
 
-// postOnly reads the message of a POST and answers 405 to everything else.
+// postOnly returns a handler that parses the message of a POST and calls handle. It answers other HTTP methods with
+// 405.
 func postOnly(handle func(w http.ResponseWriter, r *http.Request, body []byte, m protocol.Message)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -137,7 +140,8 @@ func postOnly(handle func(w http.ResponseWriter, r *http.Request, body []byte, m
 	})
 }
 
-// respond has a answer one message: with 202 where that is nothing, as JSON where it is one message, else as events.
+// respond lets a handle one message and sends its output: status 202 if there is none, JSON for a single response,
+// otherwise an event stream.
 func respond(w http.ResponseWriter, a messageHandler, m protocol.Message) {
 	var said [][]byte
 	a.handle(&messageStream{out: func(message []byte) { said = append(said, message) }}, m)
@@ -159,7 +163,7 @@ func respond(w http.ResponseWriter, a messageHandler, m protocol.Message) {
 	}
 }
 
-// statusOf is the HTTP status that 2026-07-28 has for an error. Older revisions answer with 200.
+// statusOf returns the HTTP status that 2026-07-28 defines for an error code. Older revisions use 200.
 func statusOf(code int) int {
 	switch code {
 	case protocol.CodeMethodNotFound:

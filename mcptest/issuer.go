@@ -23,13 +23,12 @@ import (
 	"time"
 )
 
-// An TokenIssuer vouches for access tokens, right ones and wrong ones: it signs whatever it is told to, with keys of
-// its own that it publishes, and answers introspection. It signs by hand, so that no library keeps a test from a token
-// that it would not make.
+// A TokenIssuer issues valid and invalid access tokens: it signs any content with its own keys, publishes the keys, and
+// answers introspection requests. It does not use a JWT library, because a library may refuse to create invalid tokens.
 type TokenIssuer struct {
-	// URL is the issuer's name, Path included.
+	// URL is the identifier of the issuer, including the path.
 	URL string
-	// Client and Secret are who may introspect.
+	// Client and Secret are the credentials for introspection.
 	Client, Secret string
 
 	web *httptest.Server
@@ -38,17 +37,17 @@ type TokenIssuer struct {
 	ed  ed25519.PrivateKey
 
 	mu sync.Mutex
-	// id is the id of the RSA key; asked counts requests by path.
+	// id is the ID of the RSA key. asked counts requests by path.
 	id    string
 	asked map[string]int
-	// answers has what introspection says of tokens; down has every request fail.
+	// answers are the introspection responses by token. If down is true, every request fails.
 	answers map[string]string
 	down    bool
-	// odd has answers in the place of the right ones, by path.
+	// odd contains handlers that replace the normal ones, by path.
 	odd map[string]http.HandlerFunc
 }
 
-// NewTokenIssuer makes an issuer, whose name has that path. It ends with the test.
+// NewTokenIssuer returns an issuer whose URL has the given path. The issuer is closed when the test ends.
 func NewTokenIssuer(t testing.TB, path string) *TokenIssuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -73,7 +72,7 @@ func NewTokenIssuer(t testing.TB, path string) *TokenIssuer {
 	return i
 }
 
-// Claims returns the claims of a valid token for a resource, with some changed: a nil value leaves a claim out.
+// Claims returns the claims of a valid token for a resource, with the changes in change; a nil value removes a claim.
 func (i *TokenIssuer) Claims(resource string, change map[string]any) map[string]any {
 	claims := map[string]any{
 		"iss": i.URL, "sub": "ada", "aud": resource, "client_id": "app", "scope": "mcp",
@@ -90,13 +89,13 @@ func (i *TokenIssuer) Token(claims map[string]any) string {
 	return i.Sign(fmt.Sprintf(`{"alg":"RS256","typ":"at+jwt","kid":%q}`, i.keyID()), string(payload))
 }
 
-// Sign signs a payload under a header, with the key that the header's algorithm goes with. HS256 takes the public RSA
-// key for its secret, and none signs nothing.
+// Sign returns a token with the given header and payload, signed with the key for the header's algorithm. HS256 uses
+// the public RSA key as its secret, and none adds no signature.
 func (i *TokenIssuer) Sign(header, payload string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	text := encode([]byte(header)) + "." + encode([]byte(payload))
 	var h struct{ Alg string }
-	_ = json.Unmarshal([]byte(header), &h) // an odd header is signed as RS256
+	_ = json.Unmarshal([]byte(header), &h) // a header that cannot be parsed is signed as RS256
 	return text + "." + encode(i.signature(h.Alg, []byte(text)))
 }
 
@@ -111,7 +110,7 @@ func (i *TokenIssuer) signature(alg string, text []byte) (signature []byte) {
 	case "ES256":
 		r, s, err := ecdsa.Sign(rand.Reader, i.ec, sum[:])
 		if err != nil {
-			panic(err) // of a good key
+			panic(err) // the key is valid
 		}
 		signature = append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
 	case "EdDSA":
@@ -125,7 +124,7 @@ func (i *TokenIssuer) signature(alg string, text []byte) (signature []byte) {
 	return signature
 }
 
-// Rotate sets another ID for the RSA key, as if it was a new one.
+// Rotate sets another ID for the RSA key, as if the key was a new one.
 func (i *TokenIssuer) Rotate(id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -138,21 +137,21 @@ func (i *TokenIssuer) keyID() string {
 	return i.id
 }
 
-// SetIntrospection has introspection say this of a token; empty is that it is not active.
+// SetIntrospection sets the introspection response for a token. An empty answer means that the token is not active.
 func (i *TokenIssuer) SetIntrospection(token, answer string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.answers[token] = answer
 }
 
-// SetDown has every request fail from now on, or not any more.
+// SetDown makes every request fail if down is true, and ends this if it is false.
 func (i *TokenIssuer) SetDown(down bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.down = down
 }
 
-// SetHandler answers a path in another way; nil is the right way again.
+// SetHandler replaces the handler of a path; nil restores the normal handler.
 func (i *TokenIssuer) SetHandler(path string, answer http.HandlerFunc) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -166,7 +165,7 @@ func (i *TokenIssuer) RequestCount(path string) int {
 	return i.asked[path]
 }
 
-// KeysPath and IntrospectPath are where the keys are, and introspection.
+// KeysPath and IntrospectPath are the paths of the keys and of introspection.
 const (
 	KeysPath       = "/keys"
 	IntrospectPath = "/introspect"
@@ -197,15 +196,15 @@ func (i *TokenIssuer) serve(w http.ResponseWriter, r *http.Request) {
 
 func writeJSONBody(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // on an error the client is gone
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }
 
-// keys are the public keys, among such as must be passed over.
+// keys returns the public keys, together with keys that a verifier must ignore.
 func (i *TokenIssuer) keys(id string) []any {
 	encode := base64.RawURLEncoding.EncodeToString
 	point, err := i.ec.PublicKey.Bytes()
 	if err != nil {
-		panic(err) // of a good key
+		panic(err) // the key is valid
 	}
 	return []any{
 		map[string]any{"kty": "oct", "kid": "secret", "k": encode([]byte("hunter2"))},
@@ -221,7 +220,7 @@ func (i *TokenIssuer) keys(id string) []any {
 	}
 }
 
-// introspect answers as RFC 7662 has it, to our client only.
+// introspect handles an introspection request (RFC 7662). It accepts only the credentials Client and Secret.
 func (i *TokenIssuer) introspect(w http.ResponseWriter, r *http.Request) {
 	id, secret, ok := r.BasicAuth()
 	if !ok || id != i.Client || secret != formEncoded(i.Secret) || r.Method != http.MethodPost {
@@ -235,8 +234,8 @@ func (i *TokenIssuer) introspect(w http.ResponseWriter, r *http.Request) {
 		said = `{"active":false}`
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(said)) // on an error the client is gone
+	_, _ = w.Write([]byte(said)) // an error means that the client has disconnected
 }
 
-// formEncoded writes a text as it stands in a form.
+// formEncoded returns a text in form encoding.
 func formEncoded(text string) string { return url.QueryEscape(text) }

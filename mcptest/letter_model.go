@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// A LetterModel embeds texts by their letters, and judges by the letters that they share. It has OpenAI's
-// /v1/embeddings and Cohere's /rerank.
+// A LetterModel is a model server for tests. It embeds a text as the counts of its letters, and ranks documents by the
+// letters that they share with the query. It serves OpenAI's /v1/embeddings and Cohere's /rerank.
 type LetterModel struct {
 	*httptest.Server
 	key string
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu    sync.Mutex
 	down  bool
 	texts []string
 }
 
-// StartLetterModel starts one on a free port of the loopback interface, which ends with the test. Requests must bring
-// the key; empty asks for none.
+// StartLetterModel starts a LetterModel on a free port of the loopback interface, which is closed when the test ends.
+// Requests must have the API key; an empty key means that none is required.
 func StartLetterModel(t testing.TB, key string) *LetterModel {
 	t.Helper()
 	l := &LetterModel{key: key}
@@ -32,14 +32,14 @@ func StartLetterModel(t testing.TB, key string) *LetterModel {
 	return l
 }
 
-// SetDown has it answer nothing but that it is not there, or all again.
+// SetDown makes the server answer all requests with status 503 if down is true, and ends this if it is false.
 func (l *LetterModel) SetDown(down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = down
 }
 
-// EmbeddedTexts returns the texts that were embedded since its last call.
+// EmbeddedTexts returns the texts that were embedded since the last call of EmbeddedTexts.
 func (l *LetterModel) EmbeddedTexts() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *LetterModel) EmbeddedTexts() []string {
 	return texts
 }
 
-// ServeHTTP answers.
+// ServeHTTP handles requests for embeddings and rankings.
 func (l *LetterModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Input, Documents []string

@@ -11,22 +11,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An messageHandler handles one message after the other, those that are no JSON-RPC too.
+// A messageHandler handles messages one after the other, including messages that are not valid JSON-RPC.
 type messageHandler interface {
 	handle(c *messageStream, m mcp.Message)
 }
 
-// A messageStream is the place where a server that is made by hand speaks. It is for one goroutine.
+// A messageStream is the output of a server that is written without the SDK. It must be used by one goroutine at a
+// time.
 type messageStream struct {
-	// out writes one message as it goes over the wire: on a line, in an event.
+	// out writes one message in the format of the transport, such as a line or an event.
 	out func(message []byte)
-	// alter changes a message on its way out, for servers that mistreat what they write. It may make several lines of
-	// it.
+	// alter, if not nil, changes each message before it is written, for servers that send damaged messages. The result
+	// may have several lines.
 	alter func(message []byte) []byte
 }
 
-// serveStdio has a answer what comes on stdin, until that ends. It returns the exit code. heard, where it is not nil,
-// sees every line before.
+// serveStdio lets a handle the messages on stdin until stdin ends, and returns the exit code. heard, if not nil, is
+// called with every line first.
 func serveStdio(a messageHandler, c *messageStream, heard func(line []byte)) int {
 	lines := mcp.NewLineReader(os.Stdin, 0)
 	for {
@@ -46,13 +47,13 @@ func serveStdio(a messageHandler, c *messageStream, heard func(line []byte)) int
 	}
 }
 
-// stdout is the conversation on the process's own stdout.
+// stdout returns the stream on the stdout of the process.
 func stdout() *messageStream {
 	return &messageStream{out: func(message []byte) { _, _ = os.Stdout.Write(append(message, '\n')) }}
 }
 
-// A methodTable server answers messages by method. A request whose method it does not have gets "method not found"; a
-// notification it does not have is passed over.
+// A methodTable is a server with a function for each method. It answers requests with other methods with "method not
+// found", and ignores other notifications.
 type methodTable map[string]func(c *messageStream, m mcp.Message)
 
 func (h methodTable) handle(c *messageStream, m mcp.Message) {
@@ -64,17 +65,17 @@ func (h methodTable) handle(c *messageStream, m mcp.Message) {
 	}
 }
 
-// stdio serves on the process's own stdin and stdout.
+// stdio serves on the stdin and stdout of the process.
 func (h methodTable) stdio() int { return serveStdio(h, stdout(), nil) }
 
-// with copies the server and puts methods in the place of its own.
+// with returns a copy of the server in which the functions in changes are added or replaced.
 func (h methodTable) with(changes methodTable) methodTable {
 	out := maps.Clone(h)
 	maps.Copy(out, changes)
 	return out
 }
 
-// raw writes bytes as they are.
+// raw writes the bytes of a message unchanged, except for alter.
 func (c *messageStream) raw(message []byte) {
 	if c.alter != nil {
 		message = c.alter(message)
@@ -84,7 +85,7 @@ func (c *messageStream) raw(message []byte) {
 
 func (c *messageStream) say(m mcp.Message) { c.raw(m.Append(nil)) }
 
-// result answers m with a result, exactly these bytes.
+// result sends the response to m with exactly these bytes as its result.
 func (c *messageStream) result(m mcp.Message, result string) {
 	c.say(mcp.Message{ID: m.ID, Result: json.RawMessage(result)})
 }
@@ -101,22 +102,23 @@ func (c *messageStream) notify(method, params string) {
 	c.say(m)
 }
 
-// text answers a call with one block of text.
+// text sends the response to a call with one block of text.
 func (c *messageStream) text(m mcp.Message, text string) {
 	c.result(m, `{"content":[{"type":"text","text":`+string(rawjson.Quote(text))+`}]}`)
 }
 
-// neverAnswer is the answer that never comes.
+// neverAnswer handles a request without a response.
 func neverAnswer(*messageStream, mcp.Message) {}
 
-// alwaysAnswer answers with the same result.
+// alwaysAnswer returns a function that answers each request with the same result.
 func alwaysAnswer(result string) func(*messageStream, mcp.Message) {
 	return func(c *messageStream, m mcp.Message) { c.result(m, result) }
 }
 
 const echoTool = `{"name":"echo","description":"Says the text again.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`
 
-// legacyServer is a small honest server of the stateful generation, with one tool: echo. The others are made from it.
+// legacyServer returns a small honest server of the stateful generation, with one tool: echo. Other servers are
+// variants of it.
 func legacyServer() methodTable {
 	return methodTable{
 		mcp.MethodInitialize: func(c *messageStream, m mcp.Message) {
@@ -135,7 +137,8 @@ func legacyServer() methodTable {
 	}
 }
 
-// initializeResult takes the version that the client asked for, where it is one of the stateful ones.
+// initializeResult returns the result of initialize. Its version is the client's version if that is a stateful one,
+// else 2025-11-25.
 func initializeResult(m mcp.Message, capabilities string) string {
 	version := rawjson.GetString(m.Params, "protocolVersion")
 	if !slices.Contains(mcp.LegacyVersions(), version) {

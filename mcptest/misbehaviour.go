@@ -10,99 +10,101 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A Misbehaviour is one way to misbehave. Its server has a tool "echo" that returns its arguments as a text, and is
-// honest in all that the Misbehaviour does not name.
+// A Misbehaviour is one way to misbehave. A server with a Misbehaviour has a tool "echo" that returns its arguments as
+// a text. In all other respects, the server is honest.
 type Misbehaviour string
 
-// The misdeeds. The number is the size where NewHostileServer is told none.
+// The misbehaviours. The numbers in parentheses are the default sizes.
 const (
-	// Hang never answers anything. HangCall never answers a call.
+	// Hang never answers any request. HangCall never answers a call.
 	Hang     Misbehaviour = "hang"
 	HangCall Misbehaviour = "hang-call"
-	// Drip answers a call with a byte each 50 ms, for size bytes (1,000,000).
+	// Drip answers a call with one byte every 50 ms, for size bytes (1,000,000).
 	Drip Misbehaviour = "drip"
-	// Flood sends size log lines (2,000) before it answers a call. Storm notifies size times (20,000) that its tools
-	// have changed, after the first request for them. Noise writes size lines (200) that are not messages before it
+	// Flood sends size log messages (2,000) before it answers a call. Storm sends size notifications (20,000) that its
+	// tools have changed, after the first tools/list. Noise writes size lines (200) that are not messages before it
 	// answers a call.
 	Flood Misbehaviour = "flood"
 	Storm Misbehaviour = "storm"
 	Noise Misbehaviour = "noise"
-	// HugeLine answers a call with a text of size bytes (48 MiB), on one line. It takes no memory for it.
+	// HugeLine answers a call with a text of size bytes (48 MiB) on one line. The server itself does not need memory
+	// for the whole text.
 	HugeLine Misbehaviour = "huge-line"
-	// ProgressFlood sends, before it answers a call, progress of size other calls (2,000) that do not exist, and as
-	// many updates of resources without a subscriber.
+	// ProgressFlood sends progress notifications for size calls (2,000) that do not exist, before it answers a call. It
+	// also sends as many updates of resources without a subscriber.
 	ProgressFlood Misbehaviour = "progress-flood"
-	// DeepNesting answers a call with arrays in arrays, size deep (100,000).
+	// DeepNesting answers a call with nested arrays, size levels deep (100,000).
 	DeepNesting Misbehaviour = "deep-nesting"
-	// DuplicateKeys answers a call with "result" twice in the message and "content" twice in each. BadUTF8 answers
-	// with bytes that are no UTF-8, LoneSurrogate with half a character, escaped. Batch has its answer in an array,
-	// Trailing has words behind it, on the same line.
+	// DuplicateKeys answers a call with "result" twice in the message, and "content" twice in each result. BadUTF8
+	// answers with bytes that are not UTF-8. LoneSurrogate answers with half of a surrogate pair, escaped. Batch sends
+	// its response in an array. Trailing adds other text after the response, on the same line.
 	DuplicateKeys Misbehaviour = "duplicate-keys"
 	BadUTF8       Misbehaviour = "bad-utf8"
 	LoneSurrogate Misbehaviour = "lone-surrogate"
 	Batch         Misbehaviour = "batch"
 	Trailing      Misbehaviour = "trailing"
-	// EndlessCursors lists its tools on pages without end, each with another cursor; EmptyPages does so, and nothing
-	// is on them. RepeatedCursor has the same cursor for ever, CursorCycle two in turn. HugeCursor has one of size
-	// bytes (1 MiB), and a second page.
+	// EndlessCursors lists its tools on an endless number of pages, each with a different cursor. EmptyPages does the
+	// same without any tools. RepeatedCursor always sends the same cursor, CursorCycle two cursors in turn. HugeCursor
+	// has two pages, and a cursor of size bytes (1 MiB).
 	EndlessCursors Misbehaviour = "endless-cursors"
 	EmptyPages     Misbehaviour = "empty-pages"
 	RepeatedCursor Misbehaviour = "repeated-cursor"
 	CursorCycle    Misbehaviour = "cursor-cycle"
 	HugeCursor     Misbehaviour = "huge-cursor"
 	// ManyTools lists size tools (100,000) on one page. HugeDefinition has a tool with a description of size bytes (8
-	// MiB), HugeSchema one with size arguments (10,000), DeepSchema one whose default is arrays in arrays, size deep
-	// (10,000).
+	// MiB). HugeSchema has a tool with size arguments (10,000). DeepSchema has a tool whose default value consists of
+	// nested arrays, size levels deep (10,000).
 	ManyTools      Misbehaviour = "many-tools"
 	HugeDefinition Misbehaviour = "huge-definition"
 	HugeSchema     Misbehaviour = "huge-schema"
 	DeepSchema     Misbehaviour = "deep-schema"
-	// Flap lists one of two definitions in turn, and notifies size times (200), over some seconds, of a change.
-	// TwoFaced lists one definition on its first connection, and another one on all later connections. Over HTTP, a
-	// connection is a session, or a request without a session.
+	// Flap lists one of two definitions in turn, and notifies size changes (200) over several seconds. TwoFaced lists
+	// one definition on its first connection, and another one on all later connections. Over HTTP, a connection is a
+	// session, or a request without a session.
 	Flap     Misbehaviour = "flap"
 	TwoFaced Misbehaviour = "two-faced"
-	// ExitAtOnce ends its process with code 1. CrashLoop ends it when it is asked for its tools, CrashOnCall when it
-	// is called. Over HTTP they forget their sessions and cut the connection.
+	// ExitAtOnce ends its process with code 1. CrashLoop ends its process at tools/list, CrashOnCall at a call. Over
+	// HTTP they delete their sessions and close the connections.
 	ExitAtOnce  Misbehaviour = "exit-at-once"
 	CrashLoop   Misbehaviour = "crash-loop"
 	CrashOnCall Misbehaviour = "crash-on-call"
-	// HalfMessage writes half an answer to a call, and ends as CrashOnCall does.
+	// HalfMessage writes half of the response to a call, and ends like CrashOnCall.
 	HalfMessage Misbehaviour = "half-message"
-	// Forks starts size processes (3), each in a session of its own, that stay when it ends. Stubborn stays when its
-	// input ends, and ignores SIGTERM. StderrFlood writes size bytes (32 MiB) to standard error.
+	// Forks starts size processes (3), each in its own session, which stay after the server has ended. Stubborn stays
+	// when its input ends, and ignores SIGTERM. StderrFlood writes size bytes (32 MiB) to standard error.
 	Forks       Misbehaviour = "forks"
 	Stubborn    Misbehaviour = "stubborn"
 	StderrFlood Misbehaviour = "stderr-flood"
-	// Smuggle answers a call with answers to the calls of others, size of each side of its id (20), then with its own,
-	// which claims to be from Drawbridge, and again.
+	// Smuggle answers a call with responses to other requests: to the size IDs (20) before and after the ID of the
+	// call. It then sends two responses to the call itself; the first claims to be from Drawbridge.
 	Smuggle Misbehaviour = "smuggle"
 	// Phish asks the client for a password, and to open a page whose address looks like a well-known one. Uninvited
-	// asks for requests that the client has not declared. EndlessRounds asks again after each answer.
+	// sends requests without checking the client's capabilities. EndlessRounds asks again after each answer.
 	Phish         Misbehaviour = "phish"
 	Uninvited     Misbehaviour = "uninvited"
 	EndlessRounds Misbehaviour = "endless-rounds"
-	// Poison has definitions with orders to the model, open and hidden. Change has other definitions from the first
-	// call on: the tool says something else, claims to be harmless and takes more.
+	// Poison has definitions with visible and hidden instructions for a model. Change replaces its tool at the first
+	// call: the new tool has another description, claims to be read-only and has more arguments.
 	Poison Misbehaviour = "poison"
 	Change Misbehaviour = "change"
-	// FormFlood asks the client size questions (200) at once. HugeState asks with a new state of size bytes (1 MiB)
-	// each time.
+	// FormFlood sends the client size elicitation requests (200) at once. HugeState answers each call with an
+	// elicitation request and a requestState of size bytes (1 MiB).
 	FormFlood Misbehaviour = "form-flood"
 	HugeState Misbehaviour = "huge-state"
-	// EndlessTask answers a call with a task that is never over.
+	// EndlessTask answers a call with a task that never ends.
 	EndlessTask Misbehaviour = "endless-task"
-	// Links answers a call with links to files and to addresses of the machine. Lies answers with a false error that
-	// orders the model about, and with structured content that contradicts the text and its outputSchema.
+	// Links answers a call with links to files and to addresses of the machine. Lies answers with an error result that
+	// contains instructions for a model. Its structured content contradicts the text and the outputSchema.
 	Links Misbehaviour = "links"
 	Lies  Misbehaviour = "lies"
-	// UnknownVersion answers initialize and server/discover with versions of the protocol that there are not.
-	// MixedEras answers a call of a session with the words of the generation that has none.
+	// UnknownVersion answers initialize and server/discover with protocol versions that do not exist. MixedEras answers
+	// a call in a session with a result of the stateless generation.
 	UnknownVersion Misbehaviour = "unknown-version"
 	MixedEras      Misbehaviour = "mixed-eras"
-	// Of those over HTTP alone, Redirect sends calls on to another origin, Challenge answers each with 401, Busy with
-	// 429 and the wish to be left alone for 30 years, WebPage with a page. GzipBomb answers with size bytes (64 MiB)
-	// that are compressed without being asked for. Forget does not know the session of a call.
+	// These misbehave over HTTP only. Redirect redirects calls to another origin. Challenge answers each call with
+	// status 401, Busy with 429 and a Retry-After of about 30 years, WebPage with an HTML page. GzipBomb answers with
+	// size bytes (64 MiB), compressed although the client did not ask for compression. Forget answers a call with
+	// status 404, as if its session was unknown.
 	Redirect  Misbehaviour = "redirect"
 	Challenge Misbehaviour = "challenge"
 	Busy      Misbehaviour = "busy"
@@ -111,7 +113,7 @@ const (
 	Forget    Misbehaviour = "forget"
 )
 
-// Misbehaviours returns all of them.
+// Misbehaviours returns all misbehaviours, sorted.
 func Misbehaviours() []Misbehaviour {
 	all := make([]Misbehaviour, 0, 64)
 	for name := range misbehaviourRecipes() {
@@ -121,9 +123,9 @@ func Misbehaviours() []Misbehaviour {
 	return all
 }
 
-// NewHostileServer makes a server that does a Misdeed, until the test ends. A size of 0 is the misdeed's own. Parts
-// stand beside the tool echo, or in its place. Misdeeds of processes do nothing over HTTP, where there is none, and
-// those of HTTP nothing on a process's standard streams.
+// NewHostileServer returns a server with a Misbehaviour, which ends with the test. A size of 0 means the default size.
+// parts are added to the tool echo, or replace it if they have its name. Misbehaviours of processes do nothing over
+// HTTP, and misbehaviours of HTTP do nothing on the standard streams of a process.
 func NewHostileServer(t testing.TB, does Misbehaviour, size int, parts ...ServerPart) *Server {
 	t.Helper()
 	d, ok := misbehaviourRecipes()[does]
@@ -147,21 +149,22 @@ func NewHostileServer(t testing.TB, does Misbehaviour, size int, parts ...Server
 	return startServer(t, one, append(all, parts...))
 }
 
-// A serverMisbehaviour is the bad behaviour of a server. The zero value does nothing.
+// A serverMisbehaviour is the misbehaviour of one server. The zero value is honest.
 type serverMisbehaviour struct {
 	size int
-	// process names what the process does by itself.
+	// process names a misbehaviour that the process of the server carries out itself.
 	process string
-	// answerBadly may answer a request in place of the honest answer; it reports whether it did.
+	// answerBadly, if not nil, may answer a request in place of the honest answer. It reports whether it did.
 	answerBadly badAnswer
-	// answerHTTPBadly may answer a request over HTTP before it is read; it reports whether it did.
+	// answerHTTPBadly, if not nil, may answer an HTTP request in place of the server. It reports whether it did.
 	answerHTTPBadly badHTTPAnswer
 }
 
-// An badAnswer answers a request, or says false. It has what it needs to be as bad as it likes.
+// A badAnswer answers a request in place of the honest server, and reports whether it did.
 type badAnswer func(ctx context.Context, c *serverSession, m mcp.Message, out responseWriter) bool
 
-// A misbehaviourRecipe makes a new serverMisbehaviour for each server.
+// A misbehaviourRecipe describes a Misbehaviour, from which a serverMisbehaviour is made for each server. size is the
+// default size.
 type misbehaviourRecipe struct {
 	size    int
 	make    func(size int) badAnswer
@@ -179,7 +182,7 @@ func misbehaviourRecipes() map[Misbehaviour]misbehaviourRecipe {
 	return all
 }
 
-// callMisbehaviours are those of servers that list their tools honestly.
+// callMisbehaviours returns the misbehaviours of servers that list their tools honestly.
 func callMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	return map[Misbehaviour]misbehaviourRecipe{
 		HangCall:      {make: onToolCalls(hangForever)},
@@ -207,7 +210,7 @@ func callMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	}
 }
 
-// listMisbehaviours are those of servers that list too much, or the wrong things.
+// listMisbehaviours returns the misbehaviours that concern lists, and those that begin before a list is requested.
 func listMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	return map[Misbehaviour]misbehaviourRecipe{
 		Hang:           {make: hangForever},
@@ -229,7 +232,7 @@ func listMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	}
 }
 
-// processMisbehaviours are those of servers that end, or do not.
+// processMisbehaviours returns the misbehaviours that concern processes and their end.
 func processMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	return map[Misbehaviour]misbehaviourRecipe{
 		ExitAtOnce:  {process: true, make: crashLoop},
@@ -253,7 +256,7 @@ func httpMisbehaviours() map[Misbehaviour]misbehaviourRecipe {
 	}
 }
 
-// onToolCalls has an act done to calls of tools only.
+// onToolCalls restricts a misbehaviour to calls of tools.
 func onToolCalls(make func(size int) badAnswer) func(size int) badAnswer {
 	return func(size int) badAnswer {
 		does := make(size)

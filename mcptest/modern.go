@@ -10,20 +10,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// modernServer is a server of the stateless generation only, made by hand, and strict about it. Its tools:
+// modernServer is a strict server of the stateless generation only, written without the SDK. Its tools:
 //
-//	echo {text}     says the text again
-//	confirm {}      asks the user for a name (inputRequests and requestState), then greets them
-//	wait {rounds}   sends the client back that many times with nothing but a requestState
+//	echo {text}     returns the text
+//	confirm {}      asks the user for a name (inputRequests and requestState), then greets the user
+//	wait {rounds}   answers that many times with only a requestState, so that the client must call again
 //	meta {}         returns the request's _meta unchanged
-//	change {}       tells its listeners that the tools changed
-//	touch {uri}     tells its listeners that a resource was updated
+//	change {}       notifies the listeners that the tools changed
+//	touch {uri}     notifies the listeners that a resource was updated
 type modernServer struct {
 	methods   methodTable
 	listeners []listener
 }
 
-// A listener is a subscriptions/listen request that is still open, and where it is answered.
+// A listener is an open subscriptions/listen request, with the stream of its response.
 type listener struct {
 	id, filter json.RawMessage
 	stream     *messageStream
@@ -57,10 +57,10 @@ var modernTools = []string{
 	`{"name":"touch","inputSchema":{"type":"object","properties":{"uri":{"type":"string"}}}}`,
 }
 
-// modernInfo is what every result says of the server.
+// modernInfo is the member of every result that describes the server.
 const modernInfo = `"_meta":{"` + mcp.MetaServerInfo + `":{"name":"modern","version":"1.0.0"}}`
 
-// alwaysComplete answers with a complete result of these members.
+// alwaysComplete returns a function that answers with a complete result of these members.
 func alwaysComplete(members string) func(*messageStream, mcp.Message) {
 	return alwaysAnswer(completeResult(members))
 }
@@ -121,7 +121,7 @@ func (s *modernServer) call(c *messageStream, m mcp.Message) {
 	}
 }
 
-// confirmState is opaque to everybody else; what stands in it must come back byte for byte.
+// confirmState is the requestState of the tool confirm. It is opaque to clients, which must send it back byte for byte.
 const confirmState = `{"step": 1, "é": "\u00e9"}`
 
 func (s *modernServer) confirm(c *messageStream, m mcp.Message, say func(string)) {
@@ -157,7 +157,7 @@ func (s *modernServer) wait(c *messageStream, m mcp.Message, say func(string)) {
 	c.result(m, fmt.Sprintf(`{"resultType":"input_required","requestState":"round %d",%s}`, round+1, modernInfo))
 }
 
-// listen acknowledges a subscription and keeps it until it is cancelled.
+// listen acknowledges a subscription and stores it until it is cancelled.
 func (s *modernServer) listen(c *messageStream, m mcp.Message) {
 	filter := rawjson.Get(m.Params, "notifications")
 	if filter == nil {
@@ -179,12 +179,12 @@ func (s *modernServer) cancel(c *messageStream, m mcp.Message) {
 	})
 }
 
-// forget drops the listeners of a stream that is gone.
+// forget removes the listeners of a stream that has ended.
 func (s *modernServer) forget(stream *messageStream) {
 	s.listeners = slices.DeleteFunc(s.listeners, func(l listener) bool { return l.stream == stream })
 }
 
-// tell notifies the listeners that asked for this kind of notice: for any, or for this URI.
+// tell notifies the listeners that requested this kind of notification, or, if uri is not empty, this URI.
 func (s *modernServer) tell(kind, method, uri string) {
 	for _, l := range s.listeners {
 		wanted := rawjson.Get(l.filter, kind)

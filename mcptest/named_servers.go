@@ -13,21 +13,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// ServerVariable is the environment variable that names the server a process is to become.
+// ServerVariable is the environment variable with the name of the server that a process becomes.
 const ServerVariable = "MCPTEST_SERVER"
 
-// A namedServer is one server: what it does, what it takes, and how it runs. run returns the exit code.
+// A namedServer is a server that can be started by name. args describes its arguments, does its behaviour. run serves
+// and returns the exit code.
 type namedServer struct {
 	name, args, does string
 	run              func(args serverArgs) int
 }
 
-// namedServers are all servers.
+// namedServers returns all named servers.
 func namedServers() []namedServer {
 	return slices.Concat(honestServers(), taskServers(), oddServers(), brokenServers())
 }
 
-// DescribeServers describes every server that Command can start, one a line: name, arguments, what it does.
+// DescribeServers returns a line for every server that ServerCommand can start: name, arguments, behaviour.
 func DescribeServers() []string {
 	var all []string
 	for _, b := range namedServers() {
@@ -36,8 +37,9 @@ func DescribeServers() []string {
 	return all
 }
 
-// RunIfNamedServer is called first in a TestMain. Where the environment names a server the process becomes that server
-// and ends with it; else Run sees to it that the runtime does not stand still for long, and returns.
+// RunIfNamedServer must be called first in a TestMain. If the environment names a server, the process becomes that
+// server, and exits when the server ends. Otherwise RunIfNamedServer starts a timer that keeps the Go runtime
+// responsive (keepRuntimeAwake), and returns.
 func RunIfNamedServer() {
 	keepRuntimeAwake()
 	name := os.Getenv(ServerVariable)
@@ -50,15 +52,15 @@ func RunIfNamedServer() {
 		os.Exit(2)
 	}
 	own := os.Stdin
-	os.Stdin = process.PolledStdin(own, os.Stdout) // see package stdin
+	os.Stdin = process.PolledStdin(own, os.Stdout) // see process.PolledStdin
 	code := b.run(os.Args[1:])
 	runtime.KeepAlive(own)
 	os.Exit(code)
 }
 
-// keepRuntimeAwake sets a timer that goes off ten times a second for as long as the process lives. Tests wait for
-// processes in system calls, and a runtime that stands still because of one (see package stdin) looks around when the
-// next timer is due: without this one that may be the end of the test's own patience.
+// keepRuntimeAwake starts a timer that fires ten times a second until the process ends. Tests wait for processes in
+// system calls. A Go runtime that is blocked by such a call (see process.PolledStdin) continues when the next timer is
+// due. Without this timer, that could be as late as the timeout of the test.
 func keepRuntimeAwake() {
 	const every = 100 * time.Millisecond
 	var timer *time.Timer
@@ -75,8 +77,8 @@ func findNamedServer(name string) (namedServer, bool) {
 	return all[i], true
 }
 
-// ServerCommand returns the command that starts the server: the running test binary, with its arguments and the
-// environment it needs (in addition to any other). The test fails if the name is unknown.
+// ServerCommand returns the command that starts a named server: the running test binary, its arguments, and the
+// environment variables that it needs in addition to others. The test fails if the name is unknown.
 func ServerCommand(t testing.TB, name string, args ...string) (command string, arguments []string, env []string) {
 	t.Helper()
 	if _, ok := findNamedServer(name); !ok {
@@ -93,11 +95,11 @@ func ServerCommand(t testing.TB, name string, args ...string) (command string, a
 	return self, args, env
 }
 
-// raceEnv has a server that was built with the race detector end at once: by default it stays a second to catch late
-// races.
+// raceEnv returns the environment variables with which a server built with the race detector exits at once. By default,
+// it waits a second to detect late races.
 func raceEnv() map[string]string { return map[string]string{"GORACE": "atexit_sleep_ms=0"} }
 
-// ServerRow returns the configuration row that starts the server: an object with command, args and env, for an
+// ServerRow returns the configuration row that starts a named server: an object with command, args and env, for an
 // mcp.json.
 func ServerRow(t testing.TB, name string, args ...string) json.RawMessage {
 	t.Helper()
@@ -114,7 +116,7 @@ func ServerRow(t testing.TB, name string, args ...string) json.RawMessage {
 	return row
 }
 
-// serverArgs are the words behind the program's name.
+// serverArgs are the arguments of a named server.
 type serverArgs []string
 
 func (a serverArgs) text(i int, otherwise string) string {

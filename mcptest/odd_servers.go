@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// oddServers work, each in a way of its own.
+// oddServers returns servers that work but behave unusually.
 func oddServers() []namedServer {
 	return []namedServer{
 		{"raw", "FILE [LOG]", "answers from a script (see Script) and writes what it receives to LOG", runScript},
@@ -60,7 +60,7 @@ func stringID(serverArgs) int {
 	return serveStdio(legacyServer(), c, nil)
 }
 
-// junk dresses every message in another way, in turn. All messages arrive, none of them alone.
+// junk changes the form of every message, in turn: it adds other lines, spaces or messages. All messages still arrive.
 func junk(serverArgs) int {
 	const log = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"on the same line"}}`
 	dresses := []func(m string) string{
@@ -153,7 +153,7 @@ func repeatCursor(serverArgs) int {
 		`],"nextCursor":"again"}`)}).stdio()
 }
 
-// badSchemaTools are what a listing must survive. The last is a good one.
+// badSchemaTools are invalid or unusual tool definitions that a client must tolerate. The last one is valid.
 var badSchemaTools = []string{
 	`null`,
 	`{"inputSchema":{"type":"object"}}`,

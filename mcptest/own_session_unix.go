@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// startInOwnSession makes the command start in its own session, out of reach of signals to our process group.
+// startInOwnSession makes the command start in its own session. Signals to this process group then do not reach it.
 func startInOwnSession(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -10,26 +10,27 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A ServerPart is what a server is made of: a Tool, a Prompt, a Resource, Instructions or Only.
+// A ServerPart is a part of a server: a Tool, a Prompt, a Resource, Instructions or OnlyEra.
 type ServerPart interface{ addTo(*serverFeatures) }
 
-// An AnswerFunc makes the result of one call. The result is sent byte for byte; ServerCall.Text makes one of the form
-// that the call needs. An error of Refuse is sent as the error it says; one of ServerCall.AskClient must be returned,
-// wrapped or not; any other becomes the text of a tool's result that is marked as an error, or an internal error where
-// a prompt or a resource was asked for.
+// An AnswerFunc returns the result of one call. The result is sent byte for byte; ServerCall.Text returns a result in
+// the form that the call requires. An error of Refuse is sent as a JSON-RPC error. An error of ServerCall.AskClient
+// must be returned, wrapped or not. Any other error becomes the text of a tool result that is marked as an error. For a
+// prompt or a resource, it becomes an internal error.
 type AnswerFunc func(ctx context.Context, c *ServerCall) (result json.RawMessage, err error)
 
-// Text always answers with a text: a block of content, a message of a prompt, the contents of a resource.
+// Text returns an AnswerFunc that always answers with a text: a content block, a message of a prompt, or the contents
+// of a resource.
 func Text(text string) AnswerFunc {
 	return func(_ context.Context, c *ServerCall) (json.RawMessage, error) { return c.Text(text), nil }
 }
 
-// Result always answers with the same result, byte for byte.
+// Result returns an AnswerFunc that always answers with the same result, byte for byte.
 func Result(result string) AnswerFunc {
 	return func(context.Context, *ServerCall) (json.RawMessage, error) { return json.RawMessage(result), nil }
 }
 
-// Refuse is the error of an Answer that is sent as a JSON-RPC error.
+// Refuse returns an error for an AnswerFunc that is sent as a JSON-RPC error.
 func Refuse(code int, message string) error { return refusalError{code, message} }
 
 type refusalError struct {
@@ -39,47 +40,47 @@ type refusalError struct {
 
 func (r refusalError) Error() string { return fmt.Sprintf("%d: %s", r.code, r.message) }
 
-// A Tool is a tool of a server's.
+// A Tool is a tool of a server.
 type Tool struct {
 	Name, Description string
-	// Schema is the inputSchema; nil is an object of anything.
+	// Schema is the inputSchema; nil means an object with any members.
 	Schema json.RawMessage
-	// Definition is the whole definition, sent as it stands; where it is set, Description and Schema are not looked
-	// at, and an empty Name is the one it has.
+	// Definition is the whole definition, sent unchanged. If it is set, Description and Schema are ignored, and an
+	// empty Name means the name in Definition.
 	Definition json.RawMessage
-	// Answer is called for each call; nil answers with the arguments, as a text.
+	// Answer is called for each call. A nil Answer returns the arguments as a text.
 	Answer AnswerFunc
 }
 
-// A Prompt is a prompt of a server. Arguments are the names of its arguments. With a nil Answer it answers with the
-// arguments that it received.
+// A Prompt is a prompt of a server. Arguments are the names of its arguments. A nil Answer returns the received
+// arguments as a text.
 type Prompt struct {
 	Name, Description string
 	Arguments         []string
 	Answer            AnswerFunc
 }
 
-// A Resource is a resource of a server's. An empty Name is the URI; nil Answer answers with an empty text.
+// A Resource is a resource of a server. An empty Name means the URI. A nil Answer returns an empty text.
 type Resource struct {
 	URI, Name, MimeType string
 	Answer              AnswerFunc
 }
 
-// Instructions are what the server says about itself.
+// Instructions are the instructions in the server's response to initialize and server/discover.
 type Instructions string
 
-// OnlyEra has the server speak one generation: drawbridge.Legacy or drawbridge.Modern. The other is refused as a server
-// would that never heard of it.
+// OnlyEra restricts the server to one generation: drawbridge.Legacy or drawbridge.Modern. Requests of the other
+// generation are refused as by a server that does not know it.
 type OnlyEra drawbridge.ProtocolEra
 
-// serverFeatures are what a server has at the moment, in order.
+// serverFeatures are the current features of a server, in listed order.
 type serverFeatures struct {
 	tools, prompts, resources []listedFeature
 	instructions              string
 	eras                      drawbridge.ProtocolEra
 }
 
-// A listedFeature is one entry of a list: the name it is called by, how it is listed, and what answers it.
+// A listedFeature is one entry of a list: its name, its definition in the list, and the function that answers calls.
 type listedFeature struct {
 	name       string
 	definition json.RawMessage
@@ -135,7 +136,7 @@ func orEchoArguments(a AnswerFunc) AnswerFunc {
 	}
 }
 
-// putFeature adds a feature, in the place of one of the same name.
+// putFeature adds a feature to a list, or replaces the feature of the same name.
 func putFeature(list *[]listedFeature, one listedFeature) {
 	for i := range *list {
 		if (*list)[i].name == one.name {
@@ -146,7 +147,8 @@ func putFeature(list *[]listedFeature, one listedFeature) {
 	*list = append(*list, one)
 }
 
-// jsonObject writes members, name and value in turn, in their order; an empty text is left out unless it is a name.
+// jsonObject returns an object with the given members: names and values in turn, in this order. A value "" is omitted
+// unless its member is "name".
 func jsonObject(members ...any) json.RawMessage {
 	obj := json.RawMessage("{}")
 	for i := 0; i < len(members); i += 2 {

@@ -11,19 +11,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// WriteScript writes a script for the server "raw" to a file of the test's and returns its path.
+// WriteScript writes a script for the server "raw" to a temporary file of the test, and returns the path.
 //
-// A script is a JSON object. A member's name is a method, or a method and the name or URI it is called with:
-// "tools/call", "tools/call echo", "resources/read file:///a". Its value is the result that is sent, byte for byte.
-// These say something else:
+// A script is a JSON object. The name of a member is a method, or a method followed by the name or URI in its params:
+// "tools/call", "tools/call echo", "resources/read file:///a". The value is the result that is sent, byte for byte.
+// These values have a special meaning:
 //
 //   - {"$error": OBJECT} answers with that error object,
-//   - {"$before": [MESSAGE…], "$result": VALUE} sends whole messages first, as they stand,
-//   - {"$ask": MESSAGE, "$result": VALUE} sends a request first, and the result when it was answered,
+//   - {"$before": [MESSAGE…], "$result": VALUE} first sends whole messages, unchanged,
+//   - {"$ask": MESSAGE, "$result": VALUE} first sends a request, and sends the result after its response,
 //   - "$params" as a value or as a $result returns the request's params, as {"content":[],"params":PARAMS},
 //   - null never answers.
 //
-// "initialize", "ping" and "tools/list" have honest answers where the script has none.
+// If the script has no member for "initialize", "ping" or "tools/list", these have honest answers.
 func WriteScript(t testing.TB, script string) (path string) {
 	t.Helper()
 	if err := rawjson.Valid([]byte(script)); err != nil {
@@ -36,7 +36,8 @@ func WriteScript(t testing.TB, script string) (path string) {
 	return path
 }
 
-// runScript is the server "raw": the script, then a file that takes down every message received.
+// runScript runs the server "raw". Its arguments are the script, and an optional file to which every received message
+// is written.
 func runScript(args serverArgs) int {
 	script, err := os.ReadFile(args.text(0, ""))
 	if err != nil {
@@ -46,7 +47,8 @@ func runScript(args serverArgs) int {
 	return playScript(script, args.text(1, ""))
 }
 
-// playScript answers from a script, and takes down every message received in a file, if there is one.
+// playScript answers messages on stdin from a script. If path is not empty, it appends every received message to that
+// file.
 func playScript(script json.RawMessage, path string) int {
 	var heard func(line []byte)
 	if path != "" {
@@ -61,11 +63,11 @@ func playScript(script json.RawMessage, path string) int {
 	return serveStdio(newScripted(script), stdout(), heard)
 }
 
-// A scriptedServer server answers from a script.
+// A scriptedServer is a server that answers from a script.
 type scriptedServer struct {
 	script json.RawMessage
 	honest methodTable
-	// later are the results that wait for the answer to a $ask, by the id of that request.
+	// later contains the functions that send the result after the response to an $ask, by the ID of the $ask request.
 	later map[string]func()
 }
 
@@ -73,7 +75,8 @@ func newScripted(script json.RawMessage) *scriptedServer {
 	return &scriptedServer{script: script, honest: scriptDefaults(script), later: map[string]func(){}}
 }
 
-// scriptDefaults answers what a script does not mention. The capabilities are those the script has answers for.
+// scriptDefaults returns a server for the methods that a script does not contain. Its capabilities are those for which
+// the script has results.
 func scriptDefaults(script json.RawMessage) methodTable {
 	capabilities := `{"tools":{"listChanged":true}`
 	for _, c := range []struct{ method, capability string }{

@@ -20,21 +20,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// awaitTimeout is how long Await waits: longer than any server that works takes.
+// awaitTimeout is how long Await waits. It is longer than a working server needs.
 const awaitTimeout = 30 * time.Second
 
-// A Server is an MCP server, until its test ends. Its methods may be called from several goroutines.
+// A Server is an MCP server that runs until its test ends. Its methods may be called from several goroutines.
 type Server struct {
 	t    testing.TB
 	deed serverMisbehaviour
 	last atomic.Int64
 
-	// ctx ends with the server; work are its connections.
+	// ctx ends with the server. work counts its connections.
 	ctx  context.Context
 	end  context.CancelFunc
 	work sync.WaitGroup
-	// processListener is where the processes come that Stdio started, token what they show; web is the server over
-	// HTTP.
+	// processListener accepts the connections of processes that the row of Stdio starts. token authenticates these
+	// processes. web is the server over HTTP.
 	processListener net.Listener
 	token           string
 	web             *httptest.Server
@@ -44,24 +44,26 @@ type Server struct {
 	requests []Request
 	changed  chan struct{} // closed and replaced with each change
 	sinks    map[*notificationSink]bool
-	sessions map[string]*serverSession // of HTTP, by id
-	conns    map[net.Conn]bool         // of processes
-	// lives are the processes that have come so far, running those that are there, children what they forked.
+	sessions map[string]*serverSession // HTTP sessions by ID
+	conns    map[net.Conn]bool         // connections of processes
+	// lives counts the processes that have connected so far. running counts those that are connected now, children the
+	// connected processes that they forked.
 	lives, running, children int
 }
 
-// A Request is a message that a server received: a request, or a notification.
+// A Request is a message that a server received: a request or a notification.
 type Request struct {
-	// Method is the message's; Name is the tool, the prompt or the resource it is for, empty for other messages.
+	// Method is the method of the message. Name is the name of its tool or prompt, or the URI of its resource; it is
+	// empty for other messages.
 	Method, Name string
 	Params       json.RawMessage
 }
 
-// A notificationSink is told what belongs to no request.
+// A notificationSink receives the notifications that belong to no request.
 type notificationSink struct{ say func(mcp.Message) }
 
-// NewServer makes a server of parts, until the test ends. It speaks both generations where none of the parts is an
-// Only.
+// NewServer returns a server of the given parts, which runs until the test ends. It speaks both generations unless a
+// part is an OnlyEra.
 func NewServer(t testing.TB, parts ...ServerPart) *Server {
 	t.Helper()
 	return startServer(t, serverMisbehaviour{}, parts)
@@ -89,7 +91,7 @@ func startServer(t testing.TB, does serverMisbehaviour, parts []ServerPart) *Ser
 	return s
 }
 
-// stop ends the server and waits for all of it.
+// stop ends the server and waits until its connections have ended.
 func (s *Server) stop() {
 	s.end()
 	_ = s.processListener.Close()
@@ -99,7 +101,7 @@ func (s *Server) stop() {
 	s.work.Wait()
 }
 
-// pause waits, and reports whether the server still runs.
+// pause waits for the duration d, and reports whether the server still runs.
 func (s *Server) pause(d time.Duration) bool {
 	if d == 0 {
 		return s.ctx.Err() == nil
@@ -114,7 +116,8 @@ func (s *Server) pause(d time.Duration) bool {
 	}
 }
 
-// Stdio is the row of the server as a process: the test binary, whose TestMain begins with Main.
+// Stdio returns the configuration row of the server as a process. The process is the test binary, whose TestMain must
+// call RunIfServer.
 func (s *Server) Stdio(id drawbridge.ServerID) config.Server {
 	command, env := s.Command()
 	row := config.Server{ID: id, Command: command, Args: []string{}}
@@ -125,16 +128,15 @@ func (s *Server) Stdio(id drawbridge.ServerID) config.Server {
 	return row
 }
 
-// HTTP is the row of the server at its URL.
+// HTTP returns the configuration row of the server at its URL.
 func (s *Server) HTTP(id drawbridge.ServerID) config.Server {
 	return config.Server{ID: id, Type: "http", URL: s.URL()}
 }
 
-// URL is where the server is reached over Streamable HTTP, on the loopback interface.
+// URL returns the URL of the server over Streamable HTTP, on the loopback interface.
 func (s *Server) URL() string { return s.web.URL + "/mcp" }
 
-// AddParts adds parts, in the place of those that have the same names, and tells every client that its lists have
-// changed.
+// AddParts adds parts, or replaces those of the same names, and notifies every client that its lists have changed.
 func (s *Server) AddParts(parts ...ServerPart) {
 	s.mu.Lock()
 	for _, p := range parts {
@@ -144,7 +146,7 @@ func (s *Server) AddParts(parts ...ServerPart) {
 	s.announceLists()
 }
 
-// RemoveFeatures takes away the tools, prompts and resources of these names and URIs, and tells every client.
+// RemoveFeatures removes the tools, prompts and resources with these names and URIs, and notifies every client.
 func (s *Server) RemoveFeatures(names ...string) {
 	s.mu.Lock()
 	for _, list := range []*[]listedFeature{&s.features.tools, &s.features.prompts, &s.features.resources} {
@@ -160,8 +162,8 @@ func (s *Server) announceLists() {
 	}
 }
 
-// Notify sends every client a notification that belongs to no call. Clients without a session are sent only that a
-// list has changed, if they have asked for it.
+// Notify sends every connected client a notification that belongs to no request. A client without a session receives it
+// only if it is a list change to which the client has subscribed.
 func (s *Server) Notify(method string, params json.RawMessage) {
 	s.mu.Lock()
 	hearers := make([]*notificationSink, 0, len(s.sinks))
@@ -174,7 +176,7 @@ func (s *Server) Notify(method string, params json.RawMessage) {
 	}
 }
 
-// Crash ends every process of the server, without a word, and forgets every session of HTTP.
+// Crash ends all processes of the server without a message, and deletes all HTTP sessions.
 func (s *Server) Crash() {
 	s.mu.Lock()
 	sessions, conns := s.sessions, s.conns
@@ -188,15 +190,15 @@ func (s *Server) Crash() {
 	}
 }
 
-// Requests returns all that the server has received so far, in order: requests and notifications.
+// Requests returns the requests and notifications that the server has received so far, in order.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Await waits until the server has received n messages of a method, and returns them. The test fails if they do not
-// arrive within half a minute. Call it from the goroutine of the test.
+// Await waits until the server has received n messages with the given method, and returns these messages. The test
+// fails if they do not arrive within half a minute. Await must be called from the goroutine of the test.
 func (s *Server) Await(method string, n int) []Request {
 	s.t.Helper()
 	late := time.NewTimer(awaitTimeout)
@@ -217,15 +219,15 @@ func (s *Server) Await(method string, n int) []Request {
 	}
 }
 
-// Started counts the processes that were started so far.
+// Started returns the number of processes that were started so far.
 func (s *Server) Started() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lives
 }
 
-// AwaitProcesses waits until so many processes of the server are there, those counted that they forked. The test ends
-// where that is not so within half a minute. It is for the goroutine of the test.
+// AwaitProcesses waits until exactly n processes of the server are connected, including processes that they forked. The
+// test fails if this takes longer than half a minute. AwaitProcesses must be called from the goroutine of the test.
 func (s *Server) AwaitProcesses(n int) {
 	s.t.Helper()
 	late := time.NewTimer(awaitTimeout)
@@ -245,7 +247,7 @@ func (s *Server) AwaitProcesses(n int) {
 	}
 }
 
-// count changes a number that tests wait for.
+// count adds by to a counter that tests wait for.
 func (s *Server) count(number *int, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +255,7 @@ func (s *Server) count(number *int, by int) {
 	s.wake()
 }
 
-// wake tells those who wait that something is new. The mutex is held.
+// wake wakes the goroutines that wait for a change. The caller holds the mutex.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -282,7 +284,7 @@ func (s *Server) removeSink(h *notificationSink) {
 	delete(s.sinks, h)
 }
 
-// currentFeatures is what the server has at the moment.
+// currentFeatures returns a copy of the server's current features.
 func (s *Server) currentFeatures() serverFeatures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +308,7 @@ func (f serverFeatures) capabilities(era drawbridge.ProtocolEra) json.RawMessage
 	return all
 }
 
-// instructionsMember is the member that holds the instructions, where there are any.
+// instructionsMember returns the JSON member with the instructions, or "" if there are none.
 func (f serverFeatures) instructionsMember() string {
 	if f.instructions == "" {
 		return ""
@@ -322,7 +324,7 @@ func joinDefinitions(list []listedFeature) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// versionFor takes the stateful version that the client asked for, where it is one.
+// versionFor returns the version that the client requested if it is a stateful one, else the first of LegacyVersions.
 func versionFor(m mcp.Message) string {
 	if v := rawjson.GetString(m.Params, "protocolVersion"); slices.Contains(mcp.LegacyVersions(), v) {
 		return v
@@ -332,7 +334,7 @@ func versionFor(m mcp.Message) string {
 
 func (s *Server) info() json.RawMessage { return jsonObject("name", "fakemcp", "version", "1.0.0") }
 
-// complete is a result of these members, in the form of a generation.
+// complete returns a result with these members, in the form of the given generation.
 func (s *Server) complete(era drawbridge.ProtocolEra, method, members string) json.RawMessage {
 	if era == drawbridge.Legacy {
 		return json.RawMessage("{" + members + "}")

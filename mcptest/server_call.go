@@ -13,24 +13,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A ServerCall is one request for a tool, a prompt or a resource, as an Answer sees it.
+// A ServerCall is one request for a tool, a prompt or a resource, passed to an AnswerFunc.
 type ServerCall struct {
-	// Method is tools/call, prompts/get or resources/read; Name the tool, the prompt, or the resource's URI.
+	// Method is tools/call, prompts/get or resources/read. Name is the name of the tool or prompt, or the resource's
+	// URI.
 	Method, Name string
-	// Arguments is an object, "{}" where there were none; Params is all that came.
+	// Arguments is the object of arguments, "{}" if there were none. Params are the whole params of the request.
 	Arguments, Params json.RawMessage
-	// Era is the generation in which the call came.
+	// Era is the protocol generation of the call.
 	Era drawbridge.ProtocolEra
 
 	s    *serverSession
 	send func(mcp.Message)
 	caps json.RawMessage
-	// answers are those that a stateless client has sent so far; next is the index of the next question.
+	// answers are the answers that a stateless client has sent so far. next is the index of the next question.
 	answers []json.RawMessage
 	next    int
 }
 
-// Text is a result that is a text, in the form that the call needs.
+// Text returns a result with a text, in the form that the call requires.
 func (c *ServerCall) Text(text string) json.RawMessage {
 	quoted := string(rawjson.Quote(text))
 	members := `"content":[{"type":"text","text":` + quoted + `}]`
@@ -43,12 +44,12 @@ func (c *ServerCall) Text(text string) json.RawMessage {
 	return c.s.complete(c.Era, c.Method, members)
 }
 
-// Notify sends the client a notification that belongs to the call. Params may be nil.
+// Notify sends the client a notification that belongs to the call. params may be nil.
 func (c *ServerCall) Notify(method string, params json.RawMessage) {
 	c.send(mcp.Message{Method: method, Params: params})
 }
 
-// Progress tells the client how far the call is, where it wants to know.
+// Progress notifies the client of the call's progress, if the client sent a progress token.
 func (c *ServerCall) Progress(done, total float64) {
 	token := rawjson.Get(c.Params, "_meta", mcp.MetaProgressToken)
 	if token == nil {
@@ -58,11 +59,11 @@ func (c *ServerCall) Progress(done, total float64) {
 }
 
 // AskClient sends the client a request during the call (elicitation/create, sampling/createMessage or roots/list) and
-// returns the result. It returns an error if the client did not declare that it accepts this request, and for an error
-// response.
+// returns the result. It returns an error if the client did not declare that it accepts this request, or if the
+// client's response is an error.
 //
-// A client without a session is asked by the result of its call, and calls again with the answer. AskClient then
-// returns an error, which the Answer must return; the Answer is run again from its start after each answer.
+// A client without a session receives the request in the result of its call, and calls again with the answer. AskClient
+// then returns an error, which the AnswerFunc must return. After each answer, the AnswerFunc runs again from its start.
 func (c *ServerCall) AskClient(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if !mcp.ClientAcceptsRequest(c.caps, method, params) {
 		return nil, fmt.Errorf("%s: the client did not declare that it can be asked", method)
@@ -77,7 +78,7 @@ func (c *ServerCall) AskClient(ctx context.Context, method string, params json.R
 	return nil, pendingQuestion{method, params}
 }
 
-// A pendingQuestion is the error of an Answer that cannot go on before a stateless client has answered.
+// A pendingQuestion is the error of an AnswerFunc that needs an answer of a stateless client.
 type pendingQuestion struct {
 	method string
 	params json.RawMessage
@@ -85,8 +86,8 @@ type pendingQuestion struct {
 
 func (q pendingQuestion) Error() string { return q.method + ": the client is asked first" }
 
-// inputRequired is the result that puts the question to a stateless client. The state brings back what was answered
-// before.
+// inputRequired returns the result that sends a question to a stateless client. Its requestState contains the earlier
+// answers.
 func (c *ServerCall) inputRequired(q pendingQuestion) json.RawMessage {
 	asked := jsonObject("method", q.method)
 	if q.params != nil {
@@ -101,7 +102,7 @@ func (c *ServerCall) inputRequired(q pendingQuestion) json.RawMessage {
 	return rawjson.Apply(result, rawjson.Put(c.s.info(), "_meta", mcp.MetaServerInfo))
 }
 
-// readPriorAnswers reads what a stateless client brings back.
+// readPriorAnswers sets the answers from the requestState and the inputResponses of a stateless client.
 func (c *ServerCall) readPriorAnswers() error {
 	text := rawjson.GetString(c.Params, "requestState")
 	if text == "" {
@@ -122,7 +123,7 @@ func (c *ServerCall) readPriorAnswers() error {
 	return nil
 }
 
-// respond calls the Answer and returns the response.
+// respond calls answer and returns the response.
 func (c *ServerCall) respond(ctx context.Context, id json.RawMessage, answer AnswerFunc) mcp.Message {
 	err := c.readPriorAnswers()
 	var result json.RawMessage

@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// serveHTTP is the server over Streamable HTTP: requests and notifications as POSTs, what belongs to no request of a
-// session as the stream of its GET.
+// serveHTTP serves Streamable HTTP. Requests and notifications arrive as POSTs. The stream of a session's GET sends the
+// messages that belong to no request.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		s.serveStream(w, r)
@@ -36,7 +36,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "session not found", http.StatusNotFound)
 		return
 	case c == nil:
-		c = s.session() // of this one request
+		c = s.session() // a session for this request only
 		defer c.close()
 	}
 	if m.Method == mcp.MethodInitialize {
@@ -59,7 +59,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	p.finish()
 }
 
-// sessionOf returns the session that a request names; nil if it names none. It returns false for an unknown session.
+// sessionOf returns the session that a request names, or nil if it names none. known is false for an unknown session.
 func (s *Server) sessionOf(r *http.Request) (c *serverSession, known bool) {
 	id := r.Header.Get(mcp.HeaderSession)
 	s.mu.Lock()
@@ -67,7 +67,7 @@ func (s *Server) sessionOf(r *http.Request) (c *serverSession, known bool) {
 	return s.sessions[id], id == "" || s.sessions[id] != nil
 }
 
-// serveStream tells a session what belongs to no request, or ends it.
+// serveStream sends a session the messages that belong to no request. For a DELETE, it ends the session.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	c, _ := s.sessionOf(r)
 	switch {
@@ -92,7 +92,8 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A postResponse writes what answers one HTTP request: the answer alone as JSON, anything else as events.
+// A postResponse writes the HTTP response to one request: JSON if the MCP response is its only message, otherwise an
+// event stream.
 type postResponse struct {
 	id []byte
 
@@ -113,7 +114,7 @@ func (p *postResponse) say(m mcp.Message) {
 	p.event(onceChunk(m.Append(nil)))
 }
 
-// plain sends the answer as JSON.
+// plain sends the MCP response as JSON.
 func (p *postResponse) plain(m mcp.Message) bool {
 	p.w.Header().Set("Content-Type", "application/json")
 	if code := mcp.ErrorCode(m.Error); code == mcp.CodeMissingCapability || code == mcp.CodeUnsupportedVersion {
@@ -132,7 +133,7 @@ func (p *postResponse) raw(parts ...repeatedBytes) {
 	}
 }
 
-// event sends bytes as one event.
+// event writes bytes as one event.
 func (p *postResponse) event(parts ...repeatedBytes) {
 	if !p.begun {
 		p.begun, p.stream = true, true
@@ -144,7 +145,7 @@ func (p *postResponse) event(parts ...repeatedBytes) {
 	_ = http.NewResponseController(p.w).Flush()
 }
 
-// begin opens a stream before there is anything to say.
+// begin starts an event stream before the first message.
 func (p *postResponse) begin(contentType string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +154,7 @@ func (p *postResponse) begin(contentType string) {
 	_ = http.NewResponseController(p.w).Flush()
 }
 
-// finish ends the response: nothing is written any more. A request without an answer gets the status accepted.
+// finish ends the response: nothing is written after it. If nothing was written, the status is 202.
 func (p *postResponse) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,10 +164,10 @@ func (p *postResponse) finish() {
 	p.begun, p.over = true, true
 }
 
-// onceChunk is a chunk that is written once.
+// onceChunk returns a chunk that is written once.
 func onceChunk(b []byte) repeatedBytes { return repeatedBytes{bytes: b, times: 1} }
 
-// writeChunks writes each part as often as it asks, and gives up when the client has gone.
+// writeChunks writes each part the number of times that it requires. It stops when the client has disconnected.
 func writeChunks(w io.Writer, parts []repeatedBytes) {
 	for _, part := range parts {
 		if part.times == 1 {
@@ -181,7 +182,7 @@ func writeChunks(w io.Writer, parts []repeatedBytes) {
 	}
 }
 
-// writeOften writes bytes many times, small ones many at once, unless they are to come slowly.
+// writeOften writes the bytes of a part repeatedly. It buffers them, unless the part has a pause between repetitions.
 func writeOften(w io.Writer, part repeatedBytes) bool {
 	flusher, _ := w.(http.Flusher)
 	buffered := bufio.NewWriterSize(w, 64<<10)

@@ -13,18 +13,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A serverSession is a server's conversation with one client: a connection of stdio, a session of HTTP, or, in the
-// stateless generation, one request of HTTP.
+// A serverSession is the state of one client: a stdio connection, an HTTP session, or, in the stateless generation, one
+// HTTP request.
 type serverSession struct {
 	*Server
-	// ctx ends with the session, and every request with it.
+	// ctx ends with the session. All its requests then end.
 	ctx  context.Context
 	end  context.CancelFunc
 	work sync.WaitGroup
 
 	mu   sync.Mutex
 	caps json.RawMessage
-	// asked are questions without an answer, open the requests that can be cancelled, by the bytes of their ids.
+	// asked contains the server's requests without a response, open the client's requests that can be cancelled. The
+	// keys are the bytes of the IDs.
 	asked map[string]chan mcp.Message
 	open  map[string]context.CancelFunc
 }
@@ -35,23 +36,23 @@ func (s *Server) session() *serverSession {
 	return c
 }
 
-// An responseWriter is where the answer to one request goes, and what is said before it.
+// A responseWriter sends the response to one request, and the messages before it.
 type responseWriter struct {
-	// say sends a message, raw bytes that may be none.
+	// say sends a message. raw sends bytes, which may not be a message.
 	say func(mcp.Message)
 	raw func(...repeatedBytes)
 }
 
-// A repeatedBytes stands for bytes repeated so many times: a message of a gigabyte takes no memory before it is sent. A
-// pause follows each time, and reports whether to go on.
+// A repeatedBytes represents bytes that are written several times. A message of a gigabyte thus needs little memory.
+// pause, if not nil, is called after each time and reports whether to continue.
 type repeatedBytes struct {
 	bytes []byte
 	times int
 	pause func() bool
 }
 
-// handleMessage handles one message. A request is answered in a goroutine of the session; done is called when that is
-// over.
+// handleMessage handles one message. A request is handled in a goroutine of the session. done is called when the
+// message has been handled.
 func (c *serverSession) handleMessage(m mcp.Message, out responseWriter, done func()) {
 	c.recordRequest(m)
 	switch {
@@ -74,7 +75,7 @@ func (c *serverSession) handleMessage(m mcp.Message, out responseWriter, done fu
 	done()
 }
 
-// handleRequest answers a request.
+// handleRequest handles a request and sends the response.
 func (c *serverSession) handleRequest(ctx context.Context, m mcp.Message, out responseWriter) {
 	if c.deed.answerBadly != nil && c.deed.answerBadly(ctx, c, m, out) {
 		return
@@ -92,7 +93,8 @@ func (c *serverSession) handleRequest(ctx context.Context, m mcp.Message, out re
 	}
 }
 
-// eraOf says in which generation a request comes, and what its client can be asked.
+// eraOf returns the generation of a request and the capabilities of its client. If the server does not speak that
+// generation, refused is the error response.
 func (c *serverSession) eraOf(m mcp.Message) (era drawbridge.ProtocolEra, caps json.RawMessage, refused *mcp.Message) {
 	version := mcp.ProtocolVersion(m.Params)
 	eras := c.currentFeatures().eras
@@ -125,7 +127,7 @@ func unsupported(version string) json.RawMessage {
 		jsonObject("supported", mcp.ModernVersions(), "requested", version))
 }
 
-// reply answers all but subscriptions. It returns false if there is nothing to send.
+// reply returns the response to any request except a subscription. It returns false if there is nothing to send.
 func (c *serverSession) reply(ctx context.Context, era drawbridge.ProtocolEra, caps json.RawMessage, m mcp.Message,
 	out responseWriter) (mcp.Message, bool) {
 	has := c.currentFeatures()
@@ -167,7 +169,7 @@ func (c *serverSession) reply(ctx context.Context, era drawbridge.ProtocolEra, c
 	return call.respond(ctx, m.ID, list[i].answer), true
 }
 
-// listen keeps a stateless subscription until it is cancelled.
+// listen serves a stateless subscription until it is cancelled.
 func (c *serverSession) listen(ctx context.Context, m mcp.Message, out responseWriter) {
 	wanted := rawjson.Get(m.Params, "notifications")
 	meta := jsonObject("_meta", map[string]json.RawMessage{mcp.MetaSubscriptionID: m.ID})
@@ -188,7 +190,7 @@ func (c *serverSession) listen(ctx context.Context, m mcp.Message, out responseW
 	}
 }
 
-// noticeOf is how a subscription names a notification.
+// noticeOf returns the name of a notification in a subscription.
 func noticeOf(method string) string {
 	return map[string]string{
 		mcp.NoteToolsChanged: "toolsListChanged", mcp.NotePromptsChanged: "promptsListChanged",
@@ -206,7 +208,7 @@ func (c *serverSession) cancel(id string) {
 	}
 }
 
-// ask sends the client a request and waits for its answer.
+// ask sends the client a request and waits for the response.
 func (c *serverSession) ask(ctx context.Context, say func(mcp.Message), method string, params json.RawMessage) (
 	json.RawMessage, error) {
 	id, answer := c.number(), make(chan mcp.Message, 1)
@@ -245,7 +247,7 @@ func (c *serverSession) close() {
 	c.work.Wait()
 }
 
-// number is an id that no other question of the server's has.
+// number returns an ID that is unique among the server's requests to clients.
 func (s *Server) number() string { return strconv.FormatInt(s.last.Add(1), 10) }
 
 func orEmpty(obj json.RawMessage) json.RawMessage {

@@ -14,22 +14,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// fakeServerVariable makes a process of the test binary carry lines to a server. It holds an address, a token, and the
-// misbehaviour of the process itself.
+// fakeServerVariable is the environment variable that makes a process of the test binary carry lines to a server. It
+// contains an address, a token, and optionally the misbehaviour of the process and its size.
 const fakeServerVariable = "DRAWBRIDGE_FAKEMCP"
 
-// crashExitCode is the exit code of a process whose server ended it.
+// crashExitCode is the exit code of a process whose connection the server has closed.
 const crashExitCode = 3
 
-// RunIfServer comes first in a TestMain, behind gateway.Reap. In a process that was started by the row of a Server it
-// does not return; else it does nothing.
+// RunIfServer must be called at the beginning of a TestMain, after gateway.RunReaperProcess. If the process was started
+// by the row of a Server, RunIfServer serves and does not return. Otherwise it does nothing.
 func RunIfServer() {
 	if order := os.Getenv(fakeServerVariable); order != "" {
 		os.Exit(carryStdio(strings.Fields(order)))
 	}
 }
 
-// refuseInside ends a process that was to become a server, and runs tests instead: each would start another.
+// refuseInside exits if this process should have become a server, but runs tests. Each test would otherwise start such
+// a process again.
 func refuseInside() {
 	if os.Getenv(fakeServerVariable) != "" {
 		fmt.Fprintln(os.Stderr, "fakemcp: TestMain does not begin with fakemcp.Main")
@@ -49,11 +50,12 @@ func (s *Server) Command() (path string, env []string) {
 	if s.deed.process != "" {
 		order = append(order, s.deed.process, strconv.Itoa(s.deed.size))
 	}
-	// With the race detector a process stays a second after its end by default.
+	// With the race detector, a process by default waits for a second before it exits.
 	return self, []string{fakeServerVariable + "=" + strings.Join(order, " "), "GORACE=atexit_sleep_ms=0"}
 }
 
-// carryStdio is the process: it carries bytes between its standard streams and the test.
+// carryStdio copies bytes between the standard streams of the process and the test, and returns the exit code of the
+// process.
 func carryStdio(order []string) (code int) {
 	if len(order) > 3 {
 		size, _ := strconv.Atoi(order[3])
@@ -83,7 +85,7 @@ func carryStdio(order []string) (code int) {
 	return code
 }
 
-// acceptProcesses takes in the processes that Stdio started, until the server ends.
+// acceptProcesses accepts the connections of processes that the row of Stdio started, until the server ends.
 func (s *Server) acceptProcesses() {
 	for {
 		conn, err := s.processListener.Accept()
@@ -94,7 +96,7 @@ func (s *Server) acceptProcesses() {
 	}
 }
 
-// serveProcess answers one process.
+// serveProcess serves the connection of one process.
 func (s *Server) serveProcess(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	s.mu.Lock()
@@ -109,7 +111,7 @@ func (s *Server) serveProcess(conn net.Conn) {
 	}
 	if child {
 		s.count(&s.children, 1)
-		_, _ = io.Copy(io.Discard, in) // it says nothing, and is there as long as the connection is
+		_, _ = io.Copy(io.Discard, in) // the child sends nothing; the connection ends when the child ends
 		s.count(&s.children, -1)
 		return
 	}
@@ -138,7 +140,7 @@ func (s *Server) serveProcess(conn net.Conn) {
 	}
 }
 
-// A lineWriter writes messages on lines, one at a time.
+// A lineWriter writes one message per line. Concurrent writes do not mix.
 type lineWriter struct {
 	mu sync.Mutex
 	w  io.Writer

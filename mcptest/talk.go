@@ -28,8 +28,8 @@ type promptInput struct {
 	Prompt string `json:"prompt"`
 }
 
-// addTalkingTools adds those that say or ask something in the course of a call. They ask by a result of the kind
-// input_required; for a client of the stateful generation the SDK turns that into a request.
+// addTalkingTools adds the tools that send notifications or ask the client during a call. They ask with an
+// input_required result. For a client of the stateful generation, the SDK converts that result to a request.
 func addTalkingTools(s *mcp.Server) {
 	addTool(s, "progress", "Notifies progress, step by step.", notifyProgress)
 	addTool(s, "log", "Writes a log line.", func(ctx context.Context, req *mcp.CallToolRequest,
@@ -132,13 +132,13 @@ func waitFor(ctx context.Context, ms int) error {
 	}
 }
 
-// onOff is a switch that several calls may flip.
+// onOff is a switch for concurrent calls.
 type onOff struct {
 	mu sync.Mutex
 	on bool
 }
 
-// flip switches it and returns the new state.
+// flip changes the state and returns the new state.
 func (o *onOff) flip() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

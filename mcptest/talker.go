@@ -16,38 +16,42 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A talker is a server, made by hand, that says and asks all that a server can, in one generation: "talker" on stdio, a
-// [Talker] over HTTP. What it hears and does it writes to its record, see [ReadTalkerEvents]. Its tools:
+// A talker is a server of one generation, written without the SDK, that sends all kinds of messages and requests that a
+// server can send: "talker" on stdio, a [Talker] over HTTP. It logs received messages and its own actions to its record
+// (see [ReadTalkerEvents]). Its tools:
 //
-//	echo {text}        says the text again
+//	echo {text}        returns the text
 //	fail {}            reports an error as a result
 //	broken {}          answers with an error object that has data
 //	ask {rounds, when, about}
-//	                   asks what each round names, all of a round at once: {"rounds":[["form"],["sampling","roots"]]}.
-//	                   The kinds are form (whose message is "about", where that is given), url, sampling, tools (sampling
-//	                   with tools) and roots. It notifies progress after each round, and returns the answers as
-//	                   structured content, once the file "when" is there, where one is named. What the client did not
-//	                   declare is asked for in the stateful generation, where a client may refuse, and left out as
-//	                   {"undeclared":KIND} in the other
-//	again {times}      sends the client back that many times with nothing but a requestState (stateless generation)
-//	retract {when}     asks for a form, takes that back when the file is there, and ends (stateful generation)
-//	log {lines}        writes log lines, those that the level asked for admits: {"lines":[{"level":…,"data":…}]}
+//	                   asks the client in rounds, all questions of a round at once:
+//	                   {"rounds":[["form"],["sampling","roots"]]}. The kinds are form (with the message "about" if it
+//	                   is set), url, sampling, tools (sampling with tools) and roots. It notifies progress after each
+//	                   round, and returns the answers as structured content. If "when" names a file, it waits
+//	                   until the file exists. Questions that the client did not declare are sent in the stateful
+//	                   generation, where a client may refuse. In the stateless one they are answered with
+//	                   {"undeclared":KIND}
+//	again {times}      answers that many times with only a requestState, so that the client must call again
+//	                   (stateless generation)
+//	retract {when}     sends a form, cancels it when the file exists, and ends (stateful generation)
+//	log {lines}        sends the log lines that the client's log level admits: {"lines":[{"level":…,"data":…}]}
 //	progress {steps}   notifies progress if there is a token, and returns the token
-//	wait {}            is there until it is cancelled
-//	hold {when}        is there until the file is
-//	meta {}            returns the request's _meta as it came
-//	caps {}            returns what the client declared
-//	region {region}    returns the header Mcp-Param-Region, which mirrors its argument
-//	change {}          adds a tool, a prompt and a resource named extra, or takes them away, and says so twice
-//	touch {uri}        tells those who watch the resource that it was updated
-//	exit {}            ends the process, or loses every session, when it has answered
+//	wait {}            runs until it is cancelled
+//	hold {when}        runs until the file exists
+//	meta {}            returns the request's _meta unchanged
+//	caps {}            returns the capabilities that the client declared
+//	region {region}    returns the header Mcp-Param-Region, which repeats its argument
+//	change {}          adds or removes a tool, a prompt and a resource named extra, and notifies each change twice
+//	touch {uri}        notifies the subscribers of the resource that it was updated
+//	exit {}            ends the process, or deletes all sessions, after its response
 //
-// Its prompts are plain and ask {rounds}, its resources talk://plain and talk://ask/{kinds}, which asks one round.
+// Its prompts are plain and ask {rounds}. Its resources are talk://plain, talk://watched and talk://ask/{kinds}, which
+// asks one round.
 type talker struct {
 	modern bool
 	record *eventRecorder
 	calls  atomic.Int64
-	// quit ends this life of the server.
+	// quit ends this life of the server (see TalkerEvent.Life).
 	quit func()
 
 	mu      sync.Mutex
@@ -59,35 +63,37 @@ func newTalker(modern bool, record *eventRecorder, quit func()) *talker {
 	return &talker{modern: modern, record: record, quit: quit, hearers: map[*hearer]struct{}{}}
 }
 
-// A talkerTurn is one request that is carried out.
+// A talkerTurn is the handling of one request.
 type talkerTurn struct {
 	t      *talker
 	ctx    context.Context
 	params json.RawMessage
-	header http.Header // nil where there is none
-	// say sends what belongs to the request. asker is its client, level the least severe line that it wants to hear;
-	// empty is all of them in the stateful generation, and none in the other.
+	header http.Header // nil if there is no header
+	// say sends messages that belong to the request. asker is the client of the request. level is the least severe log
+	// level that the client wants. An empty level means all log messages in the stateful generation, and none in the
+	// stateless one.
 	say   func(mcp.Message)
 	asker turnClient
 	level string
 }
 
-// An turnClient is the client of a request, who can be asked.
+// A turnClient is the client of a request, to which the turn can send questions.
 type turnClient interface {
-	// ask returns the answers to one round of questions. An error ends the turn: a later, a refusal, or the context's.
+	// ask returns the answers to one round of questions. An error ends the turn: an inputRequiredResult, a refusal, or
+	// errSilent.
 	ask(c *talkerTurn, kinds []string) ([]json.RawMessage, error)
-	// fresh reports whether a round was answered in this very request.
+	// fresh reports whether a round was answered in this request, not in an earlier one.
 	fresh(round int) bool
-	// declared is the client's capabilities.
+	// declared returns the client's capabilities.
 	declared() json.RawMessage
 }
 
-// A inputRequiredResult is the result of a turn that goes on with another request.
+// An inputRequiredResult is the result of a turn that continues with another request of the client.
 type inputRequiredResult string
 
 func (inputRequiredResult) Error() string { return "asked" }
 
-// A refusal is the error object that a turn ends with.
+// A refusal is the error object with which a turn ends.
 type refusal json.RawMessage
 
 func (r refusal) Error() string { return string(r) }
@@ -96,10 +102,10 @@ func refuseTurn(code int, format string, args ...any) error {
 	return refusal(mcp.NewErrorObject(code, fmt.Sprintf(format, args...), nil))
 }
 
-// errSilent is for a turn that was cancelled: it has no answer.
+// errSilent is the error of a cancelled turn, which has no response.
 var errSilent = errors.New("cancelled")
 
-// take carries out a request of both generations, and returns its response; false for any other.
+// take handles a request of either generation and returns its response. It returns false if the turn was cancelled.
 func (t *talker) take(c *talkerTurn, m mcp.Message) (mcp.Message, bool) {
 	result, err := t.carryOut(c, m)
 	reply := mcp.Message{ID: m.ID}
@@ -120,7 +126,7 @@ func (t *talker) take(c *talkerTurn, m mcp.Message) (mcp.Message, bool) {
 	return reply, true
 }
 
-// carryOut returns the members of the result.
+// carryOut handles a request and returns the members of the result.
 func (t *talker) carryOut(c *talkerTurn, m mcp.Message) (string, error) {
 	switch m.Method {
 	case mcp.MethodToolsList:
@@ -166,7 +172,7 @@ func (t *talker) run(c *talkerTurn, method, name string) (string, error) {
 		return "", refuseTurn(mcp.CodeInvalidParams, "unknown tool: %s", name)
 	}
 	if kinds, ok := strings.CutPrefix(name, "talk://ask/"); ok {
-		list, _ := json.Marshal([][]string{strings.Split(kinds, ",")}) // strings always can be
+		list, _ := json.Marshal([][]string{strings.Split(kinds, ",")}) // strings can always be encoded
 		answers, err := c.rounds(list)
 		return contentsMember(name, string(answers)) + t.hints(0, "private"), err
 	}
@@ -181,7 +187,7 @@ func contentsMember(uri, text string) string {
 	return `"contents":[{"uri":` + string(rawjson.Quote(uri)) + `,"text":` + string(rawjson.Quote(text)) + `}]`
 }
 
-// hints are caching hints as members, which only the stateless generation has.
+// hints returns caching hints as members of a result, or "" in the stateful generation, which has none.
 func (t *talker) hints(ttl int, scope string) string {
 	if !t.modern {
 		return ""
@@ -189,7 +195,7 @@ func (t *talker) hints(ttl int, scope string) string {
 	return fmt.Sprintf(`,"ttlMs":%d,"cacheScope":%q`, ttl, scope)
 }
 
-// completeNames completes whatever it is to one of three names.
+// completeNames returns the completions of any argument: those of three names that begin with its value.
 func completeNames(params json.RawMessage) string {
 	var values []string
 	for _, name := range []string{"ada", "alan", "grace"} {
@@ -206,7 +212,7 @@ var (
 	talkerResources = []string{`{"uri":"talk://plain","name":"plain"}`, `{"uri":"talk://watched","name":"watched"}`}
 )
 
-// list returns a list, with the items that change adds.
+// list returns a list as a member of a result, with the items that the tool change adds.
 func (t *talker) list(member string, items []string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,7 +222,7 @@ func (t *talker) list(member string, items []string) string {
 	return `"` + member + `":[` + strings.Join(items, ",") + `]` + t.hints(60_000, "public")
 }
 
-// pageOfTools is how many tools stand on one page: few, so that a client has to follow cursors.
+// pageOfTools is the number of tools on one page. It is small, so that clients must follow cursors.
 const pageOfTools = 5
 
 func (t *talker) listTools(c *talkerTurn) (string, error) {
@@ -248,10 +254,10 @@ func (t *talker) listTools(c *talkerTurn) (string, error) {
 	return `"tools":[` + strings.Join(items, ",") + `]` + next + t.hints(60_000, "public"), nil
 }
 
-// A hearer is who is told what belongs to no call: a session, or a subscriptions/listen.
+// A hearer receives the notifications that belong to no call: a session, or a subscriptions/listen request.
 type hearer struct {
-	// tag is the id of the listening request, lists the kinds of change that it asked for; nil for a session, which
-	// hears of all.
+	// tag is the ID of the subscriptions/listen request. lists are the kinds of changes that it requested. Both are nil
+	// for a session, which receives all changes.
 	tag   json.RawMessage
 	lists json.RawMessage
 	uris  map[string]bool
@@ -269,14 +275,15 @@ func (t *talker) hear(h *hearer) (forget func()) {
 	}
 }
 
-// watch has a hearer hear of a resource, or no more.
+// watch subscribes a hearer to a resource if on is true, and unsubscribes it otherwise.
 func (t *talker) watch(h *hearer, uri string, on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h.uris[uri] = on
 }
 
-// tell says to all who want to know that a list changed (kind is its member of a listening request), or a resource.
+// tell notifies the interested hearers of a change. If uri is empty, a list changed, and kind is its member in a
+// subscriptions/listen request. Otherwise the resource with this URI changed.
 func (t *talker) tell(kind, method, uri string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -295,7 +302,7 @@ func (t *talker) tell(kind, method, uri string) {
 	}
 }
 
-// awaitFile waits until there is a file, or the turn ends.
+// awaitFile waits until a file exists, or the turn ends.
 func awaitFile(ctx context.Context, path string) error {
 	for {
 		if _, err := os.Stat(path); err == nil {

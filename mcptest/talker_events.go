@@ -11,22 +11,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A TalkerEvent is one thing that a talker heard or did.
+// A TalkerEvent is a message that a talker received, or an action of the talker.
 type TalkerEvent struct {
-	// Life tells one life of the server from the next: its process id, or a number where it has no process of its own.
+	// Life identifies one life of the server, between its start and its end: the process ID, or a number if the talker
+	// has no process of its own.
 	Life string
-	// Event is "heard" for a message, which is then Message, with Header where it came over HTTP; else what happened:
-	// "start", "begin" and "answered", "asked" or "cancelled" for the begin and end of a turn, "has its answers" for a
-	// turn of the tool ask, "stop".
+	// Event is "heard" for a received message. Message is then the message, and Header its HTTP header, if any. Other
+	// values are "start" and "stop" for the server. A turn has "begin", and "answered", "asked" or "cancelled" at its
+	// end. "has its answers" is the moment at which the tool ask has all answers.
 	Event string
-	// Call numbers the turns of a life; Name is the tool, prompt or resource.
+	// Call is the number of the turn within its life. Name is the tool, prompt or resource.
 	Call    int64           `json:",omitempty"`
 	Name    string          `json:",omitempty"`
 	Message json.RawMessage `json:",omitempty"`
 	Header  http.Header     `json:",omitempty"`
 }
 
-// ReadTalkerEvents reads the record of a talker: what was written to it so far.
+// ReadTalkerEvents returns the events that a talker has written to the record at path so far.
 func ReadTalkerEvents(path string) ([]TalkerEvent, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +37,7 @@ func ReadTalkerEvents(path string) ([]TalkerEvent, error) {
 	for line := range bytes.Lines(text) {
 		var r TalkerEvent
 		if line[len(line)-1] != '\n' {
-			break // it is being written
+			break // the line is still being written
 		}
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, err
@@ -51,7 +52,7 @@ func (r TalkerEvent) Heard(method string) bool {
 	return r.Event == "heard" && rawjson.GetString(r.Message, "method") == method
 }
 
-// A eventRecorder writes records to a file. The nil recorder writes none.
+// An eventRecorder writes events to a file. A nil recorder writes nothing.
 type eventRecorder struct {
 	life string
 	file *os.File
@@ -79,7 +80,7 @@ func (r *eventRecorder) message(message []byte, header http.Header) {
 	r.write(TalkerEvent{Event: "heard", Message: message, Header: header})
 }
 
-// write appends one record in one write, so that several processes can share the file.
+// write appends one event in a single write, so that several processes can share the file.
 func (r *eventRecorder) write(one TalkerEvent) {
 	if r == nil {
 		return
@@ -87,7 +88,7 @@ func (r *eventRecorder) write(one TalkerEvent) {
 	one.Life = r.life
 	line, err := json.Marshal(one)
 	if err != nil {
-		return // it was no JSON
+		return // the message was not JSON
 	}
 	_, _ = r.file.Write(append(line, '\n'))
 }

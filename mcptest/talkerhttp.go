@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A Talker is the server "talker" over Streamable HTTP, in one generation: a handler for httptest. It can be started
-// again: then it has forgotten every session, and its streams and requests are cut off.
+// A Talker is the server "talker" over Streamable HTTP, in one generation: an http.Handler for httptest. It can be
+// restarted. It then deletes all sessions, and aborts their streams and requests.
 type Talker struct {
 	modern bool
 	path   string
@@ -20,20 +20,21 @@ type Talker struct {
 	mu     sync.Mutex
 	lives  int
 	life   *talkerLife
-	closed bool // nothing comes in any more
+	closed bool // new requests are refused
 }
 
-// HTTPTalker makes a Talker that writes its record to the file at path. Close ends it.
+// HTTPTalker returns a Talker that writes its record to the file at path. Close ends it.
 func HTTPTalker(modern bool, path string) (*Talker, error) {
 	h := &Talker{modern: modern, path: path}
 	return h, h.start()
 }
 
-// A talkerLife is what a Talker knows between two restarts.
+// A talkerLife is the state of a Talker between two restarts.
 type talkerLife struct {
 	t    *talker
 	name string
-	// ctx ends when the life is over: over does that, ending once. work are its requests.
+	// ctx ends when the life is over. over ends ctx, and ending makes sure that this happens once. work counts the
+	// requests.
 	ctx    context.Context
 	over   context.CancelFunc
 	ending sync.Once
@@ -44,7 +45,7 @@ type talkerLife struct {
 	sessions map[string]*httpSession
 }
 
-// An httpSession is a stateful session and its stream outside requests.
+// An httpSession is a stateful session and its GET stream, which sends messages outside requests.
 type httpSession struct {
 	*talkSession
 	mu      sync.Mutex
@@ -68,13 +69,14 @@ func (h *Talker) start() error {
 	return nil
 }
 
-// Restart ends everything in progress and starts again. It does not wait for the end.
+// Restart ends all running requests and sessions, and starts a new life. It does not wait until the requests have
+// ended.
 func (h *Talker) Restart() {
 	h.now().end()
-	_ = h.start() // the file was there before
+	_ = h.start() // the file exists already
 }
 
-// Close ends everything and waits for it.
+// Close ends all requests and sessions and waits for them.
 func (h *Talker) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -96,7 +98,8 @@ func (h *Talker) now() *talkerLife {
 	return h.life
 }
 
-// enter returns the life that a request belongs to, which must be told when the request is done; nil after Close.
+// enter returns the life that a request belongs to, or nil after Close. The caller must call work.Done of the life when
+// the request is done.
 func (h *Talker) enter() *talkerLife {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +122,7 @@ func (l *talkerLife) end() {
 	})
 }
 
-// ServeHTTP answers one request. Requests of a life that ends are cut off.
+// ServeHTTP handles one request. If its life ends meanwhile, the request is aborted.
 func (h *Talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l := h.enter()
 	if l == nil {
@@ -148,10 +151,10 @@ func (h *Talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A postReply is the answer to one POST: an object where it is one message, a stream of events where it is more.
+// A postReply is the HTTP response to one POST: a JSON object for a single message, an event stream for several.
 type postReply struct {
 	w http.ResponseWriter
-	// modern is true if errors have an HTTP status.
+	// modern is true if error responses have an HTTP status of their own.
 	modern bool
 
 	mu     sync.Mutex
@@ -159,7 +162,7 @@ type postReply struct {
 	over   bool
 }
 
-// say writes a message: a response to a request that nothing was said about before as an object.
+// say writes a message. A response with no messages before it is written as a JSON object, other messages as events.
 func (p *postReply) say(m mcp.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +187,7 @@ func (p *postReply) say(m mcp.Message) {
 	p.over = m.IsResponse()
 }
 
-// close has nothing written any more.
+// close prevents all later writes.
 func (p *postReply) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,7 +259,7 @@ func (l *talkerLife) open(w http.ResponseWriter) *httpSession {
 	return s
 }
 
-// later keeps a message until there is a stream outside requests.
+// later queues a message for the session's GET stream.
 func (s *httpSession) later(m mcp.Message) {
 	s.mu.Lock()
 	s.waiting = append(s.waiting, m)
@@ -267,7 +270,7 @@ func (s *httpSession) later(m mcp.Message) {
 	}
 }
 
-// stream is the stream outside requests.
+// stream serves the session's GET stream, which sends messages outside requests.
 func (s *httpSession) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	p := &postReply{w: w, stream: true}

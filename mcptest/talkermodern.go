@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// stateless takes one message of the stateless generation. It returns when the request is answered, or begun to listen
-// to, which lasts as long as ctx.
+// stateless handles one message of the stateless generation. It returns after the response. For subscriptions/listen,
+// it returns when ctx ends.
 func (t *talker) stateless(ctx context.Context, m mcp.Message, header http.Header, say func(mcp.Message)) {
 	if !m.IsRequest() {
 		return
@@ -59,7 +59,7 @@ func checkStateless(m mcp.Message) error {
 	return nil
 }
 
-// listenTo keeps a subscription until ctx ends.
+// listenTo serves a subscription until ctx ends.
 func (t *talker) listenTo(ctx context.Context, m mcp.Message, say func(mcp.Message)) {
 	lists := rawjson.Get(m.Params, "notifications")
 	h := &hearer{tag: m.ID, lists: lists, uris: map[string]bool{}, say: say}

@@ -11,27 +11,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A talkSession is a talker's conversation with one client: a stateful session, or, in the stateless generation, a
-// pipe.
+// A talkSession is the state of one client of a talker: a stateful session, or, in the stateless generation, a stdio
+// connection.
 type talkSession struct {
 	t *talker
-	// ctx ends with the session, and every turn with it: stop ends it, under mu.
+	// ctx ends with the session. All turns then end. stop ends ctx; it is called under mu.
 	ctx  context.Context
 	stop context.CancelFunc
 	work sync.WaitGroup
 	me   *hearer
 
 	mu sync.Mutex
-	// caps is what initialize declared, level what logging/setLevel asked for.
+	// caps are the client's capabilities in initialize. level is the level of the last logging/setLevel.
 	caps  json.RawMessage
 	level string
-	// asked are the questions without an answer, open the turns that can be cancelled, by the bytes of their ids.
+	// asked contains the questions without an answer, open the turns that can be cancelled. The keys are the bytes of
+	// the IDs.
 	asked   map[string]chan mcp.Message
 	lastAsk int
 	open    map[string]context.CancelFunc
 }
 
-// session begins a session. say is where what belongs to no request goes.
+// session returns a new session. say sends messages that belong to no request.
 func (t *talker) session(say func(mcp.Message)) *talkSession {
 	s := &talkSession{
 		t: t, asked: map[string]chan mcp.Message{}, open: map[string]context.CancelFunc{},
@@ -41,8 +42,8 @@ func (t *talker) session(say func(mcp.Message)) *talkSession {
 	return s
 }
 
-// take takes one message. What must be waited for runs in a goroutine of the session; done, which may be nil, is called
-// when all of the answer was said.
+// take handles one message. A request that may wait runs in a goroutine of the session. done, which may be nil, is
+// called after the response was sent.
 func (s *talkSession) take(m mcp.Message, say func(mcp.Message), done func()) {
 	if done == nil {
 		done = func() {}
@@ -60,7 +61,7 @@ func (s *talkSession) take(m mcp.Message, say func(mcp.Message), done func()) {
 	done()
 }
 
-// begin begins a turn, unless the session is over.
+// begin starts a turn. It returns false if the session has ended.
 func (s *talkSession) begin(m mcp.Message, say func(mcp.Message), done func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +81,7 @@ func (s *talkSession) begin(m mcp.Message, say func(mcp.Message), done func()) b
 	return true
 }
 
-// simple answers what only the stateful generation has.
+// simple handles the requests that only the stateful generation has. It returns false for other requests.
 func (s *talkSession) simple(m mcp.Message, say func(mcp.Message)) bool {
 	result := "{}"
 	switch m.Method {
@@ -105,7 +106,7 @@ func (s *talkSession) simple(m mcp.Message, say func(mcp.Message)) bool {
 	return true
 }
 
-// end ends the session: no turn begins after it.
+// end ends the session. No turn begins after it.
 func (s *talkSession) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +131,7 @@ func (s *talkSession) cancel(id string) {
 	}
 }
 
-// send asks the client, and returns the ID of the question and the channel of its answer.
+// send sends the client a question, and returns its ID and the channel for the answer.
 func (s *talkSession) send(c *talkerTurn, method string, params json.RawMessage) (id string, answer chan mcp.Message) {
 	s.mu.Lock()
 	s.lastAsk++
@@ -156,7 +157,7 @@ func (s *talkSession) answered(m mcp.Message) {
 	}
 }
 
-// declared is what initialize declared.
+// declared returns the capabilities that initialize declared.
 func (s *talkSession) declared() json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +166,8 @@ func (s *talkSession) declared() json.RawMessage {
 
 func (s *talkSession) fresh(int) bool { return true }
 
-// ask sends all questions of a round and waits for their answers. An error of the client's is one: {"error":OBJECT}.
+// ask sends all questions of a round and waits for their answers. An error response of the client is the answer
+// {"error":OBJECT}.
 func (s *talkSession) ask(c *talkerTurn, kinds []string) ([]json.RawMessage, error) {
 	var waiting []chan mcp.Message
 	for _, kind := range kinds {
@@ -179,7 +181,7 @@ func (s *talkSession) ask(c *talkerTurn, kinds []string) ([]json.RawMessage, err
 		select {
 		case m := <-answer:
 			if c.ctx.Err() != nil {
-				return nil, errSilent // the cancellation was there before
+				return nil, errSilent // the turn was cancelled before the answer arrived
 			}
 			if m.Error != nil {
 				m.Result = json.RawMessage(`{"error":` + string(m.Error) + `}`)
@@ -192,17 +194,18 @@ func (s *talkSession) ask(c *talkerTurn, kinds []string) ([]json.RawMessage, err
 	return answers, nil
 }
 
-// A statelessClient is the client of one stateless request. What it was asked before is in the requestState.
+// A statelessClient is the client of one stateless request. The requestState contains its earlier answers.
 type statelessClient struct {
 	caps, given json.RawMessage
-	// known are the rounds that are answered, round counts those that the turn came to.
+	// known are the answered rounds. round counts the rounds that the turn has reached.
 	known [][]json.RawMessage
 	round int
-	// before is how many rounds were answered before this request.
+	// before is the number of rounds that were answered before this request.
 	before int
 }
 
-// stateMark begins every state of a talker. It is opaque to everybody else, and must come back byte for byte.
+// stateMark is the beginning of every requestState of a talker. It is opaque to clients, which must send it back byte
+// for byte.
 const stateMark = `é "\ `
 
 func newStatelessClient(params json.RawMessage) (*statelessClient, error) {
@@ -230,7 +233,8 @@ func (r *statelessClient) fresh(round int) bool { return round >= r.before }
 
 func (r *statelessClient) declared() json.RawMessage { return r.caps }
 
-// ask returns the answers of a round that the request has, or an error that asks for the missing ones.
+// ask returns the answers to a round if the request contains them. Otherwise it returns an inputRequiredResult with the
+// questions.
 func (r *statelessClient) ask(c *talkerTurn, kinds []string) ([]json.RawMessage, error) {
 	defer func() { r.round++ }()
 	if r.round < len(r.known) {

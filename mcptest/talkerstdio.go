@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// runTalker is the server "talker": its generation, and the file of its record.
+// runTalker runs the server "talker". Its arguments are its generation and the file of its record.
 func runTalker(args serverArgs) int {
 	record, err := openEventRecorder(args.text(1, ""), strconv.Itoa(os.Getpid()))
 	if err != nil {
@@ -26,7 +26,7 @@ func runTalker(args serverArgs) int {
 	return 0
 }
 
-// serve answers what comes on stdin, until that ends or the server is to quit.
+// serve handles the messages on stdin until stdin ends or quit is closed.
 func (t *talker) serve(quit <-chan struct{}) {
 	var writing sync.Mutex
 	say := func(m mcp.Message) {
@@ -36,7 +36,7 @@ func (t *talker) serve(quit <-chan struct{}) {
 	}
 	s := t.session(say)
 	lines := make(chan []byte)
-	go func() { // ends with the process
+	go func() { // this goroutine ends with the process
 		defer close(lines)
 		r := mcp.NewLineReader(os.Stdin, 0)
 		for {
@@ -62,7 +62,7 @@ func (t *talker) serve(quit <-chan struct{}) {
 	}
 }
 
-// line takes one line of stdin.
+// line handles one line of stdin.
 func (t *talker) line(s *talkSession, line []byte, say func(mcp.Message)) {
 	t.record.message(line, nil)
 	m, err := mcp.ParseMessage(line)

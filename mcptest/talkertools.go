@@ -19,7 +19,7 @@ type talkerTool struct {
 
 const regionSchema = `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`
 
-// talkerTools are the tools by name.
+// talkerTools contains the tools by name.
 var talkerTools = map[string]talkerTool{
 	"echo":     {run: talkEcho, schema: `{"type":"object","properties":{"text":{"type":"string"}}}`},
 	"fail":     {run: talkFail},
@@ -45,7 +45,7 @@ func sayText(text string) string {
 	return `"content":[{"type":"text","text":` + string(rawjson.Quote(text)) + `}]`
 }
 
-// structured is a result with an object for programs.
+// structured returns the members of a result with structured content only.
 func structured(object string) string { return `"content":[],"structuredContent":` + object }
 
 func talkEcho(_ *talkerTurn, arguments json.RawMessage) (string, error) {
@@ -56,7 +56,7 @@ func talkFail(*talkerTurn, json.RawMessage) (string, error) {
 	return sayText("this tool always fails") + `,"isError":true`, nil
 }
 
-// BrokenError is the error object that the talker's tool broken answers with.
+// BrokenError is the error object with which the talker's tool broken answers.
 const BrokenError = `{"code":-32050,"message":"<broken>","data":{"n":9007199254740993}}`
 
 func talkBroken(*talkerTurn, json.RawMessage) (string, error) { return "", refusal(BrokenError) }
@@ -73,7 +73,7 @@ func talkAsk(c *talkerTurn, arguments json.RawMessage) (string, error) {
 	return structured(`{"answers":` + string(answers) + `}`), err
 }
 
-// rounds asks round after round and returns all answers as a JSON array of arrays.
+// rounds asks the questions of one round after the other, and returns all answers as a JSON array of arrays.
 func (c *talkerTurn) rounds(rounds json.RawMessage) (json.RawMessage, error) {
 	var kinds [][]string
 	if err := json.Unmarshal(rounds, &kinds); err != nil {
@@ -95,7 +95,7 @@ func (c *talkerTurn) rounds(rounds json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage("[" + strings.Join(all, ",") + "]"), nil
 }
 
-// jsonArray writes values as a JSON array.
+// jsonArray returns values as a JSON array.
 func jsonArray(values []json.RawMessage) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
@@ -110,7 +110,7 @@ func talkAgain(c *talkerTurn, arguments json.RawMessage) (string, error) {
 	}
 	round, times := 0, 1
 	_, _ = fmt.Sscanf(rawjson.GetString(c.params, "requestState"), "round %d", &round)
-	_ = json.Unmarshal(rawjson.Get(arguments, "times"), &times) // else once
+	_ = json.Unmarshal(rawjson.Get(arguments, "times"), &times) // once by default
 	if round < times {
 		return "", inputRequiredResult(fmt.Sprintf(`{"resultType":"input_required","requestState":"round %d",%s}`,
 			round+1, modernInfo))
@@ -152,7 +152,7 @@ func talkLog(c *talkerTurn, arguments json.RawMessage) (string, error) {
 
 func talkProgress(c *talkerTurn, arguments json.RawMessage) (string, error) {
 	token, steps := rawjson.Get(c.params, "_meta", mcp.MetaProgressToken), 1
-	_ = json.Unmarshal(rawjson.Get(arguments, "steps"), &steps) // else one
+	_ = json.Unmarshal(rawjson.Get(arguments, "steps"), &steps) // one by default
 	if token == nil {
 		return structured(`{"token":null}`), nil
 	}
@@ -225,7 +225,8 @@ func talkExit(c *talkerTurn, _ json.RawMessage) (string, error) {
 	return sayText("good bye"), nil
 }
 
-// question returns the request for a kind in this turn; the argument "about" becomes its form's message.
+// question returns the request for a kind of question in this turn. The argument "about" replaces the message of a
+// form.
 func (c *talkerTurn) question(kind string) (method string, params json.RawMessage) {
 	method, params = questionOf(kind, c.t.modern)
 	if about := rawjson.GetString(c.params, "arguments", "about"); about != "" && kind == "form" {
@@ -234,7 +235,7 @@ func (c *talkerTurn) question(kind string) (method string, params json.RawMessag
 	return method, params
 }
 
-// questionOf returns the request for a kind.
+// questionOf returns the request for a kind of question.
 func questionOf(kind string, modern bool) (method string, params json.RawMessage) {
 	switch kind {
 	case "form":
@@ -243,7 +244,7 @@ func questionOf(kind string, modern bool) (method string, params json.RawMessage
 	case "url":
 		id := `,"elicitationId":"e-1"`
 		if modern {
-			id = "" // gone with 2026-07-28
+			id = "" // 2026-07-28 has no elicitationId
 		}
 		return mcp.MethodElicitation,
 			json.RawMessage(`{"mode":"url","message":"Sign in","url":"https://example.com/in?a=1&b=2"` + id + `}`)
@@ -260,7 +261,7 @@ func questionOf(kind string, modern bool) (method string, params json.RawMessage
 	return mcp.MethodRootsList, nil
 }
 
-// capabilityOf is what a client must declare to be asked a kind, as a path.
+// capabilityOf returns the capability that a client must declare for a kind of question, as a path in its capabilities.
 func capabilityOf(kind string) []string {
 	switch kind {
 	case "form":

@@ -12,16 +12,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// modernTaskServer is a server of the stateless generation with the tasks extension (SEP-2663), with the tools that the
-// conformance suite calls. The ids of its tasks can be guessed, so nothing may rely on their secrecy.
+// modernTaskServer is a server of the stateless generation with the tasks extension (SEP-2663). It has the tools that
+// the conformance suite calls. The IDs of its tasks can be guessed, so they must not be used as secrets.
 //
 //	greet {name}              answers at once
-//	slow_compute {seconds}    a task of so many seconds; without the extension, or for none, answers at once
-//	failing_job {}            a task that ends with an error of the tool; it can only be called as a task
-//	protocol_error_job {}     a task that fails
-//	confirm_delete {filename} a task that asks one thing
-//	multi_input {}            a task that asks two things at once
-//	test_tool_with_task {}    asks for a name first, and becomes a task then
+//	slow_compute {seconds}    starts a task that takes that long; without the extension, or for 0, answers at once
+//	failing_job {}            starts a task whose result is a tool error; can only be called as a task
+//	protocol_error_job {}     starts a task that fails
+//	confirm_delete {filename} starts a task that asks one question
+//	multi_input {}            starts a task that asks two questions at once
+//	test_tool_with_task {}    first asks for a name, then starts a task
 type modernTaskServer struct {
 	*modernServer
 
@@ -29,8 +29,8 @@ type modernTaskServer struct {
 	tasks map[string]*serverTask
 }
 
-// A serverTask is one of a modernTaskServer's. asks are its open questions by key; outcome is a member, "result" or
-// "error", once it is over.
+// A serverTask is a task of a modernTaskServer. asks are its open questions by key. outcome is the member "result" or
+// "error" of a finished task.
 type serverTask struct {
 	id, status, outcome string
 	asks                map[string]string
@@ -39,7 +39,7 @@ type serverTask struct {
 	timer               *time.Timer
 }
 
-// jobTime is how long a task takes that asks no questions.
+// jobTime is how long a task without questions takes.
 const jobTime = 50 * time.Millisecond
 
 func newTaskServer() *modernTaskServer {
@@ -72,7 +72,7 @@ func newTaskServer() *modernTaskServer {
 	return s
 }
 
-// handle takes one message after the other, and none while a task is changing.
+// handle handles a message under the lock, so that no task changes meanwhile.
 func (s *modernTaskServer) handle(c *messageStream, m mcp.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,8 @@ func refuseUndeclared(c *messageStream, m mcp.Message) {
 		json.RawMessage(data))})
 }
 
-// withTask answers a request about a task that there is, by a client that knows of tasks.
+// withTask returns a function that calls answer with the task that a request names. It refuses unknown tasks, and
+// clients that do not declare the extension.
 func (s *modernTaskServer) withTask(answer func(*messageStream, mcp.Message, *serverTask)) func(
 	*messageStream, mcp.Message) {
 	return func(c *messageStream, m mcp.Message) {
@@ -150,7 +151,8 @@ func (s *modernTaskServer) call(c *messageStream, m mcp.Message) {
 	}
 }
 
-// askThenBegin asks for a name in the way of every call, and makes a task once it has one.
+// askThenBegin asks for a name with an input_required result, and starts a task when the client calls again with the
+// name.
 func (s *modernTaskServer) askThenBegin(c *messageStream, m mcp.Message) {
 	answer := rawjson.Get(m.Params, "inputResponses", "user_name")
 	switch {
@@ -164,7 +166,7 @@ func (s *modernTaskServer) askThenBegin(c *messageStream, m mcp.Message) {
 	}
 }
 
-// begin makes a task of a call: one that asks, or one that is over after some time.
+// begin starts a task for a call: a task with questions, or a task that finishes after the given time.
 func (s *modernTaskServer) begin(c *messageStream, m mcp.Message, after time.Duration, asks map[string]string,
 	finish func(*serverTask)) {
 	t := &serverTask{id: fmt.Sprintf("task-%d", len(s.tasks)+1), status: "working", asks: asks,
@@ -178,7 +180,7 @@ func (s *modernTaskServer) begin(c *messageStream, m mcp.Message, after time.Dur
 	c.result(m, `{"resultType":"task",`+t.base()+`,`+modernInfo+`}`)
 }
 
-// end ends a task, where it is not over.
+// end finishes a task that is not over.
 func (s *modernTaskServer) end(t *serverTask, finish func(*serverTask)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +200,7 @@ func endedWith(status, outcome string) func(*serverTask) {
 	return func(t *serverTask) { t.status, t.outcome, t.asks = status, outcome, nil }
 }
 
-// update takes answers: the task goes on when it has all of them.
+// update stores answers to a task's questions. The task finishes when it has all of them.
 func (s *modernTaskServer) update(c *messageStream, m mcp.Message, t *serverTask) {
 	open := len(t.asks)
 	for answer := range rawjson.Members(rawjson.Get(m.Params, "inputResponses")) {
@@ -223,7 +225,7 @@ func (s *modernTaskServer) cancelTask(c *messageStream, m mcp.Message, t *server
 	}
 }
 
-// changed tells those who listen to the task what it is now.
+// changed notifies the listeners of a task of its new state.
 func (s *modernTaskServer) changed(t *serverTask) {
 	for _, l := range s.listeners {
 		for id := range rawjson.Elements(rawjson.Get(l.filter, "taskIds")) {
@@ -234,7 +236,7 @@ func (s *modernTaskServer) changed(t *serverTask) {
 	}
 }
 
-// base are the members that every form of a task has, members all of them.
+// base returns the members that every form of a task has; members returns all members.
 func (t *serverTask) base() string {
 	return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,"ttlMs":300000,"pollIntervalMs":20`,
 		t.id, t.status, t.began.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
@@ -243,7 +245,7 @@ func (t *serverTask) base() string {
 func (t *serverTask) members() string {
 	out := t.base()
 	if len(t.asks) > 0 {
-		asks, _ := json.Marshal(rawValues(t.asks)) // of strings that are JSON: cannot fail
+		asks, _ := json.Marshal(rawValues(t.asks)) // the texts are valid JSON, so this cannot fail
 		out += `,"inputRequests":` + string(asks)
 	}
 	if t.outcome != "" {
@@ -264,13 +266,13 @@ func textMember(text string) string {
 	return `"content":[{"type":"text","text":` + string(rawjson.Quote(text)) + `}]`
 }
 
-// elicitation is an elicitation of one property.
+// elicitation returns an elicitation request for one property.
 func elicitation(message, property, kind string) string {
 	return fmt.Sprintf(`{"method":"elicitation/create","params":{"mode":"form","message":%s,"requestedSchema":`+
 		`{"type":"object","properties":{%q:{"type":%q}},"required":[%[2]q]}}}`, rawjson.Quote(message), property, kind)
 }
 
-// HTTPTasks is the server "tasks" over HTTP, strict about the headers that mirror the body.
+// HTTPTasks returns the server "tasks" over HTTP. It refuses requests whose headers contradict the body.
 func HTTPTasks() http.Handler {
 	server := newTaskServer()
 	return postOnly(func(w http.ResponseWriter, r *http.Request, _ []byte, m mcp.Message) {
@@ -298,7 +300,7 @@ func HTTPTasks() http.Handler {
 	})
 }
 
-// mismatchedHeader returns the name of a header that contradicts the body; "" if none does.
+// mismatchedHeader returns a description of a header that contradicts the body, or "".
 func mismatchedHeader(h http.Header, m mcp.Message) string {
 	if h.Get(mcp.HeaderMethod) != m.Method {
 		return mcp.HeaderMethod + " is not the method"

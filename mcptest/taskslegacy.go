@@ -12,12 +12,12 @@ import (
 
 // legacyTaskServer is a server of the stateful generation with the experimental tasks of 2025-11-25. Its tools:
 //
-//	echo {text}      says the text again; a task, where the call wants one
-//	research {text}  says the text again, and is only to be had as a task
-//	interview {}     a task that asks for a name when its result is fetched, and greets it
-//	hold {}          a task that lasts until it is cancelled
+//	echo {text}      returns the text; as a task if the call requests one
+//	research {text}  returns the text; can only be called as a task
+//	interview {}     starts a task that asks for a name when its result is fetched, and greets that name
+//	hold {}          starts a task that runs until it is cancelled
 //
-// A task's status is told without being asked for. As with "tasks", ids can be guessed.
+// The server notifies a task's status without a request. As for the server "tasks", IDs can be guessed.
 type legacyTaskServer struct {
 	methods methodTable
 
@@ -25,7 +25,7 @@ type legacyTaskServer struct {
 	tasks []*legacyTask
 }
 
-// A legacyTask is over when status says so; waiting are the requests for its result until then.
+// A legacyTask is a task of a legacyTaskServer. waiting are the requests for its result that are answered when it ends.
 type legacyTask struct {
 	id, status, text string
 	began            time.Time
@@ -116,7 +116,7 @@ func (s *legacyTaskServer) call(c *messageStream, m mcp.Message) {
 	}
 }
 
-// end ends a task, tells of it, and answers who waits for its result.
+// end ends a task, notifies its status, and answers the waiting requests for its result.
 func (s *legacyTaskServer) end(c *messageStream, t *legacyTask, status string) {
 	t.status = status
 	c.notify(mcp.NoteTaskStatus, "{"+t.members()+"}")
@@ -134,7 +134,7 @@ func (s *legacyTaskServer) finish(c *messageStream, m mcp.Message, t *legacyTask
 	c.result(m, `{`+textMember(t.text)+`,"_meta":{`+t.related()+`}}`)
 }
 
-// result answers when the task is over. A task that wants input asks for it now.
+// result answers with the result of a task when the task is over. A task that needs input sends its question now.
 func (s *legacyTaskServer) result(c *messageStream, m mcp.Message, t *legacyTask) {
 	switch t.status {
 	case "completed", "cancelled":
@@ -148,7 +148,7 @@ func (s *legacyTaskServer) result(c *messageStream, m mcp.Message, t *legacyTask
 	t.waiting = append(t.waiting, m)
 }
 
-// answered takes the answer to a task's question, or the refusal of one.
+// answered handles the client's response to a task's question.
 func (s *legacyTaskServer) answered(c *messageStream, m mcp.Message) {
 	id, _ := rawjson.DecodeString(m.ID)
 	t := s.find(id)
@@ -206,7 +206,7 @@ func (t *legacyTask) related() string {
 	return fmt.Sprintf(`%q:{"taskId":%q}`, mcp.MetaRelatedTask, t.id)
 }
 
-// taskServers are the servers whose calls may outlive their answer.
+// taskServers returns the servers whose tasks may run longer than the response to a call.
 func taskServers() []namedServer {
 	return []namedServer{
 		{"tasks", "", "the tasks extension with the tools of the suite, stateless generation", func(serverArgs) int {

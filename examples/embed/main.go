@@ -1,4 +1,4 @@
-// Command embed mounts one MCP server from npm and calls a tool of it.
+// Command embed mounts one MCP server from npm and calls one of its tools.
 package main
 
 import (

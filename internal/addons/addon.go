@@ -19,7 +19,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// The time limits of a program.
+// The time limits for starting and stopping a program.
 const (
 	startTimeout = 30 * time.Second
 	stopGrace    = 500 * time.Millisecond
@@ -28,10 +28,11 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// maxReason is the maximum length of a text of a program in an error, in bytes.
+// maxReason is the maximum size in bytes of a text of a program in an error.
 const maxReason = 500
 
-// An Addon is an addon in use. Its program is started when it is first needed, and again after it failed. Close ends it.
+// An Addon is an addon in use. Its program is started when it is first needed, and again after a failure. Close ends
+// the program.
 type Addon struct {
 	found   Found
 	timeout time.Duration
@@ -39,11 +40,11 @@ type Addon struct {
 	log     *slog.Logger
 	now     func() time.Time
 
-	// starting is held while the program is started or ended.
+	// starting is locked while the program is started or ended.
 	starting sync.Mutex
 	closed   bool
 	current  *program
-	// failures counts the failures since the last answer. Until retry no new program is started.
+	// failures counts the failures since the last answer. No new program is started before the time retry.
 	failures int
 	retry    time.Time
 }
@@ -57,7 +58,7 @@ type program struct {
 	discard context.CancelCauseFunc
 }
 
-// New returns an addon that was found without an error. Environ is the environment of its program, as "name=value".
+// New returns the addon f, or f.Err if that is set. environ is the environment of its program, as "name=value".
 func New(f Found, environ []string, log *slog.Logger) (*Addon, error) {
 	if f.Err != nil {
 		return nil, f.Err
@@ -75,7 +76,7 @@ func (a *Addon) ID() string { return a.found.ID }
 // Tools returns the tools of the addon.
 func (a *Addon) Tools() []Tool { return a.found.Tools }
 
-// Close ends the program and waits for it. The error is for a process that remains.
+// Close ends the program and waits until it has ended. It returns an error if a process remains.
 func (a *Addon) Close(ctx context.Context) error {
 	a.starting.Lock()
 	defer a.starting.Unlock()
@@ -94,8 +95,8 @@ func (a *Addon) stop(ctx context.Context) error {
 	return p.conn.Close(ctx)
 }
 
-// ask sends an event and returns the answer, a JSON object. A program that does not answer in time, or writes something
-// else, is ended, and started again with a later event.
+// ask sends an event and returns the answer, a JSON object. If the program does not answer in time, or its answer is
+// invalid, the program is ended. A later event starts it again.
 func (a *Addon) ask(caller context.Context, event string, params any) (json.RawMessage, error) {
 	p, text, err := a.prepare(caller, params)
 	if err != nil {
@@ -128,7 +129,7 @@ func (a *Addon) ask(caller context.Context, event string, params any) (json.RawM
 	return nil, a.failed(ctx, p, err)
 }
 
-// tell sends an event that needs no answer.
+// tell sends an event without waiting for an answer. It logs an error.
 func (a *Addon) tell(ctx context.Context, event string, params any) {
 	p, text, err := a.prepare(ctx, params)
 	if err == nil {
@@ -150,7 +151,7 @@ func (a *Addon) prepare(ctx context.Context, params any) (*program, json.RawMess
 	return p, text, err
 }
 
-// running returns the program, and starts it if it does not run.
+// running returns the running program, and starts the program if necessary.
 func (a *Addon) running(ctx context.Context) (*program, error) {
 	a.starting.Lock()
 	defer a.starting.Unlock()
@@ -180,7 +181,7 @@ func (a *Addon) running(ctx context.Context) (*program, error) {
 	return p, nil
 }
 
-// start starts the program. The files of a project's addon must be those that were approved.
+// start starts the program. If the addon comes from a project, its files must still have the approved digest.
 func (a *Addon) start(ctx context.Context) (*program, error) {
 	if a.found.FromProject {
 		switch now, err := digest(a.found.Dir); {
@@ -219,7 +220,8 @@ func (a *Addon) start(ctx context.Context) (*program, error) {
 	return p, nil
 }
 
-// failed ends a program that failed and returns the failure, with the last line of its standard error.
+// failed ends a program that failed. It returns the failure together with the last line of the program's standard
+// error.
 func (a *Addon) failed(ctx context.Context, p *program, failure error) error {
 	a.starting.Lock()
 	defer a.starting.Unlock()
@@ -255,7 +257,7 @@ func (a *Addon) lastErrorLine(p *program) string {
 	return clip(lines[len(lines)-1])
 }
 
-// clip returns a text of a program in one line of a bounded length.
+// clip returns a text of a program in one line of limited length.
 func clip(text string) string {
 	return safetext.Line(safetext.Truncate(strings.TrimSpace(text), maxReason, safetext.Bytes, "…"))
 }

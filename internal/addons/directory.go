@@ -14,30 +14,30 @@ import (
 	"slices"
 )
 
-// The bounds of the directory of an addon that a project brings.
+// The limits for the files of an addon that comes from a project.
 const (
 	maxFiles = 1000
 	maxBytes = 32 << 20
 )
 
-// A Found is a directory that a person or a project put among the addons.
+// A Found is an addon in a directory of addons, whether it can be used or not.
 type Found struct {
-	// ID is the name of the directory, Dir its path.
+	// ID is the name of the directory. Dir is its path.
 	ID, Dir string
 	Manifest
-	// FromProject reports that a project brought it. Digest is then the SHA-256 of its files in hexadecimal; the addon
-	// runs only if a person approved that digest.
+	// FromProject reports whether the addon comes from a project. Digest is then the SHA-256 of its files in
+	// hexadecimal. Such an addon runs only if a person approved the digest.
 	FromProject bool
 	Digest      string
-	// Err is why the addon cannot be used; nil if it can.
+	// Err is the reason why the addon cannot be used; nil if it can.
 	Err error
 }
 
-// maxAddons is how many addons a directory may have.
+// maxAddons is the maximum number of addons in a directory.
 const maxAddons = 100
 
-// Find returns the addons in a directory, by name, without the digest of their files. A directory that does not exist has
-// none.
+// Find returns the addons in a directory, sorted by name, without the digests of their files. It returns none if the
+// directory does not exist.
 func Find(dir string, fromProject bool) ([]Found, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func Find(dir string, fromProject bool) ([]Found, error) {
 	return all, nil
 }
 
-// Read reads the addon in a directory. For one of a project it reads all files.
+// Read returns the addon in a directory. If the addon comes from a project, Read also computes the digest of its files.
 func Read(dir string, fromProject bool) Found {
 	f := readAddon(dir, fromProject)
 	if f.Err == nil && fromProject {
@@ -78,10 +78,10 @@ func readAddon(dir string, fromProject bool) Found {
 	return f
 }
 
-// checkPrivate returns an error if every user of the machine can change the addon.
+// checkPrivate returns an error if all users of the machine may change the addon.
 func checkPrivate(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // the mode says nothing there
+		return nil // Windows does not use these mode bits
 	}
 	for _, path := range []string{dir, filepath.Join(dir, ManifestName)} {
 		info, err := os.Stat(path)
@@ -95,8 +95,8 @@ func checkPrivate(dir string) error {
 	return nil
 }
 
-// digest returns the SHA-256 of the names and contents of the files in a directory, in hexadecimal. Links are refused:
-// what they lead to could change.
+// digest returns the SHA-256 of the names and contents of the files in a directory, in hexadecimal. It returns an error
+// for links, because their targets could change.
 func digest(dir string) (string, error) {
 	type file struct{ name, sum string }
 	var files []file

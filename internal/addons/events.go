@@ -14,42 +14,42 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Client is who made a call, or whose session it is.
+// A Client describes the client of a call or of a session.
 type Client struct {
 	Principal string `json:"principal,omitempty"`
 	Name      string `json:"name,omitempty"`
 	Session   string `json:"session,omitempty"`
-	// Dir is the directory that a client on standard input was started in.
+	// Dir is the working directory of a client that is connected by standard input.
 	Dir string `json:"dir,omitempty"`
 }
 
-// A Call is a call of a tool, as an addon is told of it.
+// A Call describes a call of a tool in an event for an addon.
 type Call struct {
-	// Tool is the public name of the tool, Server the server that has it; empty for Drawbridge's own tools.
+	// Tool is the public name of the tool. Server is the server of the tool; empty for Drawbridge's own tools.
 	Tool   string `json:"tool"`
 	Server string `json:"server,omitempty"`
 	// Run names the run that the call belongs to.
 	Run       string          `json:"run,omitempty"`
 	Client    Client          `json:"client"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Result and Error are how the call ended, for tool:after: exactly one is set.
+	// Result and Error are the outcome of the call, for tool:after. Exactly one of them is set.
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
 
-// A ShellCommand is a command, as an addon is told of it before it is started.
+// A ShellCommand describes a command in an event for an addon, before the command is started.
 type ShellCommand struct {
 	Command string `json:"command"`
 	Dir     string `json:"dir"`
 	Client  Client `json:"client"`
 }
 
-// Wants reports whether the addon has a handler or a gate for the event of a tool.
+// Wants reports whether the addon has a handler or a gate for an event of a tool.
 func (a *Addon) Wants(event, tool string) bool {
 	return len(a.handlers(event, tool)) > 0 || event == ToolBefore && a.gate(tool) != nil
 }
 
-// gate returns the first gate for a tool; nil if there is none.
+// gate returns the first gate for a tool, or nil.
 func (a *Addon) gate(tool string) *Gate {
 	for i, g := range a.found.Gates {
 		if matches(g.MatchTool, tool) {
@@ -59,9 +59,9 @@ func (a *Addon) gate(tool string) *Gate {
 	return nil
 }
 
-// BeforeTool sends tool:before to the handlers in their order. It returns arguments in place of those of the call, or
-// nil to keep them, and the reason why the call is blocked, or "". The error is for a handler that failed and whose addon
-// blocks then.
+// BeforeTool sends tool:before to the handlers in their order. It returns new arguments for the call, or nil if they
+// stay the same. blocked is the reason why the call is blocked, or "". It returns an error if a handler failed and
+// OnError is not "continue".
 func (a *Addon) BeforeTool(ctx context.Context, c Call) (arguments json.RawMessage, blocked string, err error) {
 	if g := a.gate(c.Tool); g != nil {
 		return nil, clip(g.Reason), nil
@@ -86,8 +86,8 @@ func (a *Addon) BeforeTool(ctx context.Context, c Call) (arguments json.RawMessa
 	return arguments, "", nil
 }
 
-// AfterTool sends tool:after to the handlers in their order. It returns a result in place of the call's, or nil to keep
-// it. The error is as for BeforeTool.
+// AfterTool sends tool:after to the handlers in their order. It returns a new result for the call, or nil if the result
+// stays the same. It returns an error in the same case as BeforeTool.
 func (a *Addon) AfterTool(ctx context.Context, c Call) (result json.RawMessage, err error) {
 	for _, h := range a.handlers(ToolAfter, c.Tool) {
 		answer, err := a.handle(ctx, h, c, "result")
@@ -101,8 +101,8 @@ func (a *Addon) AfterTool(ctx context.Context, c Call) (result json.RawMessage, 
 	return result, nil
 }
 
-// ShellEnv sends shell:env and returns variables for the environment of the command, as "name=value". The error is as for
-// BeforeTool.
+// ShellEnv sends shell:env and returns variables for the environment of the command, as "name=value". It returns an
+// error in the same case as BeforeTool.
 func (a *Addon) ShellEnv(ctx context.Context, c ShellCommand) (env []string, err error) {
 	for _, h := range a.handlers(ShellEnv, "") {
 		answer, err := a.handle(ctx, h, c, "env")
@@ -135,7 +135,8 @@ func (a *Addon) Session(ctx context.Context, event string, c Client) {
 	}
 }
 
-// CallTool sends a call of a tool of the addon. The answer has a text, or content as a result of MCP has it.
+// CallTool sends a call of one of the addon's own tools, and returns an MCP result. The program answers with a text, or
+// with content in the format of MCP.
 func (a *Addon) CallTool(ctx context.Context, c Call) (json.RawMessage, error) {
 	answer, err := a.ask(ctx, toolCall, c)
 	if err != nil {
@@ -160,8 +161,8 @@ func (a *Addon) handlers(event, tool string) (all []Handler) {
 	return all
 }
 
-// handle sends an event to a handler. It returns the member of the answer that the handler may have, or nil. An answer
-// with another one of these members is an error, for example arguments from a gate.
+// handle sends an event to a handler. It returns the member of the answer that the handler may set, or nil. An answer
+// with a member that only other kinds of handlers may set is an error, for example arguments from a gate.
 func (a *Addon) handle(ctx context.Context, h Handler, params any, member string) (json.RawMessage, error) {
 	if h.Kind == Observe {
 		a.tell(ctx, h.Event, params)
@@ -186,7 +187,7 @@ func (a *Addon) handle(ctx context.Context, h Handler, params any, member string
 	return value, nil
 }
 
-// tolerate returns the failure of a handler, or nil if the addon's calls continue then. It logs the failure.
+// tolerate logs the failure of a handler. It returns the failure, or nil if OnError is "continue".
 func (a *Addon) tolerate(h Handler, err error) error {
 	a.log.Warn("an addon failed", "event", h.Event, "err", err)
 	if a.found.OnError == "continue" {
@@ -195,7 +196,8 @@ func (a *Addon) tolerate(h Handler, err error) error {
 	return err
 }
 
-// Try sends a sample of an event for each handler, and writes what was answered. It is for the author of an addon.
+// Try sends a sample event for each handler that may change or block a call, and writes the answers to out. It is for
+// authors of addons.
 func (a *Addon) Try(ctx context.Context, out io.Writer) error {
 	var errs []error
 	for _, h := range a.found.Handlers {

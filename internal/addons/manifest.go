@@ -1,10 +1,10 @@
-// Package addons runs programs that a person installed beside Drawbridge. An addon is a directory with a manifest and,
-// mostly, a program. It watches, rewrites or blocks calls of tools, adds variables to the environment of commands, and
-// brings tools of its own.
+// Package addons runs addons: programs that a person or a project adds to Drawbridge. An addon is a directory with a
+// manifest and, usually, a program. It can observe, rewrite or block calls of tools, add variables to the environment
+// of commands, and provide its own tools.
 //
-// The program reads and writes JSON-RPC 2.0, one object a line. It is started with the first event that concerns it and
-// ends with Drawbridge. What it may do to a call depends on the kinds of its handlers, and an answer that does more is an
-// error.
+// The program reads and writes JSON-RPC 2.0, one object per line. It is started at the first event that concerns it,
+// and ends with Drawbridge. The kinds of its handlers determine what the program may change. An answer that changes
+// anything else is an error.
 package addons
 
 import (
@@ -27,10 +27,10 @@ import (
 // ManifestName is the name of the manifest in the directory of an addon.
 const ManifestName = "manifest.toml"
 
-// maxManifest is the maximum number of bytes of a manifest.
+// maxManifest is the maximum size of a manifest in bytes.
 const maxManifest = 256 << 10
 
-// The bounds of the setting timeout.
+// The default and the maximum of the setting timeout.
 const (
 	defaultTimeout = 5 * time.Second
 	maxTimeout     = 10 * time.Minute
@@ -38,51 +38,52 @@ const (
 
 // A Manifest describes an addon.
 type Manifest struct {
-	// ID names the addon. It is the name of its directory.
+	// ID is the name of the addon, which is also the name of its directory.
 	ID      string `toml:"id"`
 	Version string `toml:"version"`
 	Summary string `toml:"summary"`
-	// Exec is the program with its arguments. A relative path with a slash starts in the directory of the addon; a name
-	// without a slash is searched for in PATH.
+	// Exec is the program and its arguments. A relative path with a slash is relative to the directory of the addon. A
+	// name without a slash is searched in PATH.
 	Exec []string `toml:"exec"`
-	// Timeout limits each answer, as a duration such as "5s".
+	// Timeout is the time limit for each answer, as a duration such as "5s".
 	Timeout string `toml:"timeout"`
-	// OnError is what happens to a call whose handler fails: "block", the default, or "continue".
+	// OnError determines the effect of a failed handler on the call: "block" (the default) or "continue".
 	OnError string `toml:"on-error"`
 
 	Handlers []Handler `toml:"handler"`
 	Gates    []Gate    `toml:"gate"`
 	Tools    []Tool    `toml:"tool"`
-	// Commands are for the terminal of the agent.
+	// Commands are commands for the terminal of the agent.
 	Commands []Command `toml:"command"`
 }
 
 // A Handler sends an event to the program.
 type Handler struct {
 	Event string `toml:"event"`
-	// Kind is "observe", "transform" or "gate": the program is told, may rewrite, or may block.
+	// Kind is "observe", "transform" or "gate": the program only receives the event, may rewrite the call, or may block
+	// the call.
 	Kind string `toml:"kind"`
 	// MatchTool is a glob for the names of tools; empty means all.
 	MatchTool string `toml:"match-tool"`
 }
 
-// A Gate blocks calls without asking the program.
+// A Gate blocks calls without sending an event to the program.
 type Gate struct {
 	Event     string `toml:"event"`
 	MatchTool string `toml:"match-tool"`
 	Reason    string `toml:"reason"`
 }
 
-// A Tool is a tool of an addon. The program gets its calls as the event tool:call.
+// A Tool is a tool of an addon. Its calls are sent to the program as the event tool:call.
 type Tool struct {
 	Name        string `toml:"name"`
 	Title       string `toml:"title"`
 	Description string `toml:"description"`
 	// InputSchema is the JSON Schema of the arguments; empty means an object with any members.
 	InputSchema string `toml:"input-schema"`
-	// ReadOnly reports that the tool changes nothing.
+	// ReadOnly reports whether the tool changes nothing.
 	ReadOnly bool `toml:"read-only"`
-	// Scopes are what a client needs; absent means "exec".
+	// Scopes are the scopes that a client needs; absent means "exec".
 	Scopes []string `toml:"scopes"`
 }
 
@@ -100,7 +101,7 @@ const (
 	Block     = "gate"
 )
 
-// The events that fire outside an agent.
+// The events that do not need an agent.
 const (
 	ToolBefore   = "tool:before"
 	ToolAfter    = "tool:after"
@@ -110,12 +111,12 @@ const (
 	toolCall     = "tool:call"
 )
 
-// An Event is something that a handler can be for.
+// An Event is an event for which a manifest can have handlers.
 type Event struct {
 	Name string
-	// Fires reports that this version has the event; the others come with the agent.
+	// Fires reports whether this version of Drawbridge sends the event. The other events are reserved for the agent.
 	Fires bool
-	// Kinds are the kinds of handlers that it can have.
+	// Kinds are the allowed kinds of handlers for the event.
 	Kinds []string
 }
 
@@ -139,7 +140,7 @@ func Events() []Event {
 	}
 }
 
-// Fires reports whether this version has an event.
+// Fires reports whether this version of Drawbridge sends an event.
 func Fires(event string) bool {
 	e, ok := findEvent(event)
 	return ok && e.Fires
@@ -155,12 +156,12 @@ func findEvent(name string) (Event, bool) {
 	return Event{}, false
 }
 
-// reservedCommands are the names of commands that the terminal has itself.
+// reservedCommands returns the names of the terminal's own commands.
 func reservedCommands() []string {
 	return []string{"help", "quit", "exit", "clear", "model", "compact"}
 }
 
-// ReadManifest reads and checks the manifest in the directory of an addon. The error names the first mistake.
+// ReadManifest reads and checks the manifest in the directory of an addon. The error names the first mistake in it.
 func ReadManifest(dir string) (Manifest, error) {
 	file := filepath.Join(dir, ManifestName)
 	info, err := os.Lstat(file)
@@ -188,7 +189,7 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// ParseManifest reads and checks the text of a manifest.
+// ParseManifest parses and checks the text of a manifest.
 func ParseManifest(text string) (m Manifest, err error) {
 	meta, err := toml.Decode(text, &m)
 	if err != nil {
@@ -275,7 +276,7 @@ func checkGlob(pattern string) error {
 	return nil
 }
 
-// matches reports whether a glob is for a tool.
+// matches reports whether a glob matches the name of a tool. An empty glob matches every name.
 func matches(pattern, tool string) bool {
 	if pattern == "" || pattern == "*" {
 		return true

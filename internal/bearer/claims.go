@@ -12,22 +12,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// claims are the claims of a token, or an issuer's statements about it. Absent claims are zero.
+// claims are the claims of a token, or the members of an introspection response. Absent claims are zero.
 type claims struct {
 	issuer, subject, client string
 	audience                []string
 	scopes                  []string
 	expires, notBefore      time.Time
-	// hasScopes reports that scopes are stated; active is the answer of introspection. keyBound reports that the token
-	// is not a bearer token. isIDToken reports that it identifies a user and is not for access; hasNonce that it may be
-	// such a token, and isAccessToken that it is not.
+	// hasScopes reports whether the claims include scopes. active is the member active of an introspection response.
+	// keyBound reports that the token is bound to a key, so it is not a bearer token. isIDToken reports that the token
+	// identifies a user and does not grant access. hasNonce reports that it may be such an ID token, isAccessToken that
+	// it is not.
 	hasScopes, active, keyBound, isIDToken, hasNonce, isAccessToken bool
 }
 
 var errClaims = errors.New("the claims are not understood")
 
-// readClaims reads claims from a JSON object. Anything said twice, or said as another kind of value than it must be,
-// is an error: another reader could understand it otherwise.
+// readClaims parses claims from a JSON object. Duplicate claims and values of a wrong type are errors, since another
+// parser could read them differently.
 func readClaims(raw []byte) (c claims, err error) {
 	if rawjson.Valid(raw) != nil {
 		return claims{}, errClaims
@@ -79,16 +80,17 @@ func (c *claims) read(name string, value json.RawMessage) (ok bool) {
 	case "active":
 		c.active, ok = string(value) == "true", string(value) == "true" || string(value) == "false"
 	case "cnf":
-		c.keyBound = true // to a key or a certificate (RFC 7800), which a thief of the token has not
+		c.keyBound = true // bound to a key or a certificate (RFC 7800)
 	case "token_type":
-		// Of introspection: RFC 7662 has the type of RFC 6749 there, which DPoP has others for.
+		// In introspection responses (RFC 7662), this is the type of RFC 6749. Tokens of the types DPoP and mac are
+		// bound to a key.
 		kind, isText := rawjson.DecodeString(value)
 		c.keyBound, ok = c.keyBound || strings.EqualFold(kind, "DPoP") || strings.EqualFold(kind, "mac"), isText
 	case "at_hash", "c_hash", "s_hash":
-		c.isIDToken = true // only ID tokens have it (OpenID Connect Core 1.0, 3.3.2.11)
+		c.isIDToken = true // only ID tokens have these claims (OpenID Connect Core 1.0, 3.3.2.11)
 	case "nonce":
-		c.hasNonce = true // ID tokens have it, and the access tokens of some issuers
-	case "typ", "token_use": // of Keycloak and Cognito
+		c.hasNonce = true // ID tokens have a nonce, and so do the access tokens of some issuers
+	case "typ", "token_use": // claims of Keycloak and Cognito
 		kind, _ := rawjson.DecodeString(value)
 		switch strings.ToLower(kind) {
 		case "id", "refresh", "offline", "logout":
@@ -100,7 +102,7 @@ func (c *claims) read(name string, value json.RawMessage) (ok bool) {
 	return ok
 }
 
-// readStrings reads a string, or an array of strings.
+// readStrings returns the strings in a JSON value that is a string or an array of strings.
 func readStrings(value json.RawMessage) (texts []string, ok bool) {
 	if text, ok := rawjson.DecodeString(value); ok {
 		return []string{text}, true
@@ -118,7 +120,7 @@ func readStrings(value json.RawMessage) (texts []string, ok bool) {
 	return texts, true
 }
 
-// readScopes is readStrings for words that may stand in one string.
+// readScopes is readStrings for scopes: it also splits each string at spaces.
 func readScopes(value json.RawMessage) (words []string, ok bool) {
 	texts, ok := readStrings(value)
 	for _, text := range texts {
@@ -127,10 +129,10 @@ func readScopes(value json.RawMessage) (words []string, ok bool) {
 	return words, ok
 }
 
-// maxUnixTime is the end of the year 9999. Later values were not meant in seconds.
+// maxUnixTime is the end of the year 9999. A later value is probably not in seconds.
 const maxUnixTime = 253402300799
 
-// readTime reads seconds since 1970, which may have a fraction.
+// readTime parses a number of seconds since 1970, which may have a fraction.
 func readTime(value json.RawMessage) (time.Time, bool) {
 	seconds, err := strconv.ParseFloat(string(value), 64)
 	if err != nil || seconds < 0 || seconds > maxUnixTime || len(value) > 32 {
@@ -140,8 +142,8 @@ func readTime(value json.RawMessage) (time.Time, bool) {
 	return time.Unix(whole, int64((seconds-float64(whole))*1e9)), true
 }
 
-// checkClaims checks everything that does not depend on the way the token was verified: that it is an access token, a
-// bearer token, for this resource, and valid now. The error is a *drawbridge.Fault AuthFailure.
+// checkClaims checks the claims of a verified token. The token must be an access token and a bearer token, for this
+// resource, and valid now. The error is a *drawbridge.Fault AuthFailure.
 func (v *Verifier) checkClaims(c claims, resource string) error {
 	now, skew := v.o.Now(), v.o.ClockSkew
 	want := v.o.Audience
@@ -163,8 +165,8 @@ func (v *Verifier) checkClaims(c claims, resource string) error {
 	return nil
 }
 
-// sameResource compares resource identifiers by their characters, as RFC 9728 (section 3.3) requires. The exception is
-// a URL without a path, which some issuers end with a slash.
+// sameResource reports whether two resource identifiers are equal, character by character as RFC 9728 (section 3.3)
+// requires. A URL without a path also equals the same URL with a slash, which some issuers add.
 func sameResource(a, b string) bool {
 	if a == b {
 		return true
@@ -179,14 +181,15 @@ func sameResource(a, b string) bool {
 	return okOne && okOther && one == other
 }
 
-// maxSubject is the most bytes of a subject; OpenID Connect allows 255.
+// maxSubject is the maximum size of a subject in bytes; OpenID Connect allows 255.
 const maxSubject = 512
 
-// programPrefix begins the principal of a program that got a token for itself.
+// programPrefix is the beginning of the principal of a program that obtained a token for itself.
 const programPrefix = "program:"
 
-// principal names who a token is about: "SUBJECT@ISSUER". The issuer, a URL, has no "@", so that no two issuers share a
-// principal, nor an issuer and the user of an operating system. The error is a *drawbridge.Fault AuthFailure.
+// principal returns the principal of a token: "SUBJECT@ISSUER". The issuer, a URL, does not contain "@". Principals of
+// different issuers therefore differ from each other, and from users of the operating system. The error is a
+// *drawbridge.Fault AuthFailure.
 func (v *Verifier) principal(c claims) (string, error) {
 	who := c.subject
 	switch {

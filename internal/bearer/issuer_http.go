@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// askTime is how long an issuer has to answer; maxResponseBytes is the size of its longest answer.
+	// askTime is the timeout of a request to an issuer. maxResponseBytes is the maximum size of its response.
 	askTime          = 10 * time.Second
 	maxResponseBytes = 512 << 10
-	// maxIntrospections is how many tokens are asked after at once; the others wait.
+	// maxIntrospections is the maximum number of introspection requests at the same time; further requests wait.
 	maxIntrospections = 16
 )
 
-// newHTTPClient returns the client for requests to issuers. It keeps no connection, so nothing is left open between
-// requests.
+// newHTTPClient returns the client for requests to issuers. By default, it does not reuse connections, so no connection
+// stays open between requests. It follows redirects only of GET requests and on the same origin.
 func newHTTPClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
 		transport = &http.Transport{
@@ -50,8 +50,8 @@ func getJSON(ctx context.Context, web *http.Client, place string) ([]byte, error
 	return doJSON(web, r)
 }
 
-// doJSON sends a request and returns the JSON object of the response. The error holds neither the URL nor any of the
-// response.
+// doJSON sends a request and returns the JSON body of the response. The error contains neither the URL nor any part of
+// the response.
 func doJSON(web *http.Client, r *http.Request) ([]byte, error) {
 	r.Header.Set("Accept", "application/json")
 	resp, err := web.Do(r)
@@ -76,8 +76,8 @@ func doJSON(web *http.Client, r *http.Request) ([]byte, error) {
 
 var errRedirectedElsewhere = errors.New("it leads elsewhere")
 
-// safeNetworkError returns a description of a network error. Errors of net/http may repeat a URL or a response; only
-// errors about reaching the host are passed on.
+// safeNetworkError returns a description of a network error. Errors of net/http may contain a URL or a response. Only
+// errors about connecting to the host are therefore returned unchanged.
 func safeNetworkError(err error) error {
 	dial, dialled := errors.AsType[*net.OpError](err)
 	cert, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -94,11 +94,11 @@ func safeNetworkError(err error) error {
 	return errors.New("the issuer's answer is invalid")
 }
 
-// errInactive is the fault of a token that its issuer does not vouch for, or not any more.
+// errInactive is the fault for a token that its issuer reports as not active.
 var errInactive = authFailure("the token is not active")
 
-// verifyByIntrospection asks the issuer whether a token is active, and merges its answer with the token's own claims.
-// If both state scopes, the issuer's count: it may have withdrawn some.
+// verifyByIntrospection sends a token to the introspection endpoint, and merges the response with own, the token's own
+// claims. If both contain scopes, those of the response are used, because the issuer may have withdrawn scopes.
 func (v *Verifier) verifyByIntrospection(ctx context.Context, token string, own claims) (claims, error) {
 	select {
 	case v.introspections <- struct{}{}:
@@ -124,7 +124,8 @@ func (v *Verifier) verifyByIntrospection(ctx context.Context, token string, own 
 	return c.mergeInto(own, v.o.Issuers[0])
 }
 
-// introspect sends the token, and us to prove ourselves, in the form of RFC 7662.
+// introspect sends the token and Drawbridge's client credentials to the introspection endpoint (RFC 7662), and returns
+// the response.
 func (v *Verifier) introspect(ctx context.Context, token string) ([]byte, error) {
 	in := v.o.Introspection
 	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
@@ -133,12 +134,13 @@ func (v *Verifier) introspect(ctx context.Context, token string) ([]byte, error)
 		return nil, errors.New("the URL is wrong")
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	// RFC 6749, section 2.3.1: both are encoded as in a form first.
+	// RFC 6749, section 2.3.1: both values are form-encoded first.
 	r.SetBasicAuth(url.QueryEscape(in.ClientID), url.QueryEscape(in.Secret.Reveal()))
 	return doJSON(v.client, r)
 }
 
-// mergeInto merges the issuer's statements about a token with the claims of the token itself, if it was signed.
+// mergeInto returns own, the claims of a signed token, updated with c, the introspection response. If own is empty, the
+// token is opaque, and mergeInto returns c.
 func (c claims) mergeInto(own claims, issuer string) (claims, error) {
 	c.issuer = issuer
 	if own.issuer == "" {
@@ -157,7 +159,7 @@ func (c claims) mergeInto(own claims, issuer string) (claims, error) {
 	return own, nil
 }
 
-// isLoopbackHost reports whether a host is this machine.
+// isLoopbackHost reports whether a host is localhost or a loopback address.
 func isLoopbackHost(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()

@@ -13,8 +13,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// allowedAlgorithms returns the accepted signature algorithms: asymmetric ones only. With a shared secret every
-// verifier could sign, and a public key could be taken for a secret.
+// allowedAlgorithms returns the accepted signature algorithms, all of them asymmetric. With a shared secret, every
+// verifier could sign tokens, and an attacker could use a public key as the secret.
 func allowedAlgorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
 		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384,
@@ -22,15 +22,16 @@ func allowedAlgorithms() []jose.SignatureAlgorithm {
 	}
 }
 
-// A jwt is a parsed signed token. access reports that its header has the type of access tokens. err is the reason to
-// refuse it whatever its signature.
+// A jwt is a parsed signed token. access reports whether its header has the type of access tokens. If err is set, the
+// token is refused whatever its signature is.
 type jwt struct {
 	parsed *jose.JSONWebSignature
 	access bool
 	err    error
 }
 
-// readJWT parses a token. It reports false for a text that is not a JWT; a malformed JWT is one, with its err set.
+// readJWT parses a token. It returns false if the text is not a JWT. For a malformed JWT, it returns true and a jwt
+// with err set.
 func readJWT(token string) (jwt, bool) {
 	head, rest, _ := strings.Cut(token, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(head)
@@ -48,11 +49,11 @@ func readJWT(token string) (jwt, bool) {
 	return jwt{parsed: parsed, access: typ == accessType}, true
 }
 
-// accessType is the type of access tokens (RFC 9068, section 2.1). Many issuers write JWT, or nothing.
+// accessType is the type of access tokens (RFC 9068, section 2.1). Many issuers use the type JWT, or omit it.
 const accessType = "at+jwt"
 
-// headerType returns the type in a header. It reports false for a type that access tokens never have, for duplicate
-// members, and for critical extensions. Key locations in the header (jku, jwk, x5u, x5c) are never used.
+// headerType returns the type in a header. It returns false for a type that access tokens never have, for duplicate
+// members, and for critical extensions. Key locations in the header (jku, jwk, x5u, x5c) are ignored.
 func headerType(header []byte) (typ string, ok bool) {
 	seen := map[string]bool{}
 	for m := range rawjson.Members(header) {
@@ -72,7 +73,7 @@ func headerType(header []byte) (typ string, ok bool) {
 	return typ, true
 }
 
-// verifySignature returns the claims of a JWT whose signature one of its issuer's keys verifies.
+// verifySignature returns the claims of a JWT if a key of its issuer verifies the signature, or an error.
 func (v *Verifier) verifySignature(ctx context.Context, t jwt) (claims, error) {
 	if t.err != nil {
 		return claims{}, t.err
@@ -102,7 +103,7 @@ func (v *Verifier) verifySignature(ctx context.Context, t jwt) (claims, error) {
 	return claims{}, authFailure("the token is signed with an unknown key")
 }
 
-// minRSA is the least size of an RSA key (RFC 7518, section 3.3).
+// minRSA is the minimum size of an RSA key in bits (RFC 7518, section 3.3).
 const minRSA = 2048
 
 // canVerify reports whether a public key verifies signatures of an algorithm.

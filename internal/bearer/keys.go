@@ -15,31 +15,33 @@ import (
 )
 
 const (
-	// Keys are used for keysFreshTime before they are fetched again, and for keysMaxAge if fetching fails.
+	// keysFreshTime is how long keys are used before they are fetched again. keysMaxAge is how long they are used if
+	// fetching fails.
 	keysFreshTime = 10 * time.Minute
 	keysMaxAge    = time.Hour
-	// refreshInterval is the shortest time between two fetches for an unknown key, retryInterval that after a failed fetch.
+	// refreshInterval is the minimum time between two fetches. retryInterval is the minimum time after a failed fetch.
 	refreshInterval = time.Minute
 	retryInterval   = 5 * time.Second
-	// maxKeys is how many keys of an issuer are used, and maxCandidateKeys how many for a token that does not name its
-	// own.
+	// maxKeys is the maximum number of keys of an issuer. maxCandidateKeys is the maximum number of keys that are tried
+	// for a token that does not name its key.
 	maxKeys          = 64
 	maxCandidateKeys = 8
 )
 
-// An issuer is an issuer of tokens with the keys of the last fetch.
+// An issuer is an issuer of tokens, with the keys of the last successful fetch.
 type issuer struct {
 	name string
 	web  *http.Client
 	now  func() time.Time
 	keys atomic.Pointer[keySet]
-	// refreshing lets one goroutine at a time fetch keys. refreshedAt is when the last fetch ended, err its error.
+	// refreshing lets only one goroutine at a time fetch keys. refreshedAt is the time at which the last fetch ended.
+	// err is the error of that fetch.
 	refreshing  chan struct{}
 	refreshedAt time.Time
 	err         error
 }
 
-// A keySet holds the keys found, and when.
+// A keySet contains the fetched keys and the time of the fetch.
 type keySet struct {
 	keys  []jose.JSONWebKey
 	found time.Time
@@ -49,8 +51,9 @@ func newIssuer(name string, web *http.Client, now func() time.Time) *issuer {
 	return &issuer{name: name, web: web, now: now, refreshing: make(chan struct{}, 1)}
 }
 
-// keysFor returns the keys that may have made a signature: those with the id, or all of a fitting kind if the token
-// names none. The error is a *drawbridge.Fault: AuthFailure if there are none.
+// keysFor returns the issuer's keys for the algorithm alg that have the given ID, or all keys for alg if id is empty.
+// It fetches the keys if necessary. The error is a *drawbridge.Fault: AuthFailure if there is no such key, Transient if
+// the keys cannot be fetched.
 func (i *issuer) keysFor(ctx context.Context, id string, alg jose.SignatureAlgorithm) ([]jose.JSONWebKey, error) {
 	keys, age := i.find(id, alg)
 	if len(keys) > 0 && age < keysFreshTime {
@@ -62,12 +65,12 @@ func (i *issuer) keysFor(ctx context.Context, id string, alg jose.SignatureAlgor
 		return keys, nil
 	}
 	if err != nil {
-		return nil, issuerUnavailable(err) // the key may be a new one
+		return nil, issuerUnavailable(err) // the issuer may have such a key now
 	}
 	return nil, authFailure("the token is signed with an unknown key")
 }
 
-// find returns the fitting keys of the last key set, and the age of that set.
+// find returns the matching keys of the last key set, and the age of that set.
 func (i *issuer) find(id string, alg jose.SignatureAlgorithm) (keys []jose.JSONWebKey, age time.Duration) {
 	set := i.keys.Load()
 	if set == nil {
@@ -85,8 +88,8 @@ func (s *keySet) find(id string, alg jose.SignatureAlgorithm) (keys []jose.JSONW
 	return keys
 }
 
-// refreshKeys fetches the keys, unless another call just did. With wait it waits for a running fetch. The error is that
-// of the last fetch.
+// refreshKeys fetches the keys, unless another call has just fetched them. If another call is fetching them, it waits
+// for that call only if wait is true. It returns the error of the last fetch.
 func (i *issuer) refreshKeys(ctx context.Context, wait bool) error {
 	select {
 	case i.refreshing <- struct{}{}:
@@ -108,7 +111,7 @@ func (i *issuer) refreshKeys(ctx context.Context, wait bool) error {
 	if !i.refreshedAt.IsZero() && i.now().Sub(i.refreshedAt) < pause {
 		return i.err
 	}
-	// Others wait for this look too: it does not end with the one who began it.
+	// Other calls wait for this fetch too. It therefore continues when ctx ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
 	keys, err := i.fetchKeysByMetadata(ctx)
@@ -118,7 +121,7 @@ func (i *issuer) refreshKeys(ctx context.Context, wait bool) error {
 	return err
 }
 
-// fetchKeysByMetadata finds the issuer's metadata, and by them its keys.
+// fetchKeysByMetadata requests the issuer's metadata, and then the keys at the URL in the metadata.
 func (i *issuer) fetchKeysByMetadata(ctx context.Context) ([]jose.JSONWebKey, error) {
 	var first error
 	for _, place := range metadataURLs(i.name) {
@@ -148,8 +151,9 @@ func (i *issuer) fetchKeys(ctx context.Context, place string) ([]jose.JSONWebKey
 	return readKeys(raw)
 }
 
-// metadataURLs are where an issuer's metadata may be, in the order of the MCP specification: as RFC 8414 has it, then
-// as OpenID Connect Discovery has it, with the path of the issuer behind and before.
+// metadataURLs returns the URLs at which an issuer's metadata may be, in the order of the MCP specification. The first
+// URL is that of RFC 8414. The URLs of OpenID Connect Discovery follow, with the issuer's path after and before the
+// well-known part.
 func metadataURLs(issuer string) []string {
 	u, err := url.Parse(issuer)
 	if err != nil {
@@ -163,8 +167,8 @@ func metadataURLs(issuer string) []string {
 	return []string{origin + oauth + path, origin + openid + path, origin + path + openid}
 }
 
-// readJWKSURL returns the URL of the keys from an issuer's metadata. Metadata that name another issuer are refused (RFC
-// 8414, section 3.3).
+// readJWKSURL returns the URL of the keys from an issuer's metadata. It returns an error for metadata that name another
+// issuer (RFC 8414, section 3.3).
 func readJWKSURL(raw []byte, issuer string) (jwks string, err error) {
 	if name := rawjson.GetString(raw, "issuer"); name != issuer {
 		return "", errors.New("read the metadata: they are of another issuer")
@@ -180,7 +184,7 @@ func readJWKSURL(raw []byte, issuer string) (jwks string, err error) {
 	return jwks, nil
 }
 
-// readKeys reads a JWK set. Keys that are not understood, or not for signatures, are left out (RFC 7517, section 5).
+// readKeys parses a JWK set. It skips keys that it cannot parse or that are not for signatures (RFC 7517, section 5).
 func readKeys(raw []byte) (keys []jose.JSONWebKey, err error) {
 	for one := range rawjson.Elements(rawjson.Get(raw, "keys")) {
 		var key jose.JSONWebKey

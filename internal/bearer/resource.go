@@ -12,17 +12,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// A Resource is an HTTP endpoint as OAuth clients know it (RFC 9728). The zero value accepts tokens of no issuer.
+// A Resource describes an HTTP endpoint to OAuth clients (RFC 9728). With the zero value, tokens are accepted from no
+// issuer.
 type Resource struct {
-	// URL is the endpoint's own URL, as clients reach it and tokens name it. If it is empty, Serve takes that of the
-	// listener, on loopback only.
+	// URL is the public URL of the endpoint, which clients use and tokens name. If it is empty, Serve uses the URL of
+	// the listener, on loopback only.
 	URL string
-	// Issuers are the issuers whose tokens are accepted. Scopes are those that clients are told to request.
+	// Issuers are the issuers whose tokens are accepted. Scopes are the scopes that clients should request.
 	Issuers, Scopes []string
 }
 
-// Validate refuses a URL that cannot be an endpoint's, or over which tokens would be sent in clear text. The error is a
-// *drawbridge.Fault InvalidInput.
+// Validate returns an error if URL is not valid for an endpoint, or if tokens would be sent to it in clear text. The
+// error is a *drawbridge.Fault InvalidInput.
 func (r Resource) Validate() error {
 	u, err := url.Parse(r.URL)
 	var wrong string
@@ -50,8 +51,9 @@ const (
 	InsufficientScope = "insufficient_scope"
 )
 
-// Challenge returns the WWW-Authenticate header of a refusal (RFC 6750, section 3; RFC 9728, section 5.1). code is the
-// error of RFC 6750, empty if there was no token. A reason that a header cannot hold is left out.
+// Challenge returns the WWW-Authenticate header for a refused request (RFC 6750, section 3; RFC 9728, section 5.1).
+// code is the error code of RFC 6750, or "" if the request had no token. reason is omitted if a header cannot contain
+// it.
 func (r Resource) Challenge(code, reason string) string {
 	var params []string
 	add := func(name, value string) {
@@ -75,10 +77,11 @@ func (r Resource) Challenge(code, reason string) string {
 	return "Bearer " + strings.Join(params, ", ")
 }
 
-// MetadataPath is where a resource's metadata are: behind its origin, and before its path.
+// MetadataPath is the path at which a resource's metadata are served. The path of the resource is appended to it.
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
-// metadataURL returns the URL at which clients find the issuers of a resource; empty if it has none.
+// metadataURL returns the URL of the resource's metadata, which name its issuers. It returns "" if the resource has no
+// issuers.
 func (r Resource) metadataURL() string {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Host == "" || len(r.Issuers) == 0 {
@@ -87,8 +90,8 @@ func (r Resource) metadataURL() string {
 	return u.Scheme + "://" + u.Host + MetadataPath + strings.TrimSuffix(u.EscapedPath(), "/")
 }
 
-// MetadataHandler serves the well-known URIs of the resource: that of the host, that of its path, and that of the local
-// path, which a proxy may map. Without issuers it answers 404.
+// MetadataHandler serves the well-known URIs of the resource: for the host, for the path of URL, and for the given
+// local path. A proxy may map the local path to another one. If there are no issuers, the handler responds with 404.
 func (r Resource) MetadataHandler(path string) http.Handler {
 	if r.metadataURL() == "" {
 		return http.NotFoundHandler()

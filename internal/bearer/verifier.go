@@ -1,13 +1,13 @@
 // Package bearer verifies access tokens of OAuth issuers, and tells clients without a token where to get one.
 //
-// A token is accepted only if a configured issuer vouches for it: by a signature with an asymmetric key from the
-// issuer's own metadata, or by token introspection (RFC 7662). It must also be a bearer token, for this resource, and
-// valid now. If the issuer cannot be reached, the error says so and does not call the token wrong. Key locations in a
-// token's header are ignored.
+// A token is accepted only if a configured issuer confirms it: by a signature with an asymmetric key from the issuer's
+// own metadata, or by token introspection (RFC 7662). It must also be a bearer token, for this resource, and valid now.
+// If the issuer cannot be reached, the error is Transient and does not say that the token is invalid. Key locations in
+// a token's header are ignored.
 //
-// Errors and logs never hold a part of a token, of a secret or of an issuer's response. A flood of wrong tokens makes
-// an issuer's keys be fetched at most once a minute. The package starts no goroutine and sends nothing before the first
-// token.
+// Errors and logs never contain a part of a token, of a secret or of an issuer's response. Invalid tokens make
+// Drawbridge fetch an issuer's keys at most once a minute, or every five seconds while fetches fail. The package starts
+// no goroutine and sends no request before the first token.
 package bearer
 
 import (
@@ -28,45 +28,45 @@ import (
 
 // Options configure a Verifier. One issuer is required; the zero value of every other field works.
 type Options struct {
-	// Issuers are the issuers as their metadata and tokens name them, byte for byte: https, or http on loopback.
+	// Issuers are the issuers, exactly as their metadata and tokens name them: https URLs, or http URLs on loopback.
 	Issuers []string
 	// Audience is the audience that tokens must have; empty means the resource of the request.
 	Audience string
-	// Introspection is the endpoint at which the only issuer verifies tokens. The zero value means none; then tokens
-	// must be JWTs. With it every token is introspected, JWTs too, so that revocation is noticed.
+	// Introspection is the endpoint at which tokens of the only issuer are verified. The zero value means none; then
+	// tokens must be JWTs. If it is set, JWTs are introspected too, so that Drawbridge detects revoked tokens.
 	Introspection Introspection
 	// ClockSkew is how far the clocks of issuers may be off; 0 is half a minute.
 	ClockSkew time.Duration
-	// Scopes map each scope of the issuer to scopes here; see [Verifier.AcceptedScopes] if empty.
+	// Scopes map each scope of the issuer to scopes of Drawbridge. If Scopes is empty, see [Verifier.AcceptedScopes].
 	Scopes map[string][]drawbridge.Scope
 	// AllowPrograms accepts tokens with a client_id and no subject, which a program obtained for itself.
 	AllowPrograms bool
-	// Transport carries requests to issuers; nil is a default one.
+	// Transport sends the requests to issuers; nil means a default transport.
 	Transport http.RoundTripper
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// ExpiryTime returns the time by which a token is judged to have expired, given that of Now: a later one where the
-	// clock was put back. Nil returns the same.
+	// ExpiryTime returns the time with which the expiry of a token is checked. now is the result of Now. The returned
+	// time is later than now if the clock was set back. A nil ExpiryTime means now itself.
 	ExpiryTime func(now time.Time) time.Time
 }
 
-// Introspection is an endpoint of RFC 7662, and how we prove ourselves to it (HTTP Basic).
+// Introspection is an endpoint of RFC 7662, with Drawbridge's client credentials there (HTTP Basic).
 type Introspection struct {
 	URL, ClientID string
 	Secret        drawbridge.Secret
 }
 
 const (
-	// maxToken is the most bytes of a token.
+	// maxToken is the maximum size of a token in bytes.
 	maxToken = 16 << 10
-	// defaultClockSkew is the accepted difference between clocks by default, maxClockSkew the largest that can be set.
+	// defaultClockSkew is the default of Options.ClockSkew, maxClockSkew is its maximum.
 	defaultClockSkew = 30 * time.Second
 	maxClockSkew     = 5 * time.Minute
-	// acceptedTTL is how long a successful verification is cached, rejectedTTL how long a refusal is, when the
-	// issuer answered that the token is not active.
+	// acceptedTTL is how long a successful verification is cached. rejectedTTL is how long a refusal is cached if the
+	// issuer reported the token as not active.
 	acceptedTTL = time.Minute
 	rejectedTTL = 5 * time.Second
-	// maxCachedTokens is how many verifications are cached.
+	// maxCachedTokens is the maximum number of cached verifications.
 	maxCachedTokens = 8192
 )
 
@@ -77,12 +77,13 @@ type Verifier struct {
 	issuers        map[string]*issuer
 	introspections chan struct{}
 
-	// cache holds the results of recent verifications by the hash of the token. It locks itself; when it is full, the
-	// token used least recently makes room.
+	// cache contains the results of recent verifications, with the hash of the token as key. It has its own lock. When
+	// it is full, the least recently used entry is removed.
 	cache *lru.Cache[[sha256.Size]byte, cachedToken]
 }
 
-// A cachedToken is the result of a verification and its expiry. err is the reason for a refusal.
+// A cachedToken is the result of a verification, and the time until which it is cached. err is the reason for a
+// refusal.
 type cachedToken struct {
 	claims claims
 	err    error
@@ -161,12 +162,12 @@ func isScope(text string) bool {
 	})
 }
 
-// anyServerScope is the issuer's scope for all mounted servers if Options.Scopes is empty.
+// anyServerScope is the issuer's scope that grants all mounted servers if Options.Scopes is empty.
 const anyServerScope = "mcp"
 
-// AcceptedScopes returns the issuer's scopes that grant anything here, sorted: those of Options.Scopes. If that is
-// empty, "mcp" grants every server and "mcp:NAME" the server NAME. Names with a "*" grant nothing: an issuer that hands
-// out every requested scope must not grant all rights.
+// AcceptedScopes returns the sorted scopes of the issuer that grant access here: the keys of Options.Scopes. If
+// Options.Scopes is empty, it returns "mcp", which grants every server; "mcp:NAME" then grants the server NAME. Names
+// with a "*" grant nothing: some issuers grant every requested scope, which must not grant all servers.
 func (v *Verifier) AcceptedScopes() []string {
 	if len(v.o.Scopes) == 0 {
 		return []string{anyServerScope}
@@ -174,7 +175,7 @@ func (v *Verifier) AcceptedScopes() []string {
 	return slices.Sorted(maps.Keys(v.o.Scopes))
 }
 
-// grantedScopes returns the scopes here that the issuer's scopes grant.
+// grantedScopes returns the scopes of Drawbridge that the issuer's scopes grant.
 func (v *Verifier) grantedScopes(words []string) (scopes []drawbridge.Scope) {
 	for _, word := range words {
 		for _, scope := range v.scopesFor(word) {
@@ -193,7 +194,7 @@ func (v *Verifier) scopesFor(word string) []drawbridge.Scope {
 		return v.o.Scopes[word]
 	case word == anyServerScope:
 		return []drawbridge.Scope{anyServerScope + ":*"}
-	case named && drawbridge.ServerID(server).Validate() == nil: // so it has no "*"
+	case named && drawbridge.ServerID(server).Validate() == nil: // a valid name has no "*"
 		return []drawbridge.Scope{drawbridge.ServerScope(drawbridge.ServerID(server))}
 	}
 	return nil
@@ -226,7 +227,7 @@ func (v *Verifier) Authenticate(ctx context.Context, token, resource string) (dr
 	}, nil
 }
 
-// verifyToken returns the verified claims of a token, from the cache if they are there.
+// verifyToken returns the verified claims of a token, from the cache if it contains the token.
 func (v *Verifier) verifyToken(ctx context.Context, token string) (claims, error) {
 	if token == "" || len(token) > maxToken {
 		return claims{}, authFailure("the token is too long, or empty")
@@ -255,7 +256,7 @@ func (v *Verifier) cached(hash [sha256.Size]byte, now time.Time) (cachedToken, b
 	return k, ok && now.Before(k.until)
 }
 
-// verifyUncached asks a token's issuer.
+// verifyUncached verifies a token without the cache: by its signature, by introspection, or by both.
 func (v *Verifier) verifyUncached(ctx context.Context, token string) (claims, error) {
 	introspects := v.o.Introspection.URL != ""
 	var c claims
@@ -283,7 +284,7 @@ func issuerUnavailable(err error) *drawbridge.Fault {
 	}
 }
 
-// parseURL parses a URL of an issuer: https, or http on loopback, without user and fragment.
+// parseURL parses the URL of an issuer: https, or http on loopback, without user and fragment.
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || strings.HasSuffix(text, "#") {

@@ -10,16 +10,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/command"
 )
 
-// An ApprovalAnswer is the answer to a call that waits for approval.
+// An ApprovalAnswer is a person's decision on a call that waits for approval.
 type ApprovalAnswer struct {
 	ID    string `json:"id"`
 	Allow bool   `json:"allow"`
-	// Scope is what is allowed beyond this call; the zero value allows this call once.
+	// Scope describes the later calls that are allowed too; the zero value allows only this call.
 	Scope admin.GrantScope `json:"scope,omitzero"`
 }
 
-// Approve has the hub record the answer to a call that waits for approval. The error is ErrNoHub if no hub runs or the
-// hub is too old, or the reason why the answer was not recorded.
+// Approve sends the decision on a waiting call to the hub, which stores it. The error is ErrNoHub if no hub runs or the
+// hub is too old, or the reason why the hub did not store the decision.
 func Approve(ctx context.Context, o Options, answer ApprovalAnswer) error {
 	said := o.newHello(wantApprove)
 	said.Approval = &answer
@@ -34,7 +34,7 @@ func Approve(ctx context.Context, o Options, answer ApprovalAnswer) error {
 	return did.Fault.Decode()
 }
 
-// sendApprove serves the verb approve.
+// sendApprove handles the verb approve.
 func (h *hub) sendApprove(ctx context.Context, said hello, l *lineConn) error {
 	a := said.Approval
 	if a == nil {
@@ -51,7 +51,7 @@ func (h *hub) sendApprove(ctx context.Context, said hello, l *lineConn) error {
 	return l.writeJSON(line)
 }
 
-// adminService returns the service that answers approvals in the hub's store.
+// adminService returns a service that stores decisions on approvals in the hub's store.
 func (h *hub) adminService() *admin.Service {
 	c := h.o.Config
 	return admin.New(admin.Options{ConfigOptions: config.Options{Paths: c.Paths, Dir: c.Dir, LookupEnv: c.LookupEnv},

@@ -12,20 +12,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A callLine is one line of the answer to the verb call: an event, or the result or fault, which is the last line.
+// A callLine is one line of the response to the verb call. It is an event; the last line is the result or the fault.
 type callLine struct {
 	*command.Event
 	Result json.RawMessage `json:"result,omitempty"`
 	Fault  *command.Fault  `json:"fault,omitempty"`
 }
 
-// isLast reports whether the line ends the answer.
+// isLast reports whether the line is the last line of the response.
 func (c callLine) isLast() bool { return c.Result != nil || c.Fault != nil }
 
-// Call has the hub carry out a request of the command line, with the configuration in o. It calls event with what the
-// request waits for. The error is ErrNoHub if no hub runs or the hub is too old to know the verb, or the request's fault.
-// A request that ctx ends is cancelled at the hub. A hub that ends during a tool's call leaves its outcome unknown: that
-// is a fault with Ambiguous set.
+// Call sends a request of the command line to the hub, which carries it out with the configuration in o. It calls event
+// for each event of the request, such as waiting for an approval. The error is ErrNoHub if no hub runs or the hub is
+// too old for the verb, or the fault of the request. If ctx ends, the hub cancels the request. If the hub ends during a
+// tool call, the outcome is unknown: the error is a fault with Ambiguous set.
 func Call(ctx context.Context, o Options, r command.Request, event func(command.Event)) (json.RawMessage, error) {
 	said := o.newHello(wantCall)
 	said.Request = &r
@@ -57,7 +57,8 @@ func Call(ctx context.Context, o Options, r command.Request, event func(command.
 	return nil, unansweredFault(r, errors.New("the hub ended before it answered"), "drawbridge ps")
 }
 
-// unansweredFault returns the fault of a request that got no answer. A call may have taken effect.
+// unansweredFault returns the fault of a request that got no response. For a tool call it is ambiguous, because the
+// call may have taken effect.
 func unansweredFault(r command.Request, why error, next string) error {
 	step := r.Method
 	if name := r.Name(); name != "" {
@@ -67,13 +68,13 @@ func unansweredFault(r command.Request, why error, next string) error {
 		Ambiguous: r.Method == mcp.MethodToolsCall}
 }
 
-// isUnknownVerb reports whether err is the refusal of a hub of an older release, which does not know a verb.
+// isUnknownVerb reports whether err is the refusal of a hub of an older release that does not know the verb.
 func isUnknownVerb(err error) bool {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	return ok && f.Code == drawbridge.InvalidInput && strings.HasPrefix(f.Step, unknownVerbText)
 }
 
-// sendCall serves the verb call.
+// sendCall handles the verb call.
 func (h *hub) sendCall(ctx context.Context, said hello, l *lineConn) error {
 	if said.Request == nil {
 		return l.sendWelcome(0, invalidInputFault("read the request to the hub: call needs a request"))
@@ -103,8 +104,8 @@ func (h *hub) sendCall(ctx context.Context, said hello, l *lineConn) error {
 	return err
 }
 
-// resultLine returns the last line of an answer. The bytes of the result stay as they are, except for line feeds, which
-// are white space in JSON and would end the line.
+// resultLine returns the last line of the response to the verb call. It contains the bytes of the result unchanged,
+// except that spaces replace line breaks, which would end the line.
 func resultLine(result json.RawMessage) []byte {
 	if len(result) == 0 {
 		result = json.RawMessage("null")
@@ -118,7 +119,7 @@ func resultLine(result json.RawMessage) []byte {
 	return append(line, '}')
 }
 
-// cancelAtClose calls cancel when the peer, which sends nothing more, closes the connection.
+// cancelAtClose calls cancel when the peer closes the connection. The peer must send nothing more.
 func (h *hub) cancelAtClose(l *lineConn, cancel context.CancelFunc) {
 	h.serving.Go(func() {
 		defer cancel()

@@ -19,16 +19,17 @@ import (
 type pendingRequest struct {
 	id     json.RawMessage
 	method string
-	// line is the request as sent if it may be sent again; nil if it may not.
+	// line is the request as it was sent, if it may be sent again; else nil.
 	line []byte
-	// name is the tool of a call. modern reports that its caller is stateless.
+	// name is the name of the called tool. modern reports whether the client that sent the request is stateless.
 	name   string
 	modern bool
-	// batch numbers the batch that the request came in; 0 for none. order is the request's place among all.
+	// batch is the number of the batch that contained the request; 0 if there was none. order is the position of the
+	// request among all requests.
 	batch, order int
 }
 
-// isRepeatable reports whether a request is safe to send twice: it only reads, or sets something to a value.
+// isRepeatable reports whether a request with this method is safe to send twice: it only reads data, or sets a value.
 func isRepeatable(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodDiscover, mcp.MethodListen, mcp.MethodSetLevel,
@@ -42,7 +43,7 @@ func isRepeatable(method string) bool {
 	return false
 }
 
-// newPendingRequest returns the record of a request that came on that line.
+// newPendingRequest returns the pendingRequest for a request that was received as line.
 func newPendingRequest(m mcp.Message, line []byte) pendingRequest {
 	f := pendingRequest{id: m.ID, method: m.Method}
 	switch {
@@ -57,8 +58,8 @@ func newPendingRequest(m mcp.Message, line []byte) pendingRequest {
 	return f
 }
 
-// lostResponse returns the response to a request whose hub died with it, in the form that the server uses. It is marked
-// as ambiguous: the request may have taken effect.
+// lostResponse returns the response to a request whose hub ended before it responded, in the form that the server uses
+// for faults. It is marked as ambiguous, because the request may have taken effect.
 func (f pendingRequest) lostResponse() mcp.Message {
 	const cause = "the hub ended before the response, and the request may have taken effect"
 	data := fmt.Appendf(nil, `{"code":%q,"ambiguous":true}`, drawbridge.Transient)
@@ -75,7 +76,8 @@ func (f pendingRequest) lostResponse() mcp.Message {
 	return mcp.Message{ID: f.id, Result: append(result, '}')}
 }
 
-// lostResponseLines returns the lines that answer lost requests; those of a batch are one line.
+// lostResponseLines returns the response lines for lost requests. The responses to the requests of one batch are one
+// line.
 func lostResponseLines(lost []pendingRequest) (lines [][]byte) {
 	batches := map[int]int{}
 	for _, f := range lost {
@@ -95,22 +97,25 @@ func lostResponseLines(lost []pendingRequest) (lines [][]byte) {
 	return lines
 }
 
-// A conversation is the state needed to continue an MCP conversation at another hub. The caller locks it.
+// A conversation is the state that is needed to continue an MCP conversation at another hub. The caller must do the
+// locking.
 type conversation struct {
-	// These lines of a stateful client set up its session.
+	// initialize, initialized, level and subscribed are the lines with which a stateful client set up its session.
+	// subscribed holds the subscribe requests by URI.
 	initialize, initialized, level []byte
 	subscribed                     map[string][]byte
 	pending                        map[string]pendingRequest
 	batchCount, requestCount       int
-	// hubNumber counts hubs. hubRequests holds the hub's requests that the client has not answered, by the id that the
-	// client knows.
+	// hubNumber is the number of the current hub, counted from 0. hubRequests holds the current hub's requests that the
+	// client has not answered. The keys are the ids that were sent to the client, the values the hub's own ids.
 	hubNumber   int
 	hubRequests map[string]json.RawMessage
-	// unsureLines are lines that the client may or may not have received. partialLine reports that it may have received
-	// a part of one.
+	// unsureLines are lines that the client may or may not have received. partialLine reports whether the client may
+	// have received only a part of a line.
 	unsureLines []byte
 	partialLine bool
-	// openReplays counts the repeated requests without a response; replaysDone is closed when none is left.
+	// openReplays is the number of repeated requests that the hub has not answered; replaysDone is closed when it
+	// becomes 0.
 	openReplays int
 	replaysDone chan struct{}
 }
@@ -120,7 +125,8 @@ func newConversation() *conversation {
 		hubRequests: map[string]json.RawMessage{}}
 }
 
-// clientLine records a line of the client. It returns the line to send to the hub; nil if there is nothing to send.
+// clientLine updates the state by a line of the client. It returns the line to send to the hub; nil if there is nothing
+// to send.
 func (t *conversation) clientLine(line []byte) []byte {
 	if mcp.IsBatch(line) {
 		t.batchCount++
@@ -145,13 +151,13 @@ func (t *conversation) clientLine(line []byte) []byte {
 	case m.Method == mcp.NoteInitialized:
 		t.initialized = line
 	case m.Method == mcp.NoteCancelled:
-		delete(t.pending, string(rawjson.Get(m.Params, "requestId"))) // it may never be answered
+		delete(t.pending, string(rawjson.Get(m.Params, "requestId"))) // a cancelled request may never be answered
 	}
 	return line
 }
 
-// clientLineOfSeveral handles a line that is not one message. Some clients send several messages in a line; anything
-// else goes to the hub, which answers with an error.
+// clientLineOfSeveral handles a line that is not exactly one message. Some clients send several messages in one line.
+// Any other line is passed to the hub, which responds with an error.
 func (t *conversation) clientLineOfSeveral(line []byte) []byte {
 	values := splitMessages(line)
 	if len(values) < 2 {
@@ -187,7 +193,7 @@ func (t *conversation) addRequest(f pendingRequest) {
 	t.pending[string(f.id)] = f
 }
 
-// keepSessionState keeps the lines that set up the session.
+// keepSessionState stores a line that sets up or changes the session.
 func (t *conversation) keepSessionState(m mcp.Message, line []byte) {
 	switch m.Method {
 	case mcp.MethodInitialize:
@@ -201,7 +207,8 @@ func (t *conversation) keepSessionState(m mcp.Message, line []byte) {
 	}
 }
 
-// clientResponse returns the response for the hub that sent the request; nil if that was an earlier hub.
+// clientResponse returns a response of the client with the hub's own request id; nil if an earlier hub sent the
+// request.
 func (t *conversation) clientResponse(m mcp.Message, line []byte) []byte {
 	delete(t.hubRequests, string(m.ID))
 	if t.hubNumber == 0 {
@@ -216,12 +223,12 @@ func (t *conversation) clientResponse(m mcp.Message, line []byte) []byte {
 	return m.Append(nil)
 }
 
-// hubIDPrefix returns the prefix of this hub's request ids towards the client: an earlier hub may have used the same
-// ids.
+// hubIDPrefix returns the prefix that is added to the current hub's request ids before they are sent to the client. It
+// is needed because an earlier hub may have used the same ids.
 func (t *conversation) hubIDPrefix() string { return "hub" + strconv.Itoa(t.hubNumber) + "/" }
 
-// hubLine records a line of the hub. It returns the line to send to the client; nil if there is nothing to send, or if
-// a dying hub left the line unfinished.
+// hubLine updates the state by a line of the hub. It returns the line to send to the client; nil if there is nothing to
+// send, or if the line is incomplete because the hub died.
 func (t *conversation) hubLine(line []byte) []byte {
 	if mcp.IsBatch(line) {
 		if rawjson.Valid(line) != nil {
@@ -261,7 +268,7 @@ func (t *conversation) hubLine(line []byte) []byte {
 	return line
 }
 
-// clientID returns the id by which the client knows a request of the hub.
+// clientID returns the id that the client sees for a request of the hub with the id own.
 func (t *conversation) clientID(own json.RawMessage) json.RawMessage {
 	if t.hubNumber == 0 {
 		return own
@@ -277,25 +284,27 @@ func (t *conversation) nextHubNumber() int {
 	return t.hubNumber
 }
 
-// replayIDPrefix begins the ids of requests that a shim repeats for its client. A client that used it would not get its
-// responses.
+// replayIDPrefix is the prefix of the ids of requests that a shim repeats for its client. If a client used this prefix
+// itself, it would not receive the responses.
 const replayIDPrefix = `"drawbridge/again/`
 
 func isReplayID(id json.RawMessage) bool { return bytes.HasPrefix(id, []byte(replayIDPrefix)) }
 
-// replayInitialize returns the request that opens the session at another hub; nil if there is no session.
+// replayInitialize returns the initialize request with a replay id, which opens the client's session at another hub. It
+// returns nil if there is no session, or if the client's own initialize request is still unanswered.
 func (t *conversation) replayInitialize() []byte {
 	if t.initialize == nil {
 		return nil
 	}
-	m, _ := mcp.ParseMessage(t.initialize) // it was parsed before
+	m, _ := mcp.ParseMessage(t.initialize) // cannot fail: it was parsed before
 	if _, open := t.pending[string(m.ID)]; open {
-		return nil // it is not answered yet: it is asked again itself
+		return nil // the client's own request is repeated instead
 	}
 	return withReplayID(t.initialize, 0)
 }
 
-// replaySession returns the lines that follow initialize. settled is closed when the hub has answered all of them.
+// replaySession returns the lines that set up the session after initialize. settled is closed when the hub has answered
+// all requests among them.
 func (t *conversation) replaySession() (lines [][]byte, settled <-chan struct{}) {
 	said := slices.Collect(maps.Values(t.subscribed))
 	if t.level != nil {
@@ -314,22 +323,22 @@ func (t *conversation) replaySession() (lines [][]byte, settled <-chan struct{})
 	return lines, t.replaysDone
 }
 
-// replayAnswered records the response to a repeated request.
+// replayAnswered counts the response to a repeated request.
 func (t *conversation) replayAnswered() {
 	if t.openReplays--; t.openReplays == 0 {
 		close(t.replaysDone)
 	}
 }
 
-// withReplayID returns a request with an id of our own.
+// withReplayID returns a request with the replay id that has the number n.
 func withReplayID(line []byte, n int) []byte {
-	m, _ := mcp.ParseMessage(line) // it was parsed before
+	m, _ := mcp.ParseMessage(line) // cannot fail: it was parsed before
 	m.ID = json.RawMessage(replayIDPrefix + strconv.Itoa(n) + `"`)
 	return m.Append(nil)
 }
 
-// changeHub prepares for the next hub. It returns the requests to repeat and those that are lost. cancelled tells the
-// client that requests of the earlier hub are withdrawn.
+// changeHub updates the state for the next hub. It returns the requests to repeat, the lost requests, which must not be
+// repeated, and notifications that cancel the earlier hub's unanswered requests to the client.
 func (t *conversation) changeHub() (repeat [][]byte, lost []pendingRequest, cancelled [][]byte) {
 	t.hubNumber = t.nextHubNumber()
 	inOrder := slices.SortedFunc(maps.Values(t.pending), func(a, b pendingRequest) int { return a.order - b.order })
@@ -349,7 +358,7 @@ func (t *conversation) changeHub() (repeat [][]byte, lost []pendingRequest, canc
 	return repeat, lost, cancelled
 }
 
-// openRequests returns the number of requests that a move waits for.
+// openRequests returns the number of unanswered requests that must be answered before the client moves to another hub.
 func (t *conversation) openRequests() (n int) {
 	for _, f := range t.pending {
 		if f.method != mcp.MethodListen {

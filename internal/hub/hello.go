@@ -16,31 +16,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// protocolRevision is the version of the control protocol, which docs/hub.md describes. A hub refuses every other
-// version. New optional members and new verbs keep the version.
+// protocolRevision is the version of the control protocol, which docs/hub.md describes. A hub refuses all other
+// versions. Adding optional members or verbs does not change the version.
 const protocolRevision = 2
 
 // The verbs of the control protocol.
 const (
 	wantAttach = "attach" // serve an MCP client
-	wantHTTP   = "http"   // serve on a listener that is passed next
+	wantHTTP   = "http"   // serve on the listener that the sender passes next
 	wantState  = "state"  // return the State
 	wantReload = "reload" // read the configuration again
 	wantLogs   = "logs"   // return the lines of a server's standard error
-	// wantReconnect closes the connections of a server and opens them again.
+	// wantReconnect closes the connections of a server and connects again.
 	wantReconnect = "reconnect"
-	// wantNotifications reads what a server has notified of.
+	// wantNotifications returns the notifications of a server.
 	wantNotifications = "notifications"
 	// wantCall carries out a request of the command line.
 	wantCall = "call"
-	// wantApprove answers a call that waits for approval.
+	// wantApprove sends the decision on a call that waits for approval.
 	wantApprove = "approve"
-	// wantSubscribe sends changes of the state.
+	// wantSubscribe returns changes of the hub's state as they occur.
 	wantSubscribe = "subscribe"
 )
 
-// A hello is the request of the control protocol, the first line on a connection. It holds the protocol version, the
-// verb, the sender and the places of the sender's configuration.
+// A hello is the first line that a process sends on a connection to the hub, a request of the control protocol. It
+// contains the protocol version, the verb, the sender and the paths of the sender's configuration.
 type hello struct {
 	Revision int    `json:"drawbridge"`
 	Want     string `json:"want"`
@@ -53,26 +53,30 @@ type hello struct {
 	Environ []string `json:"environ,omitempty"`
 	Token   string   `json:"token,omitempty"`
 	Origins []string `json:"origins,omitempty"`
-	// PassesFiles announces three files after the welcome: the client's input, its output and the shared ring.
+	// PassesFiles is set if the sender passes three files after the welcome: the client's input, its output and the
+	// shared ring.
 	PassesFiles bool `json:"lends,omitempty"`
-	// HubNumber counts the hubs that served the client before this one.
+	// HubNumber is the number of hubs that served the client before this one.
 	HubNumber int `json:"turn,omitempty"`
-	// Server belongs to logs and reconnect, Follow to logs.
+	// Server is for the verbs logs, reconnect and notifications: the name of the server. Follow is for logs.
 	Server string `json:"server,omitempty"`
 	Follow bool   `json:"follow,omitempty"`
-	// Relist asks reload to list servers first: those in Servers, or all if Servers is empty.
+	// Relist is for the verb reload: the hub first lists the servers in Servers again, or all servers if Servers is
+	// empty.
 	Relist  bool                  `json:"relist,omitempty"`
 	Servers []drawbridge.ServerID `json:"servers,omitempty"`
-	// Request belongs to call.
+	// Request is for the verb call.
 	Request *command.Request `json:"request,omitempty"`
-	// Approval belongs to approve.
+	// Approval is for the verb approve.
 	Approval *ApprovalAnswer `json:"approval,omitempty"`
-	// Profile and Millis belong to profile: its kind, and how long a CPU profile takes.
+	// Profile and Millis are for the verb profile: the kind of profile, and the duration of a CPU profile in
+	// milliseconds.
 	Profile ProfileKind `json:"profile,omitempty"`
 	Millis  int64       `json:"millis,omitempty"`
 }
 
-// gatewayConfig returns base with the places of the sender's configuration, and without its token and origins.
+// gatewayConfig returns base with the configuration paths, the naming style and the environment of the sender, and
+// without token and origins.
 func (h hello) gatewayConfig(base gateway.Config) gateway.Config {
 	base.Paths, base.Dir, base.Naming = h.Paths, h.Dir, deck.NamingStyle(h.Naming)
 	base.Environ, base.LookupEnv = h.Environ, environLookup(h.Environ)
@@ -80,7 +84,8 @@ func (h hello) gatewayConfig(base gateway.Config) gateway.Config {
 	return base
 }
 
-// environLookup returns a lookup of variables in environ. The last of several entries of one name counts.
+// environLookup returns a function that looks up variables in environ. If a name has several entries, the last one is
+// used.
 func environLookup(environ []string) func(string) (string, bool) {
 	values := make(map[string]string, len(environ))
 	for _, v := range environ {
@@ -93,23 +98,24 @@ func environLookup(environ []string) func(string) (string, bool) {
 	}
 }
 
-// A welcome is the hub's answer to a hello: its process id, or the reason for a refusal.
+// A welcome is the hub's response to a hello: the hub's process id, or the reason for a refusal.
 type welcome struct {
-	// Revision is the hub's version of the protocol; 0 from a hub that did not send it yet, whose version is 2 or less.
+	// Revision is the hub's version of the protocol. It is 0 if the hub is so old that it does not send its version,
+	// which is then 2 or less.
 	Revision int                  `json:"drawbridge,omitempty"`
 	PID      int                  `json:"pid,omitempty"`
 	Error    string               `json:"error,omitempty"`
 	Code     drawbridge.FaultCode `json:"code,omitempty"`
 }
 
-// helloTime bounds the exchange of hello and welcome.
+// helloTime is the time limit for the exchange of hello and welcome.
 const helloTime = 10 * time.Second
 
-// send sends the hello and reads the welcome. The error is a *drawbridge.Fault if the hub refuses, and errNoHub if it
-// ends first.
+// send sends the hello and reads the welcome. The error is a *drawbridge.Fault if the hub refuses, and errNoHub if the
+// hub ends before it responds.
 func (h hello) send(conn *net.UnixConn) (*lineConn, error) {
 	h.Revision = protocolRevision
-	// messages of servers were bounded when the hub read them
+	// The length of a line is not limited here: the hub has limited the messages of servers.
 	l := &lineConn{conn: conn, in: mcp.NewLineReader(conn, math.MaxInt)}
 	_ = conn.SetDeadline(time.Now().Add(helloTime))
 	if err := l.writeJSON(h); err != nil {
@@ -136,7 +142,7 @@ func readWelcome(text []byte) error {
 	return nil
 }
 
-// readHello reads the hello from a new connection.
+// readHello reads the hello on a new connection.
 func readHello(conn *net.UnixConn) (hello, *lineConn, error) {
 	l := &lineConn{conn: conn, in: mcp.NewLineReader(conn, 0)}
 	_ = conn.SetDeadline(time.Now().Add(helloTime))
@@ -149,7 +155,7 @@ func readHello(conn *net.UnixConn) (hello, *lineConn, error) {
 	return h, l, err
 }
 
-// parseHello parses a hello and checks its version and verb. The error is a *drawbridge.Fault to send to the peer.
+// parseHello parses a hello and checks its version and its verb. The error is a *drawbridge.Fault to send to the peer.
 func parseHello(text []byte) (hello, error) {
 	var h hello
 	if err := json.Unmarshal(text, &h); err != nil {
@@ -168,14 +174,14 @@ func parseHello(text []byte) (hello, error) {
 		fmt.Sprintf(unknownVerbText+" %.40q: use the version of drawbridge that runs the hub", h.Want))
 }
 
-// unknownVerbText is how the refusal of an unknown verb begins, in every release.
+// unknownVerbText is the beginning of the refusal of an unknown verb, the same in every release.
 const unknownVerbText = "the hub does not know the request"
 
 func invalidInputFault(step string) error {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step}
 }
 
-// sendWelcome answers a hello: with the hub's process id, or with the refusal.
+// sendWelcome responds to a hello with the hub's process id, or with the refusal.
 func (l *lineConn) sendWelcome(pid int, refusal error) error {
 	w := welcome{Revision: protocolRevision, PID: pid}
 	if refusal != nil {

@@ -15,24 +15,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
-// A hub is the one process that runs the servers. It ends when its last reference is released or its context ends.
+// A hub is the state of the process that runs the servers. The hub ends when its last reference is released or its
+// context ends.
 type hub struct {
 	o      Options
 	log    *slog.Logger
 	shared *gateway.Shared
 	since  time.Time
 
-	// attachMu is held while a gateway is looked up and opened.
+	// attachMu is held while a gateway is looked up, opened, reloaded or closed.
 	attachMu    sync.Mutex
-	serving     sync.WaitGroup // connections and the own client
-	gatewayRuns sync.WaitGroup // the gateways
+	serving     sync.WaitGroup // connections, and the hub's own client
+	gatewayRuns sync.WaitGroup // Run of the gateways
 
 	mu      sync.Mutex
 	refs    int
 	closing bool
-	// ended is closed when the last reference is released; after that the hub accepts no client.
+	// ended is closed when the last reference is released. After that the hub accepts no client.
 	ended chan struct{}
-	// newClients holds a token while the watcher does not know all clients.
+	// newClients holds one value while watchConfig does not know all clients.
 	newClients chan struct{}
 	gateways   []*sharedGateway
 	clients    []*attachedClient
@@ -43,29 +44,29 @@ type sharedGateway struct {
 	fingerprint string
 	gateway     *gateway.Gateway
 	ran         chan struct{} // closed when the gateway's Run has returned
-	ended       atomic.Bool   // by us, perhaps before it ran
-	useCount    int           // clients, and requests of the command line
-	// lingerTimer closes the gateway some time after its last use.
+	ended       atomic.Bool   // set before the hub closes the gateway
+	useCount    int           // number of clients and of running requests of the command line
+	// lingerTimer closes the gateway some time after its last use; nil while the gateway is in use.
 	lingerTimer *time.Timer
 }
 
-// An attachedClient is a client that is served: the hub's own, or that of a shim.
+// An attachedClient is a client that the hub serves: the hub's own client, or the client of a shim.
 type attachedClient struct {
 	hello  hello
 	config gateway.Config
-	loaded gateway.LoadedConfig // as it was when the client attached
+	loaded gateway.LoadedConfig // the configuration when the client attached
 	shared *sharedGateway
 	since  time.Time
-	shim   *shimConn // nil for the hub's own client, on its own pipes
-	// passed is nil until the shim has passed its files, or for ever if it does not. moved reports that the shim was
-	// asked to attach again.
+	shim   *shimConn // nil for the hub's own client, which uses the pipes of this process
+	// passed holds the files that the shim passed; nil before that, and always if the shim passes none. moved is set
+	// when the shim was asked to attach again.
 	passed atomic.Pointer[passedConn]
 	moved  atomic.Bool
 }
 
-// runHub runs the hub until its last reference is released or ctx ends. A nil lease means a hub that other processes
-// cannot find. runHub calls begun once the hub serves. The hub then has one reference, which begun must release:
-// otherwise the first client to leave could end the hub.
+// runHub runs the hub until its last reference is released or ctx ends. If lease l is nil, other processes cannot find
+// the hub. runHub calls begun when the hub accepts clients. The hub then has one reference, which the code in begun
+// must release later. Without this reference, the hub would end when the first client leaves.
 func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err error) {
 	if l != nil {
 		defer l.release()
@@ -109,10 +110,10 @@ func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err 
 	return errors.Join(fault, ground.Close())
 }
 
-// startTime is how long after its begin a hub releases the memory that only the start needed.
+// startTime is the time after which a hub releases the memory that only its start needed.
 const startTime = 250 * time.Millisecond
 
-// retain adds a reference and reports whether it could: a closing hub accepts none.
+// retain adds a reference. It reports false if the hub is closing.
 func (h *hub) retain() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +133,7 @@ func (h *hub) release() {
 	}
 }
 
-// closeClients stops listening and ends all conversations.
+// closeClients stops listening and ends the conversations with all shims.
 func (h *hub) closeClients(l *hubLease) {
 	h.mu.Lock()
 	h.closing = true
@@ -178,7 +179,7 @@ func (h *hub) accept(ctx context.Context, l *net.UnixListener) {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // for example too many open files: keep accepting
+		case err != nil: // for example too many open files; continue to accept
 			h.log.Warn("accept a connection to the hub", "err", err)
 			select {
 			case <-time.After(acceptRetryPause):
@@ -200,7 +201,7 @@ func (h *hub) accept(ctx context.Context, l *net.UnixListener) {
 	}
 }
 
-// handleConn serves one connection: it checks the peer, reads the hello and runs the verb.
+// handleConn handles one connection: it checks the user of the peer, reads the hello and carries out the verb.
 func (h *hub) handleConn(ctx context.Context, conn *net.UnixConn) {
 	if err := checkPeer(conn); err != nil {
 		h.log.Warn("refused a process of another user at the hub", "err", err)
@@ -242,7 +243,7 @@ func (h *hub) handleConn(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// serveShim serves the verb attach.
+// serveShim handles the verb attach.
 func (h *hub) serveShim(ctx context.Context, said hello, l *lineConn) error {
 	v := &shimConn{conn: l.conn}
 	g, err := h.attachClient(ctx, said, v)
@@ -268,7 +269,7 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *lineConn) error {
 	return g.shared.gateway.Server().ServeStdio(ctx, passed, passed)
 }
 
-// setPassed stores the files that a client's shim passed, and repeats notices that were sent before.
+// setPassed stores the files that a client's shim passed, and applies the notices that were sent to the shim before.
 func (h *hub) setPassed(g *attachedClient, l *passedConn) {
 	g.passed.Store(l)
 	if g.moved.Load() {
@@ -281,8 +282,8 @@ func (h *hub) setPassed(g *attachedClient, l *passedConn) {
 	}
 }
 
-// refuseShim answers with the reason for a refusal. While the hub ends, it sends nothing: the shim then looks for the
-// next hub.
+// refuseShim responds with the reason for a refusal. If the hub is ending, it sends nothing, so that the shim looks for
+// the next hub.
 func (h *hub) refuseShim(ctx context.Context, l *lineConn, why error) error {
 	if ctx.Err() != nil {
 		return why
@@ -290,7 +291,7 @@ func (h *hub) refuseShim(ctx context.Context, l *lineConn, why error) error {
 	return errors.Join(why, l.sendWelcome(0, why))
 }
 
-// servePassedListener serves the verb http until the shim closes the connection.
+// servePassedListener handles the verb http: it serves until the shim closes the connection.
 func (h *hub) servePassedListener(ctx context.Context, said hello, l *lineConn) error {
 	g, err := h.attachClient(ctx, said, &shimConn{conn: l.conn})
 	if err != nil {
@@ -318,17 +319,18 @@ func (h *hub) servePassedListener(ctx context.Context, said hello, l *lineConn) 
 		}
 		h.serving.Go(func() {
 			defer cancel()
-			_, _ = l.in.Next() // the shim sends nothing more: this returns when it ends
+			_, _ = l.in.Next() // returns when the shim closes the connection; it sends nothing more
 		})
 		return nil
 	})
 }
 
-// serveHTTP serves the client's gateway on a listener. It calls ready first, with the error if it cannot serve.
+// serveHTTP serves the client's gateway on a listener. It first calls ready, with an error if it cannot serve on the
+// listener.
 func (g *attachedClient) serveHTTP(ctx context.Context, listener net.Listener, ready func(error) error) error {
 	endpoint, err := g.loaded.NewServer(ctx, g.shared.gateway, g.hello.Token, g.hello.Origins)
 	if err == nil {
-		defer func() { _ = g.shared.gateway.CloseServer(endpoint) }() // nothing in it can fail to close
+		defer func() { _ = g.shared.gateway.CloseServer(endpoint) }() // Close returns no error
 		err = endpoint.CheckListener(listener)
 	}
 	if err := ready(err); err != nil {
@@ -337,7 +339,8 @@ func (g *attachedClient) serveHTTP(ctx context.Context, listener net.Listener, r
 	return endpoint.Serve(ctx, listener)
 }
 
-// attachClient returns a new client at the gateway for its configuration, which it opens if there is none.
+// attachClient adds a client and returns it. The client uses the gateway for its configuration, which is opened if
+// necessary.
 func (h *hub) attachClient(ctx context.Context, said hello, v *shimConn) (*attachedClient, error) {
 	g := &attachedClient{hello: said, config: said.gatewayConfig(h.o.Config), shim: v, since: time.Now()}
 	err := h.useGateway(ctx, g.config, func(loaded gateway.LoadedConfig, t *sharedGateway) {
@@ -350,8 +353,8 @@ func (h *hub) attachClient(ctx context.Context, said hello, v *shimConn) (*attac
 	return g, nil
 }
 
-// borrowGateway returns the gateway for the configuration of a hello, which it opens if there is none. The sender does
-// not become a client. returnGateway ends the use.
+// borrowGateway returns the gateway for the configuration in a hello, and opens it if necessary. The sender does not
+// become a client. The caller must call returnGateway after the use.
 func (h *hub) borrowGateway(ctx context.Context, said hello) (shared *sharedGateway, err error) {
 	err = h.useGateway(ctx, said.gatewayConfig(h.o.Config), func(_ gateway.LoadedConfig, t *sharedGateway) {
 		t.retain()
@@ -360,7 +363,7 @@ func (h *hub) borrowGateway(ctx context.Context, said hello) (shared *sharedGate
 	return shared, err
 }
 
-// useGateway calls use, with mu held, with the gateway for a configuration, which it opens if there is none.
+// useGateway calls use with the gateway for a configuration, which is opened if necessary. mu is held during the call.
 func (h *hub) useGateway(ctx context.Context, c gateway.Config, use func(gateway.LoadedConfig,
 	*sharedGateway)) error {
 	h.attachMu.Lock()
@@ -399,7 +402,7 @@ func (h *hub) useGateway(ctx context.Context, c gateway.Config, use func(gateway
 	return nil
 }
 
-// retain adds a use of the gateway. The caller holds the hub's mu.
+// retain counts one more use of the gateway. The caller must hold the hub's mu.
 func (t *sharedGateway) retain() {
 	t.useCount++
 	if t.lingerTimer != nil {
@@ -408,7 +411,7 @@ func (t *sharedGateway) retain() {
 	}
 }
 
-// addClient attaches a client to a gateway. The caller holds mu.
+// addClient attaches a client to a gateway. The caller must hold mu.
 func (h *hub) addClient(g *attachedClient, t *sharedGateway) {
 	g.shared = t
 	t.retain()
@@ -419,7 +422,7 @@ func (h *hub) addClient(g *attachedClient, t *sharedGateway) {
 	}
 }
 
-// removeClient detaches a client. A gateway without clients stays open for a while, since hosts often restart their
+// removeClient detaches a client. A gateway without clients stays open for some time, because hosts often restart their
 // servers.
 func (h *hub) removeClient(g *attachedClient) {
 	h.mu.Lock()
@@ -428,21 +431,22 @@ func (h *hub) removeClient(g *attachedClient) {
 	h.releaseGateway(g.shared)
 }
 
-// returnGateway ends a use that borrowGateway began.
+// returnGateway ends the use of a gateway that borrowGateway returned.
 func (h *hub) returnGateway(t *sharedGateway) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.releaseGateway(t)
 }
 
-// releaseGateway removes a use of a gateway. The caller holds mu.
+// releaseGateway counts one use of a gateway less. After the last use, the gateway is closed after some time. The
+// caller must hold mu.
 func (h *hub) releaseGateway(t *sharedGateway) {
 	if t.useCount--; t.useCount == 0 && !h.closing {
 		t.lingerTimer = time.AfterFunc(h.o.linger(), func() { h.closeIdleGateway(t) })
 	}
 }
 
-// closeIdleGateway closes a gateway that still has no clients.
+// closeIdleGateway closes a gateway, unless it is in use again.
 func (h *hub) closeIdleGateway(t *sharedGateway) {
 	h.attachMu.Lock()
 	defer h.attachMu.Unlock()
@@ -457,7 +461,7 @@ func (h *hub) closeIdleGateway(t *sharedGateway) {
 	h.closeGateway(t)
 }
 
-// announceEnd tells a shim that the hub ends, and ends the conversation. Later output is dropped.
+// announceEnd notifies a shim that the hub ends, and ends the conversation. Later output is dropped.
 func (g *attachedClient) announceEnd() {
 	if g.shim == nil {
 		return
@@ -469,7 +473,7 @@ func (g *attachedClient) announceEnd() {
 	_ = g.shim.conn.CloseRead()
 }
 
-// askToMove asks a shim to attach again.
+// askToMove asks a shim to attach again, because its configuration has changed.
 func (g *attachedClient) askToMove() {
 	g.moved.Store(true)
 	if l := g.passed.Load(); l != nil {
@@ -478,19 +482,20 @@ func (g *attachedClient) askToMove() {
 	g.shim.sendNotice(noticeMove)
 }
 
-// A shimConn is the connection to a shim. The MCP server writes to it, and the hub sends notices in between.
+// A shimConn is the connection to a shim. The MCP server writes lines to it, and the hub sends notices between the
+// lines.
 type shimConn struct {
 	conn *net.UnixConn
 	mu   sync.Mutex // held while writing
 
-	// due holds notices that wait for the current writer.
+	// due holds the notices that are not written yet.
 	dueMu sync.Mutex
 	due   []byte
 }
 
 func (v *shimConn) Read(p []byte) (int, error) { return v.conn.Read(p) }
 
-// Write writes whole lines, and then the notices that became due meanwhile.
+// Write writes whole lines, and then the notices that were added meanwhile.
 func (v *shimConn) Write(p []byte) (int, error) {
 	v.mu.Lock()
 	n, err := v.conn.Write(p)
@@ -501,7 +506,7 @@ func (v *shimConn) Write(p []byte) (int, error) {
 
 func (v *shimConn) Close() error { return v.conn.Close() }
 
-// sendNotice sends a notice to the shim between two lines of the server. It does not block: if another goroutine is
+// sendNotice sends a notice to the shim, between two lines of the server. It does not block: if another goroutine is
 // writing, that goroutine sends the notice afterwards.
 func (v *shimConn) sendNotice(method string) {
 	v.dueMu.Lock()
@@ -510,7 +515,8 @@ func (v *shimConn) sendNotice(method string) {
 	v.writeDueNotices()
 }
 
-// writeDueNotices writes the due notices, unless another goroutine is writing, which then does it.
+// writeDueNotices writes the notices in due. If another goroutine is writing, it returns, and that goroutine writes
+// them.
 func (v *shimConn) writeDueNotices() {
 	for v.hasDueNotices() && v.mu.TryLock() {
 		v.dueMu.Lock()

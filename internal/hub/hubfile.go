@@ -18,11 +18,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/privatefile"
 )
 
-// maxSocketPath is the longest path that a Unix socket may have everywhere (104 bytes with the zero on macOS).
+// maxSocketPath is the maximum length of the path of a Unix socket that every system accepts. The limit of macOS is 104
+// bytes, with the terminating zero.
 const maxSocketPath = 100
 
-// A hubFile is the file by which the processes of one user find the hub of one store. The hub holds a lock on it and
-// writes the address of its socket into it.
+// A hubFile is the file with which the processes of one user find the hub of one store. The hub locks the file and
+// writes the address of its socket to it.
 type hubFile struct{ path string }
 
 // A hubAddress is the content of the hub file.
@@ -31,7 +32,8 @@ type hubAddress struct {
 	Socket string `json:"socket"`
 }
 
-// hubFileFor returns the hub file of a store. It reports false for a store that other processes cannot open.
+// hubFileFor returns the hub file of a store. It reports false for a store in memory, which other processes cannot
+// open.
 func hubFileFor(store string, lookup func(string) (string, bool)) (hubFile, bool, error) {
 	switch {
 	case store == gateway.MemoryStore:
@@ -54,30 +56,30 @@ func hubFileFor(store string, lookup func(string) (string, bool)) (hubFile, bool
 	return hubFile{abs + ".hub"}, true, nil
 }
 
-// readAddress returns the address in the file and reports whether there is one.
+// readAddress returns the address in the file, and reports whether the file contains one.
 func (p hubFile) readAddress() (hubAddress, bool) {
 	if insecure, _ := errors.AsType[*privatefile.InsecureError](privatefile.Check(p.path, false)); insecure != nil &&
 		!insecure.Repairable {
-		return hubAddress{}, false // acquire reports why
+		return hubAddress{}, false // acquire reports the error
 	}
 	data, err := os.ReadFile(p.path)
 	var s hubAddress
 	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Socket != ""
 }
 
-// A hubLease is the right to be the hub: the lock and the listener.
+// A hubLease is the right of this process to be the hub: it consists of the file lock and the listener.
 type hubLease struct {
 	file     hubFile
 	lock     *flock.Flock
 	listener *net.UnixListener
-	// socketDir is a directory that was made for the socket alone; empty for none.
+	// socketDir is a temporary directory that contains only the socket; empty if there is none.
 	socketDir string
 }
 
 // errTaken reports that another process holds the lock.
 var errTaken = errors.New("another process is the hub")
 
-// acquire takes the lock and listens. The error is errTaken if another process is the hub.
+// acquire locks the file and listens on the socket. The error is errTaken if another process is the hub.
 func (p hubFile) acquire() (*hubLease, error) {
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, err
@@ -127,14 +129,14 @@ func (l *hubLease) listen() error {
 	return l.writeFile(text)
 }
 
-// stopListening closes the socket. Processes that look for a hub now become the next one once the lease is released.
+// stopListening closes and removes the socket. A process that looks for a hub becomes the next hub after release.
 func (l *hubLease) stopListening() {
 	if l.listener != nil {
-		_ = l.listener.Close() // which removes the socket too
+		_ = l.listener.Close() // this also removes the socket
 	}
 }
 
-// release gives up the lease.
+// release ends the lease: it closes the socket, empties the file and unlocks it.
 func (l *hubLease) release() {
 	l.stopListening()
 	if l.socketDir != "" {
@@ -144,7 +146,8 @@ func (l *hubLease) release() {
 	_ = l.lock.Close()
 }
 
-// writeFile replaces the contents of the locked file. It follows no link that another user may have put there since.
+// writeFile replaces the content of the locked file. It does not follow a link that another user may have put in its
+// place.
 func (l *hubLease) writeFile(text []byte) error {
 	f, err := os.OpenFile(l.file.path, os.O_WRONLY|os.O_TRUNC|privatefile.NoFollow, 0o600)
 	if err != nil {
@@ -154,7 +157,7 @@ func (l *hubLease) writeFile(text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// dialHub connects to the hub. The error is errNoHub if none answers.
+// dialHub connects to the socket of the hub. The error is errNoHub if no hub accepts the connection.
 func (p hubFile) dialHub() (*net.UnixConn, error) {
 	s, ok := p.readAddress()
 	if !ok {

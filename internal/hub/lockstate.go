@@ -8,13 +8,15 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A LockState is the content and the lock of the hub file, whether the hub answers or not.
+// A LockState is the state of the hub file: its content, and whether it is locked. It can be read even if the hub does
+// not respond.
 type LockState struct {
-	// File is its path; empty for a store that has no hub.
+	// File is the path of the hub file; empty for a store that has no hub.
 	File string
-	// PID is the hub's process, or was: the file of a hub that was killed stays until the next one takes it over.
+	// PID is the process id of the hub, or of the last hub: after a hub was killed, its file stays until the next hub
+	// starts.
 	PID int
-	// Held reports that a process is the hub now.
+	// Held reports whether a process is the hub now.
 	Held bool
 }
 

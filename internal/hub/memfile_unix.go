@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// newMemFile creates a temporary file and removes its name, so that only this process and its heirs can open it.
+// newMemFile creates a temporary file and removes its name. After that, only this process and processes that receive
+// the open file can use it.
 func newMemFile(name string) (*os.File, error) {
 	f, err := os.CreateTemp("", name+"-")
 	if err != nil {

@@ -17,24 +17,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A shim passes its client's input and output to the hub if the system can. The hub then serves that client as it does
-// its own, and the shim only waits. A shared ring holds everything that the shim needs to continue the conversation at
-// another hub.
+// If the system supports it, a shim passes its client's input and output to the hub as open files. The hub then serves
+// that client like its own client, and the shim only waits. A shared ring contains everything that the shim needs to
+// continue the conversation at another hub.
 
-// The kinds of records in a shared ring. A recRead record holds a line of the client, preceded by its end position in
-// the input.
+// The kinds of records in a shared ring. A recRead record contains the end position of a line in the client's input,
+// and the line.
 //
-// The hub records its output in this order: the requests that a response answers (recAnswered) and the hub's own
-// requests (recHubRequest); a short line about to be written, which commits the earlier answers (recWriting), or the
-// start of a long write that may be cut off (recLongWrite); the end of the write (recWritten).
+// When the hub writes output, it adds records in this order. First it adds recAnswered for each request that the output
+// answers, and recHubRequest for each of the hub's own requests. Then it adds recWriting with the short line that it
+// writes next; this makes the preceding recAnswered records effective. After the write it adds recWritten. Before a
+// long write, which may be cut off, it adds recLongWrite.
 //
-// If a hub dies in between, the client may or may not have the output. Short lines are written again as they are.
-// Requests whose long response was cut off get another response. The end of a long line is a short line of its own,
-// with which the line counts as answered: to write that twice does no harm.
+// If a hub dies in between, it is unknown whether the client has received the output. The next hub writes short lines
+// again, unchanged. It sends a new response to requests whose long response was cut off. The end of a long line is
+// written separately as a short line, and the line counts as answered only with this end. Writing such an end twice is
+// harmless.
 const (
 	recRead         = 'c'
-	recLargeRequest = 'C' // data to answer a request that is too large to record; it counts with the next recRead
-	recReadPart     = 'p' // a part of the line that the next recRead ends
+	recLargeRequest = 'C' // the data to answer a request that is too large to record; effective with the next recRead
+	recReadPart     = 'p' // a part of a line; the next recRead has the end of the line
 	recEOF          = 'z'
 	recAnswered     = 'a'
 	recHubRequest   = 'q'
@@ -43,57 +45,60 @@ const (
 	recWritten      = 'e'
 )
 
-// These notices belong to passed files.
+// Notices that are used only with passed files.
 const (
-	// noticeStart lets the hub read the client's input, after the bytes in the inbox, which another hub has read.
+	// noticeStart tells the hub to read the client's input. The hub first handles the bytes in the inbox, which an
+	// earlier hub has read.
 	noticeStart = noticePrefix + "go"
-	// noticeReadRing asks the shim to read the ring: it fills up, or the shim waits for a record.
+	// noticeReadRing asks the shim to read the ring, because the ring is filling up or because the client is moving.
 	noticeReadRing = noticePrefix + "look"
 )
 
-// pipeAtomicSize is how many bytes a pipe accepts atomically (PIPE_BUF on Linux). maxRecord is the most bytes of a
-// record.
+// pipeAtomicSize is the number of bytes that a pipe accepts atomically (PIPE_BUF on Linux). maxRecord is the maximum
+// size of a record's data.
 const (
 	pipeAtomicSize = 4096
 	maxRecord      = 64 << 10
-	// maxRecordedName is how many bytes of a tool's name a largeRequest holds.
+	// maxRecordedName is the maximum length of a tool's name in a largeRequest.
 	maxRecordedName = 1 << 10
 )
 
-// A passedConn reads the input and writes the output that a shim passed for its client.
+// A passedConn reads the client's input and writes the client's output through the files that a shim passed.
 type passedConn struct {
 	*shimConn
 	shimLine *lineConn
 	in       *passedInput
 	out      *passedOutput
 	ring     *sharedRing
-	// conv translates the ids of the hub's requests to those that the client knows.
+	// conv translates the ids of the hub's requests to the ids that the client sees.
 	conv *conversation
-	// leaving reports that further output is dropped. moving reports that the client is to attach again once its
-	// requests are answered.
+	// leaving is set if further output is dropped. moving is set if the client is to attach again when its requests are
+	// answered.
 	leaving, moving atomic.Bool
-	// shimGone is closed when the shim has closed its side. end ends the conversation unless the client moves.
+	// shimGone is closed when the shim has closed its side. end ends the conversation; it is not called if the client
+	// moves.
 	shimGone chan struct{}
 	end      context.CancelFunc
 	work     sync.WaitGroup // goroutines that watch the shim
-	// readRingAskedAt is when the shim was last asked to read the ring, in Unix nanoseconds.
+	// readRingAskedAt is the time when the shim was last asked to read the ring, in Unix nanoseconds.
 	readRingAskedAt atomic.Int64
 
-	// These fields belong to the reader: input of the client that is not delivered yet, and a line that is too long for
-	// the inbox.
+	// Only the reader uses these fields. pending is input of the client that Read has not returned yet. large is the
+	// beginning of a line that is longer than the inbox.
 	pending []byte
 	large   []byte
 
-	// active reports that the hub reads and writes the client's files; to set it needs both locks. held is output from
-	// before that, of heldBytes bytes.
+	// active is set when the hub reads and writes the client's files; both locks must be held to set it. held is the
+	// output from before that, and heldBytes its size.
 	active    bool
 	held      []outgoing
 	heldBytes int
 
-	reading, writing sync.Mutex // held while reading and writing
+	reading, writing sync.Mutex // reading is held while reading, writing while writing
 }
 
-// receivePassedConn receives the files of a shim: its client's input, its client's output and the shared ring.
+// receivePassedConn receives the files of a shim: the client's input, the client's output and the shared ring. turn is
+// the number of hubs that served the client before.
 func receivePassedConn(v *shimConn, l *lineConn, turn int, end context.CancelFunc) (*passedConn, error) {
 	var files [3]*os.File
 	for i := range files {
@@ -126,7 +131,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// release closes the passed files. It waits for the reader and the writer, who own them until then.
+// release closes the passed files. It first waits for the reader and the writer.
 func (l *passedConn) release() {
 	l.leaving.Store(true)
 	_ = l.Close()
@@ -140,9 +145,10 @@ func (l *passedConn) release() {
 	l.ring.close()
 }
 
-// watchShim waits until the shim closes its side, and then stops the reader.
+// watchShim waits until the shim closes its side, and then stops the reader. Unless the client moves, it also ends the
+// conversation.
 func (l *passedConn) watchShim() {
-	_, _ = l.shimLine.in.Next() // the shim sends nothing after noticeStart
+	_, _ = l.shimLine.in.Next() // returns when the shim closes its side: it sends nothing after noticeStart
 	if l.moving.Load() {
 		l.leaving.Store(true)
 	} else {
@@ -152,7 +158,7 @@ func (l *passedConn) watchShim() {
 	l.in.cancelRead()
 }
 
-// Read reads lines of the shim, and after noticeStart lines of the client, one at a time.
+// Read returns one line at a time: before noticeStart a line of the shim, after it a line of the client.
 func (l *passedConn) Read(p []byte) (int, error) {
 	l.reading.Lock()
 	defer l.reading.Unlock()
@@ -173,7 +179,7 @@ func (l *passedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readShimLine reads a line of the shim before the client's files are active.
+// readShimLine reads a line of the shim. At noticeStart it activates the client's files.
 func (l *passedConn) readShimLine() error {
 	text, err := l.shimLine.in.Next()
 	if err != nil {
@@ -188,7 +194,7 @@ func (l *passedConn) readShimLine() error {
 	return l.activate()
 }
 
-// activate writes the held output to the client and lets the reader read the client's input.
+// activate writes the held output to the client, and makes the reader read the client's input.
 func (l *passedConn) activate() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -202,7 +208,8 @@ func (l *passedConn) activate() error {
 	return nil
 }
 
-// readClientLine takes a line of the client's, or reads more of its input.
+// readClientLine accepts the next line of the client, or reads more of the client's input if the inbox has no whole
+// line.
 func (l *passedConn) readClientLine() error {
 	text, ok := l.ring.nextLine()
 	if ok {
@@ -226,7 +233,7 @@ func (l *passedConn) readClientLine() error {
 	case isClosed(l.shimGone) || !errors.Is(err, io.EOF):
 		return io.EOF
 	}
-	// input without a last line feed counts as a line
+	// Input without a line feed at the end counts as a line.
 	if text := l.ring.unconsumedInbox(0); len(text)+len(l.large) > 0 {
 		return l.acceptLine(text)
 	}
@@ -234,8 +241,9 @@ func (l *passedConn) readClientLine() error {
 	return io.EOF
 }
 
-// acceptLine records a line and delivers it. While the client is to move, the next request is left for the next hub. A
-// line that was partly consumed before is an exception, since the next hub would never see it whole.
+// acceptLine records a line of the client and stores it in pending. While the client is moving, the next request is
+// left in the inbox for the next hub. An exception is a line whose beginning was removed from the inbox before, because
+// the next hub could not see the whole line.
 func (l *passedConn) acceptLine(text []byte) error {
 	if l.moving.Load() && l.large == nil && hasRequest(text) {
 		<-l.shimGone
@@ -251,7 +259,7 @@ func (l *passedConn) acceptLine(text []byte) error {
 	if l.conv.hubNumber > 0 {
 		if m, err := mcp.ParseMessage(bytes.TrimSpace(whole)); err == nil && m.IsResponse() {
 			if whole = l.conv.clientResponse(m, whole); whole == nil {
-				return nil // it was for another hub
+				return nil // the response was for another hub
 			}
 		}
 	}
@@ -262,8 +270,9 @@ func (l *passedConn) acceptLine(text []byte) error {
 	return nil
 }
 
-// recordLine records a line of the client and its end position in the input. A line that is too large is recorded by
-// the data needed to answer each of its requests; one that sets up the session is recorded in parts.
+// recordLine records a line of the client with its end position in the input. For a line that is too large, it records
+// only the data that is needed to answer each request in the line. A large initialize request, which sets up the
+// session, is recorded in parts.
 func (l *passedConn) recordLine(text []byte, place uint64) {
 	at := binary.LittleEndian.AppendUint64(nil, place)
 	if text = bytes.TrimSpace(text); len(at)+len(text) <= maxRecord {
@@ -281,14 +290,14 @@ func (l *passedConn) recordLine(text []byte, place uint64) {
 		default:
 			f := newPendingRequest(m, nil)
 			name := f.name[:min(len(f.name), maxRecordedName)]
-			short, _ := json.Marshal(largeRequest{f.id, f.method, name, f.modern}) // plain data always encodes
+			short, _ := json.Marshal(largeRequest{f.id, f.method, name, f.modern}) // cannot fail for these types
 			l.putRecord(recLargeRequest, short)
 		}
 	}
 	l.putRecord(recRead, at)
 }
 
-// A largeRequest is the record of a request that is too large to be recorded whole.
+// A largeRequest is the data of a recLargeRequest record: the parts of a request that is too large to be recorded.
 type largeRequest struct {
 	ID     json.RawMessage
 	Method string
@@ -296,15 +305,16 @@ type largeRequest struct {
 	Modern bool
 }
 
-// The waits for a shim to read its ring.
+// The times for waiting until a shim reads its ring.
 const (
 	readRingInterval = 10 * time.Millisecond
 	ringPollPause    = 100 * time.Microsecond
 	ringWaitTimeout  = 5 * time.Second
 )
 
-// putRecord writes a record. If the ring is full it waits for the shim, but not for ever: a stopped shim delays only
-// its own client. Text that does not fit into a record, such as a huge id, is unknown to the next hub.
+// putRecord writes a record. If the ring is full, it waits for the shim, for at most ringWaitTimeout, so that a stopped
+// shim delays only its own client. A text larger than maxRecord, such as a huge id, is not recorded, so the next hub
+// does not know it.
 func (l *passedConn) putRecord(kind byte, text []byte) {
 	if len(text) > maxRecord {
 		return
@@ -319,7 +329,7 @@ func (l *passedConn) putRecord(kind byte, text []byte) {
 	}
 }
 
-// askToReadRing asks the shim to read the ring, at most once in a while.
+// askToReadRing asks the shim to read the ring, at most once in readRingInterval.
 func (l *passedConn) askToReadRing() {
 	now := time.Now().UnixNano()
 	if last := l.readRingAskedAt.Load(); now-last > int64(readRingInterval) &&
@@ -328,12 +338,12 @@ func (l *passedConn) askToReadRing() {
 	}
 }
 
-// Write writes whole lines to the client and records them. Lines that cannot be written at once are written one by one,
-// so that only the line being written is in doubt if this process dies.
+// Write writes whole lines to the client and records them. A large output is written line by line, so that only one
+// line is uncertain if this process dies.
 func (l *passedConn) Write(p []byte) (int, error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if len(p) <= pipeAtomicSize/2 { // the ids of questions may become longer
+	if len(p) <= pipeAtomicSize/2 { // rewriting may make ids of requests longer
 		return l.writeOutput(p)
 	}
 	for line := range bytes.Lines(p) {
@@ -344,8 +354,8 @@ func (l *passedConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writeOutput writes lines to the client and records them. Until the client's files are active it holds them: the shim
-// may still have to end a partial line of another hub. The caller holds writing.
+// writeOutput writes lines to the client and records them. Until the client's files are active it holds the lines,
+// because the shim may still have to end a partial line of an earlier hub. The caller must hold writing.
 func (l *passedConn) writeOutput(p []byte) (int, error) {
 	if l.leaving.Load() || l.ring.closed() {
 		return len(p), nil
@@ -369,10 +379,10 @@ func (l *passedConn) writeOutput(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxHeldBytes bounds the held output; beyond it only requests and responses are held.
+// maxHeldBytes is the maximum size of the held output. Beyond it, only requests and responses are held.
 const maxHeldBytes = 1 << 20
 
-// holdOutput holds output until the client's files are active. The caller holds writing.
+// holdOutput stores output until the client's files are active. The caller must hold writing.
 func (l *passedConn) holdOutput(t outgoing) {
 	if l.heldBytes+len(t.forClient) <= maxHeldBytes || len(t.answered)+len(t.requests) > 0 {
 		l.heldBytes += len(t.forClient)
@@ -380,7 +390,7 @@ func (l *passedConn) holdOutput(t outgoing) {
 	}
 }
 
-// writeClient writes output to the active client. The caller holds writing.
+// writeClient writes output to the active client and records it. The caller must hold writing.
 func (l *passedConn) writeClient(t outgoing) error {
 	last := t.forClient
 	if len(last) == 0 || l.leaving.Load() {
@@ -406,7 +416,7 @@ func (l *passedConn) writeClient(t outgoing) error {
 	return nil
 }
 
-// recordIDs notes which requests are answered and made.
+// recordIDs records the ids of the requests that the output answers, and of the hub's own requests in it.
 func (l *passedConn) recordIDs(t outgoing) {
 	for _, id := range t.answered {
 		l.putRecord(recAnswered, id)
@@ -416,22 +426,22 @@ func (l *passedConn) recordIDs(t outgoing) {
 	}
 }
 
-// Close ends the conversation. A write that the client does not accept is cut off.
+// Close ends the conversation. It interrupts a write that the client does not accept.
 func (l *passedConn) Close() error {
 	l.out.cancelWrite()
 	l.in.cancelRead()
 	return l.shimConn.Close()
 }
 
-// An outgoing is a batch of output: the lines for the client with the ids of responses and requests in it, and the
-// responses to the shim's own requests.
+// An outgoing is a batch of output. forClient are the lines for the client; answered and requests are the ids of the
+// responses and of the requests in them. forShim are the responses to requests that the shim itself repeated.
 type outgoing struct {
 	forClient, forShim []byte
 	answered, requests []json.RawMessage
 }
 
 func (l *passedConn) classifyLines(p []byte) (t outgoing) {
-	plain := true // the lines go as they are
+	plain := true // the lines are sent unchanged
 	for line := range bytes.Lines(p) {
 		h := parseLineHead(line)
 		switch {
@@ -458,7 +468,7 @@ func (l *passedConn) classifyLines(p []byte) (t outgoing) {
 	return t
 }
 
-// rewriteForClient is a line as the client is to see it.
+// rewriteForClient returns a line of the server in the form for the client, with the request ids that the client sees.
 func (l *passedConn) rewriteForClient(h lineHead, line []byte) []byte {
 	if h.isResponse || h.isBatch || h.id == nil && !bytes.Contains(line, []byte(mcp.NoteCancelled)) {
 		return line
@@ -466,14 +476,14 @@ func (l *passedConn) rewriteForClient(h lineHead, line []byte) []byte {
 	return l.conv.hubLine(bytes.TrimSpace(line))
 }
 
-// A lineHead is the beginning of a line of the server: its id and the next member.
+// A lineHead describes the beginning of a line of the server: its id, and whether it is a response or a batch.
 type lineHead struct {
 	id                  json.RawMessage
 	isResponse, isBatch bool
 }
 
-// parseLineHead reads no more of a line than it must: results are long. The surface writes id first, see
-// wire.Message.Append.
+// parseLineHead parses only the beginning of a line, because results may be long. It relies on mcp.Message.Append,
+// which writes the id first.
 func parseLineHead(line []byte) lineHead {
 	rest, ok := bytes.CutPrefix(line, []byte(`{"jsonrpc":"2.0","id":`))
 	if !ok {
@@ -486,7 +496,7 @@ func parseLineHead(line []byte) lineHead {
 	return lineHead{id: json.RawMessage(rest[:end]), isResponse: !bytes.HasPrefix(rest[end:], []byte(`,"method":`))}
 }
 
-// responseIDs returns the ids of the responses in a line.
+// responseIDs returns the ids of the responses in a batch.
 func responseIDs(line []byte) (ids []json.RawMessage) {
 	for value := range rawjson.Elements(bytes.TrimSpace(line)) {
 		if m, err := mcp.ParseMessage(value); err == nil && m.IsResponse() {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A passedOutput is a client's output that another process passed to us. Blocking mode is shared by all holders of the
-// file and stays as it is, so Write polls for room before each write.
+// A passedOutput is a client's output that another process passed to this one. All processes with the file share its
+// blocking mode, so the mode is not changed. Write polls before each write instead, so that it does not block.
 type passedOutput struct {
 	file      *os.File
 	fd        int
@@ -24,7 +24,7 @@ const canPassFiles = true
 
 func newPassedOutput(f *os.File) *passedOutput { return &passedOutput{file: f, fd: fileDescriptor(f)} }
 
-// pollMillis is the interval in which a waiting read or write checks for cancellation.
+// pollMillis is the interval, in milliseconds, at which a blocked read or write checks for cancellation.
 const pollMillis = 100
 
 func (o *passedOutput) Write(p []byte) (n int, err error) {
@@ -52,13 +52,14 @@ func (o *passedOutput) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// cancelWrite ends a waiting write.
+// cancelWrite interrupts a blocked write.
 func (o *passedOutput) cancelWrite() { o.cancelled.Store(true) }
 
 // close closes the passed output.
 func (o *passedOutput) close() error { return o.file.Close() }
 
-// fileDescriptor returns a file's descriptor and does not change its mode; os.File.Fd may make it blocking.
+// fileDescriptor returns the descriptor of a file without changing the file's mode. os.File.Fd may make the file
+// blocking.
 func fileDescriptor(f *os.File) (fd int) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -68,12 +69,12 @@ func fileDescriptor(f *os.File) (fd int) {
 	return fd
 }
 
-// A passedInput is a client's input that another process passed to us.
+// A passedInput is a client's input that another process passed to this one.
 type passedInput struct {
 	file *os.File
 	fd   int
-	// hasDeadlines reports that the runtime polls the file. If it cannot, for example for a terminal, Read polls in
-	// intervals to notice a cancellation.
+	// hasDeadlines reports whether the file supports read deadlines. If it does not, as for a terminal, Read polls at
+	// intervals to detect a cancellation.
 	hasDeadlines bool
 	cancelled    atomic.Bool
 }
@@ -95,7 +96,7 @@ func (in *passedInput) Read(p []byte) (int, error) {
 	return in.file.Read(p)
 }
 
-// cancelRead ends a waiting read.
+// cancelRead interrupts a blocked read.
 func (in *passedInput) cancelRead() {
 	in.cancelled.Store(true)
 	_ = in.file.SetReadDeadline(time.Now())

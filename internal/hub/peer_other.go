@@ -4,5 +4,5 @@ package hub
 
 import "net"
 
-// checkPeer accepts every process that could open the socket: its mode and that of its directory admit this user only.
+// checkPeer returns nil: the permissions of the socket and of its directory let only this user open the socket.
 func checkPeer(*net.UnixConn) error { return nil }

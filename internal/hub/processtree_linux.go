@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// A processTree is the processes of the machine.
+// A processTree holds the child processes of each process of this machine.
 type processTree struct{ children map[int][]int }
 
-// readProcessTree looks at all processes once.
+// readProcessTree reads the parents of all processes once.
 func readProcessTree() processTree {
 	f := processTree{children: map[int][]int{}}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the error is only for invalid patterns
 	for _, path := range stats {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
-		// The name in parentheses may hold anything; after it come the state and the parent (proc_pid_stat(5)).
+		// The name in parentheses may contain any character; the state and the parent follow it (proc_pid_stat(5)).
 		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 		pid, errPID := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if len(fields) < 2 || errPID != nil {

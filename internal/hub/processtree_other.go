@@ -2,13 +2,13 @@
 
 package hub
 
-// A processTree is the processes of the machine, of which nothing is known here.
+// A processTree is empty: this system does not support it.
 type processTree struct{}
 
-// readProcessTree looks at nothing.
+// readProcessTree returns an empty processTree.
 func readProcessTree() processTree { return processTree{} }
 
-// residentBytes is not known.
+// residentBytes returns 0, because the memory of a process is unknown on this system.
 func (processTree) residentBytes(int) int64 { return 0 }
 
 // treeResidentBytes returns 0, because this system does not report the memory of a process tree.

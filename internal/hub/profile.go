@@ -15,30 +15,30 @@ import (
 // wantProfile is the verb that returns a profile of the hub.
 const wantProfile = "profile"
 
-// A ProfileKind is a kind of profile of the hub. No profile has data of calls: it has names of functions, counts and
+// A ProfileKind is a kind of profile of the hub. No profile contains data of calls, only names of functions, counts and
 // addresses.
 type ProfileKind string
 
 // The kinds of profiles.
 const (
-	// GoroutineProfile is text: the stack of every goroutine.
+	// GoroutineProfile is a text with the stack of every goroutine.
 	GoroutineProfile ProfileKind = "goroutines"
 	// HeapProfile and CPUProfile are in the format of pprof.
 	HeapProfile ProfileKind = "heap"
 	CPUProfile  ProfileKind = "cpu"
 )
 
-// maxProfileTime is the longest time that a CPU profile takes.
+// maxProfileTime is the maximum duration of a CPU profile.
 const maxProfileTime = time.Minute
 
-// A profileAnswer is the hub's answer to the verb profile: the data, or an error.
+// A profileAnswer is the hub's response to the verb profile: the data, or an error.
 type profileAnswer struct {
 	Data  []byte `json:"data,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// ReadProfile asks the hub for a profile of itself. A CPU profile takes that time, at most a minute; the others ignore
-// it. The error is ErrNoHub if no hub runs.
+// ReadProfile returns a profile of the hub. takes is the duration of a CPU profile, at most one minute; it is ignored
+// for other kinds. The error is ErrNoHub if no hub runs.
 func ReadProfile(ctx context.Context, o Options, kind ProfileKind, takes time.Duration) ([]byte, error) {
 	said := o.newHello(wantProfile)
 	said.Profile, said.Millis = kind, takes.Milliseconds()
@@ -57,7 +57,7 @@ func ReadProfile(ctx context.Context, o Options, kind ProfileKind, takes time.Du
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case !answered:
-		return nil, errNoHub // it ended meanwhile
+		return nil, errNoHub // the hub ended meanwhile
 	}
 	if got.Error != "" {
 		return nil, errors.New(got.Error)
@@ -65,7 +65,7 @@ func ReadProfile(ctx context.Context, o Options, kind ProfileKind, takes time.Du
 	return got.Data, nil
 }
 
-// sendProfile serves the verb profile.
+// sendProfile handles the verb profile.
 func (h *hub) sendProfile(ctx context.Context, said hello, l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (h *hub) sendProfile(ctx context.Context, said hello, l *lineConn) error {
 	defer cancel()
 	h.serving.Go(func() {
 		defer cancel()
-		_, _ = l.in.Next() // the peer sends nothing more: this returns when it closes the connection
+		_, _ = l.in.Next() // returns when the peer closes the connection; it sends nothing more
 	})
 	var answer profileAnswer
 	var err error

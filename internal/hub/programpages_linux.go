@@ -7,9 +7,10 @@ import (
 	"syscall"
 )
 
-// releaseProgramPages releases the memory of program text and constants that only the start needed. The kernel reads
-// pages back from the file when they are used. A mapping with a written page, such as relocations that are read-only
-// since, is left alone: the kernel counts that page as anonymous, and its contents are not in the file.
+// releaseProgramPages releases the memory of those parts of the program text and constants that only the start needed.
+// The kernel reads a page from the file again when it is used. A mapping with a modified page is skipped, for example
+// relocations that were made read-only later. The kernel counts such a page as anonymous, and its content is not in the
+// file.
 func releaseProgramPages() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -19,9 +20,9 @@ func releaseProgramPages() {
 	if err != nil {
 		return
 	}
-	var begin, end uint64 // of the mapping that the lines are about; 0 for one that is not read-only program
+	var begin, end uint64 // addresses of the current mapping; 0 if it is not read-only program data
 	for line := range strings.Lines(string(maps)) {
-		fields := strings.Fields(line) // from-to, rights, offset, device, inode, path; or a name and its value
+		fields := strings.Fields(line) // range, permissions, offset, device, inode, path; or name and value
 		switch {
 		case len(fields) > 1 && !strings.HasSuffix(fields[0], ":"):
 			begin, end = 0, 0
@@ -29,13 +30,13 @@ func releaseProgramPages() {
 				begin, end = parseRange(fields[0])
 			}
 		case begin > 0 && len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0":
-			// advice
+			// The call is only advice, so its error is ignored.
 			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, uintptr(begin), uintptr(end-begin), syscall.MADV_DONTNEED)
 		}
 	}
 }
 
-// parseRange returns the addresses in "from-to"; zeros if it has none.
+// parseRange returns the addresses in a text "from-to"; zeros if the text is invalid.
 func parseRange(text string) (begin, end uint64) {
 	from, to, _ := strings.Cut(text, "-")
 	begin, errBegin := strconv.ParseUint(from, 16, 64)

@@ -2,5 +2,5 @@
 
 package hub
 
-// releaseProgramPages does nothing: only Linux has this advice.
+// releaseProgramPages does nothing: only Linux supports releasing program pages.
 func releaseProgramPages() {}

@@ -10,13 +10,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A reconnectAnswer is the hub's answer to the verb reconnect: the error of the server, or nothing.
+// A reconnectAnswer is the hub's response to the verb reconnect. Error is the server's error, empty for success.
 type reconnectAnswer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Reconnect asks the hub to close the connections of a server and to open them again. The error is ErrNoHub if no hub
-// runs, a *drawbridge.Fault NotFound if the hub does not run that server, or the reason why it does not start.
+// Reconnect asks the hub to close the connections of a server and to connect again. The error is ErrNoHub if no hub
+// runs, or a *drawbridge.Fault with the code NotFound if the hub does not run that server. If the server does not
+// start, the error is the reason.
 func Reconnect(ctx context.Context, o Options, id drawbridge.ServerID) error {
 	said := o.newHello(wantReconnect)
 	said.Server = string(id)
@@ -32,14 +33,14 @@ func Reconnect(ctx context.Context, o Options, id drawbridge.ServerID) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !answered:
-		return errNoHub // it ended meanwhile
+		return errNoHub // the hub ended meanwhile
 	case did.Error != "":
 		return errors.New(did.Error)
 	}
 	return nil
 }
 
-// sendReconnect serves the verb reconnect.
+// sendReconnect handles the verb reconnect.
 func (h *hub) sendReconnect(ctx context.Context, said hello, l *lineConn) error {
 	id := drawbridge.ServerID(said.Server)
 	gateways, err := h.welcomeWith(id, l)
@@ -59,7 +60,7 @@ func (h *hub) sendReconnect(ctx context.Context, said hello, l *lineConn) error 
 	return err
 }
 
-// gatewaysWith returns the gateways that run or can start a server of that name.
+// gatewaysWith returns the gateways that run or can start a server of this name.
 func (h *hub) gatewaysWith(id drawbridge.ServerID) []*sharedGateway {
 	return slices.DeleteFunc(h.currentGateways(), func(t *sharedGateway) bool {
 		row, ok := t.gateway.Config().Lookup(id)

@@ -12,31 +12,33 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// The notices between hub and shim are not part of MCP, and no client sees them.
+// Notices are notifications between hub and shim. They are not part of MCP and are never sent to clients.
 const (
-	// noticeMove asks the shim to attach again once its requests are answered, since its configuration changed.
+	// noticeMove asks the shim to attach again when its requests are answered, because its configuration has changed.
 	noticeMove = noticePrefix + "move"
-	// noticeHubEnds announces the end of the hub. Responses to listening requests after it do not count.
+	// noticeHubEnds announces the end of the hub. After it, responses that end listen requests are not passed to the
+	// client, because the requests continue at the next hub.
 	noticeHubEnds = noticePrefix + "bye"
 
 	noticePrefix = "notifications/drawbridge/"
 )
 
 const (
-	// moveTime is how long a move waits for responses to earlier requests.
+	// moveTime is how long a move to another hub or gateway waits for responses to earlier requests.
 	moveTime = 30 * time.Second
-	// replayTimeout bounds the wait for the responses to a repeated session.
+	// replayTimeout is the time limit for the responses to the requests that set up a session again.
 	replayTimeout = 10 * time.Second
-	// maxHeldLines is how many lines of a client are kept while there is no hub; then reading its input stops.
+	// maxHeldLines is the maximum number of lines of a client that are stored while there is no hub. When it is
+	// reached, reading of the client's input stops.
 	maxHeldLines = 1024
-	// finalWriteTimeout is how long to wait for a reader that cannot be interrupted.
+	// finalWriteTimeout is how long to wait at the end for a blocked reader or writer that cannot be interrupted.
 	finalWriteTimeout = 200 * time.Millisecond
 )
 
-// tooLongMessage replaces a line over the size bound. The hub answers it as an invalid message.
+// tooLongMessage replaces a line of the client that is too long. The hub responds to it as to an invalid message.
 const tooLongMessage = `"a message over the size bound"`
 
-// A lineConn is a connection between shim and hub that reads and writes lines.
+// A lineConn is a connection between a shim and the hub, for reading and writing lines.
 type lineConn struct {
 	conn *net.UnixConn
 	in   *mcp.LineReader
@@ -50,23 +52,25 @@ func (l *lineConn) writeLine(message []byte) error {
 
 func (l *lineConn) writeLines(messages [][]byte) {
 	for _, m := range messages {
-		_ = l.writeLine(m) // a line that does not arrive is lost with the hub
+		_ = l.writeLine(m) // an error means that the hub is gone, and the line is lost with it
 	}
 }
 
-// A relayClient is an MCP client on a pair of pipes whose conversation continues when the hub changes. All lines in
-// both directions pass through it. A shimClient serves files that can be passed to the hub.
+// A relayClient is an MCP client on a pair of pipes whose conversation continues when the hub changes. It passes all
+// lines between the client and the hub. A shimClient is used instead if the client's files can be passed to the hub.
 type relayClient struct {
 	// sending is held while writing to the hub, so that lines keep their order; writing is held while writing to the
-	// client. mu is held for moments only: a hub that waits for this process to read must not keep it from reading.
+	// client. mu must be held only briefly: if the hub waits until this process reads, this process must still be able
+	// to read.
 	sending, writing sync.Mutex
 	out              io.Writer
 
 	mu       sync.Mutex
 	heldRoom sync.Cond
 	conv     *conversation
-	hub      *lineConn // nil while there is none
-	// moving holds new requests back. leaving reports that the last messages of the hub do not count.
+	hub      *lineConn // nil if there is no hub
+	// moving is set while new requests are held for the next hub. leaving is set if the last messages of the hub are
+	// ignored.
 	moving, leaving bool
 	held            [][]byte
 	eof, lastTry    bool
@@ -81,7 +85,7 @@ func newRelayClient(out io.Writer) *relayClient {
 // errClientGone reports that the client no longer reads its output.
 var errClientGone = errors.New("the client is gone")
 
-// completeHello adds the relay's members to a hello for the next hub.
+// completeHello sets the fields of a hello for the next hub that depend on the conversation.
 func (c *relayClient) completeHello(said hello) hello {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,15 +93,15 @@ func (c *relayClient) completeHello(said hello) hello {
 	return said
 }
 
-// serve passes messages between the client and the hubs that attach returns, until the input or ctx ends. The error is
-// that of attach or of the client.
+// serve passes messages between the client and the hubs that attach returns, until the input or ctx ends. It returns an
+// error of attach or of writing to the client, or the cause of ctx's end.
 func (c *relayClient) serve(ctx context.Context, in io.Reader, attach func(context.Context) (*lineConn, error)) error {
 	var reading sync.WaitGroup
 	reading.Go(func() { c.readClient(in) })
 	defer func() {
 		c.stopReading()
 		if closer, ok := in.(io.Closer); ok {
-			_ = closer.Close() // wakes a reader that waits in it
+			_ = closer.Close() // interrupts a blocked read
 		}
 		waitAtMost(&reading, finalWriteTimeout)
 	}()
@@ -119,7 +123,7 @@ func (c *relayClient) serve(ctx context.Context, in io.Reader, attach func(conte
 	}
 }
 
-// readClient passes on the client's lines until the end of its input.
+// readClient passes the client's lines to the hub until the end of the client's input.
 func (c *relayClient) readClient(in io.Reader) {
 	lines := mcp.NewLineReader(in, 0)
 	for {
@@ -146,8 +150,8 @@ func (c *relayClient) endInput() {
 	}
 }
 
-// forward sends a line of the client to the hub, or keeps it for the next hub. A line that cannot be written is
-// recorded all the same: it is lost with the hub.
+// forward sends a line of the client to the hub, or stores it for the next hub. A line whose write fails was recorded
+// in the conversation before, and counts as lost with the hub.
 func (c *relayClient) forward(text []byte) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -172,7 +176,8 @@ func (c *relayClient) forward(text []byte) {
 	}
 }
 
-// hasRequest reports whether a line contains a request.
+// hasRequest reports whether a line contains a request, or may contain one because it is a batch or not a single
+// message.
 func hasRequest(text []byte) bool {
 	if mcp.IsBatch(text) {
 		return true
@@ -181,18 +186,18 @@ func hasRequest(text []byte) bool {
 	return err != nil || m.IsRequest()
 }
 
-// serveHub continues the conversation at a hub until the hub is gone or has sent everything. The error reports a
-// client that is gone.
+// serveHub continues the conversation at a hub until the hub is gone or has sent everything. It returns an error only
+// if the client is gone.
 func (c *relayClient) serveHub(hub *lineConn) error {
 	defer hub.conn.Close()
 	c.mu.Lock()
 	moved := c.moving
-	c.moving, c.leaving = false, false // from here on they are this hub's word
+	c.moving, c.leaving = false, false // from here on only this hub sets them
 	c.mu.Unlock()
 	if err := c.reopenSession(hub); err != nil {
 		return err
 	}
-	c.sending.Lock() // until all that is open was sent again
+	c.sending.Lock() // held until all open requests were sent again
 	r := c.resumeAt(hub, moved)
 	err := c.writeClient(r.forClient...)
 	var sending sync.WaitGroup
@@ -203,7 +208,7 @@ func (c *relayClient) serveHub(hub *lineConn) error {
 		defer timer.Stop()
 		select {
 		case <-r.replayed:
-		case <-timer.C: // a server may refuse a subscription that it accepted before
+		case <-timer.C: // continue without the responses
 		}
 		hub.writeLines(r.then)
 		c.finishResume(hub)
@@ -242,16 +247,17 @@ func (c *relayClient) reopenSession(hub *lineConn) error {
 	}
 }
 
-// A resumePlan holds the lines to send when another hub takes over.
+// A resumePlan holds the lines to send when another hub continues a conversation.
 type resumePlan struct {
-	// first sets up the session; then follows once settled is closed.
+	// first are the lines that set up the session. then are the lines to send after replayed is closed.
 	first, then [][]byte
 	replayed    <-chan struct{}
 	// forClient holds the lines to send to the client.
 	forClient [][]byte
 }
 
-// resumeAt makes hub the current one. moved reports that another hub sent the client there.
+// resumeAt makes hub the current hub and returns the lines to send. moved reports whether the previous hub asked the
+// client to move.
 func (c *relayClient) resumeAt(hub *lineConn, moved bool) (r resumePlan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,7 +281,8 @@ func (c *relayClient) resumeAt(hub *lineConn, moved bool) (r resumePlan) {
 	return r
 }
 
-// finishResume ends the input of a hub if the client's input has ended, or if the hub sent the client on meanwhile.
+// finishResume closes the hub's input if the client's input has ended. If the hub has asked the client to move
+// meanwhile, it begins the move.
 func (c *relayClient) finishResume(hub *lineConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -306,7 +313,8 @@ func (c *relayClient) passToClient(text []byte) error {
 	return c.writeClient(append(text[:len(text):len(text)], '\n'))
 }
 
-// handleHubLine records a line of the hub and returns the line for the client. The caller holds mu.
+// handleHubLine handles a line of the hub and returns the line for the client; nil if there is none. The caller must
+// hold mu.
 func (c *relayClient) handleHubLine(text []byte) []byte {
 	if bytes.Contains(text, []byte(noticePrefix)) {
 		switch m, _ := mcp.ParseMessage(text); m.Method {
@@ -328,13 +336,14 @@ func (c *relayClient) handleHubLine(text []byte) []byte {
 	return text
 }
 
-// isListenEnd reports whether a line ends a listening request that continues elsewhere. The caller holds mu.
+// isListenEnd reports whether a line is the response to a listen request, which continues at the next hub. The caller
+// must hold mu.
 func (c *relayClient) isListenEnd(text []byte) bool {
 	m, err := mcp.ParseMessage(text)
 	return err == nil && m.IsResponse() && c.conv.pending[string(m.ID)].method == mcp.MethodListen
 }
 
-// leaveWhenIdle ends the conversation with a hub that is to be left, once no request is open. The caller holds mu.
+// leaveWhenIdle closes the hub's input if the client is moving and no request is open. The caller must hold mu.
 func (c *relayClient) leaveWhenIdle() {
 	if c.hub != nil && c.moving && !c.leaving && c.conv.openRequests() == 0 {
 		c.leaving = true
@@ -342,7 +351,7 @@ func (c *relayClient) leaveWhenIdle() {
 	}
 }
 
-// closeConnFunc ends a move that takes too long.
+// closeConnFunc returns a function that ends a move that takes too long, by closing the connection.
 func closeConnFunc(hub *lineConn) func() {
 	return func() {
 		if hub != nil {
@@ -351,7 +360,7 @@ func closeConnFunc(hub *lineConn) func() {
 	}
 }
 
-// writeClient writes to the client.
+// writeClient writes lines to the client. The error is errClientGone.
 func (c *relayClient) writeClient(lines ...[]byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -363,8 +372,8 @@ func (c *relayClient) writeClient(lines ...[]byte) error {
 	return nil
 }
 
-// detach removes the hub and reports whether the conversation is over. After the end of the input it allows one more
-// hub, for open requests.
+// detach removes the current hub and reports whether the conversation is over. After the end of the client's input, one
+// more hub may be used for open requests.
 func (c *relayClient) detach() (over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -374,7 +383,7 @@ func (c *relayClient) detach() (over bool) {
 	return over
 }
 
-// failPending returns the responses to open requests when there is no further hub.
+// failPending returns error responses to all open requests, for use when there is no further hub.
 func (c *relayClient) failPending() [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -389,7 +398,7 @@ func (c *relayClient) failPending() [][]byte {
 	return lostResponseLines(lost)
 }
 
-// stopReading stops the reader.
+// stopReading stops readClient if it waits for room.
 func (c *relayClient) stopReading() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -397,8 +406,8 @@ func (c *relayClient) stopReading() {
 	c.heldRoom.Broadcast()
 }
 
-// waitAtMost waits for a group up to a limit. A read of a terminal cannot always be interrupted, and the process is
-// about to end.
+// waitAtMost waits for a group, but not longer than most. The limit is needed because a read of a terminal cannot
+// always be interrupted, and the process is about to end.
 func waitAtMost(g *sync.WaitGroup, most time.Duration) {
 	done := make(chan struct{})
 	go func() {

@@ -19,19 +19,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
-// Options describe a process of the hub. Config is required; the zero value of every other field works.
+// Options configure a process that uses the hub. Config is required; all other fields may be zero.
 type Options struct {
-	// Config is the process's own configuration. Store, Logger, Version and OnDemand count for the whole hub.
+	// Config is the configuration of this process. If the process becomes the hub, its Store, Logger, Version and
+	// OnDemand apply to the whole hub.
 	Config gateway.Config
-	// Host is the name of the program that started this process, for people.
+	// Host is the name of the program that started this process, for messages to people.
 	Host string
-	// Linger is how long servers run without a client while the hub has others; 0 is a minute.
+	// Linger is how long servers without a client continue to run while the hub has other clients; 0 means one minute.
 	Linger time.Duration
-	// WhileHub runs while this process is the hub for its own client; it may be nil. It must return when ctx ends.
+	// WhileHub is called while this process is the hub and serves its own client; it may be nil. It must return when
+	// ctx ends.
 	WhileHub func(ctx context.Context, g *gateway.Gateway)
 }
 
-// defaultLinger is longer than hosts take to restart a server.
+// defaultLinger is the default of Options.Linger. It is longer than the time that hosts need to restart a server.
 const defaultLinger = time.Minute
 
 func (o Options) linger() time.Duration {
@@ -48,7 +50,7 @@ func (o Options) logger() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// newHello returns the hello of this process for a verb.
+// newHello returns a hello with a verb and the data of this process.
 func (o Options) newHello(want string) hello {
 	environ := o.Config.Environ
 	if environ == nil {
@@ -60,8 +62,9 @@ func (o Options) newHello(want string) hello {
 	}
 }
 
-// ServeStdio serves MCP on a pair of pipes until in or ctx ends: as the hub, which lives on for others after that, or
-// through it. The error is nil at the end of in.
+// ServeStdio serves MCP on a pair of pipes until in or ctx ends. If there is no hub, this process becomes the hub;
+// otherwise it connects the client to the running hub. A hub with other clients continues after in has ended.
+// ServeStdio returns nil at the end of in.
 func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	s, err := newHubFinder(o)
 	if err != nil {
@@ -90,8 +93,8 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 	return errors.Join(err, s.waitForHub())
 }
 
-// newShim returns a function that completes a hello for each hub, and one that runs the shim. The shim passes its
-// client's input and output to the hub if the system can; otherwise it relays lines.
+// newShim returns two functions: complete sets the shim's fields of a hello, and through runs the shim. The shim passes
+// its client's input and output to the hub if the system supports it; otherwise it relays lines.
 func newShim(in io.Reader, out io.Writer) (complete func(hello) hello, through func(context.Context,
 	func(context.Context) (*lineConn, error)) error) {
 	from, passesIn := passableFile(in)
@@ -106,8 +109,8 @@ func newShim(in io.Reader, out io.Writer) (complete func(hello) hello, through f
 	}
 }
 
-// passableFile returns v as a file and reports whether it can be passed to another process. A terminal cannot: it stops
-// processes of the background that read it.
+// passableFile returns v as a file and reports whether the file can be passed to another process. A terminal cannot be
+// passed, because it stops background processes that read from it.
 func passableFile(v any) (*os.File, bool) {
 	f, ok := v.(*os.File)
 	if !ok {
@@ -117,9 +120,10 @@ func passableFile(v any) (*os.File, bool) {
 	return f, err == nil && info.Mode()&fs.ModeCharDevice == 0
 }
 
-// ServeHTTP serves MCP on a listener until ctx ends, as the hub or through it, and closes it. ready is called when the
-// listener is served. The error is a *drawbridge.Fault where the listener may not be served as it is: beyond loopback
-// callers must prove who they are.
+// ServeHTTP serves MCP on a listener until ctx ends, and then closes the listener. If there is no hub, this process
+// becomes the hub; otherwise it passes the listener to the running hub. ready is called when the listener is served.
+// The error is a *drawbridge.Fault if the listener may not be served, for example because other machines can reach it
+// and callers need not authenticate.
 func ServeHTTP(ctx context.Context, o Options, listener *net.TCPListener, ready func()) error {
 	s, err := newHubFinder(o)
 	if err != nil {
@@ -153,8 +157,8 @@ func ServeHTTP(ctx context.Context, o Options, listener *net.TCPListener, ready 
 	return errors.Join(err, s.waitForHub())
 }
 
-// passListener has the hub serve on our listener, until the hub or ctx is gone. The error is the hub's refusal, or
-// ctx's.
+// passListener passes the listener to the hub, and waits until the hub or ctx ends. The error is the hub's refusal, or
+// the cause of ctx's end.
 func passListener(ctx context.Context, l *lineConn, listener *net.TCPListener, ready func()) error {
 	defer l.conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = l.conn.Close() })()
@@ -163,10 +167,10 @@ func passListener(ctx context.Context, l *lineConn, listener *net.TCPListener, r
 		return err
 	}
 	err = sendFile(l.conn, f)
-	_ = f.Close() // the listener itself stays
+	_ = f.Close() // this closes only the copy; the listener stays open
 	switch {
 	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, net.ErrClosed):
-		return context.Cause(ctx) // the hub is gone again, or we are to go
+		return context.Cause(ctx) // the hub is gone, or ctx has ended
 	case err != nil:
 		return err
 	}
@@ -176,17 +180,17 @@ func passListener(ctx context.Context, l *lineConn, listener *net.TCPListener, r
 			return err
 		}
 		ready()
-		_, _ = l.in.Next() // the hub sends nothing more: this returns when it ends
+		_, _ = l.in.Next() // returns when the hub ends; it sends nothing more
 	}
 	return context.Cause(ctx)
 }
 
-// A hubFinder connects a process to the hub, or makes it the hub if there is none.
+// A hubFinder connects this process to the hub, or makes this process the hub if there is none.
 type hubFinder struct {
 	o         Options
 	file      hubFile
 	shareable bool // other processes can find the hub file
-	// hubRun waits for the hub that this process became behind its own client; hubErr is that hub's error.
+	// hubRun waits for the hub that this process became while it was a shim. hubErr is the error of that hub.
 	hubRun sync.WaitGroup
 	hub    *hub
 	hubErr error
@@ -202,16 +206,17 @@ func newHubFinder(o Options) (*hubFinder, error) {
 	return s, err
 }
 
-// The pauses between attempts to find a hub, or become it, and how long that may take in all: the end of one that
-// closes its servers in good order.
+// The minimum and maximum pause between attempts to find a hub or to become the hub, and the time limit for all
+// attempts. The limit is long enough for an ending hub to close its servers.
 const (
 	minConnectPause = time.Millisecond
 	maxConnectPause = 50 * time.Millisecond
 	connectTimeout  = 20 * time.Second
 )
 
-// connectOrLead connects to the hub, or returns the lease to become it; both are nil for a hub that others cannot find.
-// The error is a *drawbridge.Fault or the cause of ctx.
+// connectOrLead connects to the hub, or returns the lease with which this process becomes the hub. Both are nil if
+// other processes cannot find the hub: then this process becomes a hub without a lease. The error is a
+// *drawbridge.Fault or the cause of ctx's end.
 func (s *hubFinder) connectOrLead(ctx context.Context, said hello) (*lineConn, *hubLease, error) {
 	if !s.shareable {
 		return nil, nil, nil
@@ -246,7 +251,8 @@ func (s *hubFinder) connectOrLead(ctx context.Context, said hello) (*lineConn, *
 	}
 }
 
-// connect connects to the running hub and sends the hello. The error is errNoHub if there is none, or the cause of ctx.
+// connect connects to the running hub and sends the hello. The error is errNoHub if there is no hub, the cause of ctx's
+// end, or the hub's refusal.
 func (s *hubFinder) connect(ctx context.Context, said hello) (*lineConn, error) {
 	conn, err := s.file.dialHub()
 	if err != nil {
@@ -267,8 +273,8 @@ func unreachableFault(err error, next string) error {
 	}
 }
 
-// runHubWith runs the hub in the process of its own client, who is served like any other client. The hub's shared parts
-// stay open until this client is gone.
+// runHubWith runs the hub in this process. own serves this process's own client, like any other client. The hub's
+// shared parts stay open at least until own returns.
 func (s *hubFinder) runHubWith(ctx context.Context, l *hubLease, own func(context.Context, *hub) error) error {
 	var fault error
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -282,7 +288,7 @@ func (s *hubFinder) runHubWith(ctx context.Context, l *hubLease, own func(contex
 	return errors.Join(fault, err)
 }
 
-// serveOwnClient serves the hub's own client.
+// serveOwnClient attaches the hub's own client and calls serve with it.
 func (h *hub) serveOwnClient(ctx context.Context, said hello, serve func(context.Context,
 	*attachedClient) error) error {
 	g, err := h.attachClient(ctx, said, nil)
@@ -300,7 +306,8 @@ func (h *hub) serveOwnClient(ctx context.Context, said hello, serve func(context
 	return serve(ctx, g)
 }
 
-// attachNext connects to the next hub, or becomes it if there is none: then the own client attaches like any other.
+// attachNext connects to the next hub. If there is none, this process becomes the hub in the background, and its own
+// client attaches like any other client.
 func (s *hubFinder) attachNext(ctx context.Context, said hello) (*lineConn, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -310,7 +317,7 @@ func (s *hubFinder) attachNext(ctx context.Context, said hello) (*lineConn, erro
 		if l != nil || err != nil {
 			return l, err
 		}
-		s.hubRun.Wait() // a hub of ours that ended
+		s.hubRun.Wait() // an earlier hub of this process, which has ended
 		begun := make(chan *hub, 1)
 		s.hubRun.Go(func() {
 			defer close(begun)
@@ -323,7 +330,8 @@ func (s *hubFinder) attachNext(ctx context.Context, said hello) (*lineConn, erro
 	}
 }
 
-// waitForHub waits for the end of the hub that this process became, which runs while others need it.
+// waitForHub waits until the hub that this process became in the background has ended. That hub runs as long as other
+// clients need it.
 func (s *hubFinder) waitForHub() error {
 	if s.hub != nil {
 		s.hub.release()

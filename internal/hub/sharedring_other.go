@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// A sharedRing is memory that two processes share. This system has none: all messages pass through the shim.
+// A sharedRing is memory that two processes share. This system does not support it: all messages pass through the shim.
 type sharedRing struct{}
 
 func newSharedRing() (*sharedRing, *os.File, error)        { return nil, nil, errNoFilePassing }

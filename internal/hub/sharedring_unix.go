@@ -16,36 +16,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sharedRing is memory that a shim and the hub share, in two parts. The inbox is the buffer into which the hub reads
-// the client's input; it holds bytes that are not recorded yet. The ring holds records of the lines in both directions.
-// Both outlive either process and need no system call. At no instant has one process read or written something that the
-// other cannot learn.
+// A sharedRing is memory that a shim and the hub share. It has two parts. The inbox is the buffer into which the hub
+// reads the client's input; it contains bytes that are not recorded yet. The ring contains records of the lines in both
+// directions. Both parts remain readable when one of the processes dies, and using them needs no system call. At any
+// time each process can find out everything that the other one has read or written.
 type sharedRing struct {
 	memory []byte
-	// ring is the data of the ring. written counts all bytes ever put in, read all bytes ever removed.
+	// ring is the memory of the ring. written counts all bytes that were ever written to it, and read all bytes that
+	// were ever read from it.
 	ring          []byte
 	written, read *atomic.Uint64
-	// inbox is the data of the inbox. come counts all bytes ever read into it, gone the bytes of recorded lines.
-	// Outside of that range the inbox is zero, which no line contains: so a byte that was read and not counted is
-	// recognised.
+	// inbox is the memory of the inbox. inboxRead counts all bytes that were ever read into it, and inboxConsumed the
+	// bytes of recorded lines. Outside of that range the inbox is zero, and no line contains a zero byte. So a byte
+	// that a dying hub has read but not counted can be recognised.
 	inbox                    []byte
 	inboxRead, inboxConsumed *atomic.Uint64
 
-	mu      sync.Mutex // is held while a note is put in
-	scanned uint64     // up to here there is no line end in the inbox
+	mu      sync.Mutex // held while a record is written
+	scanned uint64     // the inbox has no line end before this position
 }
 
-// The layout of the memory: four counters, the ring, the inbox. Pages that were never used take no memory.
+// The layout of the memory: four counters, the ring, the inbox. Pages that were never used occupy no memory.
 const (
 	sharedHeadSize = 32
 	ringSize       = 1 << 20
 	inboxSize      = 4 << 20
 	sharedSize     = sharedHeadSize + ringSize + inboxSize
-	// recordHeadSize is the kind and the length before each note.
+	// recordHeadSize is the size of the kind and the length before each record.
 	recordHeadSize = 5
 )
 
-// newSharedRing creates a ring in a file without a name.
+// newSharedRing creates a ring in a file without a name, and returns both.
 func newSharedRing() (*sharedRing, *os.File, error) {
 	f, err := newMemFile("drawbridge-ring")
 	if err == nil {
@@ -62,7 +63,7 @@ func newSharedRing() (*sharedRing, *os.File, error) {
 	return s, f, nil
 }
 
-// openSharedRing maps a ring that another process created.
+// openSharedRing maps the file of a ring, which usually another process created.
 func openSharedRing(f *os.File) (*sharedRing, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -75,7 +76,7 @@ func openSharedRing(f *os.File) (*sharedRing, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A mapping begins at a page, so the counters are aligned.
+	// A mapping begins at a page boundary, so the counters are aligned.
 	counter := func(n int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&memory[8*n])) }
 	return &sharedRing{
 		memory: memory, ring: memory[sharedHeadSize : sharedHeadSize+ringSize], inbox: memory[sharedHeadSize+ringSize:],
@@ -83,7 +84,7 @@ func openSharedRing(f *os.File) (*sharedRing, error) {
 	}, nil
 }
 
-// close takes the memory away.
+// close unmaps the memory.
 func (s *sharedRing) close() {
 	if s != nil && s.memory != nil {
 		_ = unix.Munmap(s.memory)
@@ -94,8 +95,8 @@ func (s *sharedRing) close() {
 // closed reports whether the memory was unmapped.
 func (s *sharedRing) closed() bool { return s.memory == nil }
 
-// putRecord appends a record. ok is false if there is no room until the other process has read; full reports that it
-// should read soon.
+// putRecord appends a record. ok is false if the ring has no room until the other process has read. full reports
+// whether the other process should read soon.
 func (s *sharedRing) putRecord(kind byte, text []byte) (ok, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +113,7 @@ func (s *sharedRing) putRecord(kind byte, text []byte) (ok, full bool) {
 	return true, used+need > ringSize/2
 }
 
-// readRecords reads all notes.
+// readRecords calls each with all records in the ring and removes them.
 func (s *sharedRing) readRecords(each func(kind byte, text []byte)) {
 	at, written := s.read.Load(), s.written.Load()
 	for at+recordHeadSize <= written && written-at <= ringSize {
@@ -130,16 +131,16 @@ func (s *sharedRing) readRecords(each func(kind byte, text []byte)) {
 	s.read.Store(written)
 }
 
-// loadInbox puts input that another hub has read into a new inbox. It came from an inbox, so it fits.
+// loadInbox copies input that an earlier hub has read into a new inbox. The input was in an inbox before, so it fits.
 func (s *sharedRing) loadInbox(rest []byte) {
 	copyToRing(s.inbox, s.inboxRead.Load(), rest)
 	s.inboxRead.Add(uint64(len(rest)))
 }
 
-// errInboxFull is the error for a line that is longer than the inbox.
+// errInboxFull reports that a line is longer than the inbox.
 var errInboxFull = errors.New("the inbox is full")
 
-// fillInbox reads more of the input, once.
+// fillInbox reads once from the input into the inbox.
 func (s *sharedRing) fillInbox(in io.Reader) error {
 	come := s.inboxRead.Load()
 	free := inboxSize - (come - s.inboxConsumed.Load())
@@ -158,7 +159,7 @@ func (s *sharedRing) fillInbox(in io.Reader) error {
 	return err
 }
 
-// nextLine returns a copy of the next whole line with its line feed. The line stays in the inbox until take.
+// nextLine returns a copy of the next whole line with its line feed. The line stays in the inbox until consumeInbox.
 func (s *sharedRing) nextLine() ([]byte, bool) {
 	gone, come := s.inboxConsumed.Load(), s.inboxRead.Load()
 	for at := max(s.scanned, gone); at < come; {
@@ -190,11 +191,11 @@ func (s *sharedRing) consumeInbox(n int) {
 	s.inboxConsumed.Store(gone + uint64(n))
 }
 
-// inboxOffset is where the inbox begins, in bytes of all that was ever read.
+// inboxOffset returns the position of the inbox's first byte in the client's input as a whole.
 func (s *sharedRing) inboxOffset() uint64 { return s.inboxConsumed.Load() }
 
-// unconsumedInbox returns the content of the inbox from a position on: counted bytes, and bytes that a dying hub could
-// not count.
+// unconsumedInbox returns the content of the inbox from a position on: the counted bytes, and bytes that a dying hub
+// has read but not counted.
 func (s *sharedRing) unconsumedInbox(from uint64) []byte {
 	from = max(from, s.inboxConsumed.Load())
 	end := s.inboxRead.Load()

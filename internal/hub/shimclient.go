@@ -12,35 +12,36 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A shimClient is a client whose input and output are passed to the hub. While there is a hub, the shim neither reads
-// nor writes them. One goroutine owns all fields.
+// A shimClient is an MCP client whose input and output the shim passes to the hub. While there is a hub, the shim
+// itself neither reads nor writes these files. Only one goroutine uses the fields.
 type shimClient struct {
 	in, out *os.File
 	conv    *conversation
 	hub     *lineConn
-	// hubLines yields the hub's lines and is closed when the hub is gone.
+	// hubLines delivers the hub's lines and is closed when the hub is gone.
 	hubLines chan []byte
 	ring     *sharedRing
-	// inputOffset is the position in the input up to which this ring has records. eof reports that the input ended
+	// inputOffset is the position in the input up to which the ring has records. eof is set if the input has ended
 	// there.
 	inputOffset uint64
 	eof         bool
-	// unrecordedInput is input that another hub read and did not record.
+	// unrecordedInput is input that an earlier hub has read but not recorded.
 	unrecordedInput []byte
-	// answeredNext are requests whose responses the hub is about to write. They count with the next recWriting record:
-	// if the hub dies before that, it has written nothing.
+	// answeredNext are the ids of requests whose responses the hub is about to write. The requests count as answered
+	// with the next recWriting record: if the hub dies before that record, it has written nothing.
 	answeredNext [][]byte
-	// readPart and largeRequests belong to a line that the hub is about to record, in the same way.
+	// readPart and largeRequests belong to a line that the hub is about to record. They become effective with the next
+	// recRead record.
 	readPart      []byte
 	largeRequests []pendingRequest
-	// replayTimeout bounds the wait for the responses to a repeated session; see the constant.
+	// replayTimeout is the time limit for the responses to a repeated session setup. See the constant of the same name.
 	replayTimeout   time.Duration
 	moving, leaving bool
 	lastTry         bool
 }
 
-// serve passes the client to the hubs that attach returns, until its input or ctx ends. The error is that of attach or
-// of the client.
+// serve passes the client's files to the hubs that attach returns, one after the other, until the client's input or ctx
+// ends. It returns an error of attach or of writing to the client, or the cause of ctx's end.
 func (c *shimClient) serve(ctx context.Context, attach func(context.Context) (*lineConn, error)) error {
 	defer c.releaseRing()
 	for {
@@ -63,14 +64,14 @@ func (c *shimClient) serve(ctx context.Context, attach func(context.Context) (*l
 	}
 }
 
-// completeHello adds the shim's members to a hello for the next hub.
+// completeHello sets the shim's fields of a hello for the next hub.
 func (c *shimClient) completeHello(said hello) hello {
 	said.PassesFiles, said.HubNumber = true, c.conv.nextHubNumber()
 	return said
 }
 
-// isOver reports whether the conversation is over. After the end of the input it allows one more hub, for open
-// requests.
+// isOver reports whether the conversation is over. After the end of the client's input, one more hub may be used for
+// open requests.
 func (c *shimClient) isOver() bool {
 	done := c.conv.openRequests() == 0 && c.conv.unsureLines == nil
 	over := c.eof && (c.lastTry || done)
@@ -78,8 +79,8 @@ func (c *shimClient) isOver() bool {
 	return over
 }
 
-// serveHub passes the client to a hub, until the hub is gone or has sent everything. The error is for a client that
-// is gone, and for a system without shared memory.
+// serveHub passes the client's files to a hub, and waits until the hub is gone or has sent everything. It returns an
+// error if the client is gone, or if no shared memory can be created.
 func (c *shimClient) serveHub(hub *lineConn) error {
 	defer hub.conn.Close()
 	ring, file, err := newSharedRing()
@@ -87,7 +88,7 @@ func (c *shimClient) serveHub(hub *lineConn) error {
 		return err
 	}
 	defer file.Close()
-	ring.loadInbox(c.unrecordedInput) // done here, since the next hub may die before it reads anything
+	ring.loadInbox(c.unrecordedInput) // copied before the hub is used, because it may die before it reads anything
 	c.hub, c.ring, c.inputOffset, c.hubLines = hub, ring, 0, make(chan []byte)
 	c.answeredNext, c.readPart, c.largeRequests = nil, nil, nil
 	for _, f := range []*os.File{c.in, c.out, file} {
@@ -107,15 +108,16 @@ func (c *shimClient) serveHub(hub *lineConn) error {
 	err = c.runConversation(moved)
 	_ = hub.conn.Close()
 	for range c.hubLines {
-		// the last lines of the hub; everything that counts is in the ring
+		// Discard the last lines of the hub: the ring contains everything that is needed.
 	}
 	reading.Wait()
 	c.readRing()
 	return err
 }
 
-// releaseRing closes the ring of the last hub once there is another, or none. Until then that hub may read and write,
-// also after its connection was closed: it is certainly gone only when the next one holds the lock.
+// releaseRing closes the ring of the last hub. It must be called when the next hub exists, or when there will be none.
+// Before that, the last hub may still read and write, even after its connection was closed. It has certainly ended only
+// when the next hub holds the lock.
 func (c *shimClient) releaseRing() {
 	if c.ring == nil {
 		return
@@ -126,8 +128,8 @@ func (c *shimClient) releaseRing() {
 	c.ring = nil
 }
 
-// runConversation runs the conversation with one hub; moved reports that another hub sent the client there. The only
-// error is that of a client that is gone; in every other case the next hub takes over.
+// runConversation runs the conversation with one hub until the hub is gone. moved reports whether the previous hub
+// asked the client to move. It returns an error only if the client is gone; otherwise the next hub continues.
 func (c *shimClient) runConversation(moved bool) error {
 	if greeting := c.conv.replayInitialize(); greeting != nil {
 		_ = c.hub.writeLine(greeting)
@@ -138,15 +140,15 @@ func (c *shimClient) runConversation(moved bool) error {
 	if err := c.resumeAt(moved); err != nil {
 		return err
 	}
-	releaseProgramPages() // the hub has the client's files: from here on the shim only waits for notices
+	releaseProgramPages() // from here on the shim only waits for notices
 	for text := range c.hubLines {
 		c.handleNotice(text)
 	}
 	return nil
 }
 
-// awaitMessage handles lines of the hub until the awaited message, for at most replayTimeout. It reports whether the
-// message came.
+// awaitMessage handles lines of the hub until the awaited message arrives, for at most replayTimeout. It reports
+// whether the message arrived.
 func (c *shimClient) awaitMessage(awaited func(mcp.Message) bool) bool {
 	timer := time.NewTimer(c.replayTimeout)
 	defer timer.Stop()
@@ -166,12 +168,12 @@ func (c *shimClient) awaitMessage(awaited func(mcp.Message) bool) bool {
 	}
 }
 
-// resumeAt repeats the session at the hub, answers lost requests, repeats those that are safe to repeat, and then lets
-// the hub read the client's input.
+// resumeAt repeats the session setup at the hub, sends error responses to lost requests, and repeats the requests that
+// are safe to repeat. Then it tells the hub to read the client's input.
 func (c *shimClient) resumeAt(moved bool) error {
 	first, _ := c.conv.replaySession()
 	c.hub.writeLines(first)
-	if c.conv.openReplays > 0 { // a server may refuse a subscription that it accepted before
+	if c.conv.openReplays > 0 { // some requests of the session setup are not answered yet
 		c.awaitMessage(func(m mcp.Message) bool {
 			if isReplayID(m.ID) {
 				c.conv.replayAnswered()
@@ -181,8 +183,8 @@ func (c *shimClient) resumeAt(moved bool) error {
 	}
 	var told [][]byte
 	if c.conv.partialLine {
-		// end the partial line: it is not a message, even if only its end is missing, and must not run into the next
-		// one
+		// End the partial line, so that the next line does not continue it. The "!" makes it invalid even if only the
+		// line feed was missing.
 		told = append(told, []byte("!\n"))
 	}
 	if c.conv.unsureLines != nil {
@@ -222,8 +224,8 @@ func (c *shimClient) handleNotice(text []byte) {
 	}
 }
 
-// closeWriteFunc returns a function that ends a move that takes too long. It closes the writing side only, so that the
-// hub releases the client's output before another hub writes to it.
+// closeWriteFunc returns a function that ends a move that takes too long. It closes only the writing side of the
+// connection. The hub then releases the client's output before another hub writes to it.
 func closeWriteFunc(hub *lineConn) func() { return func() { _ = hub.conn.CloseWrite() } }
 
 // readRing applies the records in the ring.
@@ -259,7 +261,7 @@ func (c *shimClient) readRing() {
 	})
 }
 
-// applyRead applies the record of a line that the client sent, preceded by its end position in the input.
+// applyRead applies a recRead record: the end position of a line in the client's input, and the line.
 func (c *shimClient) applyRead(text []byte) {
 	if len(text) < 8 {
 		return
@@ -272,7 +274,7 @@ func (c *shimClient) applyRead(text []byte) {
 	c.readPart, c.largeRequests = nil, nil
 }
 
-// lostRequests returns the open requests when there is no further hub.
+// lostRequests returns the open requests, for use when there is no further hub.
 func (c *shimClient) lostRequests() (lost []pendingRequest) {
 	for _, f := range c.conv.pending {
 		lost = append(lost, f)
@@ -280,7 +282,7 @@ func (c *shimClient) lostRequests() (lost []pendingRequest) {
 	return lost
 }
 
-// writeClient writes lines to the client.
+// writeClient writes lines to the client. The error is errClientGone.
 func (c *shimClient) writeClient(lines ...[]byte) error {
 	for _, text := range lines {
 		if _, err := c.out.Write(text); err != nil {

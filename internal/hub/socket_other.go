@@ -8,12 +8,13 @@ import (
 	"os"
 )
 
-// listenUnix listens on a socket in a directory that is this user's own.
+// listenUnix listens on a Unix socket. The directory must be accessible only to this user.
 func listenUnix(path string) (*net.UnixListener, error) {
 	return net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 }
 
-// checkSocketOwner cannot be asked here: the directory's rights say who may make a socket in it.
+// checkSocketOwner returns nil: this system cannot report the owner, and the permissions of the directory decide who
+// can create a socket in it.
 func checkSocketOwner(string) error { return nil }
 
 var errNoFilePassing = errors.New("this system passes no open files on: serve over HTTP before anything else serves")

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// listenUnix listens on a socket that only this user may open.
+// listenUnix listens on a Unix socket that only this user may open.
 func listenUnix(path string) (*net.UnixListener, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -23,7 +23,8 @@ func listenUnix(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// checkSocketOwner refuses a socket that another user made.
+// checkSocketOwner returns an error if another user created the socket. It returns errNoHub if the socket does not
+// exist.
 func checkSocketOwner(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,13 +39,13 @@ func checkSocketOwner(path string) error {
 	return nil
 }
 
-// sendFile sends a byte and an open file with it.
+// sendFile sends one byte, and an open file with it.
 func sendFile(c *net.UnixConn, f *os.File) error {
 	_, _, err := c.WriteMsgUnix([]byte{'\n'}, syscall.UnixRights(fileDescriptor(f)), nil)
 	return err
 }
 
-// receiveFile takes the file that sendFile sent.
+// receiveFile receives a file that sendFile sent.
 func receiveFile(c *net.UnixConn) (*os.File, error) {
 	oob := make([]byte, syscall.CmsgSpace(4))
 	_, n, _, _, err := c.ReadMsgUnix(make([]byte, 1), oob)

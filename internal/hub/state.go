@@ -24,19 +24,19 @@ type State struct {
 	Memory  int64    `json:"memory"`
 	Clients []Client `json:"clients"`
 	Servers []Server `json:"servers"`
-	// Callers are what the clients did, by principal and declared name: those of the HTTP endpoints too.
+	// Callers are the activities of the clients, by principal and declared name, including clients of HTTP endpoints.
 	Callers []server.ClientActivity `json:"callers"`
-	// Models are the models used to find tools, beside words.
+	// Models is the status of the models that the search for tools uses in addition to word search.
 	Models gateway.ModelStatus `json:"models,omitzero"`
 }
 
 // A Client is a client that the hub serves.
 type Client struct {
-	// PID is the process of the client's "serve": the hub itself or a shim.
+	// PID is the id of the client's "serve" process: the hub itself or a shim.
 	PID int `json:"pid"`
-	// Host is the program that started it; empty where that is not known.
+	// Host is the name of the program that started this process; empty if unknown.
 	Host string `json:"host,omitempty"`
-	// Door is "stdio" or "http".
+	// Door is the transport, "stdio" or "http".
 	Door   string    `json:"door"`
 	Dir    string    `json:"dir"`
 	Since  time.Time `json:"since"`
@@ -48,26 +48,27 @@ type Server struct {
 	drawbridge.ServerStatus
 	// Memory is the resident memory of the server's processes and their descendants, in bytes.
 	Memory int64 `json:"memory"`
-	// Tokens estimates the tokens of all the definitions of its tools.
+	// Tokens is an estimate of the number of tokens of all definitions of the server's tools.
 	Tokens int `json:"tokens"`
-	// Clients is how many clients have the server in their configuration.
+	// Clients is the number of clients that have the server in their configuration.
 	Clients int `json:"clients"`
 }
 
-// A ReloadReport is the result of a reload, for all clients together.
+// A ReloadReport is the result of a reload for all clients together.
 type ReloadReport struct {
 	gateway.Changes
-	// Errors are the errors found. A configuration with an error stays as it was.
+	// Errors are the errors that were found. A configuration with an error is not changed.
 	Errors []string `json:"errors,omitempty"`
-	// MovedClients is how many clients must attach again, since their configuration now differs from the others'.
+	// MovedClients is the number of clients that must attach again, because their configuration now differs from that
+	// of the other clients of their gateway.
 	MovedClients int `json:"moved,omitempty"`
-	// Listed are the servers that were listed again. Away are those that were to be listed and are not connected: they
-	// are listed when they start.
+	// Listed are the servers that were listed again. Away are the servers that could not be listed because they are not
+	// connected; they are listed when they start.
 	Listed []drawbridge.ServerID `json:"listed,omitempty"`
 	Away   []drawbridge.ServerID `json:"away,omitempty"`
 }
 
-// ReadState asks the hub of the store in o for its state. The error is ErrNoHub if no hub runs.
+// ReadState returns the state of the hub of the store in o. The error is ErrNoHub if no hub runs.
 func ReadState(o Options) (State, error) {
 	var s State
 	err := requestLine(background(), o, o.newHello(wantState), connectTimeout,
@@ -80,8 +81,8 @@ func Reload(o Options) (ReloadReport, error) {
 	return requestReload(o, o.newHello(wantReload), connectTimeout)
 }
 
-// Relist asks the hub to list the named connected servers, or all of them if none is named, and then to reload. The
-// reload then applies decisions to the current definitions.
+// Relist asks the hub to list the named connected servers again, or all of them if none is named, and then to reload.
+// Decisions of a person about definitions are then applied to the current definitions.
 func Relist(o Options, servers ...drawbridge.ServerID) (ReloadReport, error) {
 	said := o.newHello(wantReload)
 	said.Relist, said.Servers = true, servers
@@ -93,11 +94,12 @@ func requestReload(o Options, said hello, limit time.Duration) (r ReloadReport, 
 	return r, err
 }
 
-// relistTime is how long servers have to list everything. Later lists take effect when they arrive.
+// relistTime is the time limit for listing the servers again. A listing that arrives later is applied when it arrives.
 const relistTime = 30 * time.Second
 
-// Logs calls each with the last lines that a server wrote to standard error, and with follow with each new line until
-// ctx ends. The error is ErrNoHub if no hub runs, and a *drawbridge.Fault NotFound if the hub does not run that server.
+// Logs calls each with the last lines that a server wrote to standard error. If follow is set, it also calls each with
+// every new line until ctx ends. The error is ErrNoHub if no hub runs, or a *drawbridge.Fault with the code NotFound if
+// the hub does not run that server.
 func Logs(ctx context.Context, o Options, id drawbridge.ServerID, follow bool, each func(line string) error) error {
 	said := o.newHello(wantLogs)
 	said.Server, said.Follow = string(id), follow
@@ -107,18 +109,18 @@ func Logs(ctx context.Context, o Options, id drawbridge.ServerID, follow bool, e
 	})
 }
 
-// ErrNoHub reports that no hub runs on the store.
+// ErrNoHub reports that no hub of the store runs.
 var ErrNoHub = errNoHub
 
-// background is the context of a command that asks once and waits: a limit ends the request, an interrupt ends the
-// process.
+// background returns the context for a command that sends one request and waits. A time limit ends the request, and an
+// interrupt ends the process.
 func background() context.Context { return context.Background() }
 
-// errAnswered stops requestLines after one line.
+// errAnswered makes requestLines stop after a line.
 var errAnswered = errors.New("the answer is complete")
 
-// requestLine sends a hello and calls take with the one line of the answer. A hub that ends before that counts as no
-// hub.
+// requestLine sends a hello and calls take with the one line of the response. The error is errNoHub if the hub ends
+// before it responds.
 func requestLine(ctx context.Context, o Options, said hello, limit time.Duration, take func([]byte) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -134,7 +136,8 @@ func requestLine(ctx context.Context, o Options, said hello, limit time.Duration
 	return err
 }
 
-// requestLines sends a hello and calls take with each line of the answer.
+// requestLines sends a hello and calls take with each line of the response, until take returns an error or the
+// connection ends.
 func requestLines(ctx context.Context, o Options, said hello, take func([]byte) error) error {
 	s, err := newHubFinder(o)
 	if err != nil {
@@ -160,7 +163,7 @@ func requestLines(ctx context.Context, o Options, said hello, take func([]byte) 
 	}
 }
 
-// sendState serves the verb state.
+// sendState handles the verb state.
 func (h *hub) sendState(l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
@@ -202,7 +205,8 @@ func (h *hub) state() State {
 	return s
 }
 
-// addServer adds a server, or adds its clients to the entry of the same server.
+// addServer adds a server to the list. If the list already has the same server, only its number of clients is
+// increased.
 func (s *State) addServer(one Server) {
 	i := slices.IndexFunc(s.Servers, func(known Server) bool {
 		return known.Server == one.Server && known.Source == one.Source && slices.Equal(known.PIDs, one.PIDs)
@@ -222,7 +226,8 @@ func tokensOf(g *gateway.Gateway) map[drawbridge.ServerID]int {
 	return size
 }
 
-// welcomeWith returns the gateways with a server and sends the welcome; without such a gateway that is the refusal.
+// welcomeWith returns the gateways with a server and sends the welcome. If no gateway has the server, it sends a
+// refusal and returns no gateways.
 func (h *hub) welcomeWith(id drawbridge.ServerID, l *lineConn) ([]*sharedGateway, error) {
 	gateways := h.gatewaysWith(id)
 	if len(gateways) == 0 {
@@ -231,7 +236,7 @@ func (h *hub) welcomeWith(id drawbridge.ServerID, l *lineConn) ([]*sharedGateway
 	return gateways, l.sendWelcome(os.Getpid(), nil)
 }
 
-// sendLogs serves the verb logs.
+// sendLogs handles the verb logs.
 func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
 	id := drawbridge.ServerID(said.Server)
 	gateways, err := h.welcomeWith(id, l)
@@ -243,7 +248,7 @@ func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
 	if said.Follow {
 		h.serving.Go(func() {
 			defer cancel()
-			_, _ = l.in.Next() // the peer sends nothing more: this returns when it closes the connection
+			_, _ = l.in.Next() // returns when the peer closes the connection; it sends nothing more
 		})
 	}
 	err = gateways[0].gateway.Stderr(ctx, id, said.Follow,
@@ -252,8 +257,8 @@ func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
 	return err
 }
 
-// sendReload serves the verb reload. It checks the callers of the HTTP endpoints after the answer: issuers may have to
-// be asked, which takes time and does not change the answer.
+// sendReload handles the verb reload. It rechecks the callers of the HTTP endpoints after the response, because
+// requests to issuers may take long and do not change the response.
 func (h *hub) sendReload(ctx context.Context, said hello, l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
@@ -271,8 +276,8 @@ func (h *hub) sendReload(ctx context.Context, said hello, l *lineConn) error {
 	return err
 }
 
-// relist lists servers of all gateways. It comes before a reload, which judges the listings again: a person's decision
-// may be about newer ones. Clients can attach meanwhile.
+// relist lists servers of all gateways again. It runs before a reload, which vets the listings again: a person's
+// decision may refer to a newer listing. Clients can attach during a relist.
 func (h *hub) relist(ctx context.Context, servers []drawbridge.ServerID, all *ReloadReport) {
 	ctx, cancel := context.WithTimeout(ctx, relistTime)
 	defer cancel()
@@ -292,7 +297,7 @@ func (h *hub) currentGateways() []*sharedGateway {
 	return slices.Clone(h.gateways)
 }
 
-// recheckCallers checks the callers of all HTTP endpoints again.
+// recheckCallers verifies the callers of all HTTP endpoints again.
 func (h *hub) recheckCallers(ctx context.Context) {
 	for _, t := range h.currentGateways() {
 		t.gateway.RecheckCallers(ctx)
@@ -300,7 +305,8 @@ func (h *hub) recheckCallers(ctx context.Context) {
 }
 
 // reloadAll reloads every gateway. Clients whose configuration now differs from that of their gateway are asked to
-// attach again. The result extends all. The error is that of ctx: the report is incomplete then.
+// attach again. The returned report is all with the results added. The error is the error of ctx: then the report is
+// incomplete.
 func (h *hub) reloadAll(ctx context.Context, all ReloadReport) (ReloadReport, error) {
 	h.attachMu.Lock()
 	defer h.attachMu.Unlock()
@@ -346,7 +352,7 @@ func (h *hub) reloadGateway(ctx context.Context, t *sharedGateway, all *ReloadRe
 	all.Removed = append(all.Removed, changes.Removed...)
 	all.Changed = append(all.Changed, changes.Changed...)
 	for _, g := range clients {
-		// A client that was asked before, and has not attached again yet, is asked and counted once.
+		// A client that was asked before and has not attached again yet is not asked or counted again.
 		if keys[g] != t.fingerprint && g.shim != nil && !g.moved.Load() {
 			g.askToMove()
 			all.MovedClients++
@@ -363,7 +369,8 @@ func (h *hub) fingerprint(ctx context.Context, g *attachedClient) (string, error
 	return read.Fingerprint()
 }
 
-// configOwner returns the client whose configuration a gateway follows: one that cannot move, else the oldest.
+// configOwner returns the client whose configuration a gateway uses: the hub's own client, which cannot attach again,
+// or else the oldest client.
 func configOwner(clients []*attachedClient) *attachedClient {
 	i := slices.IndexFunc(clients, func(g *attachedClient) bool { return g.shim == nil })
 	switch {

@@ -10,20 +10,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 )
 
-// A Change is a line of the answer to subscribe: what changed, whole. The first lines have the present state.
+// A Change is a line of the response to the verb subscribe. It contains the complete new list of one kind. The first
+// lines contain the current state.
 type Change struct {
-	// Kind is "approvals", "servers" or "clients". Only the member of that name is set; an empty list is sent as such.
+	// Kind is "approvals", "servers" or "clients". Only the field of that name is set; it is absent for an empty list.
 	Kind      string              `json:"change"`
 	Approvals []admin.PendingCall `json:"approvals,omitempty"`
 	Servers   []Server            `json:"servers,omitempty"`
 	Clients   []Client            `json:"clients,omitempty"`
 }
 
-// subscribeInterval is how often the hub compares its state with what a subscriber has.
+// subscribeInterval is the interval at which the hub compares its state with the state that a subscriber has received.
 const subscribeInterval = 300 * time.Millisecond
 
 // Subscribe calls each with every change of the pending approvals, the servers and the clients of the hub, until ctx
-// ends or each returns an error. The error is ErrNoHub if no hub runs, it is too old, or it ended.
+// ends or each returns an error. The error is ErrNoHub if no hub runs, if the hub is too old, or if the hub ended.
 func Subscribe(ctx context.Context, o Options, each func(Change) error) error {
 	err := requestLines(ctx, o, o.newHello(wantSubscribe), func(text []byte) error {
 		var c Change
@@ -43,7 +44,7 @@ func Subscribe(ctx context.Context, o Options, each func(Change) error) error {
 	return err
 }
 
-// sendChanges serves the verb subscribe until the peer closes the connection.
+// sendChanges handles the verb subscribe until the peer closes the connection.
 func (h *hub) sendChanges(ctx context.Context, l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
@@ -79,7 +80,8 @@ func (h *hub) sendChanges(ctx context.Context, l *lineConn) error {
 	}
 }
 
-// sendIfChanged sends a change unless the peer has the same already. Memory is not compared, since it changes always.
+// sendIfChanged sends a change unless the peer already has the same state, which sent stores by kind. Memory is not
+// compared, because it changes constantly.
 func (l *lineConn) sendIfChanged(c Change, sent map[string][]byte) error {
 	compared := c
 	compared.Servers, compared.Clients = nil, nil

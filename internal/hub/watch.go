@@ -12,15 +12,15 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// quietPeriod is how long the files must have been left alone before they are read: editors write more than once.
+// quietPeriod is how long the files must be unchanged before they are read, because editors write a file several times.
 const quietPeriod = 100 * time.Millisecond
 
-// rescanInterval is the interval of searches for files and directories that were created where the system could not
-// watch.
+// rescanInterval is the interval between searches for files and directories that were created where no watch was
+// possible.
 const rescanInterval = 5 * time.Second
 
 // watchConfig reloads the configuration when one of its files changes, until ctx ends. It watches directories instead
-// of files, since editors replace files.
+// of files, because editors replace files.
 func (h *hub) watchConfig(ctx context.Context) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *hub) watchConfig(ctx context.Context) {
 	look := func() {
 		var more bool
 		if files, more = h.watchConfigFiles(w); more {
-			due = time.After(quietPeriod) // a new directory may hold a file already
+			due = time.After(quietPeriod) // a new directory may already contain a file
 		}
 	}
 	for {
@@ -76,8 +76,8 @@ func (h *hub) logReload(r ReloadReport) {
 	}
 }
 
-// watchConfigFiles watches the directories of all configuration files of the clients, and returns these files. more
-// reports that a directory that was missing now exists.
+// watchConfigFiles watches the directories of all configuration files of the clients, and returns the paths of these
+// files. more reports whether a directory was added to the watch.
 func (h *hub) watchConfigFiles(w *fsnotify.Watcher) (files []string, more bool) {
 	h.mu.Lock()
 	clients := slices.Clone(h.clients)
@@ -86,7 +86,7 @@ func (h *hub) watchConfigFiles(w *fsnotify.Watcher) (files []string, more bool) 
 		c := g.config
 		theirs, err := config.SourceFiles(config.Options{Paths: c.Paths, Dir: c.Dir, LookupEnv: c.LookupEnv})
 		if err != nil {
-			continue // it was readable when the client attached; until it is again, the files of the others are watched
+			continue // this client's configuration cannot be read now
 		}
 		files = append(files, theirs...)
 		if lock := gateway.LockfilePath(c); lock != "" {

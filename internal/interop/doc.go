@@ -1,13 +1,15 @@
-// Package interop translates calls between callers and servers of different protocol eras: server requests during a
-// call reach the caller in a form that its era has. It also edits the members of "_meta" that belong to one hop;
-// nothing else of params and results changes.
+// Package interop translates calls between callers and servers of different protocol generations. It converts the
+// requests that a server sends during a call to the form of the caller's generation. It also replaces the members of
+// "_meta" that apply only to one connection; it leaves the rest of params and results unchanged.
 //
-// A stateful caller is asked by requests while its call waits, however often a stateless server answers that it needs
-// input ([CallInRounds]). A stateless caller gets a result that asks for input and comes back with answers and a
-// handle, while the call goes on at the stateful server ([ParkedCalls]).
+// If a stateless server needs input for a stateful caller's call, [CallInRounds] sends the server's questions to the
+// caller as requests, while the call waits. If a stateful server sends a request during a stateless caller's call, the
+// caller gets a result that asks for input. It then sends the answers and a handle in a new request, while the call
+// continues at the server ([ParkedCalls]).
 //
-// Every call ends: with its result, its caller, its server, or its time limit. A handle is valid once, for one
-// principal and one server. Callers are asked only within the capabilities that they declared; a stateless caller
-// declares them with each request. At most 32 questions of one call are open at once. Notifications reach the requests
-// in order; those that wait for the next request are bounded, and later ones are dropped.
+// Every call ends with its result, when its caller or its server is gone, or at its time limit. A handle is valid once,
+// for one principal and one server. Callers receive only questions that their declared capabilities cover; a stateless
+// caller declares its capabilities with each request. At most 32 questions of one call are open at once. Notifications
+// are delivered in order. The number of notifications that wait for the next request is limited, and further
+// notifications are dropped.
 package interop

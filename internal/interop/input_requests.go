@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// MayNeedInput reports whether any reader could take a stateless result or task to ask for input. Searching for the
-// word first is much cheaper than reading a large result.
+// MayNeedInput reports whether any parser may read a result or a task of a stateless server as asking for input. It
+// first searches for the word, which is much faster than parsing a large result.
 func MayNeedInput(result json.RawMessage) bool {
 	if !rawjson.MayContain(result, inputRequired) {
 		return false
@@ -29,7 +29,7 @@ func MayNeedInput(result json.RawMessage) bool {
 
 const inputRequired = "input_required"
 
-// PrepareInputRequests returns a result that asks for input with its questions as the rules allow, see
+// PrepareInputRequests returns a result that asks for input with its questions prepared by
 // [ElicitationRules.PrepareRequest].
 func (r ElicitationRules) PrepareInputRequests(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 	if !MayNeedInput(result) {
@@ -50,8 +50,9 @@ func (r ElicitationRules) PrepareInputRequests(id drawbridge.ServerID, result js
 	return rawjson.Apply(result, rawjson.Put(named, "inputRequests"))
 }
 
-// UndeclaredRequest returns the method of a question that the caller did not declare to answer, in a result that asks
-// for input. It returns false if there is none. An ambiguous question counts as undeclared.
+// UndeclaredRequest looks for a question, in a result that asks for input, that the caller did not declare to support.
+// It returns the question's method for use in a message; found is false if there is no such question. An ambiguous
+// question, or one with an unsafe URL, counts as undeclared.
 func UndeclaredRequest(client, server, result json.RawMessage) (method string, found bool) {
 	if isAmbiguous(result, "resultType", "status", "inputRequests") {
 		return "a question that can be read in two ways", true

@@ -9,23 +9,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// hopMetaKeys are the members of _meta that describe one hop. They are replaced between caller and server.
+// hopMetaKeys are the members of _meta that apply only to one connection. They are replaced between caller and server.
 var hopMetaKeys = []string{
 	mcp.MetaProtocolVersion, mcp.MetaClientInfo, mcp.MetaClientCapabilities, mcp.MetaServerInfo, mcp.MetaSubscriptionID,
 }
 
-// A RequestMeta holds the members with which a stateless request describes Drawbridge to a server.
+// A RequestMeta holds the members of _meta with which a stateless request describes Drawbridge to a server.
 type RequestMeta struct {
 	// Version is the protocol version; ClientInfo is a JSON object, an Implementation.
 	Version, ClientInfo string
-	// Capabilities is a JSON object; empty counts as {}.
+	// Capabilities is a JSON object; empty means {}.
 	Capabilities json.RawMessage
-	// LogLevel is the log level to request if the request itself names none; "" for none.
+	// LogLevel is the log level for requests that do not name one; "" means none.
 	LogLevel string
 }
 
-// ToModernParams returns the params of a request for a stateless server: the caller's hop members of _meta are replaced
-// by ours in one edit, everything else stays.
+// ToModernParams returns the params of a request for a stateless server. The members in hopMetaKeys are replaced by the
+// members in h; all other members stay.
 func ToModernParams(params json.RawMessage, h RequestMeta) json.RawMessage {
 	meta := mcp.MetaOf(params)
 	out := make([]byte, 0, len(meta)+len(h.ClientInfo)+len(h.Capabilities)+256)
@@ -56,7 +56,7 @@ func ToModernParams(params json.RawMessage, h RequestMeta) json.RawMessage {
 	return rawjson.Apply(params, rawjson.Put(append(out, '}'), "_meta"))
 }
 
-// isHopMember reports whether a member of _meta belongs to one hop.
+// isHopMember reports whether a member of _meta is one of hopMetaKeys.
 func isHopMember(m rawjson.Member) bool {
 	for _, key := range hopMetaKeys {
 		if m.HasName(key) {
@@ -79,13 +79,13 @@ func ToLegacyParams(params json.RawMessage) json.RawMessage {
 	return rawjson.Apply(params, append(edits, rawjson.Drop("_meta", mcp.MetaLogLevel))...)
 }
 
-// ownMetaPrefix begins the names of members that only Drawbridge may set, such as the reason of a fault.
+// ownMetaPrefix is the prefix of the members of _meta that only Drawbridge may set, such as the reason of a fault.
 const ownMetaPrefix = "drawbridge/"
 
-// CleanServerResult returns a result without the server's name for itself, since towards the caller we are the server.
-// It also drops our own members: a server cannot fake a fault of ours.
+// CleanServerResult returns a result without the server's own serverInfo, because for the caller the server is
+// Drawbridge. It also drops members with ownMetaPrefix, so that a server cannot fake a fault of Drawbridge.
 func CleanServerResult(result json.RawMessage) json.RawMessage {
-	// Searched without the key's slash, which some encoders escape.
+	// The search text has no slash, because some encoders escape the slash in the key.
 	if !rawjson.MayContain(result, "serverInfo") && !rawjson.MayContain(result, "drawbridge") {
 		return result
 	}
@@ -106,14 +106,14 @@ func CleanServerResult(result json.RawMessage) json.RawMessage {
 		return result
 	}
 	if metas > 1 {
-		// the last counts for us: it is the only one for everybody
+		// Keep only the last _meta, which Drawbridge reads, so that all parsers read the same one.
 		edits = append(edits, rawjson.Put(mcp.MetaOf(result), "_meta"))
 		edits[0], edits[len(edits)-1] = edits[len(edits)-1], edits[0]
 	}
 	return dropEmptyMeta(rawjson.Apply(result, edits...))
 }
 
-// StripRelatedTask returns an object without its related-task member.
+// StripRelatedTask returns an object without the related-task member of its _meta.
 func StripRelatedTask(object json.RawMessage) json.RawMessage {
 	if !rawjson.MayContain(object, "related-task") {
 		return object
@@ -134,21 +134,21 @@ func dropEmptyMeta(object json.RawMessage) json.RawMessage {
 	return rawjson.Apply(object, rawjson.Drop("_meta"))
 }
 
-// ClientInfo returns how Drawbridge identifies itself to servers.
+// ClientInfo returns the Implementation object with which Drawbridge identifies itself to servers, as JSON.
 func ClientInfo(version string) string {
 	return `{"name":"drawbridge","title":"Drawbridge","version":` + string(rawjson.Quote(version)) + `}`
 }
 
-// A Root is a directory that servers learn of: a file URI, and a name for people, which may be empty.
+// A Root is a directory that Drawbridge announces to servers: a file URI, and a name for people, which may be empty.
 type Root struct{ URI, Name string }
 
-// AnswersRootsForClient reports whether Drawbridge answers roots/list for a client with these capabilities: the client
-// has no roots, and there are some of ours.
+// AnswersRootsForClient reports whether Drawbridge responds to roots/list for a client with these capabilities. It does
+// if the client did not declare roots, and the settings have roots.
 func AnswersRootsForClient(capabilities json.RawMessage, roots []Root) bool {
 	return len(roots) > 0 && !mcp.DeclaresAny(capabilities, "roots")
 }
 
-// WithRoots returns a client's capabilities, with roots added if Drawbridge answers for them.
+// WithRoots returns a client's capabilities, with roots added if Drawbridge responds to roots/list for the client.
 func WithRoots(capabilities json.RawMessage, roots []Root) json.RawMessage {
 	if len(capabilities) == 0 {
 		capabilities = json.RawMessage("{}")
@@ -159,7 +159,7 @@ func WithRoots(capabilities json.RawMessage, roots []Root) json.RawMessage {
 	return rawjson.Apply(capabilities, rawjson.Put(json.RawMessage("{}"), "roots"))
 }
 
-// RootsResult returns the result of roots/list.
+// RootsResult returns the result of roots/list with these roots.
 func RootsResult(roots []Root) json.RawMessage {
 	out := []byte(`{"roots":[`)
 	for i, root := range roots {

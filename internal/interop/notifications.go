@@ -11,13 +11,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// Bounds of the notifications that wait for the next request of a call, or for a slow one.
+// The maximum number and size of the notifications that wait for the next request of a call, or for a slow caller.
 const (
 	maxBufferedNotifications = 256
 	maxBufferedBytes         = 256 << 10
 )
 
-// A bufferedNotification is a notification of the server.
+// A bufferedNotification is a notification that a server sent.
 type bufferedNotification struct {
 	method string
 	params json.RawMessage
@@ -25,11 +25,11 @@ type bufferedNotification struct {
 
 func (n bufferedNotification) size() int { return len(n.method) + len(n.params) }
 
-// A notificationBuffer holds undelivered notifications in order. The mu of its call guards it.
+// A notificationBuffer holds undelivered notifications in order. The mutex mu of its call guards it.
 type notificationBuffer struct {
 	notes []bufferedNotification
 	bytes int
-	// roomSignal is closed and replaced when there is room, or the listening request ends.
+	// roomSignal is closed and replaced when there is room, or when the request that receives notifications ends.
 	roomSignal chan struct{}
 }
 
@@ -53,8 +53,8 @@ func (b *notificationBuffer) wakeWaiters() {
 	b.roomSignal = make(chan struct{})
 }
 
-// Notify queues a notification of the server. It waits for room if a request listens; otherwise a notification beyond
-// the bound is dropped. The error is for the end of the call, or ctx's.
+// Notify queues a notification of the server. If a request of the caller is waiting, Notify waits for room; otherwise a
+// notification beyond the limits is dropped. The error is the cause of the call's end, or ctx's error.
 func (t *statelessCall) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	n := bufferedNotification{method, params}
 	t.mu.Lock()
@@ -76,7 +76,7 @@ func (t *statelessCall) Notify(ctx context.Context, method string, params json.R
 	return nil
 }
 
-// waitUnlocked waits for moved without mu, which is held before and after.
+// waitUnlocked unlocks mu, waits until moved is closed or a context ends, and locks mu again.
 func (t *statelessCall) waitUnlocked(ctx context.Context, moved <-chan struct{}) error {
 	t.mu.Unlock()
 	defer t.mu.Lock()
@@ -90,16 +90,17 @@ func (t *statelessCall) waitUnlocked(ctx context.Context, moved <-chan struct{})
 	}
 }
 
-// bufferNotification keeps a notification for the next request, if that may want it and there is room. It needs mu.
+// bufferNotification stores a notification for the next request, if the caller may want it and there is room. The
+// caller must hold mu.
 func (t *statelessCall) bufferNotification(n bufferedNotification) {
 	if n.method == mcp.NoteMessage && !t.logs || !t.buffered.fits(n) {
 		return
 	}
-	n.params = bytes.Clone(n.params) // it may be a small part of a large message
+	n.params = bytes.Clone(n.params) // params may be a small part of a large message
 	t.buffered.add(n)
 }
 
-// detachPeer ends the delivery to the current request. Undelivered notifications wait for the next one.
+// detachPeer ends the delivery to the current request. Undelivered notifications are stored for the next request.
 func (t *statelessCall) detachPeer() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,8 +113,8 @@ func (t *statelessCall) detachPeer() {
 	t.buffered.wakeWaiters()
 }
 
-// deliverNotifications delivers the queued notifications to the waiting request. Only that request calls it, which
-// keeps the order. It delivers only those present at its start, so that it ends.
+// deliverNotifications delivers the queued notifications to the waiting request. Only that request calls it, so the
+// order is kept. It delivers only notifications that are queued at its start, so that it ends.
 func (t *statelessCall) deliverNotifications(ctx context.Context) {
 	t.mu.Lock()
 	peer, token, count := t.peer, t.token, len(t.buffered.notes)
@@ -133,7 +134,8 @@ func (t *statelessCall) deliverNotifications(ctx context.Context) {
 	}
 }
 
-// sendNotification sends a notification to a peer: progress only with a token, and under that token.
+// sendNotification sends a notification to a peer. Progress is sent only if the request has a progress token, and with
+// that token.
 func sendNotification(ctx context.Context, peer drawbridge.Peer, token json.RawMessage, n bufferedNotification) error {
 	if n.method == mcp.NoteProgress {
 		if token == nil {

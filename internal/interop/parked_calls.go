@@ -14,20 +14,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// MaxParkedCalls is the default number of calls of one principal that may be parked at once.
+// MaxParkedCalls is the default maximum number of parked calls of one principal.
 const MaxParkedCalls = 256
 
-// NewParkedCalls returns an empty ParkedCalls: a call waits for at most wait, and at most most calls of one principal
-// are parked.
+// NewParkedCalls returns a ParkedCalls without calls. A parked call is cancelled after the time wait. At most most
+// calls of one principal can be parked.
 func NewParkedCalls(wait time.Duration, most int) *ParkedCalls {
 	return &ParkedCalls{timeout: wait, maxPerPrincipal: most, byHandle: map[string]*parkedCall{},
 		perPrincipal: map[string]int{}}
 }
 
-// handlePrefix begins a requestState that names a parked call. The rest is random.
+// handlePrefix is the prefix of a requestState that is the handle of a parked call. The rest of the handle is random.
 const handlePrefix = "drawbridge/parked:"
 
-// ParkedCalls keeps calls that wait for their callers, each under a handle that is good once. Use NewParkedCalls.
+// ParkedCalls holds calls that wait for answers of their callers. Each call has a handle that can be used once. Create
+// it with NewParkedCalls.
 type ParkedCalls struct {
 	timeout         time.Duration
 	maxPerPrincipal int
@@ -35,19 +36,19 @@ type ParkedCalls struct {
 	mu           sync.Mutex
 	closed       bool
 	byHandle     map[string]*parkedCall
-	perPrincipal map[string]int // by principal
+	perPrincipal map[string]int // number of parked calls by principal
 }
 
-// A parkedCall is a call with the timer that ends it.
+// A parkedCall is a call with the timer that cancels it.
 type parkedCall struct {
 	*statelessCall
 	timer *time.Timer
 }
 
-// ParkedCallHandle returns the handle in the params of a call, if any.
+// ParkedCallHandle returns the handle in the params of a call, if there is one.
 func ParkedCallHandle(params json.RawMessage) (handle string, ok bool) {
-	// Searched without the slash, which some encoders escape; nearly no call has one, and the search is cheaper than
-	// reading.
+	// The search is faster than parsing, and almost no call has a handle. The search text has no slash, because some
+	// encoders escape it.
 	if !bytes.Contains(params, []byte("parked")) {
 		return "", false
 	}
@@ -58,8 +59,8 @@ func ParkedCallHandle(params json.RawMessage) (handle string, ok bool) {
 	return state, true
 }
 
-// park keeps a call until its caller comes back, and returns the result with the handle. It returns false if the caller
-// has too many parked calls.
+// park stores a call until its caller sends answers, and returns the result that asks for them, with the handle. It
+// returns false if the caller has too many parked calls or ParkedCalls is closed.
 func (p *ParkedCalls) park(t *statelessCall) (drawbridge.Result, bool) {
 	handle := handlePrefix + rand.Text()
 	p.mu.Lock()
@@ -72,7 +73,7 @@ func (p *ParkedCalls) park(t *statelessCall) (drawbridge.Result, bool) {
 	return t.inputRequiredResult(handle), true
 }
 
-// remove removes and returns the call of a handle, or nil if there is none. The caller holds mu.
+// remove removes and returns the call with a handle; nil if there is none. The caller must hold mu.
 func (p *ParkedCalls) remove(handle string) *statelessCall {
 	s := p.byHandle[handle]
 	if s == nil {
@@ -86,7 +87,7 @@ func (p *ParkedCalls) remove(handle string) *statelessCall {
 	return s.statelessCall
 }
 
-// expire ends a call whose caller did not come back.
+// expire cancels a call whose caller did not send answers in time.
 func (p *ParkedCalls) expire(handle string) {
 	p.mu.Lock()
 	t := p.remove(handle)
@@ -96,7 +97,7 @@ func (p *ParkedCalls) expire(handle string) {
 	}
 }
 
-// Close ends every parked call; later calls are refused.
+// Close cancels all parked calls. After Close no more calls are parked.
 func (p *ParkedCalls) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +116,9 @@ func (p *ParkedCalls) Len() int {
 
 var errParkingClosed = errors.New("shutting down")
 
-// ResumeCall resumes a parked call, with results as for BeginCall. The error is a *drawbridge.Fault InvalidInput for a
-// handle that is not parked, or not for this server and principal, and for malformed answers.
+// ResumeCall passes the answers in a new request to a parked call and returns the call's next result, as BeginCall
+// does. The error is a *drawbridge.Fault with the code InvalidInput for an unknown handle, a handle of another server
+// or principal, or malformed answers.
 func (p *ParkedCalls) ResumeCall(ctx context.Context, server drawbridge.ServerID, step, handle string,
 	call drawbridge.Call) (drawbridge.Result, error) {
 	t, err := p.takeParked(server, handle, call)
@@ -130,8 +132,8 @@ func (p *ParkedCalls) ResumeCall(ctx context.Context, server drawbridge.ServerID
 
 var errNotParked = errors.New("requestState: no call waits for it: it was used before, or the call has ended")
 
-// takeParked takes out a call for a caller with the right to it, and hands it the answers and the Peer of their
-// request.
+// takeParked removes and returns the call with a handle, if it belongs to the server and the caller's principal. It
+// attaches the new request to the call and passes the answers on.
 func (p *ParkedCalls) takeParked(server drawbridge.ServerID, handle string, call drawbridge.Call) (
 	*statelessCall, error) {
 	p.mu.Lock()

@@ -9,19 +9,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// resultLists names the list of objects that the result of a method has. A result may lack it: task and input_required
-// results do, and so do servers that return structured content alone.
+// resultLists maps a method to the name of the list of objects in its result. A result may lack the list. Results of
+// the types task and input_required do, and results of servers that return only structured content.
 var resultLists = map[string]string{
 	mcp.MethodToolsCall: "content", mcp.MethodTasksResult: "content",
 	mcp.MethodResourcesRead: "contents",
 	mcp.MethodPromptsGet:    "messages",
 }
 
-// CheckResultShape returns a *transport.MalformedResponseError for a result whose list has a different shape than the
-// method's results have. A client would fail on it, and the guards would not see the text in it.
+// CheckResultShape returns a *transport.MalformedResponseError if the list in the result of a method is not a list of
+// objects. A client would fail on such a result, and the guards would not see the text in it.
 func CheckResultShape(method string, result json.RawMessage) error {
 	name, ok := resultLists[method]
-	if !ok || MayNeedInput(result) { // such a result asks for input, and the rest of it is not read
+	if !ok || MayNeedInput(result) { // the rest of a result that asks for input is not read
 		return nil
 	}
 	list := rawjson.Get(result, name)

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	// maxRounds is how often one call may be answered with questions.
+	// maxRounds is the maximum number of times that a server may respond to one call with questions.
 	maxRounds = 16
-	// maxOpenQuestions is how many questions of one call may be open at once: a person answers them.
+	// maxOpenQuestions is the maximum number of open questions of one call. It is small because a person answers them.
 	maxOpenQuestions = 32
-	// Pauses before a call is repeated for a server that asks nothing double from minRoundPause to maxRoundPause.
+	// minRoundPause and maxRoundPause limit the pause before a call is repeated that needs input but has no questions.
+	// The pause doubles each time.
 	minRoundPause = 50 * time.Millisecond
 	maxRoundPause = 2 * time.Second
 )
 
-// CallInRounds continues a stateful caller's call that a stateless server answered with a result that needs input. It
-// asks the caller by its Peer and repeats the call with the answers until the server has enough. That takes at most the
-// Limit of line and 16 rounds of 32 questions. The error is the one of line.Call, or a *drawbridge.Fault: the caller's
-// refusal, or why a question or answer was not passed on.
+// CallInRounds continues a stateful caller's call after a stateless server responded with result, which needs input. It
+// sends the questions to the caller by its Peer and repeats the call with the answers, until the server returns another
+// result. There are at most 16 rounds with 32 questions each, within line.Limit. The error is an error of line.Call, or
+// a *drawbridge.Fault: the caller's refusal, or the reason why a question or an answer was not passed on.
 func CallInRounds(ctx context.Context, line CallEnv, call drawbridge.Call, result drawbridge.Result) (
 	drawbridge.Result, error) {
 	bounded, cancel := context.WithTimeout(ctx, line.Limit)
@@ -59,7 +60,7 @@ func CallInRounds(ctx context.Context, line CallEnv, call drawbridge.Call, resul
 	}
 }
 
-// roundsFault returns the fault for a call whose rounds failed.
+// roundsFault returns the fault for a call of CallInRounds that failed with err.
 func (l CallEnv) roundsFault(ctx context.Context, err error) error {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && !errors.Is(err, context.DeadlineExceeded) {
 		return f
@@ -70,20 +71,20 @@ func (l CallEnv) roundsFault(ctx context.Context, err error) error {
 	return l.unfinishedFault(err)
 }
 
-// NeedsInput reports whether a stateless result asks for input. Searching for the word first is much cheaper than
-// reading a large result.
+// NeedsInput reports whether a result of a stateless server asks for input. It first searches for the word, which is
+// much faster than parsing a large result.
 func NeedsInput(result json.RawMessage) bool {
 	return rawjson.MayContain(result, inputRequired) && rawjson.GetString(result, "resultType") == inputRequired
 }
 
-// An inputRequest is one question of a round, under its name.
+// An inputRequest is one question of a round. name is its key in inputRequests.
 type inputRequest struct {
 	name, method string
 	params       json.RawMessage
 }
 
-// askCaller asks the caller the questions one after the other and returns the answers as an object; nil if there are
-// none. The error is a *drawbridge.Fault or ctx's.
+// askCaller sends the questions to the caller one after the other. It returns the answers as an object; nil if there
+// are no questions. The error is a *drawbridge.Fault or the error of ctx.
 func (l CallEnv) askCaller(ctx context.Context, call drawbridge.Call, questions json.RawMessage) (
 	json.RawMessage, error) {
 	asked, err := l.parseInputRequests(call, questions)
@@ -110,8 +111,8 @@ func (l CallEnv) askCaller(ctx context.Context, call drawbridge.Call, questions 
 	return append(answers, '}'), nil
 }
 
-// parseInputRequests reads the questions of a round. It returns a *drawbridge.Fault if there are too many, or one that
-// the caller did not declare to answer: then none is asked.
+// parseInputRequests parses the questions of a round. It returns a *drawbridge.Fault if there are too many, or if the
+// caller did not declare to support one of them: then no question is asked.
 func (l CallEnv) parseInputRequests(call drawbridge.Call, questions json.RawMessage) ([]inputRequest, error) {
 	count := 0
 	for range rawjson.Members(questions) {
@@ -137,10 +138,10 @@ func (l CallEnv) parseInputRequests(call drawbridge.Call, questions json.RawMess
 		}
 		if q.method == mcp.MethodElicitation && rawjson.GetString(q.params, "mode") == "url" &&
 			rawjson.Get(q.params, "elicitationId") == nil {
-			// The stateful era requires an id that the stateless one no longer has.
+			// The stateful generation requires an id, which the stateless generation does not have.
 			q.params = rawjson.Apply(q.params, rawjson.Put(rawjson.Quote(rand.Text()), "elicitationId"))
 		}
-		// Of a repeated name the last one counts, as everywhere.
+		// If a name is repeated, the last question is used, as everywhere.
 		asked = slices.DeleteFunc(asked, func(other inputRequest) bool { return other.name == name })
 		asked = append(asked, q)
 	}
@@ -151,7 +152,7 @@ func errTooManyQuestions(n int) error {
 	return fmt.Errorf("the server asks %d questions at once; at most %d are passed on", n, maxOpenQuestions)
 }
 
-// withInputResponses returns the params of a repeated call. Answers and state may be nil.
+// withInputResponses returns the params of a repeated call. answers and state may be nil.
 func withInputResponses(params, answers, state json.RawMessage) json.RawMessage {
 	edits := []rawjson.Edit{rawjson.Drop("inputResponses"), rawjson.Drop("requestState")}
 	if answers != nil {
@@ -163,7 +164,7 @@ func withInputResponses(params, answers, state json.RawMessage) json.RawMessage 
 	return rawjson.Apply(params, edits...)
 }
 
-// sleepContext waits for d or the end of ctx.
+// sleepContext waits for the duration d. If ctx ends first, it returns the error of ctx.
 func sleepContext(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// neighborWords are words before or after a term that make it harmless: a count of tokens, rules for passwords, the key
-// of a map.
+// neighborWords are words before or after a secret term that make the term harmless, as in "count of tokens", "password
+// rules" or "map key".
 type neighborWords struct{ before, after []string }
 
 var (
@@ -32,10 +32,10 @@ var (
 				"method methods mode modes"), "authorization": newNeighborWords("", "method methods mode modes"),
 		}
 	})
-	// measureWords name properties of a secret that are not secret themselves.
+	// measureWords are words for properties of a secret that are not secret themselves.
 	measureWords = strings.Fields(
 		"policy policies count counts limit limits budget budgets usage length size strength manager managers rule rules expiry expiration lifetime ttl name names type types kind kinds label labels")
-	// joiningWords may stand between a word and the thing it belongs to, as in "length of the token".
+	// joiningWords are words that may be between a property and its object, as in "length of the token".
 	joiningWords = strings.Fields("of in a an the this")
 )
 
@@ -43,7 +43,8 @@ func newNeighborWords(before, after string) neighborWords {
 	return neighborWords{strings.Fields(before), strings.Fields(after)}
 }
 
-// dropHarmlessWords returns a text, between two spaces, without the words that do not mean a secret.
+// dropHarmlessWords returns a text without the words that do not refer to a secret. The result begins and ends with a
+// space.
 func dropHarmlessWords(text string) string {
 	all := strings.Fields(text)
 	var kept []string
@@ -67,12 +68,12 @@ func dropHarmlessWords(text string) string {
 	return " " + strings.Join(kept, " ") + " "
 }
 
-// isHarmlessWord reports whether a word only begins like a secret term.
+// isHarmlessWord reports whether a word only begins like a secret term, as "secretary" does.
 func isHarmlessWord(word string) bool {
 	return strings.HasPrefix(word, "tokeni") || strings.HasPrefix(word, "secretar") || word == "passwordless"
 }
 
-// harmlessNeighborsOf finds the words for one, or for several of a kind.
+// harmlessNeighborsOf returns the harmless neighbors of a word, or of its singular.
 func harmlessNeighborsOf(word string) neighborWords {
 	if found, ok := harmlessNeighbors()[word]; ok {
 		return found
@@ -80,7 +81,8 @@ func harmlessNeighborsOf(word string) neighborWords {
 	return harmlessNeighbors()[strings.TrimSuffix(word, "s")]
 }
 
-// isSecretLike reports whether a word names something whose length or name is not secret.
+// isSecretLike reports whether a word refers to a kind of secret that has measureWords: its length or its name is not
+// secret.
 func isSecretLike(word string) bool {
 	word = strings.TrimSuffix(word, "s")
 	return slices.ContainsFunc([]string{"password", "passphrase", "passcode", "token", "secret", "credential", "key",
@@ -89,7 +91,8 @@ func isSecretLike(word string) bool {
 	})
 }
 
-// skipJoiningWords returns the index of the next word in a direction, past a few joining words.
+// skipJoiningWords returns the index of the next word in the direction step (1 or -1), after at most three joining
+// words.
 func skipJoiningWords(all []string, i, step int) int {
 	const most = 3
 	i += step
@@ -102,7 +105,7 @@ func skipJoiningWords(all []string, i, step int) int {
 	return i
 }
 
-// wordAt returns a word, "" beyond the ends.
+// wordAt returns the word with the index i; "" for an index out of range.
 func wordAt(all []string, i int) string {
 	if i < 0 || i >= len(all) {
 		return ""

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// sensitiveFields returns the fields of a form that ask for secrets, by name, description or input type. If the form as
-// a whole asks for one, it returns all text fields, or all numbers if there are none.
+// sensitiveFields returns the names of the fields of a form that ask for secrets, by name, description or input type.
+// If the form as a whole asks for a secret, it returns all text fields too, or all number fields if there are no text
+// fields.
 func sensitiveFields(params json.RawMessage) (names []string) {
 	form := rawjson.Get(params, "requestedSchema")
 	told := strings.Join([]string{truncatedMember(params, "message"), truncatedMember(form, "title"),
@@ -22,7 +23,7 @@ func sensitiveFields(params json.RawMessage) (names []string) {
 	texts := slices.ContainsFunc(fields, formField.acceptsText)
 	here.hasValueField = slices.ContainsFunc(fields,
 		func(f formField) bool { return strings.EqualFold(f.name, "value") })
-	seen := map[string]bool{} // a form may have very many
+	seen := map[string]bool{} // a form may have very many fields
 	for i, f := range fields {
 		wanted := i >= maxFormFields || asked && (f.acceptsText() || !texts && f.acceptsNumber())
 		if !seen[f.name] && (wanted || f.isHidden() || f.asksForSecret(here)) {
@@ -32,13 +33,15 @@ func sensitiveFields(params json.RawMessage) (names []string) {
 	return names
 }
 
-// maxFormFields is how many fields of a form are judged. No honest form has more, and all that are more are marked.
+// maxFormFields is the number of fields of a form that are examined. All further fields are marked as sensitive; no
+// honest form has so many.
 const maxFormFields = 4096
 
-// maxCheckedText is how many bytes of a text are read: what is longer is cut before a person sees it.
+// maxCheckedText is the number of bytes of a text that are examined. Longer texts are truncated before a person sees
+// them.
 const maxCheckedText = 64 << 10
 
-// truncatedMember returns a string member of an object, cut to maxCheckedText.
+// truncatedMember returns a string member of an object, truncated to maxCheckedText bytes.
 func truncatedMember(object json.RawMessage, member string) string {
 	text := rawjson.GetString(object, member)
 	return text[:min(len(text), maxCheckedText)]
@@ -59,7 +62,7 @@ func parseFormFields(form json.RawMessage) (all []formField) {
 	return all
 }
 
-// acceptsText reports whether a field takes free text. A field without a type may.
+// acceptsText reports whether a field accepts free text. A field without a type does.
 func (f formField) acceptsText() bool {
 	for _, bound := range []string{"enum", "oneOf", "anyOf", "const"} {
 		if rawjson.Get(f.schema, bound) != nil {
@@ -73,10 +76,10 @@ func (f formField) acceptsText() bool {
 	return f.acceptsType("string") || rawjson.Get(f.schema, "type") == nil
 }
 
-// acceptsNumber reports whether a field takes a number, as many a PIN is.
+// acceptsNumber reports whether a field accepts a number. Many PINs are numbers.
 func (f formField) acceptsNumber() bool { return f.acceptsType("integer") || f.acceptsType("number") }
 
-// acceptsType reports whether a field may have values of a type.
+// acceptsType reports whether a field accepts values of a JSON type.
 func (f formField) acceptsType(kind string) bool {
 	types := rawjson.Get(f.schema, "type")
 	if text, ok := rawjson.DecodeString(types); ok {
@@ -90,13 +93,15 @@ func (f formField) acceptsType(kind string) bool {
 	return false
 }
 
-// isHidden reports whether the input is not shown again, as web forms do with secrets.
+// isHidden reports whether the schema hides the input, as web forms do for secrets: its format is password, or it is
+// writeOnly.
 func (f formField) isHidden() bool {
 	return strings.EqualFold(rawjson.GetString(f.schema, "format"), "password") ||
 		string(rawjson.Get(f.schema, "writeOnly")) == "true"
 }
 
-// asksForSecret reports whether a field is named or described like a secret. A boolean is not.
+// asksForSecret reports whether the name, the title or the description of a field refers to a secret. A boolean field
+// never asks for a secret.
 func (f formField) asksForSecret(here fieldContext) bool {
 	if rawjson.GetString(f.schema, "type") == "boolean" {
 		return false
@@ -111,11 +116,11 @@ func (f formField) asksForSecret(here fieldContext) bool {
 	return called(f.name) || called(f.title) || descriptionAsksForSecret(f.description)
 }
 
-// A fieldContext tells, from the text around a field, when a word with two meanings is harmless: a key beside a value;
-// a cookie; a pin.
+// A fieldContext describes the text around a field. It shows whether a word with two meanings is harmless: a key of a
+// map, a cookie to eat, a pin of a board.
 type fieldContext struct{ aboutMaps, aboutFood, aboutPins, hasValueField bool }
 
-// parseFieldContext returns the context that a text describes.
+// parseFieldContext returns the context that the words of a text indicate.
 func parseFieldContext(text string) fieldContext {
 	all := strings.Fields(normalizeWords(text))
 	return fieldContext{aboutMaps: containsAnyWord(all, mapWords), aboutFood: containsAnyWord(all, foodWords),
@@ -130,7 +135,7 @@ var (
 	pinWords = strings.Fields("gpio board map post header top drop")
 )
 
-// isHarmless reports whether a word is harmless; own returns the context of the field itself.
+// isHarmless reports whether a word is harmless in this context. own returns the context of the field itself.
 func (s fieldContext) isHarmless(word string, own func() fieldContext) bool {
 	switch word {
 	case "key", "keys":
@@ -143,7 +148,7 @@ func (s fieldContext) isHarmless(word string, own func() fieldContext) bool {
 	return false
 }
 
-// foldLookalikes replaces letters of other alphabets, and digits, by the Latin letters they look like.
+// foldLookalikes replaces letters of other alphabets, and digits, by Latin letters that look similar.
 func foldLookalikes(text string) string { return lookalikes().Replace(text) }
 
 var lookalikes = sync.OnceValue(func() *strings.Replacer {
@@ -154,10 +159,10 @@ var lookalikes = sync.OnceValue(func() *strings.Replacer {
 		"γ", "y", "ł", "l", "0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t")
 })
 
-// letterSigns are drawn for letters within a word.
+// letterSigns maps signs that replace letters within a word, as in "p@ssword", to these letters.
 var letterSigns = map[rune]rune{'@': 'a', '$': 's'}
 
-// splitNameWords splits a name where its writing does: api_key, api-key, apiKey, APIKey.
+// splitNameWords splits a name into its words in lower case: api_key, api-key, apiKey and APIKey all have two words.
 func splitNameWords(name string) []string {
 	var b strings.Builder
 	lower, digit, inWord, capitals := false, false, false, 0
@@ -174,7 +179,7 @@ func splitNameWords(name string) []string {
 			r = letter
 		}
 		digit = unicode.IsDigit(r)
-		lower = unicode.IsLower(r) || digit && (lower || capitals > 0) // a digit begins the word of 2FA
+		lower = unicode.IsLower(r) || digit && (lower || capitals > 0) // a leading digit belongs to the word, as in 2FA
 		inWord = digit || unicode.IsLetter(r)
 		if capitals++; !upper {
 			capitals = 0

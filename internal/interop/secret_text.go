@@ -9,10 +9,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 )
 
-// A secretTerm is a term for a secret, with and without its spaces.
+// A secretTerm is a term for a secret, with its spaces and without them.
 type secretTerm struct{ spaced, joined string }
 
-// secretTerms match anywhere in a name, secretWords only as whole words: "pin" is not in "spinning".
+// secretTerms match anywhere in a name. secretWords match only whole words: "pin" does not match "spinning".
 var (
 	secretTerms = sync.OnceValue(func() []secretTerm {
 		return secretTermsOf(
@@ -22,8 +22,8 @@ var (
 			"maiden name", "security answer",
 		)
 	})
-	// foreignSecretTerms are in other languages. Prose that has one counts as asking for it, since no list here has
-	// those languages' verbs.
+	// foreignSecretTerms are terms in other languages. Prose that contains one counts as asking for a secret, because
+	// the lists of verbs do not cover these languages.
 	foreignSecretTerms = sync.OnceValue(func() []secretTerm {
 		return secretTermsOf(
 			"passwort", "kennwort", "contraseña", "mot de passe", "senha", "wachtwoord", "hasło", "şifre", "пароль", "密码",
@@ -32,22 +32,23 @@ var (
 			"認証コード", "인증번호",
 		)
 	})
-	// privateTerms count in names; in a sentence they are common words.
+	// privateTerms match only in names, because they are common words in sentences.
 	privateTerms = secretTermsOf("private")
 	secretWords  = []string{"key", "auth", "authorization", "authentication", "pin", "pass", "pwd", "pw", "otp", "totp",
 		"mfa", "2fa", "puk", "cvv", "cvv2", "cvc", "ssn", "cookie", "cookies"}
-	// proseWords are the secretWords that are not common words of a sentence.
+	// proseWords are the secretWords that are not common words in sentences.
 	proseWords = []string{"pin", "pwd", "otp", "totp", "mfa", "2fa", "puk", "cvv", "cvv2", "cvc", "ssn"}
 )
 
-// secretCodePattern matches secrets called a code or a key, by the words before or after.
+// secretCodePattern matches secrets that are called a code, a key, a number or a cookie, together with the words before
+// or after.
 var secretCodePattern = lazyregexp.New(
 	` (?:(?:one time|onetime|verification|verify|security|login|log in|logon|sign in|signin|access|auth|authentication|authenticator|authorization|` +
 		`sms|2fa|mfa|otp|two factor|unlock|backup|recovery|pass|pin|secret|digit) codes?|(?:pin|security) number|code (?:from|in|out of) (?:your|the|an?|my) (?:\w+ )?(?:sms|text|text message|authenticator|phone|app)|` +
 		`code (?:that )?(?:we|i|was|has been|were)? ?(?:just )?(?:sent|texted|emailed|mailed) (?:to )?(?:your?|you)|` +
 		`(?:api|access|private|secret|ssh|encryption|security|master|signing|recovery|wallet|your|my) keys?|(?:session|login|auth|browser|http|your) cookies?) `)
 
-// mentionsSecretCode reports whether a text matches secretCodePattern. It checks for a few words first, which is much
+// mentionsSecretCode reports whether a text matches secretCodePattern. It first searches for a few words, which is much
 // faster.
 func mentionsSecretCode(text string) bool {
 	return (strings.Contains(text, " code") || strings.Contains(text, " key") || strings.Contains(text, " cookie") ||
@@ -60,7 +61,7 @@ func isSecretName(name string) bool {
 	whole, all := strings.ReplaceAll(text, " ", ""), strings.Fields(text)
 	for _, list := range [][]secretTerm{secretTerms(), privateTerms, foreignSecretTerms()} {
 		joined := func(p secretTerm) bool { return !p.isShort() && strings.Contains(whole, p.joined) }
-		// in a sentence there are others between words
+		// Long texts are not joined, because terms could appear by chance across the words of a sentence.
 		if containsTerm(text, list) || len(all) <= maxJoinedWords && slices.ContainsFunc(list, joined) {
 			return true
 		}
@@ -68,22 +69,23 @@ func isSecretName(name string) bool {
 	return containsAnyWord(all, secretWords) || mentionsSecretCode(text)
 }
 
-// maxJoinedWords is how many words of a name are read as one too: "pass word".
+// maxJoinedWords is the maximum number of words of a name that are also read as one word: "pass word".
 const maxJoinedWords = 4
 
-// asksForSecret reports whether prose asks a person for a secret: a sentence tells them to type one, is nothing but its
-// name, or has them type what an earlier sentence named. A foreign term always counts.
+// asksForSecret reports whether prose asks a person for a secret. It does if a sentence tells the person to type a
+// secret, or is only the name of a secret. It also does if a sentence asks for "it" after an earlier sentence named a
+// secret. A text with a foreign term always counts.
 func asksForSecret(prose string) bool { return textAsksForSecret(prose, false) }
 
-// descriptionAsksForSecret is asksForSecret for the description of a field, where a secret's name at the beginning is
-// enough.
+// descriptionAsksForSecret is like asksForSecret, for the description of a field: a secret's name at the beginning of a
+// sentence is sufficient.
 func descriptionAsksForSecret(description string) bool { return textAsksForSecret(description, true) }
 
-// maxBareWords is the most words of a sentence that is taken for a secret's name, or that may precede one at the
-// beginning.
+// maxBareWords is the maximum number of words of a sentence that counts as the name of a secret. It is also the number
+// of words at the beginning of a sentence in which such a name is searched for.
 const maxBareWords = 5
 
-// pauseReplacer replaces the punctuation between two parts of a sentence by a word, so that no match reaches across it.
+// pauseReplacer replaces punctuation within a sentence by the word "and", so that no pattern matches across it.
 var pauseReplacer = strings.NewReplacer(",", " and ", ":", " and ", "(", " and ", ")", " and ", " - ", " and ", "–",
 	" and ", "—", " and ", "，", " and ", "、", " and ", "：", " and ")
 
@@ -114,8 +116,9 @@ func textAsksForSecret(prose string, first bool) bool {
 	return false
 }
 
-// requestVerbs tell a person to type something, also in the languages that use the English words for a token or a PIN.
-// statementWords mark a sentence that only mentions a secret. negatedRequest warns against typing one.
+// requestVerbs matches phrases that tell a person to type something, including phrases in other languages that use the
+// English words for a token or a PIN. statementWords matches words of a sentence that only mentions a secret.
+// negatedRequest matches warnings against typing a secret.
 var (
 	requestVerbs = lazyregexp.New(
 		` (?:enter|reenter|type|retype|key in|fill in|paste|insert|input|provide|supply|submit|specify|reply|respond|answer|write|put|tell|send|give|share|need|needs|needed|require|requires|required|` +
@@ -129,13 +132,13 @@ var (
 		` (?:never|not|don t|dont|do not) (?:\w+ ){0,2}(?:enter|type|paste|provide|send|share|tell|give|put|write|need|require|submit)`)
 )
 
-// namesSecret reports whether the words of a sentence name a secret.
+// namesSecret reports whether a sentence contains the name of a secret. all are the words of text.
 func namesSecret(text string, all []string) bool {
 	return containsTerm(text, secretTerms()) || containsAnyWord(all, proseWords) || mentionsSecretCode(text)
 }
 
-// endsWithSecretName reports whether the end of a sentence, after a pause, is only the name of a secret: "To go on:
-// your password".
+// endsWithSecretName reports whether the part of a sentence after its last comma, colon or dash is only the name of a
+// secret: "To go on: your password".
 func endsWithSecretName(sentence string) bool {
 	at := strings.LastIndexAny(sentence, ",:—–，、：")
 	if at < 0 {
@@ -146,7 +149,7 @@ func endsWithSecretName(sentence string) bool {
 	return len(all) <= maxBareWords && namesSecret(text, all)
 }
 
-// beginsWithSecretName reports whether a secret's name is among the first words of a sentence.
+// beginsWithSecretName reports whether the name of a secret is among the first maxBareWords words of a sentence.
 func beginsWithSecretName(text string, all []string) bool {
 	head := all[:min(len(all), maxBareWords)]
 	at := secretCodePattern().FindStringIndex(text)
@@ -154,8 +157,8 @@ func beginsWithSecretName(text string, all []string) bool {
 		namesSecret(" "+strings.Join(head, " ")+" ", head)
 }
 
-// withoutSecretAttributes returns a sentence without requests for an attribute of a secret: "the name for the new
-// token".
+// withoutSecretAttributes returns a sentence without phrases that refer to an attribute of a secret: "the name for the
+// new token".
 func withoutSecretAttributes(text string) string {
 	var kept []string
 	skip := false
@@ -184,7 +187,7 @@ var (
 	attributeLinkWords = []string{"of", "for", "to", "where", "that", "which", "who", "whose", "in", "on"}
 )
 
-// containsTerm reports whether a text has one of the terms, as one word or as several.
+// containsTerm reports whether a text contains one of the terms, with or without the spaces of the term.
 func containsTerm(text string, all []secretTerm) bool {
 	return slices.ContainsFunc(all, func(p secretTerm) bool {
 		if p.spaced == p.joined {
@@ -194,7 +197,7 @@ func containsTerm(text string, all []secretTerm) bool {
 	})
 }
 
-// wordContainsTerm reports whether a term is in a word; a short one only at its beginning.
+// wordContainsTerm reports whether a word of a text contains a term; a short term must be at the beginning of the word.
 func wordContainsTerm(text string, p secretTerm) bool {
 	if p.isShort() {
 		return strings.Contains(text, " "+p.joined)
@@ -202,7 +205,7 @@ func wordContainsTerm(text string, p secretTerm) bool {
 	return strings.Contains(text, p.joined)
 }
 
-// isShort reports whether a term has so few Latin letters that other words contain it by chance.
+// isShort reports whether a term has so few Latin letters that other words may contain it by chance.
 func (p secretTerm) isShort() bool {
 	const few = 6
 	return len(p.joined) < few && p.joined[0] < utf8.RuneSelf && p.joined != "token"
@@ -212,8 +215,8 @@ func containsAnyWord(all, list []string) bool {
 	return slices.ContainsFunc(all, func(word string) bool { return slices.Contains(list, word) })
 }
 
-// normalizeWords returns the words of a text in folded letters, with one space between two. Single letters with spaces
-// between become one word.
+// normalizeWords returns the words of a text in lower case and with folded letters, separated by one space. Consecutive
+// single letters become one word.
 func normalizeWords(text string) string {
 	var b strings.Builder
 	all := splitNameWords(text)
@@ -226,7 +229,7 @@ func normalizeWords(text string) string {
 	return b.String()
 }
 
-// secretTermsOf returns the normalized terms.
+// secretTermsOf returns the texts as normalized terms.
 func secretTermsOf(texts ...string) (all []secretTerm) {
 	for _, text := range texts {
 		p := normalizeWords(text)

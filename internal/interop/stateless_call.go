@@ -16,55 +16,59 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A CallEnv is how one call reaches its server and comes back.
+// A CallEnv is the environment of one call: how the call is sent to its server, and the limits and rules for it.
 type CallEnv struct {
-	// Server is the server called. Step names the call for faults: "call echo on github".
+	// Server is the called server. Step describes the call in faults: "call echo on github".
 	Server drawbridge.ServerID
 	Step   string
-	// Capabilities are what the server declares; they may be nil.
+	// Capabilities are the capabilities that the server declares; they may be nil.
 	Capabilities json.RawMessage
-	// Call makes the call and returns its result. Server requests meanwhile go to the call's Peer.
+	// Call sends the call and returns its result. Requests that the server sends meanwhile go to the call's Peer.
 	Call func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
-	// Limit bounds a call with all its questions, for CallInRounds; Call bounds the others.
+	// Limit is the time limit of CallInRounds for a call with all its questions. Other calls are limited by Call
+	// itself.
 	Limit time.Duration
-	// Lifetime ends with the server; Start runs work in an owned goroutine. Both are for BeginCall.
+	// Lifetime is a context that ends with the server. Start runs work in a goroutine that the server's owner waits
+	// for. Both are used by BeginCall.
 	Lifetime context.Context
 	Start    func(work func()) error
 	// Logger must not be nil.
 	Logger *slog.Logger
-	// Elicitations passes the server's elicitations on, by Rules; nil passes all of them on.
+	// Elicitations passes the server's elicitations on according to Rules; nil passes all elicitations on.
 	Elicitations *ElicitationQueue
 	Rules        ElicitationRules
 }
 
-// unfinishedFault returns the fault for a sent call without a result.
+// unfinishedFault returns the fault for a call that was sent and has no result.
 func (l CallEnv) unfinishedFault(err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: l.Step, Err: err,
 		Ambiguous: true}
 }
 
-// A statelessCall is a stateless caller's call to a server that may send requests during it. The first request of the
-// caller begins the call, later ones bring answers, and the last takes the result. The call itself runs in its own
-// goroutine. Between two requests it is parked.
+// A statelessCall is a stateless caller's call to a server that may send requests during the call. The caller's first
+// request begins the call, later requests bring answers, and the last request receives the result. The call itself runs
+// in a separate goroutine. Between two requests it is parked.
 type statelessCall struct {
 	env       CallEnv
 	principal string
-	ctx       context.Context // the call's own
+	ctx       context.Context // the context of the call itself
 	cancel    context.CancelCauseFunc
-	// wake holds one token: there is a question, a notification or the end.
+	// wake holds one value when there is a new question or notification, or when the call has ended.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// peer and token belong to the waiting request; peer is nil if there is none.
+	// peer and token are the Peer and the progress token of the waiting request; peer is nil if no request waits.
 	peer  drawbridge.Peer
 	token json.RawMessage
-	// capabilities are those declared by the last request.
+	// capabilities are the client capabilities that the last request declared.
 	capabilities json.RawMessage
-	// firstWantsLogs is set if the first request wants log lines, logs if it or the last one does.
+	// firstWantsLogs is set if the first request asked for log messages. logs is set if the first or the last request
+	// did.
 	firstWantsLogs, logs bool
 	// buffered holds the undelivered notifications.
 	buffered notificationBuffer
-	// questions are the questions without an answer, in the order they came; asked counts all.
+	// questions are the unanswered questions, in the order in which the server asked them. questionCount counts all
+	// questions of the call.
 	questions     []*question
 	questionCount int
 	// over is set when the call has ended, with result or err.
@@ -73,15 +77,15 @@ type statelessCall struct {
 	err    error
 }
 
-// A question is a server request without an answer.
+// A question is a request of the server that the caller has not answered.
 type question struct {
 	name   string
 	method string
 	params json.RawMessage
-	answer chan answer // has room for the one answer
+	answer chan answer // has room for one answer
 }
 
-// An answer is a result object or an error.
+// An answer is the result object of a question, or an error.
 type answer struct {
 	result json.RawMessage
 	err    error
@@ -89,8 +93,8 @@ type answer struct {
 
 var _ drawbridge.Peer = (*statelessCall)(nil)
 
-// BeginCall begins a call and returns its first result: the server's, or one that asks the caller for input. The error
-// is the one of line.Call, or a *drawbridge.Fault for a caller that left.
+// BeginCall begins a call and returns its first result: the server's result, or a result that asks the caller for
+// input. The error is an error of line.Call, or a *drawbridge.Fault if the caller left.
 func (p *ParkedCalls) BeginCall(ctx context.Context, line CallEnv, call drawbridge.Call) (drawbridge.Result, error) {
 	t := &statelessCall{
 		env: line, principal: call.Caller.Principal, wake: make(chan struct{}, 1),
@@ -99,7 +103,8 @@ func (p *ParkedCalls) BeginCall(ctx context.Context, line CallEnv, call drawbrid
 	t.ctx, t.cancel = context.WithCancelCause(line.Lifetime)
 	own := call
 	own.Peer = t
-	// Progress is always told: a later request may want it. The token is replaced by that request's own.
+	// The server always reports progress, because a later request may ask for it. Each request gets progress with its
+	// own token.
 	own.Params = rawjson.Apply(call.Params, rawjson.Put(json.RawMessage("0"), "_meta", mcp.MetaProgressToken))
 	t.mu.Lock()
 	t.attachRequest(call)
@@ -115,8 +120,8 @@ func (p *ParkedCalls) BeginCall(ctx context.Context, line CallEnv, call drawbrid
 	return t.waitForOutcome(ctx, p, call)
 }
 
-// attachRequest makes this request the one that the call talks to, and refuses the questions that it did not declare to
-// answer: each request declares again. It needs mu.
+// attachRequest makes call the current request. It refuses the open questions that the request's capabilities do not
+// cover, because each request declares its capabilities again. The caller must hold mu.
 func (t *statelessCall) attachRequest(call drawbridge.Call) {
 	t.peer, t.token = call.Peer, rawjson.Get(call.Params, "_meta", mcp.MetaProgressToken)
 	t.capabilities, t.logs = call.Caller.Capabilities, t.firstWantsLogs || requestWantsLogs(call)
@@ -133,14 +138,14 @@ func requestWantsLogs(call drawbridge.Call) bool {
 	return rawjson.GetString(call.Params, "_meta", mcp.MetaLogLevel) != ""
 }
 
-// clientAccepts reports whether the last request declared support for a server request. It needs mu.
+// clientAccepts reports whether the last request declared support for a server request. The caller must hold mu.
 func (t *statelessCall) clientAccepts(method string, params json.RawMessage) bool {
 	return mcp.ServerMayRequest(t.capabilities, t.env.Capabilities, method, params)
 }
 
 var errUndeclared = errors.New("the client did not declare it")
 
-// undeclaredFault returns the refusal of a client that does not know the method.
+// undeclaredFault returns the refusal of a server request that the client did not declare to support.
 func undeclaredFault(method string) error {
 	said := "method not found"
 	if capability := mcp.RequiredCapability(method); capability != "" {
@@ -152,12 +157,13 @@ func undeclaredFault(method string) error {
 	}
 }
 
-// waitForOutcome returns the next result of the call: the last one, or questions. The call ends if the caller leaves.
+// waitForOutcome waits for and returns the next result of the call: its final result, or a result with questions. If
+// the caller leaves, the call is cancelled.
 func (t *statelessCall) waitForOutcome(ctx context.Context, p *ParkedCalls, call drawbridge.Call) (
 	drawbridge.Result, error) {
 	defer t.detachPeer()
 	for {
-		// Earlier notifications are delivered before a question or the end.
+		// Notifications that arrived before a question or the end are delivered first.
 		over, asked := t.state()
 		t.deliverNotifications(ctx)
 		_, asks := t.state()
@@ -191,8 +197,9 @@ var errTooManyParked = &drawbridge.Fault{
 	Step: "ask the caller", Err: errors.New("too many of its calls wait for answers already"),
 }
 
-// Request asks the caller a question of the server and returns the answer, which a later request brings. It refuses
-// what the last request did not declare, and more than 32 open questions.
+// Request sends a request of the server to the caller and returns the answer, which a later request of the caller
+// brings. It refuses requests that the caller's last request did not declare to support, and more than 32 open
+// questions.
 func (t *statelessCall) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	q, err := t.addQuestion(method, params)
 	if err != nil {
@@ -210,7 +217,7 @@ func (t *statelessCall) Request(ctx context.Context, method string, params json.
 	}
 }
 
-// addQuestion adds a question, if it may be asked.
+// addQuestion adds a question. It returns an error if the question may not be asked.
 func (t *statelessCall) addQuestion(method string, params json.RawMessage) (*question, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -236,7 +243,7 @@ func (t *statelessCall) unansweredFault(method string, err error) error {
 		method, Err: err}
 }
 
-// signal wakes the waiting request, now or at its next wait.
+// signal wakes the waiting request, or makes its next wait return immediately.
 func (t *statelessCall) signal() {
 	select {
 	case t.wake <- struct{}{}:
@@ -244,14 +251,14 @@ func (t *statelessCall) signal() {
 	}
 }
 
-// removeQuestion takes a question back.
+// removeQuestion removes a question.
 func (t *statelessCall) removeQuestion(q *question) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.questions = slices.DeleteFunc(t.questions, func(other *question) bool { return other == q })
 }
 
-// refuseQuestions answers every open question with a refusal.
+// refuseQuestions responds to every open question with the error errTooManyParked.
 func (t *statelessCall) refuseQuestions() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -261,8 +268,8 @@ func (t *statelessCall) refuseQuestions() {
 	t.questions = nil
 }
 
-// takeAnswers attaches a request and passes its answers to the open questions. Unknown answers are ignored. If an
-// answer is not an object it returns an error and changes nothing.
+// takeAnswers attaches a request to the call and passes its answers to the open questions. Unknown answers are ignored.
+// If an answer is not an object, takeAnswers returns an error and changes nothing.
 func (t *statelessCall) takeAnswers(call drawbridge.Call) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -285,7 +292,7 @@ func (t *statelessCall) takeAnswers(call drawbridge.Call) error {
 	return nil
 }
 
-// finishCall ends the call with its result, for the waiting or the next request.
+// finishCall stores the final result of the call for the waiting or the next request.
 func (t *statelessCall) finishCall(result drawbridge.Result, err error) {
 	t.mu.Lock()
 	t.over, t.result, t.err = true, result, err
@@ -293,7 +300,7 @@ func (t *statelessCall) finishCall(result drawbridge.Result, err error) {
 	t.signal()
 }
 
-// inputRequiredResult returns the result that asks the open questions, for a retry with this handle.
+// inputRequiredResult returns a result that asks the open questions. The handle is its requestState.
 func (t *statelessCall) inputRequiredResult(handle string) drawbridge.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()

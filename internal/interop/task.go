@@ -11,21 +11,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A TaskCaller makes calls to tools that exist only as tasks.
+// A TaskCaller makes calls to tools that can be called only as tasks.
 type TaskCaller struct {
-	// Do sends a request of the call.
+	// Do sends a request to the server and returns the result.
 	Do func(context.Context, drawbridge.Call) (json.RawMessage, error)
-	// OnLost reports whether an error means that the request never arrived, and handles that. IsServerResponse reports
-	// whether an error is the server's answer.
+	// OnLost reports whether an error means that the request did not reach the server, and handles this case.
+	// IsServerResponse reports whether an error is the server's response.
 	OnLost           func(error) bool
 	IsServerResponse func(error) bool
-	// StripTask removes the related-task member from an object.
+	// StripTask returns an object without the related-task member.
 	StripTask func(object json.RawMessage) json.RawMessage
-	// CancelTask cancels a task whose result is not wanted any more.
+	// CancelTask cancels a task whose result is no longer needed.
 	CancelTask func(ctx context.Context, id json.RawMessage)
 }
 
-// CallAsTask makes a call as a task, for a caller that did not ask for one, and waits for its result.
+// CallAsTask makes a call as a task and waits for its result, for a caller that did not ask for a task.
 func (t TaskCaller) CallAsTask(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	if call.Peer != nil {
 		call.Peer = taskHidingPeer{call.Peer, t.StripTask}
@@ -38,9 +38,9 @@ func (t TaskCaller) CallAsTask(ctx context.Context, call drawbridge.Call) (json.
 	}
 	id := rawjson.Get(created, "task", "taskId")
 	if _, ok := rawjson.DecodeString(id); !ok {
-		return created, nil // it has answered plainly after all
+		return created, nil // the server returned a plain result
 	}
-	// tasks/result is answered when the task is over, and has the time of any other call.
+	// The server responds to tasks/result when the task has ended. The time limit is that of any other call.
 	fetch.Method, fetch.Params = mcp.MethodTasksResult, rawjson.Apply(nil, rawjson.Put(id, "taskId"))
 	if meta := mcp.MetaOf(call.Params); meta != nil {
 		fetch.Params = rawjson.Apply(fetch.Params, rawjson.Put(meta, "_meta"))
@@ -49,7 +49,7 @@ func (t TaskCaller) CallAsTask(ctx context.Context, call drawbridge.Call) (json.
 	switch {
 	case err == nil:
 		return t.StripTask(result), nil
-	case t.OnLost(err): // but the call of the tool was not
+	case t.OnLost(err): // but the tool's call arrived
 		return nil, fmt.Errorf("%w: fetch the result of its task: %s", transport.ErrLost, err)
 	case !t.IsServerResponse(err):
 		t.CancelTask(ctx, id)
@@ -57,13 +57,13 @@ func (t TaskCaller) CallAsTask(ctx context.Context, call drawbridge.Call) (json.
 	return nil, err
 }
 
-// taskHidingPeer is the Peer of a call whose caller does not know the task.
+// taskHidingPeer is the Peer of a call as a task. It hides the task from the caller, which did not ask for it.
 type taskHidingPeer struct {
 	drawbridge.Peer
 	stripTask func(json.RawMessage) json.RawMessage
 }
 
-// Notify passes a notification on without its related task.
+// Notify passes a notification on without its related-task member.
 func (p taskHidingPeer) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	return p.Peer.Notify(ctx, method, p.stripTask(params))
 }

@@ -12,18 +12,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A stateful server may refuse a call with error -32042, whose data names pages that the user must visit first
-// (2025-11-25, Elicitation, URL mode). The stateless era does not have that error: there the call asks for input.
+// A stateful server may refuse a call with the error -32042, whose data lists pages that the user must visit first
+// (2025-11-25, Elicitation, URL mode). The stateless generation does not have this error: its results ask for input
+// instead.
 
-// MetaServer is the member of an elicitation's _meta that names the asking server: a form must not look as if
-// Drawbridge asked.
+// MetaServer is the member of an elicitation's _meta that names the server that asks, so that a form does not look like
+// a question of Drawbridge.
 const MetaServer = "drawbridge/server"
 
-// PrepareRequest returns a server request as the rules allow it to be shown. An elicitation names its server and gets
-// marks, see MetaSensitive. Requests other than elicitation and sampling stay as they are.
+// PrepareRequest returns the params of a server request in the form that may be shown. For an elicitation it adds the
+// server's name and marks, see MetaServer and MetaSensitive. Sampling requests are passed to Inspect. Other requests
+// only lose the members of _meta that only Drawbridge may set.
 func (r ElicitationRules) PrepareRequest(id drawbridge.ServerID, method string,
 	params json.RawMessage) json.RawMessage {
-	if rawjson.Get(params, "_meta") != nil { // what a server says in our name
+	if rawjson.Get(params, "_meta") != nil { // drop members that only Drawbridge may set
 		params = rawjson.Apply(params, rawjson.Drop("_meta", MetaSensitive), rawjson.Drop("_meta", MetaOrigin),
 			rawjson.Drop("_meta", mcp.MetaFlagged))
 	}
@@ -36,8 +38,8 @@ func (r ElicitationRules) PrepareRequest(id drawbridge.ServerID, method string,
 	return params
 }
 
-// demandedElicitations returns the elicitations that an error demands, at most one more than allowed; none for any
-// other error.
+// demandedElicitations returns the elicitations that an error -32042 demands, at most one more than
+// maxDemandedElicitations. For any other error it returns none.
 func demandedElicitations(err error) (demands []json.RawMessage) {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Raw == nil || mcp.ErrorCode(f.Raw) != mcp.CodeURLElicitation {
@@ -54,14 +56,14 @@ func demandedElicitations(err error) (demands []json.RawMessage) {
 	return demands
 }
 
-// TranslateElicitationError translates the outcome of a stateless caller's call: an error that demands elicitations
-// becomes one that names the required capabilities.
+// TranslateElicitationError translates the outcome of a stateless caller's call. It replaces an error that demands
+// elicitations by an error that names the required capabilities, and returns any other outcome unchanged.
 func TranslateElicitationError(result drawbridge.Result, err error) (drawbridge.Result, error) {
 	demands := demandedElicitations(err)
 	if len(demands) == 0 {
 		return result, err
 	}
-	// Pages are all that the error may demand; a server that demands more is told what that would take.
+	// The error may demand only pages. If a server demands a form too, the required capabilities include forms.
 	var url, form json.RawMessage
 	for _, params := range demands {
 		if rawjson.GetString(params, "mode") == "url" {
@@ -79,10 +81,11 @@ func TranslateElicitationError(result drawbridge.Result, err error) (drawbridge.
 	return result, &f
 }
 
-// maxDemandedElicitations is how many elicitations one error may demand.
+// maxDemandedElicitations is the maximum number of elicitations that one error may demand.
 const maxDemandedElicitations = 16
 
-// callWithElicitations makes the call, and repeats it each time the user did what an error demanded.
+// callWithElicitations makes the call. If an error demands elicitations, it asks the user and repeats the call when the
+// user has accepted them.
 func (t *statelessCall) callWithElicitations(call drawbridge.Call) (drawbridge.Result, error) {
 	for range maxRounds {
 		result, err := t.env.Call(t.ctx, call)
@@ -98,7 +101,7 @@ func (t *statelessCall) callWithElicitations(call drawbridge.Call) (drawbridge.R
 		}
 		for _, params := range demands {
 			switch refusal := t.sendUserToPage(params); {
-			case errors.Is(refusal, errUndeclared): // by a request that has come since
+			case errors.Is(refusal, errUndeclared): // a later request did not declare it
 				return TranslateElicitationError(result, err)
 			case refusal != nil:
 				return drawbridge.Result{}, refusal
@@ -111,7 +114,8 @@ func (t *statelessCall) callWithElicitations(call drawbridge.Call) (drawbridge.R
 	}
 }
 
-// clientAcceptsAll reports whether the last request declared support for all these elicitations.
+// clientAcceptsAll reports whether the last request declared support for all these elicitations, and all their URLs are
+// safe.
 func (t *statelessCall) clientAcceptsAll(demands []json.RawMessage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +124,7 @@ func (t *statelessCall) clientAcceptsAll(demands []json.RawMessage) bool {
 	})
 }
 
-// sendUserToPage asks the caller to take the user to a page.
+// sendUserToPage asks the caller to send the user to a page. It returns nil if the user has accepted.
 func (t *statelessCall) sendUserToPage(params json.RawMessage) error {
 	answer, err := t.Request(t.ctx, mcp.MethodElicitation, t.env.Rules.PrepareRequest(t.env.Server,
 		mcp.MethodElicitation, params))

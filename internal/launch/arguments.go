@@ -5,32 +5,34 @@ import (
 	"unicode/utf8"
 )
 
-// An argument is one argument of a program: an option with its possible value, or a word by itself.
+// An argument is one argument of a program: an option with its possible value, or a word that is not an option.
 type argument struct {
-	// option has its dashes, and no value: "-c", "--eval". It is empty for a word by itself, whose text is value.
+	// option is the option with its dashes and without its value, such as "-c" or "--eval". It is empty for a word that
+	// is not an option; value is then that word.
 	option, value string
-	// index is the position among the arguments. joined is set if the value is part of the option's word, doubtful if a
-	// word by itself may be the value of the option before.
+	// index is the position among the arguments. joined is set if option and value are one word, as in "--eval=x".
+	// maybeValue is set if a word that is not an option may be the value of the option before it.
 	index              int
 	joined, maybeValue bool
 }
 
-// An optionGrammar describes how a program reads its arguments, as far as known.
+// An optionGrammar describes how a program parses its arguments, as far as that is known.
 type optionGrammar struct {
-	// shortWithValue has the short options that take a value, which may be joined to them: the rest of their word.
+	// shortWithValue contains the letters of the short options that take a value. The value may follow the letter in
+	// the same word.
 	shortWithValue string
-	// shortFlags and long are the options that take no value: short ones as letters, and long ones. The word after
-	// such an option is not its value.
+	// shortFlags contains the letters of the short options that take no value. longFlags contains the long options that
+	// take no value; a final "*" matches any suffix. The word after such an option is not its value.
 	shortFlags string
 	longFlags  []string
 }
 
-// parse parses arguments up to the first word by itself, which begins the program to run: later arguments belong to
-// that program. If it is unknown whether an option takes a value, the word after it is read as both, and parsing
-// continues.
+// parse parses arguments up to the first word that is not an option or its value. That word is the program to run, and
+// later arguments belong to that program. If it is unknown whether an option takes a value, the next word is reported
+// both as its value and as a word with maybeValue. Parsing then continues.
 func (g optionGrammar) parse(args []string) []argument {
 	var words []argument
-	open := false // whether the option before may take a value
+	open := false // whether the option before may take the next word as its value
 	for i, arg := range args {
 		switch {
 		case arg == "--":
@@ -58,7 +60,8 @@ func (g optionGrammar) parse(args []string) []argument {
 	return words
 }
 
-// parseShortOptions reads short options that are written as one word.
+// parseShortOptions parses the short options in args[i], such as "-abc", and appends them to words. It reports whether
+// the last one may take the next word as its value.
 func (g optionGrammar) parseShortOptions(words []argument, args []string, i int) ([]argument, bool) {
 	open := false
 	for letters := args[i][1:]; letters != ""; {
@@ -95,8 +98,8 @@ func nextArg(args []string, i int) string {
 	return ""
 }
 
-// isOption reports whether an option is one of options. One that ends in "…" also matches any prefix of its name with
-// at least three letters: some programs accept those.
+// isOption reports whether w is one of options. An entry that ends in "…" also matches prefixes with at least three
+// letters, since some programs accept such abbreviations.
 func (w argument) isOption(options ...string) bool {
 	for _, o := range options {
 		if whole, ok := strings.CutSuffix(o, "…"); w.option == o || ok && len(w.option) >= len("--abc") &&

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// SplitCommandLine returns the words of a whole command line that was written as a command, such as "npx -y pkg". It
-// returns nil for a single word, for a path that contains spaces, and for a text that only a shell can split.
+// SplitCommandLine splits a command that is a whole command line, such as "npx -y pkg", into its words. It returns nil
+// for a single word, for a path that contains spaces, and for a text that only a shell can split.
 func SplitCommandLine(command string) []string {
 	words := strings.Fields(command)
 	if len(words) < 2 || strings.ContainsAny(command, "\"'`\\$|&;<>()*?~\x00\n") || strings.ContainsAny(words[0], "/") {
@@ -16,7 +16,7 @@ func SplitCommandLine(command string) []string {
 	return words
 }
 
-// CommandLineProblem returns what is wrong with a command that is a whole command line; "" if it is a program's name.
+// CommandLineProblem returns an error text for a command that is a whole command line, or "" for the name of a program.
 func CommandLineProblem(command string) string {
 	if words := SplitCommandLine(command); words != nil {
 		return fmt.Sprintf(`"command" contains spaces: put the words after %q into "args"`, words[0])
@@ -24,15 +24,16 @@ func CommandLineProblem(command string) string {
 	return ""
 }
 
-// A Download is a package that a program fetches before it starts it.
+// A Download is a package that a program downloads before it starts the package.
 type Download struct {
-	// Program fetches the package: npm, uv, pipx, bun, pnpm, yarn.
+	// Program is the program that downloads the package: npm, uv, pipx, bun, pnpm or yarn.
 	Program string
-	// Package is the name as written; it may be empty.
+	// Package is the name of the package as written; it may be empty.
 	Package string
 }
 
-// Download returns the package that the command fetches on the first start; false if the command fetches none.
+// Download returns the package that the command downloads at the first start. It returns false if the command does not
+// download a package.
 func (l Spec) Download() (Download, bool) {
 	name := withoutVersion(programName(l.Command, true))
 	fetchers := map[string]string{"npx": "npm", "bunx": "bun", "pnpx": "pnpm", "npm": "npm", "pnpm": "pnpm",
@@ -47,7 +48,7 @@ func (l Spec) Download() (Download, bool) {
 	return Download{fetcher, packageOf(name, l.Args, "-p", "--package")}, true
 }
 
-// Name returns the package's name, or a word for it if it is unknown.
+// Name returns the package's name, or "its package" if the name is unknown.
 func (d Download) Name() string {
 	if d.Package == "" {
 		return "its package"

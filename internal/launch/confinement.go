@@ -13,7 +13,8 @@ import (
 const (
 	// ConfineAuto confines the program as far as the system supports it.
 	ConfineAuto = "auto"
-	// ConfineRequired refuses to start the program if the system cannot enforce all restrictions of the row.
+	// ConfineRequired confines the program and prevents its start if the system cannot enforce all restrictions of the
+	// row.
 	ConfineRequired = "required"
 )
 
@@ -21,15 +22,16 @@ const (
 type Confinement struct {
 	// Level is ConfineAuto or ConfineRequired; empty means no confinement.
 	Level string
-	// Read and Write are absolute paths of files and directories that the program may read, or read and write. They
-	// are in addition to its working directory and the paths that every program needs.
+	// Read contains absolute paths of files and directories that the program may read. Write contains those that it may
+	// read and write. The program may also use its working directory and the paths that every program needs.
 	Read, Write []string
 	// Offline denies the program access to the network.
 	Offline bool
 }
 
-// ReadConfinement reads a level, or an object, which is required unless it sets another level. A path from home begins
-// with "~/"; expand expands variables. The error is about members that must not be guessed.
+// ReadConfinement parses the member "confine" of a row: a level, or an object with the members level, read, write and
+// network. The level of an object is ConfineRequired unless the object sets another level. In a path, home replaces a
+// leading "~", and expand expands variables. An invalid or unknown member is an error.
 func ReadConfinement(v configfile.Node, home string, expand func(string) string) (c Confinement, err error) {
 	if v.Kind != configfile.Table {
 		c.Level, err = readConfineLevel(v)
@@ -86,7 +88,8 @@ func readConfinePaths(m configfile.Member, home string, expand func(string) stri
 	return all, nil
 }
 
-// RelativeTo returns the confinement with relative paths resolved against dir, the working directory of the program.
+// RelativeTo returns the confinement with relative paths resolved against dir, the working directory of the program. It
+// changes the path slices of c.
 func (c Confinement) RelativeTo(dir string) Confinement {
 	for _, paths := range [][]string{c.Read, c.Write} {
 		for i, p := range paths {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// inspectContainer returns findings about the arguments of a container engine: options that weaken its isolation, and
-// parts of the machine that it exposes to the container. Options are read before the subcommand and before the image.
+// inspectContainer returns findings about the arguments of a container engine. It reports options that weaken the
+// isolation of the container, and parts of the machine that the container can access. It reads the options before the
+// subcommand and the options before the image.
 func inspectContainer(name string, args []string) []Finding {
 	all := []Finding{{RunsPackage, name +
 		": it downloads an image and runs it (it is code execution, whatever the image is called)"}}
@@ -72,13 +73,15 @@ func inspectContainerOption(name string, running bool, w argument) []Finding {
 	return nil
 }
 
-// isHostMount reports whether a volume is a path of the machine, and not one that the engine keeps by name.
+// isHostMount reports whether the value of a volume option names a path of the machine and not a named volume of the
+// engine.
 func isHostMount(value string) bool {
 	source, _, has := strings.Cut(value, ":")
 	return has && (strings.ContainsAny(source, `/\.~$`) || len(source) == 1) // "c:\x:/x"
 }
 
-// isBindMount reports whether a mount is of a path of the machine: any except those explicitly of another type.
+// isBindMount reports whether the value of a mount option may name a path of the machine. Only tmpfs, and volumes
+// without device options, certainly do not.
 func isBindMount(value string) bool {
 	fields := strings.Split(value, ",")
 	volume := slices.Contains(fields, "type=volume") && !strings.Contains(value, "device=") &&

@@ -1,13 +1,13 @@
-// Package launch judges the risk of a command line before it is started.
+// Package launch finds the risks of a command line before the command is started.
 //
-// It guarantees that no variable reaches a server which makes a program load or run code that its row does not name. It
-// also guarantees that a person who approves a row is told about all code of others that it runs: code among the
-// arguments, downloaded packages, containers that reach the machine. Findings name programs, options and variables,
-// never their values, which may be secrets.
+// The package refuses variables that make a program load or run code that its row does not name. It reports all foreign
+// code that a row runs, for the person who approves the row. Such code is code in the arguments, a downloaded package,
+// or a container that accesses the machine. Findings name programs, options and variables, never their values, which
+// may be secrets.
 //
-// It reads command lines as their programs do, as far as that is known; a word that may or may not be an option's value
-// is judged as both. It is not a security boundary: a started program may do everything its user may, unless it is
-// confined. It starts nothing and reads no file.
+// The package parses command lines as their programs do, as far as that is known. If a word may or may not be the value
+// of an option, the package checks both cases. The package is not a security boundary: a started program has all rights
+// of its user, unless the program is confined. The package starts no program and reads no file.
 package launch
 
 import (
@@ -20,53 +20,53 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A Spec is what would be started, variables put in.
+// A Spec is a command line with the variables of its row, after references to variables were expanded.
 type Spec struct {
 	Command string
 	Args    []string
-	// Env has the row's own variables, in its order.
+	// Env contains the variables that the row sets, in the row's order.
 	Env []EnvVariable
-	// IsOwnRow is set if the row belongs to the person who runs it: they may name any command.
+	// IsOwnRow is set if the row belongs to the person who runs Drawbridge. That person may use any command.
 	IsOwnRow bool
 }
 
-// A EnvVariable is one of the environment.
+// An EnvVariable is one environment variable.
 type EnvVariable struct{ Name, Value string }
 
-// A Finding is a risk of a Launch that a person should know before they approve it.
+// A Finding is a risk of a Spec that a person should know before approving it.
 type Finding struct {
-	// Code is one of the constants below; they do not change.
+	// Code is one of the constants below, whose values do not change.
 	Code string `json:"code"`
-	// Text is a sentence for people without its full stop. It has no value of the row in it.
+	// Text describes the risk in one sentence for people, without the full stop. It contains no value of the row.
 	Text string `json:"text"`
 }
 
 // The codes of findings.
 const (
-	// CommandNotAllowed is a program that is not on the list of those that are known to run servers.
+	// CommandNotAllowed is a program that is not on the list of programs that usually run servers.
 	CommandNotAllowed = "command-not-allowed"
-	// InlineCode is code that stands among the arguments, or is read from standard input.
+	// InlineCode is code in the arguments, or code that is read from standard input.
 	InlineCode = "inline-code"
-	// LoadsCode is an option that makes a program load or run code beside the program's own.
+	// LoadsCode is an option that makes a program load or run additional code.
 	LoadsCode = "loads-code"
-	// RunsPackage is a package or an image that is downloaded and run: it is code execution.
+	// RunsPackage is a package or an image that is downloaded and run, which means code execution.
 	RunsPackage = "runs-package"
-	// ForeignPackage is a package from elsewhere than the registry: an address, a repository, a file.
+	// ForeignPackage is a package that does not come from the registry but from a URL, a repository or a file.
 	ForeignPackage = "foreign-package"
-	// ForeignRegistry is another registry, or index, in the place of the usual one.
+	// ForeignRegistry is a registry or index that replaces the usual one.
 	ForeignRegistry = "foreign-registry"
-	// ExtraPrivileges is what takes a container's or a runtime's walls down.
+	// ExtraPrivileges is an option that weakens the isolation of a container or of a language runtime.
 	ExtraPrivileges = "privileges"
-	// HostFiles is a directory or a socket of the machine within a container.
+	// HostFiles is a file, directory or socket of the machine that a container can access.
 	HostFiles = "host-files"
-	// Wrapper is a program that starts another one.
+	// Wrapper is a program that starts another program.
 	Wrapper = "wrapper"
-	// SteeringVariable is a variable that decides which programs are found, or where what they send goes.
+	// SteeringVariable is a variable that determines which programs are found, or where requests are sent.
 	SteeringVariable = "steering-variable"
 )
 
-// Refusal returns why no operating system can start this, or why it must not be started; "" if it may. It applies to
-// every row, independent of its author.
+// Refusal returns why the row cannot or must not be started, or "" if it may be started. dir is the row's working
+// directory. The result does not depend on who wrote the row.
 func (l Spec) Refusal(dir string) string {
 	switch words := append([]string{l.Command, dir}, l.Args...); {
 	case slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "\x00") }):
@@ -87,8 +87,8 @@ func (l Spec) Refusal(dir string) string {
 	return ""
 }
 
-// StartsDrawbridge recognises the entry that puts Drawbridge into an MCP client: the very file may be read by both.
-// Another program may start it for the client, such as a shell.
+// StartsDrawbridge reports whether a command line runs "drawbridge serve", directly or through another program such as
+// a shell. An MCP client has such an entry in its configuration, and Drawbridge may read the same file.
 func StartsDrawbridge(command string, args []string) bool {
 	for i, word := range append([]string{command}, args...) {
 		if programName(word, true) == "drawbridge" && slices.Contains(args[i:], "serve") {
@@ -98,25 +98,26 @@ func StartsDrawbridge(command string, args []string) bool {
 	return false
 }
 
-// usualPrograms returns the programs that servers are commonly run with: they may be started without a finding.
+// usualPrograms returns the programs with which servers are commonly run. A command on this list has no
+// CommandNotAllowed finding.
 func usualPrograms() []string {
 	return []string{"npx", "uvx", "node", "python", "python3", "docker", "deno", "bun", "mcpls"}
 }
 
-// IsAllowed reports whether a program may be started for a row that is not its reader's own. It must be a usual one by
-// its bare name, or match an entry of allowed: a name or a path, which may be a glob. A path never counts as a usual
-// program.
+// IsAllowed reports whether a program may be started for a row that is not the user's own. The command must be the
+// plain name of a usual program, or match an entry of allowed. An entry is a name or a path, and may be a glob pattern.
+// A path never counts as a usual program.
 func IsAllowed(command string, allowed []string) bool {
 	return slices.Contains(usualPrograms(), programName(command, onWindows)) && !strings.ContainsAny(command, `/\`) ||
 		slices.ContainsFunc(allowed, func(a string) bool { return matchesAllowed(a, command) })
 }
 
-// matchesAllowed holds a command against an entry of the list. A name fits a name only, and a path a path; "*" stays
-// within a part of it.
+// matchesAllowed reports whether a command matches an entry of the list of allowed commands. A name matches only a
+// name, and a path only a path. "*" does not match a slash.
 func matchesAllowed(entry, command string) bool {
 	entry, command = withSlashes(entry), withSlashes(command)
 	if strings.Contains(command, "/") && path.Clean(command) != command {
-		return false // "a/../b" is not looked at as "b": what is listed is written as it is
+		return false // a path such as "a/../b" never matches
 	}
 	ok, err := path.Match(entry, command)
 	return ok && err == nil
@@ -131,7 +132,8 @@ func withSlashes(p string) string {
 	return p
 }
 
-// programName is the last part of a command, without what Windows puts behind it, in lower case where loose is set.
+// programName returns the last element of a command's path. With loose, it also converts the element to lower case and
+// removes Windows extensions such as ".exe".
 func programName(command string, loose bool) string {
 	base := command[strings.LastIndexAny(command, `/\`)+1:]
 	if !loose {
@@ -144,8 +146,8 @@ func programName(command string, loose bool) string {
 	return base
 }
 
-// Findings returns what a person should know before they let this run. The command comes first, if it is neither usual
-// nor in allowed, then the arguments and the variables in their order. Findings are distinct.
+// Findings returns the risks that a person should know before approving the row. A command that is neither usual nor in
+// allowed comes first, then the arguments and the variables in their order. The findings are distinct.
 func (l Spec) Findings(allowed []string) []Finding {
 	var all []Finding
 	if !l.IsOwnRow && !IsAllowed(l.Command, allowed) {

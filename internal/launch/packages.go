@@ -14,7 +14,7 @@ func packageRunnerFinding(name string) Finding {
 		": it downloads packages and runs their code with your rights (it is code execution, whatever a package is called)"}
 }
 
-// inspectPackageRunner judges programs that run, or install, packages of a registry.
+// inspectPackageRunner returns findings about programs that run or install packages of a registry.
 func inspectPackageRunner(name string, args []string) []Finding {
 	g := optionGrammar{shortWithValue: "pcniwf", shortFlags: "yqvdIUh", longFlags: []string{
 		"--yes", "--no", "--quiet", "--silent", "--verbose", "--offline", "--prefer-*", "--no-*", "--refresh",
@@ -38,7 +38,8 @@ func inspectPackageRunner(name string, args []string) []Finding {
 	}
 }
 
-// packageSubcommands returns the words before a package: "npm exec PACKAGE", "uv tool run PACKAGE".
+// packageSubcommands returns the subcommands that may precede a package, as in "npm exec PACKAGE" and "uv tool run
+// PACKAGE".
 func packageSubcommands(name string) []string {
 	switch name {
 	case "npm", "pnpm", "yarn":
@@ -84,7 +85,7 @@ func inspectPackageOption(name string, python bool, w argument) []Finding {
 	return nil
 }
 
-// scheme is how an address of any kind begins; host that of a file behind "user@host:".
+// urlScheme matches the beginning of a URL. scpAddress matches a remote path of the form "user@host:path".
 var (
 	urlScheme  = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	scpAddress = lazyregexp.New(`^[^/@\s]+@[^/:\s]+:[^\s]`)
@@ -92,8 +93,9 @@ var (
 
 func isAddress(s string) bool { return urlScheme().MatchString(s) || strings.HasPrefix(s, "data:") }
 
-// foreignSource returns the kind of a package that does not come from the registry; "" for one that does. The forms are
-// those of npm (hosted, git, remote, file, directory; an alias stands for its target) and of PEP 508.
+// foreignSource returns a description of the source of a package that does not come from the registry, such as "a git
+// repository". It returns "" for a package of the registry. For npm it recognises hosted, git, remote, file and
+// directory packages, and for an alias its target. For Python it recognises the forms of PEP 508.
 func foreignSource(spec string, python bool) string {
 	spec = strings.TrimSpace(spec)
 	if name, target, ok := strings.Cut(spec, "@"); ok && python && strings.TrimSpace(target) != "" {
@@ -125,7 +127,8 @@ func foreignSource(spec string, python bool) string {
 	return ""
 }
 
-// isGitHosted recognises "github:owner/name", and "owner/name" as npm reads it.
+// isGitHosted reports whether spec has the form "github:owner/name" (or that of a similar host), or the form
+// "owner/name", which npm fetches from GitHub.
 func isGitHosted(spec string) bool {
 	for _, host := range []string{"github:", "gitlab:", "bitbucket:", "gist:", "sourcehut:"} {
 		if strings.HasPrefix(strings.ToLower(spec), host) {
@@ -137,7 +140,7 @@ func isGitHosted(spec string) bool {
 		!strings.Contains(owner, ":") && !strings.Contains(name, "/")
 }
 
-// isFilePackage recognises a file or a directory, and an archive.
+// isFilePackage reports whether spec names a file, a directory or an archive.
 func isFilePackage(spec string) bool {
 	lower := strings.ToLower(spec)
 	for _, start := range []string{"file:", "link:", "portal:", "workspace:", ".", "/", "~", `\`} {

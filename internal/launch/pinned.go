@@ -8,20 +8,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/lazyregexp"
 )
 
-// UnpinnedPackage is a package or an image that is not named by its version, or its digest: each start may run another
+// UnpinnedPackage is a package without a fixed version, or an image without a digest. Each start may run a different
 // one.
 const UnpinnedPackage = "unpinned-package"
 
-// exact is a version and no range of them, digest the end of an image's name that is one for good.
+// exactVersion matches a single version and not a range. exactPythonVersion matches a Python version, which may be as
+// short as 1.2. imageDigest matches the end of an image name with a digest.
 var (
 	exactVersion = lazyregexp.New(`^v?[0-9]+(\.[0-9]+){2}([-+.][0-9A-Za-z.+-]*)?$`)
-	// of Python, where 1.2 is one
+	// a version of a Python package
 	exactPythonVersion = lazyregexp.New(`^v?[0-9]+(\.[0-9]+)*([-+.a-z][0-9a-z.+-]*)?$`)
 	imageDigest        = lazyregexp.New(`@sha256:[0-9a-f]{64}$`)
 )
 
-// Unpinned returns a finding for each download without a version, if the package is known. Findings reports packages
-// from elsewhere than the registry.
+// Unpinned returns a finding for a downloaded package or image without a fixed version, if its name is known. Packages
+// that do not come from the registry are left to Findings.
 func (l Spec) Unpinned() []Finding {
 	name := withoutVersion(programName(l.Command, true))
 	switch {
@@ -52,7 +53,8 @@ func (l Spec) Unpinned() []Finding {
 	return nil
 }
 
-// unpinnedDenoFindings judges what "deno run" is to run: npm:NAME@VERSION/BIN, or the like of jsr.
+// unpinnedDenoFindings returns a finding if the arguments of deno run a package without a fixed version. Such an
+// argument has the form npm:NAME@VERSION/BIN or jsr:NAME@VERSION/BIN.
 func unpinnedDenoFindings(args []string) []Finding {
 	if len(args) == 0 || !slices.Contains([]string{"run", "serve", "x"}, args[0]) {
 		return nil
@@ -76,8 +78,8 @@ func unpinnedDenoFindings(args []string) []Finding {
 	return nil
 }
 
-// packageOf returns the package that a program runs: the value of one of the options that name it, else the first word
-// that is not a subcommand. It is empty if unknown.
+// packageOf returns the package that a program runs. It is the value of one of the given options, otherwise the first
+// word that is not a subcommand. packageOf returns "" if the package is unknown.
 func packageOf(name string, args []string, options ...string) string {
 	for i, arg := range args {
 		for _, option := range options {
@@ -100,14 +102,15 @@ func packageOf(name string, args []string, options ...string) string {
 	return ""
 }
 
-// mayTakeNextWord reports whether the word after an option may be its value.
+// mayTakeNextWord reports whether the word after an option may be the option's value.
 func mayTakeNextWord(option string) bool {
 	known := []string{"--", "-y", "--yes", "-q", "--quiet", "--silent", "--no-install", "--prefer-offline",
 		"--prefer-online", "--offline", "--refresh", "--isolated", "--no-cache"}
 	return strings.HasPrefix(option, "-") && !strings.Contains(option, "=") && !slices.Contains(known, option)
 }
 
-// imageOf returns the image of a container; empty if unknown. An option that may take the word after it does.
+// imageOf returns the image that a container engine runs, or "" if it is unknown. It assumes that an option takes the
+// next word as its value unless the option is known to take none.
 func imageOf(args []string) string {
 	at := slices.IndexFunc(args, func(a string) bool { return a == "run" || a == "create" })
 	if at < 0 {

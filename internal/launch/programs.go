@@ -8,10 +8,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// maxWrapperDepth is how many programs that start another one are looked through.
+// maxWrapperDepth is how many nested wrapper programs are inspected.
 const maxWrapperDepth = 4
 
-// inspectProgram finds what a program and its arguments are to be told of.
+// inspectProgram returns the findings about a program and its arguments. depth is the number of wrapper programs before
+// it.
 func inspectProgram(command string, args []string, depth int) []Finding {
 	shown := programName(command, true)
 	name := withoutVersion(shown)
@@ -42,7 +43,7 @@ func inspectProgram(command string, args []string, depth int) []Finding {
 	return nil
 }
 
-// withoutVersion takes a version off a name: python3.12, node22.
+// withoutVersion returns a program name without a version at its end: "python" for "python3.12", "node" for "node22".
 func withoutVersion(name string) string {
 	if short := strings.TrimRight(name, "0123456789.-"); short != "" {
 		return short
@@ -50,17 +51,18 @@ func withoutVersion(name string) string {
 	return name
 }
 
-// newFinding returns a finding for an option by its name and position, never by its value.
+// newFinding returns a finding that names an option and its position, but not its value.
 func newFinding(code, name string, w argument, what string) Finding {
 	return Finding{code, fmt.Sprintf("%s %s: argument %d %s", name, safetext.Line(w.option), w.index+1, what)}
 }
 
-// isStdinArgument reports whether a word stands for the standard input in the place of a file.
+// isStdinArgument reports whether a word in place of a file name means standard input.
 func isStdinArgument(word string) bool {
 	return slices.Contains([]string{"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}, word)
 }
 
-// stdinFinding is the finding for a program that takes its code from its standard input, where the requests are.
+// stdinFinding returns the finding for a program that reads its code from standard input, on which the server receives
+// requests.
 func stdinFinding(name string) Finding {
 	return Finding{InlineCode, name + " -: it runs what is sent to it as if it were code"}
 }
@@ -80,7 +82,7 @@ func inspectNode(name string, args []string) (all []Finding) {
 	}}
 	for _, w := range g.parse(args) {
 		option := w
-		option.option = strings.ReplaceAll(w.option, "_", "-") // node takes one for the other
+		option.option = strings.ReplaceAll(w.option, "_", "-") // node accepts "_" for "-"
 		switch {
 		case option.isOption("-e", "-p", "--eval", "--print"):
 			all = append(all, newFinding(InlineCode, name, w, textIsCode))
@@ -115,7 +117,7 @@ func inspectPython(name string, args []string) (all []Finding) {
 				"idlelib"}, w.value) {
 				all = append(all, newFinding(LoadsCode, name, w, textLoadsMore))
 			}
-			return all // what follows is the module's
+			return all // the following arguments belong to the module
 		case w.option == "" && isStdinArgument(w.value):
 			all = append(all, stdinFinding(name))
 		}
@@ -127,7 +129,7 @@ func inspectDeno(args []string) (all []Finding) {
 	g := optionGrammar{shortWithValue: "cLr", shortFlags: "AqhVfRWNESI", longFlags: []string{"--quiet", "--no-*",
 		"--cached-only", "--allow-*", "--deny-*", "--unstable*", "--watch*", "--lock-write", "--frozen",
 		"--check", "--reload"}}
-	seen := false // the subcommand
+	seen := false // whether the subcommand was seen
 	for rest, i := args, 0; ; {
 		words := g.parse(rest)
 		next := -1
@@ -191,7 +193,8 @@ func inspectBun(args []string) (all []Finding) {
 	return all
 }
 
-// inspectShell finds "-c", also combined with other flags: a shell runs the text after it.
+// inspectShell returns findings about the arguments of a shell. It recognises "-c", which runs the next word as code,
+// also if it is combined with other flags.
 func inspectShell(name string, args []string) (all []Finding) {
 	if name == "busybox" && len(args) > 0 {
 		return inspectProgram(args[0], args[1:], maxWrapperDepth)
@@ -211,12 +214,13 @@ func inspectShell(name string, args []string) (all []Finding) {
 	return all
 }
 
-// inspectWindowsShell reads options by any beginning of their names, after a dash or a slash, as those programs do.
+// inspectWindowsShell returns findings about the arguments of cmd and PowerShell. It accepts options after a dash or a
+// slash and abbreviated to a prefix, as these programs do.
 func inspectWindowsShell(name string, args []string) (all []Finding) {
 	for i, arg := range args {
 		option := strings.ToLower(strings.TrimLeft(arg, "-/"))
 		switch {
-		case option == arg || option == "": // no option
+		case option == arg || option == "": // not an option
 		case name == "cmd" && strings.ContainsAny(option[:1], "ckr"),
 			name != "cmd" && (strings.HasPrefix("command", option) || strings.HasPrefix("encodedcommand", option) ||
 				option == "ec" || strings.HasPrefix("commandwithargs", option) || option == "cwa"):
@@ -255,7 +259,7 @@ func wrapperPrograms() []string {
 	}
 }
 
-// dropQuote removes quotes that divide words in such a text.
+// dropQuote replaces a quotation mark by a space, so that it separates words.
 func dropQuote(c rune) rune {
 	if c == '"' || c == '\'' {
 		return ' '
@@ -264,7 +268,8 @@ func dropQuote(c rune) rune {
 }
 
 // inspectWrapper returns findings about the program that a wrapper such as env or sudo starts. It is unknown where the
-// wrapper's own options end, so each later word is tried as the program and counts if there are findings about it.
+// wrapper's own options end. Therefore each argument is inspected as if it were the program, together with the
+// arguments after it.
 func inspectWrapper(name string, args []string, depth int) []Finding {
 	all := []Finding{{Wrapper, name + ": it starts another program, which its arguments name"}}
 	if depth >= maxWrapperDepth {
@@ -276,7 +281,7 @@ func inspectWrapper(name string, args []string, depth int) []Finding {
 				Finding{LoadsCode, fmt.Sprintf("%s: argument %d sets %s, which has programs load or run something else",
 					name, i+1, safetext.Line(variable))})
 		}
-		if strings.ContainsAny(arg, " \t") && name == "env" { // -S takes one text apart
+		if strings.ContainsAny(arg, " \t") && name == "env" { // env -S splits one text into words
 			_, text, long := strings.Cut(arg, "=")
 			if !long || !strings.HasPrefix(arg, "--s") {
 				text = strings.TrimLeft(arg, "-Svi ")

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// IsBlockedVariable reports whether a variable is refused for every server, also in the user's own rows: it makes a loader, a
-// shell or a language runtime load or run code that the row does not name. Windows ignores case.
+// IsBlockedVariable reports whether a variable is refused for every server, also in the user's own rows. Such a
+// variable makes a loader, a shell or a language runtime load or run code that the row does not name. Windows ignores
+// the case of names.
 func IsBlockedVariable(name string) bool { return isBlockedName(name, onWindows) }
 
 func isBlockedName(name string, fold bool) bool {
@@ -22,8 +23,8 @@ func isBlockedName(name string, fold bool) bool {
 	return slices.ContainsFunc(loaderPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// loaderVariables returns variables that choose the code programs load at start or run later, by their manuals: the
-// linkers' and the C library's, the shells', the languages', git's.
+// loaderVariables returns the variables that determine which code programs load at start or run later. They are
+// documented in the manuals of linkers, the C library, shells, languages and git.
 func loaderVariables() []string {
 	return []string{
 		"GCONV_PATH", "GETCONF_DIR", "LOCPATH", "NLSPATH", "HOSTALIASES", "RESOLV_HOST_CONF", "MALLOC_TRACE",
@@ -42,13 +43,13 @@ func loaderVariables() []string {
 	}
 }
 
-// loaderPrefixes returns the prefixes of families of such variables.
+// loaderPrefixes returns the name prefixes of further variables of this kind.
 func loaderPrefixes() []string {
 	return []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_CONFIG_", "GIT_TRACE"}
 }
 
-// harmlessPythonVariables returns the variables of Python that load nothing: they affect text, output and speed, and
-// rows use them.
+// harmlessPythonVariables returns the variables of Python that load no code. They affect text encoding, output and
+// speed, and rows commonly set them.
 func harmlessPythonVariables() []string {
 	return []string{
 		"PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONLEGACYWINDOWSSTDIO",
@@ -60,10 +61,10 @@ func harmlessPythonVariables() []string {
 	}
 }
 
-// isSteeringVariable reports whether a variable decides which programs or packages are found, or where requests go. A
-// row may have one, since there are honest uses; the approver is told.
+// isSteeringVariable reports whether a variable determines which programs or packages are found, or where requests are
+// sent. A row may set such a variable, since there are legitimate uses; the approver is notified.
 func isSteeringVariable(name string) bool {
-	name = strings.ToUpper(name) // programs take those for proxies in either case, and npm its own in any
+	name = strings.ToUpper(name) // programs accept proxy variables, and npm its own, in either case
 	switch {
 	case slices.Contains(steeringVariables(), name):
 		return true
@@ -85,7 +86,7 @@ func steeringVariables() []string {
 	}
 }
 
-// harmlessPrefixes returns variables of those families that only set verbosity or timeouts.
+// harmlessPrefixes returns the prefixes of package manager variables that only set verbosity or timeouts.
 func harmlessPrefixes() []string {
 	return []string{"NPM_CONFIG_LOGLEVEL", "NPM_CONFIG_UPDATE_NOTIFIER", "NPM_CONFIG_FUND", "NPM_CONFIG_AUDIT",
 		"UV_HTTP_TIMEOUT", "UV_NO_PROGRESS", "UV_LOG_CONTEXT", "PIP_DISABLE_PIP_VERSION_CHECK", "DENO_NO_UPDATE_CHECK"}

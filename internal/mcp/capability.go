@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// RequiredCapability returns the client capability that a server needs to send a request during a call; empty for any
-// other method.
+// RequiredCapability returns the client capability that a server needs to send a request with this method. It returns
+// "" if the method is not a server request of MCP.
 func RequiredCapability(method string) string {
 	switch method {
 	case MethodSampling:
@@ -23,7 +23,7 @@ func RequiredCapability(method string) string {
 	return ""
 }
 
-// DeclaresAny reports whether an object of capabilities names one of these: null is as good as absent.
+// DeclaresAny reports whether capabilities contains a member with one of these names. A null member counts as absent.
 func DeclaresAny(capabilities json.RawMessage, names ...string) bool {
 	for _, name := range names {
 		if v := rawjson.Get(capabilities, name); v != nil && string(v) != "null" {
@@ -33,9 +33,9 @@ func DeclaresAny(capabilities json.RawMessage, names ...string) bool {
 	return false
 }
 
-// ServerMayRequest reports whether a client with these capabilities may be sent a request by a server with those: what
-// ClientAcceptsRequest allows, a request about a task that the client has made of an earlier one (2025-11-25), and one
-// of an extension that both declare.
+// ServerMayRequest reports whether a server may send a request to a client; client and server are their capabilities.
+// Permitted are requests that ClientAcceptsRequest permits, and requests of an extension that both declare. Also
+// permitted are requests about a task that the client created for an earlier request (2025-11-25).
 func ServerMayRequest(client, server json.RawMessage, method string, params json.RawMessage) bool {
 	switch {
 	case ClientAcceptsRequest(client, method, params):
@@ -46,9 +46,9 @@ func ServerMayRequest(client, server json.RawMessage, method string, params json
 	return IsUnknownMethod(method) && ShareUnknownExtension(client, server)
 }
 
-// ClientMayNotify reports whether a notification of a client with these capabilities is for a server with those: that
-// its roots have changed, how a task goes that it made of the server's request, and what an extension has that both
-// declare.
+// ClientMayNotify reports whether a client's notification may be sent to a server; client and server are their
+// capabilities. Permitted are changes of the client's roots, and notifications of an extension that both declare. Also
+// permitted is the status of a task that the client created for a server request.
 func ClientMayNotify(client, server json.RawMessage, method string) bool {
 	switch method {
 	case NoteRootsChanged:
@@ -63,9 +63,10 @@ func ClientMayNotify(client, server json.RawMessage, method string) bool {
 	return IsUnknownMethod(about) && ShareUnknownExtension(client, server)
 }
 
-// ClientAcceptsRequest reports whether a client with these capabilities may be sent a request: sampling, elicitation or
-// roots. An elicitation by URL needs "url" in elicitation, one by form "form", or nothing at all: an empty object is
-// what clients declared when forms were all there was. Sampling with tools needs "tools" in sampling.
+// ClientAcceptsRequest reports whether a client with these capabilities accepts a request for sampling, elicitation or
+// roots. An elicitation by URL requires "url" in the member "elicitation". An elicitation by form requires "form", or
+// the absence of "url": clients declared an empty object when only forms existed. Sampling with tools requires "tools"
+// in the member "sampling".
 func ClientAcceptsRequest(capabilities json.RawMessage, method string, params json.RawMessage) bool {
 	name := RequiredCapability(method)
 	if name == "" || !DeclaresAny(capabilities, name) {

@@ -1,9 +1,9 @@
-// Package mcp reads and writes MCP messages as bytes. It has JSON-RPC envelopes with params, result and error as they
-// were sent, edits by path, the framings (lines, server-sent events) with their bounds, the HTTP headers that mirror a
-// body, and the names of the protocol.
+// Package mcp reads and writes MCP messages as bytes. It contains JSON-RPC envelopes, whose params, result and error
+// are kept unchanged. It contains the message framings (lines, server-sent events) with their size limits. It contains
+// the HTTP headers that repeat parts of a body, and the names that the protocol defines.
 //
-// Unedited parts of a message are never re-marshalled: unknown members, the order of members, big integers, escapes and
-// white space stay as they are. Invalid JSON, invalid UTF-8 and nesting deeper than MaxDepth are refused here, so that
-// no other package has to check. The package holds no connection, starts no goroutine, and reads no more than its
-// bounds.
+// Unedited parts of a message are never re-encoded: unknown members, the order of members, large integers, escapes and
+// white space stay unchanged. The package refuses invalid JSON, invalid UTF-8 and nesting deeper than MaxDepth, so that
+// no other package must check for them. The package opens no connection, starts no goroutine, and reads no more than
+// its size limits.
 package mcp

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// The extensions that are known here. ExtensionTasks is SEP-2663, ExtensionSkills SEP-2640, ExtensionApps MCP Apps.
+// The extensions that Drawbridge knows. ExtensionTasks is SEP-2663, ExtensionSkills SEP-2640, ExtensionApps MCP Apps.
 const (
 	ExtensionApps   = "io.modelcontextprotocol/ui"
 	ExtensionSkills = "io.modelcontextprotocol/skills"
 	ExtensionTasks  = "io.modelcontextprotocol/tasks"
 
-	// These describe how a client signs in at its server. They are not passed on to anyone behind the client.
+	// These two describe how a client signs in at its server. Drawbridge does not pass them on to its own clients.
 	ExtensionClientCredentials = "io.modelcontextprotocol/oauth-client-credentials"
 	ExtensionEnterprise        = "io.modelcontextprotocol/enterprise-managed-authorization"
 )
 
-// ExtensionMembers are the members of capabilities in which extensions are declared: the one of today, and the one that
-// served before it. An extension is the same in both.
+// ExtensionMembers returns the members of capabilities in which extensions are declared: the current member, and the
+// member that was used before it. An extension has the same meaning in both.
 func ExtensionMembers() []string { return []string{"extensions", "experimental"} }
 
-// UnknownExtensions returns the extensions that capabilities declare, with an object of settings, and that are not
-// known here; nil for none.
+// UnknownExtensions returns the set of extensions that capabilities declare with an object as value and that Drawbridge
+// does not know. It returns nil if there are none.
 func UnknownExtensions(capabilities json.RawMessage) map[string]bool {
 	var out map[string]bool
 	for _, declaration := range ExtensionMembers() {
@@ -51,7 +51,8 @@ func isUnknownExtension(extension string) bool {
 	return true
 }
 
-// ShareUnknownExtension reports whether both ends declare a same extension that is not known here.
+// ShareUnknownExtension reports whether both capabilities declare the same extension and Drawbridge does not know that
+// extension.
 func ShareUnknownExtension(one, other json.RawMessage) bool {
 	theirs := UnknownExtensions(one)
 	for id := range UnknownExtensions(other) {

@@ -16,15 +16,17 @@ import (
 	"unicode/utf8"
 )
 
-// Headers that mirror the body let what stands between route without reading it: Mcp-Name and Mcp-Param-* of 2026-07-28
-// (SEP-2243). A value that a header cannot carry as it is travels in Base64 between two marks.
+// In 2026-07-28 the headers Mcp-Name and Mcp-Param-* repeat values of the body, so that proxies can route a request
+// without reading its body (SEP-2243). A value that is not valid in a header is encoded as Base64 between base64Start
+// and base64End.
 const (
 	base64Start = "=?base64?"
 	base64End   = "?="
 )
 
-// EncodeHeaderValue writes s as the value of a header: as it is where it is visible ASCII without blanks around it,
-// else as "=?base64?…?=", the standard Base64 of its UTF-8. A plain value that looks like that is encoded too.
+// EncodeHeaderValue returns s encoded as the value of a header. Visible ASCII without leading or trailing spaces is
+// returned unchanged. Any other text is returned as "=?base64?…?=", with the standard Base64 encoding of its UTF-8
+// bytes. A plain value that looks like such an encoding is encoded too.
 func EncodeHeaderValue(s string) string {
 	if isPlainHeaderValue(s) {
 		return s
@@ -49,8 +51,8 @@ func cutBase64Marks(s string) (body string, ok bool) {
 	return "", false
 }
 
-// DecodeHeaderValue reads what EncodeHeaderValue wrote. The error is for a character that no header may hold, and for
-// a value that is marked as Base64 and is not Base64 of UTF-8.
+// DecodeHeaderValue decodes a value that EncodeHeaderValue returned. It returns an error for a character that is not
+// permitted in a header. It also returns an error for a value marked as Base64 that is not the Base64 of UTF-8 text.
 func DecodeHeaderValue(s string) (string, error) {
 	for i := range len(s) {
 		if s[i] < ' ' && s[i] != '\t' || s[i] > '~' {
@@ -68,12 +70,12 @@ func DecodeHeaderValue(s string) (string, error) {
 	return string(raw), nil
 }
 
-// A HeaderParam reports that an argument of a tool travels in a header too: an x-mcp-header member in the tool's
-// inputSchema.
+// A HeaderParam describes an argument of a tool that is also sent in a header. The tool's inputSchema marks such an
+// argument with the member x-mcp-header.
 type HeaderParam struct {
-	// Path leads to the argument within arguments.
+	// Path is the path of member names to the argument within arguments.
 	Path []string
-	// Header is the header's whole name: "Mcp-Param-" and the mark.
+	// Header is the complete name of the header: "Mcp-Param-" and the value of x-mcp-header.
 	Header string
 	// Type is the argument's type in the schema: "string", "integer" or "boolean".
 	Type string
@@ -81,16 +83,16 @@ type HeaderParam struct {
 
 const (
 	headerParamKeyword = "x-mcp-header"
-	// maxSchemaDepth is how deep the schemas of a schema may nest for marks to be looked for.
+	// maxSchemaDepth is the maximum nesting of schemas in which ParseHeaderParams searches for marks.
 	maxSchemaDepth = 64
 )
 
-// ParseHeaderParams returns the marks of an inputSchema, in the schema's order. The error names the first invalid mark.
-// A mark must be on a property that is reached through "properties" only, and whose type is string, integer or boolean.
-// Its name must be a header token that no other mark has, in any case. Clients must leave out a tool with invalid
-// marks.
+// ParseHeaderParams returns the arguments that an inputSchema marks with x-mcp-header, in the schema's order. It
+// returns an error for the first invalid mark. A mark must be on a property that is reached only through "properties"
+// and whose type is string, integer or boolean. The name of the mark must be a header token that no other mark has,
+// ignoring case. Clients must leave out a tool with invalid marks.
 func ParseHeaderParams(schema json.RawMessage) ([]HeaderParam, error) {
-	if !rawjson.MayContain(schema, headerParamKeyword) { // nearly no schema has
+	if !rawjson.MayContain(schema, headerParamKeyword) { // nearly all schemas have no marks
 		return nil, nil
 	}
 	f := headerParamFinder{seen: map[string]bool{}}
@@ -105,8 +107,8 @@ type headerParamFinder struct {
 	seen  map[string]bool // headers in lower case
 }
 
-// visitSchema visits one schema and those within it. path leads to the described value; chain reports that only
-// "properties" lie between it and the root.
+// visitSchema searches one schema and the schemas within it for marks. path is the path to the described value. chain
+// reports whether the schema is reached from the root only through "properties".
 func (f *headerParamFinder) visitSchema(schema json.RawMessage, path []string, chain bool, depth int) error {
 	if depth > maxSchemaDepth {
 		return fmt.Errorf("property %s: the schema nests too deep", strings.Join(path, "."))
@@ -131,8 +133,8 @@ func (f *headerParamFinder) visitSchema(schema json.RawMessage, path []string, c
 	return nil
 }
 
-// schemasWithin returns the schemas in the value of a keyword of JSON Schema, with the names they have there. What a
-// keyword has that holds no schemas, such as "default" or "examples", is data.
+// schemasWithin returns the schemas in the value of a JSON Schema keyword, each with its member name, or "" if it has
+// none. The values of other keywords, such as "default" or "examples", are data and contain no schemas.
 func schemasWithin(keyword string, value json.RawMessage) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		switch keyword {
@@ -178,12 +180,13 @@ func (f *headerParamFinder) addParam(mark, property json.RawMessage, path []stri
 	return fmt.Errorf("property %s: %s %s", strings.Join(path, "."), headerParamKeyword, why)
 }
 
-// tokenChars are the characters of a token as RFC 9110, section 5.6.2 has them.
+// tokenChars are the characters of a token by RFC 9110, section 5.6.2.
 const tokenChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// EncodeParamHeaders returns the headers that the arguments of a call need: whole header name to encoded value. An
-// argument that is absent or null has no header, an empty string an empty one. A value that a header cannot mirror (an
-// object, a fraction, an integer that a double does not hold exactly) has none: the server will refuse it.
+// EncodeParamHeaders returns the headers for the arguments of a call: a map from the complete header name to the
+// encoded value. An argument that is absent or null has no header; an empty string has an empty header. An object, a
+// fraction, or an integer that a double cannot represent exactly has no header either. The server will refuse such an
+// argument.
 func EncodeParamHeaders(marks []HeaderParam, arguments json.RawMessage) map[string]string {
 	if len(marks) == 0 {
 		return nil
@@ -198,8 +201,9 @@ func EncodeParamHeaders(marks []HeaderParam, arguments json.RawMessage) map[stri
 }
 
 // CheckParamHeaders returns an error if headers and arguments differ: a header without its argument, an argument
-// without its header, or another value. get returns the value of a header, and whether it is there; an empty header is
-// there. The error goes to the caller as CodeHeaderMismatch; it names header and argument and holds no value.
+// without its header, or different values. get returns the value of a header and reports whether the header exists; an
+// empty header exists. The caller receives the error as CodeHeaderMismatch. The error names header and argument and
+// contains no value.
 func CheckParamHeaders(marks []HeaderParam, arguments json.RawMessage, get func(name string) (string, bool)) error {
 	for _, m := range marks {
 		if why := m.describeMismatch(rawjson.Get(arguments, m.Path...), get); why != "" {
@@ -240,7 +244,8 @@ func (m HeaderParam) describeMismatch(argument json.RawMessage, get func(string)
 	return "the values differ"
 }
 
-// headerValueOf writes a string, a boolean or an integer as a header has it, before it is encoded.
+// headerValueOf returns a string, a boolean or an integer as the text of a header, before EncodeHeaderValue. It returns
+// false for other values.
 func headerValueOf(value json.RawMessage) (string, bool) {
 	if s, ok := rawjson.DecodeString(value); ok {
 		return s, true
@@ -254,7 +259,7 @@ func headerValueOf(value json.RawMessage) (string, bool) {
 	return "", false
 }
 
-// safeInteger reads an integer that a double holds exactly, however it is written: 1, 1.0, 1e0.
+// safeInteger parses an integer that a double can represent exactly, in any notation: 1, 1.0, 1e0.
 func safeInteger(value json.RawMessage) (int64, bool) {
 	const most = 1<<53 - 1
 	if rawjson.Valid(value) != nil {
@@ -267,8 +272,9 @@ func safeInteger(value json.RawMessage) (int64, bool) {
 	return int64(f), true
 }
 
-// TargetName returns the value of Mcp-Name for a request, before it is encoded: the name of a called tool or prompt,
-// the URI of a resource that is read, the id of a task. It returns false for other methods, and without that member.
+// TargetName returns the value of the header Mcp-Name for a request, before EncodeHeaderValue. The value is the name of
+// a tool or prompt, the URI of a resource, or the ID of a task. It returns false for other methods and if the member is
+// missing.
 func TargetName(method string, params json.RawMessage) (string, bool) {
 	member := ""
 	switch method {

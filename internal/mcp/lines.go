@@ -14,28 +14,30 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultMaxLine is how many bytes a line may have by default.
+// DefaultMaxLine is the default maximum size of a line in bytes.
 const DefaultMaxLine = 32 << 20
 
-// ErrTooLong is the error for a line or an event over its bound. The reader discards it, and continues after it.
+// ErrTooLong is the error for a line or an event that exceeds its size limit. The reader discards it and can continue
+// with the next one.
 var ErrTooLong = errors.New("message is over the size bound")
 
-// ErrNotMessage is the ErrTooLong of a line that cannot be a message, such as a log line.
+// ErrNotMessage wraps ErrTooLong for a line that cannot be a message, such as a log line.
 var ErrNotMessage = fmt.Errorf("a long line that is not a message: %w", ErrTooLong)
 
-// bufferSize is how much a framing reader takes from its source at once.
+// bufferSize is the buffer size in bytes of a LineReader or SSEReader.
 const bufferSize = 64 << 10
 
-// A LineReader reads messages framed by newlines, as the stdio transport has them. It is for one goroutine.
+// A LineReader reads messages that are separated by newlines, as in the stdio transport. Its methods must be called
+// from one goroutine.
 type LineReader struct {
 	src *bufio.Reader
 	max int
-	// discarding is set while the rest of a line over the bound has still to be thrown away.
+	// discarding is set while the rest of a line that exceeds the size limit must still be discarded.
 	discarding bool
 	err        error
 }
 
-// NewLineReader reads lines of at most max bytes from r; 0 is DefaultMaxLine.
+// NewLineReader returns a reader for lines of at most max bytes from r; 0 means DefaultMaxLine.
 func NewLineReader(r io.Reader, max int) *LineReader {
 	if max <= 0 {
 		max = DefaultMaxLine
@@ -43,11 +45,13 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 	return &LineReader{src: bufio.NewReaderSize(r, bufferSize), max: max}
 }
 
-// Next returns the next line that may hold a message, without line end, byte order mark and surrounding blanks; it
-// skips blank lines. The line belongs to the caller. For a line over the bound it returns ErrTooLong at once, and the
-// next call continues after it. ErrNotMessage is for a line of 64 KiB that begins neither an object nor an array: a
-// server that floods its output must not cost the memory of a message. An incomplete last line counts as a line. After
-// it, every call returns the source's error, io.EOF at an orderly end.
+// Next returns the next line that may contain a message, without line end, byte order mark and surrounding white space.
+// It skips blank lines. The line is not reused by the reader.
+//
+// For a line that exceeds the size limit, Next returns ErrTooLong at once, and the next call continues with the next
+// line. If a line of 64 KiB begins with neither an object nor an array, Next returns ErrNotMessage. A server that
+// writes large amounts of other output must not use the memory of a message. An incomplete last line counts as a line.
+// After that, every call returns the source's error, or io.EOF at a regular end.
 func (r *LineReader) Next() ([]byte, error) {
 	for {
 		line, err := r.readLine()
@@ -60,8 +64,8 @@ func (r *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// readLine returns one line as it is, fresh. Of a line that the buffer does not hold the parts are joined once, at its
-// end; blanks in front of it are not kept.
+// readLine returns one line unchanged in a new slice. If a line is longer than the buffer, its parts are joined once,
+// at the end of the line. White space before the line is then dropped.
 func (r *LineReader) readLine() ([]byte, error) {
 	var parts [][]byte
 	size, begun, hopeful := 0, false, false
@@ -75,7 +79,7 @@ func (r *LineReader) readLine() ([]byte, error) {
 			r.discarding = !ended
 			continue
 		}
-		long := size + len(bytes.TrimRight(part, "\r\n")) // a CR within the line counts: only its end does not
+		long := size + len(bytes.TrimRight(part, "\r\n")) // only a CR at the end of the line does not count
 		if size += len(part); !begun {
 			front := bytes.TrimLeft(part, rawjson.Whitespace+string(byteOrderMark))
 			begun = len(front) > 0
@@ -105,8 +109,8 @@ func (r *LineReader) readLine() ([]byte, error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// trimMessageLine cuts what surrounds a message. Some servers write a byte order mark in front of their first line,
-// some of each.
+// trimMessageLine returns a line without surrounding white space and without a byte order mark. Some servers write a
+// byte order mark before their first line, some before each line.
 func trimMessageLine(line []byte) []byte {
 	line = bytes.Trim(line, rawjson.Whitespace)
 	if rest, ok := bytes.CutPrefix(line, byteOrderMark); ok {
@@ -115,9 +119,9 @@ func trimMessageLine(line []byte) []byte {
 	return line
 }
 
-// SplitJSONValues splits a line into the JSON values on it: some servers write two messages on one line. If a part is
-// not valid JSON, see Valid, ok is false and values has the values before that part. The values are slices of line, and
-// their capacity ends with them.
+// SplitJSONValues splits a line into the JSON values in it, since some servers write two messages in one line. If a
+// part is not valid JSON, ok is false and values contains the values before that part. The values are slices of line
+// whose capacity is limited to their length.
 func SplitJSONValues(line []byte) (values [][]byte, ok bool) {
 	for i := rawjson.SkipSpace(line, 0); i < len(line); {
 		end, err := rawjson.SkipValue(line, i)

@@ -9,33 +9,33 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A Message is one JSON-RPC message, its parts as they stand in the bytes. A part that is absent is nil; a part that is
-// null is "null". A request has Method and ID, a notification Method alone, a response ID and Result or Error.
+// A Message is one JSON-RPC message with its parts as raw bytes. An absent part is nil; a null part is "null". A
+// request has Method and ID, a notification only Method, and a response ID and Result or Error.
 type Message struct {
 	ID, Params, Result, Error json.RawMessage
 	Method                    string
-	// Ambiguous is the name of a member that decides what the message means and that two parsers may read differently:
-	// it is repeated, or another member's name resembles it. It is empty in a sound message.
+	// Ambiguous is the name of a member that two parsers may read differently. The member is repeated, or the name of
+	// another member resembles it. Ambiguous is empty in a correct message.
 	Ambiguous string
 }
 
-// IsRequest, IsNotification and IsResponse say what the message is. At most one is true; none is for a message that is
-// not JSON-RPC.
+// IsRequest reports whether the message has a method and an id. At most one of IsRequest, IsNotification and IsResponse
+// is true. None is true for a message that is not JSON-RPC.
 func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
 // IsNotification reports whether the message has a method and no id.
 func (m Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// IsResponse reports whether the message has a result or an error.
+// IsResponse reports whether the message has a result or an error, and no method.
 func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
-// decisiveMembers are the members of a JSON-RPC message; each may be there once. ParseMessage knows their order.
+// decisiveMembers are the members of a JSON-RPC message; each may occur once. ParseMessage depends on their order.
 var decisiveMembers = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// ParseMessage reads one message. The error is a *rawjson.SyntaxError for bytes that are not JSON object as Valid has
-// it; an object that is not JSON-RPC message is returned as it is, and a missing "jsonrpc" is not held against anyone.
-// Of a repeated member the last counts, and Ambiguous names it. The message's parts are parts of b, without room to
-// append. An "id" of null in a request counts as absent; in a response it stays.
+// ParseMessage parses one message. It returns a *rawjson.SyntaxError if b is not a valid JSON object. An object that is
+// not a JSON-RPC message is returned without an error, and "jsonrpc" may be missing. If a member is repeated, the last
+// one is returned and Ambiguous contains its name. The parts of the message are slices of b whose capacity is limited
+// to their length. If "id" is null, ID is nil in a request and "null" in a response.
 func ParseMessage(b []byte) (Message, error) {
 	var m Message
 	var parts [len(decisiveMembers)]json.RawMessage
@@ -67,19 +67,19 @@ func ParseMessage(b []byte) (Message, error) {
 		m.ID = nil
 	}
 	if string(m.Error) == "null" && m.Result != nil {
-		m.Error = nil // seen from servers that write both members
+		m.Error = nil // some servers write both members
 	}
 	return m, nil
 }
 
-// IsBatch reports whether b is a JSON array: a batch of messages, which revisions before 2025-06-18 allow.
+// IsBatch reports whether b begins a JSON array: a batch of messages, which revisions before 2025-06-18 permit.
 func IsBatch(b []byte) bool {
 	i := rawjson.SkipSpace(b, 0)
 	return i < len(b) && b[i] == '['
 }
 
-// Append writes the message as one line of JSON, without the newline. Line breaks inside its parts, which JSON allows
-// as white space and a line framing does not, are replaced by spaces.
+// Append appends the message to dst as one line of JSON, without a newline at the end. Line breaks in the parts of the
+// message, which JSON permits as white space, are replaced by spaces.
 func (m Message) Append(dst []byte) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0"`...)
 	part := func(name string, value json.RawMessage) {
@@ -98,8 +98,8 @@ func (m Message) Append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendWithoutLineBreaks appends JSON, with the line breaks between its tokens as spaces. A raw line break cannot be
-// in a string.
+// appendWithoutLineBreaks appends JSON with its line breaks replaced by spaces. All line breaks are between tokens,
+// since JSON strings cannot contain raw line breaks.
 func appendWithoutLineBreaks(dst []byte, v []byte) []byte {
 	at := len(dst)
 	dst = append(dst, v...)
@@ -114,7 +114,7 @@ func appendWithoutLineBreaks(dst []byte, v []byte) []byte {
 	return dst
 }
 
-// NewErrorObject makes a JSON-RPC error object. Data may be nil.
+// NewErrorObject returns a JSON-RPC error object. data may be nil.
 func NewErrorObject(code int, message string, data json.RawMessage) json.RawMessage {
 	out := strconv.AppendInt([]byte(`{"code":`), int64(code), 10)
 	out = rawjson.AppendQuoted(append(out, `,"message":`...), message)
@@ -124,7 +124,7 @@ func NewErrorObject(code int, message string, data json.RawMessage) json.RawMess
 	return append(out, '}')
 }
 
-// ErrorCode reads the code of an error object; 0 where there is none.
+// ErrorCode returns the code of an error object, or 0 if it has none.
 func ErrorCode(obj json.RawMessage) int {
 	var code int
 	_ = json.Unmarshal(rawjson.Get(obj, "code"), &code) // a code that is not a number counts as missing

@@ -7,7 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The revisions of the protocol that Drawbridge speaks, newest first.
+// The protocol revisions that Drawbridge supports, newest first.
 const (
 	Version20260728 = "2026-07-28"
 	Version20251125 = "2025-11-25"
@@ -16,15 +16,16 @@ const (
 	Version20241105 = "2024-11-05"
 )
 
-// LegacyVersions are the stateful revisions, newest first; ModernVersions the stateless ones.
+// LegacyVersions returns the stateful revisions, newest first.
 func LegacyVersions() []string {
 	return []string{Version20251125, Version20250618, Version20250326, Version20241105}
 }
 
-// ModernVersions are the stateless revisions, newest first.
+// ModernVersions returns the stateless revisions, newest first.
 func ModernVersions() []string { return []string{Version20260728} }
 
-// EraOf returns the era of a revision: Modern from 2026-07-28 on. Dates compare as text.
+// EraOf returns the protocol era of a revision: Modern for 2026-07-28 and later, otherwise Legacy. It returns 0 for the
+// empty string. Revisions are dates, which can be compared as text.
 func EraOf(version string) drawbridge.ProtocolEra {
 	switch {
 	case version == "":
@@ -35,8 +36,8 @@ func EraOf(version string) drawbridge.ProtocolEra {
 	return drawbridge.Legacy
 }
 
-// The members of _meta that belong to one hop: they say how the two ends of one connection talk, and are never passed
-// on.
+// The members of _meta that concern a single connection. They describe the communication between its client and its
+// server, and are never passed on.
 const (
 	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"
 	MetaClientInfo         = "io.modelcontextprotocol/clientInfo"
@@ -47,10 +48,11 @@ const (
 	MetaProgressToken      = "progressToken"
 )
 
-// MetaRelatedTask is the member of _meta that names the task of a message in 2025-11-25: an object with taskId.
+// MetaRelatedTask is the member of _meta that names the task to which a message belongs in 2025-11-25. Its value is an
+// object with the member taskId.
 const MetaRelatedTask = "io.modelcontextprotocol/related-task"
 
-// MetaFlagged is the member of _meta by which Drawbridge names the rules that a server's text met, as a list.
+// MetaFlagged is the member of _meta in which Drawbridge lists the rules that a text of the server matched.
 const MetaFlagged = "drawbridge/flagged"
 
 // The headers of the HTTP transports.
@@ -63,21 +65,21 @@ const (
 	HeaderLastEvent   = "Last-Event-ID"
 )
 
-// The JSON-RPC error codes, and those of MCP.
+// The error codes of JSON-RPC and of MCP.
 const (
 	CodeParse              = -32700
 	CodeInvalidRequest     = -32600
 	CodeMethodNotFound     = -32601
 	CodeInvalidParams      = -32602
 	CodeInternal           = -32603
-	CodeResourceNotFound   = -32002 // legacy; modern peers use CodeInvalidParams
+	CodeResourceNotFound   = -32002 // stateful only; stateless peers use CodeInvalidParams
 	CodeHeaderMismatch     = -32020
 	CodeMissingCapability  = -32021
 	CodeUnsupportedVersion = -32022
-	CodeURLElicitation     = -32042 // legacy only
+	CodeURLElicitation     = -32042 // stateful only
 )
 
-// The methods, by who may send them.
+// The methods of requests and notifications, grouped by the kind of message and its sender.
 const (
 	MethodInitialize    = "initialize"
 	MethodPing          = "ping"
@@ -96,12 +98,12 @@ const (
 	MethodListen        = "subscriptions/listen"
 
 	MethodTasksGet    = "tasks/get"
-	MethodTasksUpdate = "tasks/update" // modern only
+	MethodTasksUpdate = "tasks/update" // stateless only
 	MethodTasksCancel = "tasks/cancel"
-	MethodTasksResult = "tasks/result" // legacy only
-	MethodTasksList   = "tasks/list"   // legacy only
+	MethodTasksResult = "tasks/result" // stateful only
+	MethodTasksList   = "tasks/list"   // stateful only
 
-	// Of the skills extension (SEP-2640).
+	// Methods of the skills extension (SEP-2640).
 	MethodSkillsList    = "skills/list"
 	MethodSkillsGet     = "skills/get"
 	MethodDirectoryRead = "resources/directory/read"
@@ -120,15 +122,15 @@ const (
 	NoteResourceUpdated  = "notifications/resources/updated"
 	NoteRootsChanged     = "notifications/roots/list_changed"
 	NoteListenAck        = "notifications/subscriptions/acknowledged"
-	NoteTask             = "notifications/tasks"        // modern: the task as tasks/get has it
-	NoteTaskStatus       = "notifications/tasks/status" // legacy
+	NoteTask             = "notifications/tasks"        // stateless: with the task in the form of tasks/get
+	NoteTaskStatus       = "notifications/tasks/status" // stateful
 	NoteElicitComplete   = "notifications/elicitation/complete"
 )
 
-// MetaOf returns the _meta object of params; nil where there is none.
+// MetaOf returns the _meta object of params, or nil if there is none.
 func MetaOf(params json.RawMessage) json.RawMessage { return rawjson.Get(params, "_meta") }
 
-// ProtocolVersion returns the protocol version that a modern request carries; empty for others.
+// ProtocolVersion returns the protocol version in the _meta of a stateless request, or "" if there is none.
 func ProtocolVersion(params json.RawMessage) string {
 	return rawjson.GetString(params, "_meta", MetaProtocolVersion)
 }

@@ -8,37 +8,42 @@ import (
 	"time"
 )
 
-// DefaultMaxSSEEvent is how many bytes an event may have by default.
+// DefaultMaxSSEEvent is the default maximum size of an event in bytes.
 const DefaultMaxSSEEvent = 64 << 20
 
-// SSEComment is a server-sent comment: a sign of life that readers pass over.
+// SSEComment is a comment in an event stream. It shows that the connection is alive; readers ignore it.
 const SSEComment = ": \n\n"
 
 // An SSEEvent is one server-sent event.
 type SSEEvent struct {
-	// Name is the event's type and ID its id; empty where the event has none.
+	// Name is the event's type and ID its id; they are empty if the event has none.
 	Name, ID string
-	// Data are the data lines, joined by newlines. It is nil where there was no data field, and belongs to the caller.
+	// Data contains the data lines, joined by newlines. It is nil if the event has no data field. The reader does not
+	// reuse it.
 	Data []byte
-	// Retry is the time to wait before the stream is opened again; negative where the event does not say.
+	// Retry is how long the client must wait before it opens the stream again; negative if the event does not specify
+	// it.
 	Retry time.Duration
 }
 
-// An SSEReader reads server-sent events as the HTML standard has them: lines end in CR, LF or CRLF, a byte order mark
-// in front is passed over, and an event that the stream's end cuts off is not an event. It is for one goroutine.
+// An SSEReader reads server-sent events as the HTML standard specifies. Lines end in CR, LF or CRLF. A byte order mark
+// at the beginning is ignored. An event that is incomplete at the end of the stream is ignored. The methods must be
+// called from one goroutine.
 type SSEReader struct {
 	src *bufio.Reader
 	max int
-	// line holds a line that the source's buffer does not hold whole.
+	// line contains the current line if src does not have the whole line in its buffer.
 	line []byte
-	// size counts the bytes of the event being read; over is set while the rest of one over the bound is thrown away.
+	// size is the number of bytes of the current event. tooLong is set while the rest of an event that exceeds the size
+	// limit is discarded.
 	size    int
 	tooLong bool
-	// begun is set behind the first line, cr where the last line ended in CR: a LF that follows belongs to it.
+	// begun is set after the first line. afterCR is set if the last line ended in CR; a following LF then belongs to
+	// that line end.
 	begun, afterCR bool
 }
 
-// NewSSEReader reads events of at most max bytes from r; 0 is DefaultMaxSSEEvent.
+// NewSSEReader returns a reader for events of at most max bytes from r; 0 means DefaultMaxSSEEvent.
 func NewSSEReader(r io.Reader, max int) *SSEReader {
 	if max <= 0 {
 		max = DefaultMaxSSEEvent
@@ -46,9 +51,9 @@ func NewSSEReader(r io.Reader, max int) *SSEReader {
 	return &SSEReader{src: bufio.NewReaderSize(r, bufferSize), max: max}
 }
 
-// Next returns the next event with data, an id or a retry time. (An id without data makes the stream of a 2025-11-25
-// server resumable.) For an event over the bound it returns ErrTooLong, and the next call continues after it. At the
-// end it returns io.EOF, or the source's error.
+// Next returns the next event with data, an ID or a retry time. An event with only an ID is returned because it makes
+// the stream of a 2025-11-25 server resumable. For an event that exceeds the size limit, Next returns ErrTooLong, and
+// the next call continues after that event. At the end of the stream, Next returns io.EOF or the source's error.
 func (r *SSEReader) Next() (SSEEvent, error) {
 	e := SSEEvent{Retry: -1}
 	for {
@@ -59,7 +64,7 @@ func (r *SSEReader) Next() (SSEEvent, error) {
 		case r.tooLong && len(line) > 0:
 			continue
 		case len(line) > 0 && line[0] == ':':
-			r.size -= len(line) // a comment does not count as part of the event: a server may send them for hours
+			r.size -= len(line) // a comment does not count: a server may send comments for hours
 			continue
 		case len(line) > 0:
 			e.parseField(line)
@@ -75,7 +80,7 @@ func (r *SSEReader) Next() (SSEEvent, error) {
 	}
 }
 
-// parseField takes in one line of the event.
+// parseField parses one line of the event and sets the field that the line contains.
 func (e *SSEEvent) parseField(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -100,13 +105,13 @@ func (e *SSEEvent) parseField(line []byte) {
 	}
 }
 
-// readLine returns one line without its end. It is good until the next call. Of an event over the bound the lines come
-// without their content, so that its end is found.
+// readLine returns one line without its line end. The line is valid until the next call. For lines of an event that
+// exceeds the size limit, only a placeholder is returned, so that Next can find the end of the event.
 func (r *SSEReader) readLine() ([]byte, error) {
 	if r.line = r.line[:0]; cap(r.line) > 16*bufferSize {
 		r.line = nil
 	}
-	filled := false // whether the line has content, thrown away or not
+	filled := false // whether the line is not empty, also if its content was discarded
 	for {
 		if _, err := r.src.Peek(1); err != nil {
 			return nil, err
@@ -142,21 +147,21 @@ func (r *SSEReader) readLine() ([]byte, error) {
 	}
 }
 
-// discardLine takes the line that ends at part[end] out of the source. The bytes stay readable until the source is
+// discardLine removes the line that ends at part[end] from the source. The bytes of part stay valid until the source is
 // read again.
 func (r *SSEReader) discardLine(part []byte, end int) {
 	r.afterCR = part[end] == '\r'
 	_, _ = r.src.Discard(end + 1)
 }
 
-// addSize adds n bytes to the event and notices when they are too many.
+// addSize adds n to the size of the event, and sets tooLong if the size exceeds the limit.
 func (r *SSEReader) addSize(n int) {
 	if r.size += n; r.size > r.max && !r.tooLong {
 		r.tooLong, r.line = true, nil
 	}
 }
 
-// trimByteOrderMark cuts the byte order mark off the stream's first line.
+// trimByteOrderMark removes the byte order mark from the first line of the stream.
 func (r *SSEReader) trimByteOrderMark(line []byte) []byte {
 	if !r.begun {
 		r.begun = true
@@ -165,7 +170,7 @@ func (r *SSEReader) trimByteOrderMark(line []byte) []byte {
 	return line
 }
 
-// lineEndIndex is the index of the first CR or LF of b, or its length.
+// lineEndIndex returns the index of the first CR or LF in b, or the length of b if there is none.
 func lineEndIndex(b []byte) int {
 	end := bytes.IndexByte(b, '\n')
 	if end < 0 {
@@ -177,8 +182,9 @@ func lineEndIndex(b []byte) int {
 	return end
 }
 
-// AppendSSEEvent appends the event as it goes over the wire, its data split into lines. Name, ID and Retry are written
-// where they are set (Retry: where it is positive), data where it is not nil. Line breaks in Name and ID are left out.
+// AppendSSEEvent appends the event in the format of an event stream, with one data line for each line of Data. It
+// writes Name and ID if they are not empty, Retry if it is positive, and Data if it is not nil. Line breaks in Name and
+// ID are removed.
 func AppendSSEEvent(dst []byte, e SSEEvent) []byte {
 	if e.Name != "" {
 		dst = appendSSEField(dst, "event", e.Name)

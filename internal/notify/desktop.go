@@ -6,11 +6,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// maxNameLength bounds how many characters of a name are shown.
+// maxNameLength is the maximum number of characters of a name that are shown.
 const maxNameLength = 80
 
-// desktopTexts returns the title and the body of a notification. The names in it are chosen by others: characters that
-// are not visible are shown as such.
+// desktopTexts returns the title and the body of a notification. Clients and servers choose the names in the body, so
+// invisible characters are shown as their code points.
 func desktopTexts(a Approval) (title, body string) {
 	caller := shownName(a.Caller)
 	if a.Client != "" {

@@ -7,5 +7,5 @@ import (
 	"errors"
 )
 
-// showOnDesktop returns an error: there are no notifications on this system yet.
+// showOnDesktop returns an error: desktop notifications are not supported on this system.
 func showOnDesktop(context.Context, string, string) error { return errors.ErrUnsupported }

@@ -1,6 +1,6 @@
 // Package notify tells a person that a call waits for approval: by a notification on the desktop, by a webhook, or
-// both. A message names the call and the command that shows it. It has no arguments, which may be secret, and nothing
-// with which the call could be answered.
+// both. A message contains the name of the called tool and the command that shows the call. It does not contain the
+// arguments, which may be secret, or anything with which the call could be approved.
 package notify
 
 import (
@@ -15,15 +15,15 @@ import (
 
 // An Approval is a call that waits for the approval of a person.
 type Approval struct {
-	// ID is that of the request: drawbridge ask show ID.
+	// ID is the id of the approval request, as in "drawbridge ask show ID".
 	ID string `json:"id"`
-	// Tool is the called name, Server the server that it belongs to; a shipped tool has none.
+	// Tool is the called name. Server is the server that the tool belongs to; empty for a tool that Drawbridge ships.
 	Tool   string `json:"tool"`
 	Server string `json:"server,omitempty"`
-	// Caller is the principal, Client the name that the client declared.
+	// Caller is the caller's principal, Client the name that the client program declared.
 	Caller string `json:"caller"`
 	Client string `json:"client,omitempty"`
-	// Expires is when the call is refused without an answer.
+	// Expires is the time when the call is refused if no person has decided.
 	Expires time.Time `json:"expires"`
 }
 
@@ -32,24 +32,24 @@ func (a Approval) ShowCommand() string { return "drawbridge ask show " + a.ID }
 
 // Options select the ways to notify.
 type Options struct {
-	// Desktop is true for notifications on the desktop of the user who runs this process.
+	// Desktop turns on notifications on the desktop of the user who runs this process.
 	Desktop bool
-	// WebhookURL receives a POST request for each call, signed with WebhookSecret as Standard Webhooks says; empty means
-	// none.
+	// WebhookURL receives a POST request for each call, signed with WebhookSecret as Standard Webhooks specifies; empty
+	// means no webhook.
 	WebhookURL, WebhookSecret string
-	// Logger receives what could not be delivered.
+	// Logger receives warnings about messages that could not be delivered.
 	Logger *slog.Logger
 
-	// pauses are the pauses before the second and the third attempt; nil means retryPauses.
+	// pauses are the pauses before the second and the third attempt; nil means 1 and 5 seconds.
 	pauses []time.Duration
 	// desktop shows a notification; nil means showOnDesktop.
 	desktop func(ctx context.Context, title, body string) error
 }
 
 const (
-	// maxQueued is how many calls wait to be announced; more are dropped.
+	// maxQueued is the maximum number of queued messages; further messages are dropped.
 	maxQueued = 64
-	// desktopTimeout bounds the showing of one notification.
+	// desktopTimeout limits the time to show one notification on the desktop.
 	desktopTimeout = 5 * time.Second
 )
 
@@ -60,7 +60,7 @@ type Notifier struct {
 	queue  chan Approval
 }
 
-// New returns a notifier, which delivers while Run runs.
+// New returns a notifier. It delivers messages only while Run runs.
 func New(o Options) *Notifier {
 	n := &Notifier{o: o, queue: make(chan Approval, maxQueued)}
 	if o.WebhookURL != "" {
@@ -75,7 +75,8 @@ func New(o Options) *Notifier {
 	return n
 }
 
-// Announce queues a message on a call. It does not wait.
+// Announce queues a message about a call. If the queue is full, it logs a warning and drops the message. It does not
+// wait.
 func (n *Notifier) Announce(a Approval) {
 	select {
 	case n.queue <- a:
@@ -96,7 +97,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
-// deliver delivers one message in each way, and logs what failed.
+// deliver sends one message to the desktop and to the webhook, as configured, and logs failures.
 func (n *Notifier) deliver(ctx context.Context, a Approval) {
 	if n.o.Desktop {
 		ctx, cancel := context.WithTimeout(ctx, desktopTimeout)

@@ -24,7 +24,7 @@ const (
 	headerSignature = "Webhook-Signature"
 )
 
-// eventPending is the type of the event that a call waits.
+// eventPending is the event type for a call that waits for approval.
 const eventPending = "approval.pending"
 
 // A webhookBody is the body of a webhook.
@@ -38,7 +38,7 @@ type webhookBody struct {
 	} `json:"data"`
 }
 
-// post delivers a webhook. It tries again after an answer of 429 or 5xx, and after an error of the network.
+// post sends the webhook request. It retries after a status of 429 or 5xx, and after a network error.
 func (n *Notifier) post(ctx context.Context, a Approval) error {
 	now := time.Now()
 	body := webhookBody{Type: eventPending, Timestamp: now.UTC()}
@@ -60,7 +60,7 @@ func (n *Notifier) post(ctx context.Context, a Approval) error {
 	}
 }
 
-// postOnce sends one request. again reports whether another attempt may succeed.
+// postOnce sends one request. again reports whether a retry may succeed.
 func (n *Notifier) postOnce(ctx context.Context, id string, at time.Time, body []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.o.WebhookURL, bytes.NewReader(body))
 	if err != nil {
@@ -74,12 +74,12 @@ func (n *Notifier) postOnce(ctx context.Context, id string, at time.Time, body [
 	answer, err := n.client.Do(req)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err // without the URL, which may have a key
+			err = failed.Err // without the URL, which may contain a key
 		}
 		return true, err
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // the connection can be reused
 	if answer.StatusCode/100 == 2 {
 		return false, nil
 	}
@@ -87,11 +87,11 @@ func (n *Notifier) postOnce(ctx context.Context, id string, at time.Time, body [
 		fmt.Errorf("the receiver answers %s", answer.Status)
 }
 
-// secretPrefix marks a secret that is Base64.
+// secretPrefix is the prefix of a secret that is encoded in Base64.
 const secretPrefix = "whsec_"
 
-// sign returns the signature of a webhook. A secret with the prefix whsec_ is decoded, every other one is used as it
-// is.
+// sign returns the signature of a webhook. A secret with the prefix whsec_ is decoded from Base64; any other secret is
+// used as it is.
 func sign(secret, id, timestamp string, body []byte) string {
 	key := []byte(secret)
 	if encoded, ok := strings.CutPrefix(secret, secretPrefix); ok {

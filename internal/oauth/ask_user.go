@@ -20,11 +20,11 @@ func SignInRequired(err error) *SignInRequiredError {
 	return nil
 }
 
-// HasURL reports whether there is an address to sign in at. It may be called on nil.
+// HasURL reports whether n has an address to sign in at. n may be nil.
 func (n *SignInRequiredError) HasURL() bool { return n != nil && n.URL != "" }
 
-// CanSignIn reports whether a person can sign in: at an address, or after they have accepted the endpoints. It may be
-// called on nil.
+// CanSignIn reports whether a person can sign in: n has an address, or the person must only accept the endpoints first.
+// n may be nil.
 func (n *SignInRequiredError) CanSignIn() bool {
 	if n.HasURL() || n == nil {
 		return n != nil
@@ -33,11 +33,11 @@ func (n *SignInRequiredError) CanSignIn() bool {
 	return asked
 }
 
-// Blocks reports whether the server answers nothing at all before a person has signed in. That is not so if it only
-// wants more rights for one call. It may be called on nil.
+// Blocks reports whether the server refuses all requests until a person signs in. It returns false if the server only
+// requires more scopes for one call. n may be nil.
 func (n *SignInRequiredError) Blocks() bool { return n != nil && len(n.Scopes) == 0 }
 
-// Advice returns what a person can do about a server that requires authentication. It may be called on nil.
+// Advice returns what a person can do about a server that requires authentication. n may be nil.
 func (n *SignInRequiredError) Advice(id drawbridge.ServerID) string {
 	switch {
 	case n.CanSignIn():
@@ -52,7 +52,8 @@ func (n *SignInRequiredError) Advice(id drawbridge.ServerID) string {
 	return "check the headers of its row"
 }
 
-// AdviceWithURL is Advice with the address, for those who asked for it. It must not be logged.
+// AdviceWithURL returns Advice followed by the sign-in address, for a person who asked for the address. The result must
+// not be logged.
 func (n *SignInRequiredError) AdviceWithURL(id drawbridge.ServerID) string {
 	if n.HasURL() {
 		return n.Advice(id) + ", or open " + n.URL
@@ -60,13 +61,14 @@ func (n *SignInRequiredError) AdviceWithURL(id drawbridge.ServerID) string {
 	return n.Advice(id)
 }
 
-// canOpenURL reports whether the client of a call can take its user to a page (elicitation in URL mode).
+// canOpenURL reports whether the client of a call can open a web page for its user (elicitation in URL mode).
 func canOpenURL(call drawbridge.Call) bool {
 	return call.Peer != nil && mcp.ClientAcceptsRequest(call.Caller.Capabilities, mcp.MethodElicitation,
 		[]byte(`{"mode":"url"}`))
 }
 
-// signInMessage returns the text with which a client asks its user to sign in.
+// signInMessage returns the text with which a client asks its user to sign in. elsewhere names the endpoints that are
+// on another origin than the issuer's.
 func signInMessage(id drawbridge.ServerID, elsewhere string) string {
 	text := fmt.Sprintf("Sign in to use the server %q.", id)
 	if elsewhere != "" {
@@ -75,8 +77,9 @@ func signInMessage(id drawbridge.ServerID, elsewhere string) string {
 	return text
 }
 
-// AskToSignIn has the client of a call take the user to the address to sign in at. It waits until the user has signed
-// in, for limit at most.
+// AskToSignIn asks the client of a call to open the sign-in address for its user (elicitation in URL mode). It waits
+// until the user has signed in, at most for limit. If the user does not sign in, it returns a *SignInRequiredError with
+// the reason.
 func (c *Credential) AskToSignIn(ctx context.Context, call drawbridge.Call, needed *SignInRequiredError,
 	limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -100,7 +103,7 @@ func (c *Credential) AskToSignIn(ctx context.Context, call drawbridge.Call, need
 	if c.WaitForNewToken(ctx, needed) != nil {
 		return without("the user had not signed in when the call timed out")
 	}
-	// The client may close the page now. If it does not read this, nothing is lost.
+	// With this notification the client can close the page. An error is ignored: the sign-in is complete without it.
 	_ = call.Peer.Notify(ctx, mcp.NoteElicitComplete, rawjson.Apply(nil, rawjson.Put(rawjson.Quote(id),
 		"elicitationId")))
 	return nil

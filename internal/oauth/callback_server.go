@@ -22,9 +22,9 @@ import (
 // maxCallback is the maximum size of an authorization response, in bytes.
 const maxCallback = 8 << 10
 
-// A callbackServer receives the browsers of people who have signed in. It has listeners on the loopback interface, the
-// first of which is opened when the first sign-in begins. It finds the waiting sign-in by state and path; a request
-// with an unknown state changes nothing.
+// A callbackServer receives the browser requests with which sign-ins end. It listens on the loopback interface. The
+// first listener is opened when the first sign-in begins. It finds a waiting sign-in by the state and the path of the
+// request. A request with an unknown state changes nothing.
 type callbackServer struct {
 	running *cancelGroup // cancels the callbacks that are running
 
@@ -32,11 +32,11 @@ type callbackServer struct {
 	closed    bool
 	listeners []*callbackListener
 	waiting   map[string]callbackWaiter // by state
-	work      sync.WaitGroup            // listeners; grows under mu, and not after closed
-	answers   sync.WaitGroup            // requests until their page is sent; grows under mu, and not after closed
+	work      sync.WaitGroup            // counts listeners; increased only under mu, before closed is set
+	answers   sync.WaitGroup            // counts requests without a sent response; increased like work
 }
 
-// A callbackWaiter is a sign-in that waits for a browser at a path.
+// A callbackWaiter is a sign-in that waits for a browser request with the given path.
 type callbackWaiter struct {
 	path       string
 	onCallback func(context.Context, url.Values) error
@@ -47,7 +47,7 @@ type callbackListener struct {
 	listener net.Listener
 	server   *http.Server
 	port     int
-	fixed    bool // the port was asked for by number
+	fixed    bool // the sign-in asked for this port number
 }
 
 // busyPortError is the error for a required port that is in use.
@@ -58,8 +58,8 @@ func (e busyPortError) Error() string {
 		"OAuth callback port %d unavailable; cannot fall back to a random port when oauth.redirectUri is set", int(e))
 }
 
-// listen returns a port on which browsers are received, and opens it if necessary. want is the preferred port, 0 for
-// any. If must is true, another port does not do.
+// listen returns the port of a listener, and opens a new one if necessary. want is the preferred port, or 0 for any
+// port. If must is true, listen returns an error if the port want cannot be opened.
 func (l *callbackServer) listen(want int, must bool) (port int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (l *callbackServer) listen(want int, must bool) (port int, err error) {
 	r.server = &http.Server{
 		Handler: http.HandlerFunc(l.serveCallback), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute,
 		MaxHeaderBytes: 2 * maxCallback,
-		// it would log request URLs, which hold codes
+		// the server would log request URLs, which contain codes
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 	l.listeners = append(l.listeners, r)
@@ -99,7 +99,7 @@ func (l *callbackServer) listen(want int, must bool) (port int, err error) {
 	return r.port, nil
 }
 
-// expect registers back to be called each time a browser arrives at path with state.
+// expect registers the function back, which is called for each browser request with the given state and path.
 func (l *callbackServer) expect(state, path string, back func(context.Context, url.Values) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,8 +119,8 @@ func (l *callbackServer) forget(state string) {
 	delete(l.waiting, state)
 }
 
-// beginCallback returns the waiter of a state, and leave, which the caller must call when it is done with it. ok is
-// false if the server is closed.
+// beginCallback returns the waiter for a state, which is empty if the state is unknown. The caller must call leave
+// after it has sent the response. ok is false if the server is closed.
 func (l *callbackServer) beginCallback(state string) (w callbackWaiter, leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,8 +131,8 @@ func (l *callbackServer) beginCallback(state string) (w callbackWaiter, leave fu
 	return l.waiting[state], l.answers.Done, true
 }
 
-// close closes the ports, and the connections once the pages of the requests that have begun are sent: the end of a
-// sign-in often is the end of its process.
+// close closes the listeners, waits until the responses of the running requests are sent, and closes the connections.
+// It waits because a process often exits when its sign-in ends.
 func (l *callbackServer) close() {
 	l.mu.Lock()
 	listeners := l.listeners
@@ -148,7 +148,8 @@ func (l *callbackServer) close() {
 	l.work.Wait()
 }
 
-// serveCallback answers a browser. A prefetch, which a browser sends ahead of the person, completes no sign-in.
+// serveCallback handles the browser request that ends a sign-in. It refuses a prefetch, which a browser sends before
+// the person opens the page.
 func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -201,8 +202,8 @@ func (l *callbackServer) serveCallback(w http.ResponseWriter, r *http.Request) {
 	writePage(w, http.StatusOK, "Authorization successful. You can close this tab.")
 }
 
-// isPrefetch reports whether a browser sends the request ahead of the person. Each of the headers is used by some
-// browser.
+// isPrefetch reports whether the browser sends the request before the person opens the page. Browsers use different
+// headers for this purpose.
 func isPrefetch(h http.Header) bool {
 	return slices.ContainsFunc([]string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"}, func(name string) bool {
 		purpose := h.Get(name)
@@ -211,23 +212,23 @@ func isPrefetch(h http.Header) bool {
 	})
 }
 
-// hasResponse reports whether the parameters hold a code or an error.
+// hasResponse reports whether the parameters contain a code or an error.
 func hasResponse(values url.Values) bool {
 	return values.Get("code") != "" || values.Get("error") != ""
 }
 
-// writePage sends a complete page. It is on its way when writePage returns, so that the connection may be closed.
+// writePage sends a complete page and flushes it, so that the caller may close the connection.
 func writePage(w http.ResponseWriter, status int, text string) {
 	page := "<!doctype html><meta charset=utf-8><title>Drawbridge</title><h1>Drawbridge</h1><p>" +
 		html.EscapeString(text) + "</p>\n"
 	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, page)
-	_ = http.NewResponseController(w).Flush() // it fails only if the browser has left
+	_ = http.NewResponseController(w).Flush() // it fails only if the browser has disconnected
 }
 
-// parseCallback reads an authorization response from the query of the redirect. A repeated parameter is refused, since
-// parsers may disagree on its value.
+// parseCallback parses the query of a redirect as an authorization response. It refuses a duplicate parameter of OAuth,
+// since parsers may disagree on its value.
 func parseCallback(query string) (url.Values, error) {
 	if len(query) > maxCallback {
 		return nil, userError("The authorization response is too long.")
@@ -244,8 +245,8 @@ func parseCallback(query string) (url.Values, error) {
 	return values, nil
 }
 
-// parsePasted reads the text that a person pastes: the whole address that the browser ended at, or only its query. A
-// text without a code or an error is refused, so that the state is not used up.
+// parsePasted parses the text that a person pastes: the whole address at which the browser ended, or only its query. It
+// refuses a text without a code or an error, so that the state can still be used.
 func parsePasted(text string) (url.Values, error) {
 	if len(text) > 2*maxCallback {
 		return nil, userError("The authorization response is too long.")

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A CallerAuth finds the credentials with which the callers of one server are authenticated to it.
+// A CallerAuth returns the credentials with which Drawbridge authenticates to one server for each of its callers.
 type CallerAuth struct {
 	Row config.Server
 	// Owner is the principal of the person who runs this Drawbridge and can sign in on this machine.
@@ -18,11 +18,11 @@ type CallerAuth struct {
 	Manager *Manager
 	// ResolveAuth returns the row's auth with its references resolved.
 	ResolveAuth func(context.Context) (config.Auth, error)
-	// OnToken is called with each token that is handed to the server.
+	// OnToken is called with each token before it is sent to the server, so that the token can be redacted.
 	OnToken func(token string)
 }
 
-// Credential returns the credential of a principal for the server, or nil if its row rules signing in out.
+// Credential returns the credential of a principal for the server, or nil if the server's row needs no sign-in.
 func (e CallerAuth) Credential(principal string) *Credential {
 	server, ok := ServerFromConfig(e.Row, principal, e.Owner)
 	if !ok {
@@ -31,8 +31,8 @@ func (e CallerAuth) Credential(principal string) *Credential {
 	return e.Manager.Credential(server, e.ResolveAuth)
 }
 
-// PrincipalFor returns the principal whose credential is used for a caller. Where each caller has a credential of its
-// own, the principal includes a hash of the access token: each token may permit something else.
+// PrincipalFor returns the principal whose credential is used for a caller. If the row sets a credential per caller,
+// the principal includes a hash of the caller's access token: each token may have other rights.
 func (e CallerAuth) PrincipalFor(c drawbridge.Caller) string {
 	if e.Row.Credentials != config.PerCallerCredentials || c.AccessToken.IsZero() {
 		return c.Principal
@@ -41,7 +41,8 @@ func (e CallerAuth) PrincipalFor(c drawbridge.Caller) string {
 	return c.Principal + "#" + hex.EncodeToString(sum[:8])
 }
 
-// CacheCallerToken stores the access token of a caller, to be exchanged if the server requires authentication.
+// CacheCallerToken stores the access token of a caller if the row sets a credential per caller. The token is exchanged
+// when the server requires authentication.
 func (e CallerAuth) CacheCallerToken(c drawbridge.Caller) {
 	if e.Row.Credentials == config.PerCallerCredentials && !c.AccessToken.IsZero() {
 		if credential := e.Credential(e.PrincipalFor(c)); credential != nil {
@@ -50,21 +51,21 @@ func (e CallerAuth) CacheCallerToken(c drawbridge.Caller) {
 	}
 }
 
-// ForgetCaller drops the credential of a caller with an access token who has left.
+// ForgetCaller deletes the credential of a remote caller that has disconnected.
 func (e CallerAuth) ForgetCaller(principal string) {
 	if server, ok := ServerFromConfig(e.Row, principal, e.Owner); ok {
 		e.Manager.dropCredential(server)
 	}
 }
 
-// CanAskToSignIn reports whether a call failed for want of a sign-in that its client can take the user to. Only the
-// owner's client can: the browser must return to this machine.
+// CanAskToSignIn reports whether a call failed because a sign-in is required, and its client can open the sign-in page.
+// It is true only for the owner's client, because the browser must return to this machine.
 func (e CallerAuth) CanAskToSignIn(call drawbridge.Call, err error) bool {
 	return call.Caller.Principal == e.Owner && SignInRequired(err).HasURL() && canOpenURL(call)
 }
 
-// RedactSignInURL removes the address to sign in at from an error for any caller but the owner. A caller who signed in
-// there would sign in all others with their own account.
+// RedactSignInURL removes the sign-in address from an error, unless the caller is the owner. If another caller signed
+// in there, all callers would use the account of that caller.
 func (e CallerAuth) RedactSignInURL(c drawbridge.Caller, err error) error {
 	if SignInRequired(err) == nil || c.Principal == e.Owner {
 		return err
@@ -80,11 +81,11 @@ func (e CallerAuth) RedactSignInURL(c drawbridge.Caller, err error) error {
 	return &f
 }
 
-// TokenVariable is the environment variable in which a stdio server receives its token, if its row asks for one (seed
-// 001, section 3).
+// TokenVariable is the environment variable in which a stdio server receives its token, if its row configures a sign-in
+// (seed 001, section 3).
 const TokenVariable = "OAUTH_ACCESS_TOKEN"
 
-// AddTokenVariable adds the token to the environment of a stdio server if its row asks for one.
+// AddTokenVariable returns env with the token of a stdio server added, if the server's row configures a sign-in.
 func (e CallerAuth) AddTokenVariable(ctx context.Context, principal string, env []string) ([]string, error) {
 	c := e.Credential(principal)
 	if c == nil {

@@ -22,8 +22,8 @@ const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 // assertionLifetime is how long an assertion is valid.
 const assertionLifetime = time.Minute
 
-// addClientAssertion adds a client assertion, signed with the private key in PEM, to a token request (private_key_jwt:
-// OpenID Connect Core, 9). Its audience is the issuer.
+// addClientAssertion adds a client assertion to the parameters of a token request (private_key_jwt: OpenID Connect
+// Core, 9). key is the private key in PEM that signs the assertion. The audience of the assertion is the issuer.
 func addClientAssertion(values url.Values, key, client, issuer string, now time.Time) error {
 	signing, err := parseSigningKey(key)
 	if err != nil {
@@ -53,7 +53,7 @@ func addClientAssertion(values url.Values, key, client, issuer string, now time.
 	return nil
 }
 
-// parseSigningKey reads a private key in PEM: PKCS #8, or the older forms of RSA and elliptic curve keys. The error
+// parseSigningKey parses a private key in PEM: PKCS #8, or the older formats of RSA and elliptic curve keys. The error
 // never contains any part of the key.
 func parseSigningKey(text string) (jose.SigningKey, error) {
 	block, _ := pem.Decode([]byte(text))

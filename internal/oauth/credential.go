@@ -24,18 +24,19 @@ type Vault interface {
 	Get(name string) ([]byte, error)
 	Put(name string, value []byte) error
 	Delete(name string) error
-	// Lock waits until no other goroutine or process holds the lock of the name.
+	// Lock locks the name. It first waits until no other goroutine or process has the name locked.
 	Lock(ctx context.Context, name string) (unlock func(), err error)
 	// Stamp returns a text that changes with each Put and Delete of any process. It must be cheap.
 	Stamp(name string) string
 }
 
-// A GrantKind is the way in which a token is obtained.
+// A GrantKind names the way in which a token is obtained.
 type GrantKind string
 
-// The grants. The default is CodeGrant, for which a person signs in with a browser or a device. The others need no
-// person. ClientCredentialsGrant is for a client that acts for itself. EnterpriseGrant is for one that the identity
-// provider of a company vouches for. WorkloadGrant is for one that has an identity token of its environment.
+// The grants. With CodeGrant, the default, a person signs in with a browser or a device. The other grants need no
+// person. ClientCredentialsGrant is for a client that acts for itself. EnterpriseGrant is for a client with an
+// assertion of a company's identity provider. WorkloadGrant is for a client with an identity token from its
+// environment.
 const (
 	CodeGrant              GrantKind = ""
 	ClientCredentialsGrant GrantKind = "client_credentials"
@@ -43,53 +44,55 @@ const (
 	WorkloadGrant          GrantKind = "workload"
 )
 
-// A Server describes how to sign in at one server, as its row configures it. URL is required; a stdio server has Issuer
-// or TokenURL in its place.
+// A Server describes how to sign in at one MCP server, as the server's row in the configuration sets it. URL is
+// required. A stdio server has no URL but Issuer or TokenURL, or it is Borrowed.
 type Server struct {
 	ID drawbridge.ServerID
 	// URL is the server's address. It is empty for a stdio server, which receives its token in its environment.
 	URL string
-	// Project is the project file that defines a stdio server. A project must not get the tokens of another project by
-	// using the same server name.
+	// Project is the path of the project file that defines a stdio server. It is part of the identity of the server:
+	// another project may define a server of the same name, which must not get the tokens.
 	Project string
-	// Principal is the owner of the credential; empty for one that all callers share.
+	// Principal is the caller that the credential belongs to; empty if all callers share the credential.
 	Principal string
-	// ExchangesCallerToken is true for a remote caller, who cannot be shown a page. Its tokens are obtained in exchange
-	// for its access token, and are kept in memory only.
+	// ExchangesCallerToken is true for a remote caller, to whom Drawbridge cannot show a page. Its tokens are obtained
+	// in exchange for its access token, and are stored in memory only.
 	ExchangesCallerToken bool
 	// CredentialName is the name that the credential is stored under; empty means a name derived from the server.
 	CredentialName string
-	// Borrowed is true for a stdio server that uses the sign-in at another server, stored as CredentialName. It can be
-	// renewed, but neither begun nor ended here.
+	// Borrowed is true for a stdio server that uses the credential of another server, stored as CredentialName. The
+	// stdio server can renew the credential, but cannot begin or end a sign-in.
 	Borrowed bool
 	Grant    GrantKind
-	// Owner is the principal whose acceptance of endpoints counts for callers whose token is exchanged.
+	// Owner is the principal who runs this Drawbridge. Endpoints that the owner accepted are also accepted for callers
+	// whose token is exchanged.
 	Owner string
-	// FromProject is true for the row of a project, which cannot accept endpoints for the owner.
+	// FromProject is true if the row comes from a project file. Such a row cannot accept endpoints for the owner.
 	FromProject bool
-	// AcceptedEndpoints are two origins that the row accepts for the page and the token endpoint.
+	// AcceptedEndpoints are the origins of the sign-in page and of the token endpoint that the row accepts.
 	AcceptedEndpoints drawbridge.SignInEndpoints
 
-	// Settings of the row, all optional. ClientMetadataURL is the address of our client ID metadata document.
+	// Settings of the row, all optional. ClientMetadataURL is the address of Drawbridge's client ID metadata document.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
 	ClientID, ClientMetadataURL                                    string
 	ClientSecret                                                   drawbridge.Secret
-	// Resource is the resource indicator of token requests. Empty means the one in the server's metadata, or its
-	// address; "none" means that the parameter is omitted.
+	// Resource is the resource indicator of token requests. Empty means the resource in the server's metadata, or else
+	// the server's address. "none" omits the parameter.
 	Resource string
-	// Scopes are the scopes to request, separated by spaces. If they are empty, the scopes that the server names are
-	// requested, or none if NoScopes is set.
+	// Scopes are the scopes to request, separated by spaces. If Scopes is empty, the scopes that the server names are
+	// requested, or no scopes if NoScopes is set.
 	Scopes   string
 	NoScopes bool
 	// IDP is the issuer of the identity provider for EnterpriseGrant.
 	IDP string
-	// RedirectURI is the redirect URI, which fixes the port. CallbackPort and CallbackPath fix one part each.
+	// RedirectURI is the whole redirect URI. CallbackPort and CallbackPath set only its port and its path.
 	RedirectURI  string
 	CallbackPort int
 	CallbackPath string
 }
 
-// identityKey returns a text that identifies the server: a token is sent to no server with another key.
+// identityKey returns a text that identifies the server. A stored token is sent only to servers with the same key and
+// to servers that are Borrowed.
 func (s Server) identityKey() string {
 	if s.URL != "" {
 		return s.URL
@@ -114,7 +117,7 @@ func (s Server) vaultName() string {
 	return "signin/" + name
 }
 
-// A Credential holds the tokens for one server, renews them and prepares sign-ins. Its methods may be called from
+// A Credential stores the tokens for one server, renews them and prepares sign-ins. Its methods may be called from
 // several goroutines.
 type Credential struct {
 	manager     *Manager
@@ -124,20 +127,20 @@ type Credential struct {
 	client      *http.Client
 	vault       Vault
 	log         *slog.Logger
-	// busy is held while a goroutine of this process talks to the authorization server about this credential.
+	// busy contains an element while a goroutine of this process holds the lock of lockCredential.
 	busy chan struct{}
 
 	mu            sync.Mutex
 	loaded        bool // hiddenRecord and stamp are set
 	hiddenRecord  func() credentialRecord
 	stamp         string
-	changed       chan struct{} // closed, and replaced, each time this process saves
+	changed       chan struct{} // closed and replaced each time this process stores or deletes the record
 	lastChallenge AuthChallenge // the last challenge of the server with status 401
-	missingScopes []string      // the scopes that it required last with status 403
+	missingScopes []string      // the scopes in the last response of the server with status 403
 	scopeRequests map[string]int
 	openFlows     map[string]*flowEnd // sign-ins that this process waits for, by state
-	// recentRenewals are the times of the renewals of the last minute that followed a refusal. pause is set after a
-	// renewal that failed for now.
+	// recentRenewals are the times of the last minute at which a refused token was renewed. pause is set after a
+	// renewal that failed with a temporary error.
 	recentRenewals []time.Time
 	pause          renewalPause
 	callerToken    drawbridge.Secret // the access token to exchange
@@ -147,12 +150,12 @@ type Credential struct {
 // String returns the name of the credential, without its content.
 func (c *Credential) String() string { return "credential " + c.name }
 
-// Format writes String, whatever the verb.
+// Format writes the result of String for every verb.
 func (c *Credential) Format(f fmt.State, _ rune) { fmt.Fprint(f, c.String()) }
 
-// An AuthChallenge is a server's refusal of a request, with its hints about signing in.
+// An AuthChallenge contains the parts of a server's 401 or 403 response that describe how to sign in.
 type AuthChallenge struct {
-	// Status is 401 or 403; 0 if the server was not asked.
+	// Status is the status of the response; 0 if no request was sent to the server.
 	Status int
 	// Challenges are the WWW-Authenticate headers, AuthServerHint is the Mcp-Auth-Server header.
 	Challenges     []string
@@ -161,9 +164,9 @@ type AuthChallenge struct {
 	Body []byte
 }
 
-// Token returns the token to send. It renews the token if it is about to expire. The token is empty if no sign-in was
-// completed: the server's refusal is then needed to begin one. An error means that the stored credential cannot be
-// read, or that the token has expired and could not be renewed.
+// Token returns the token to send, and renews it if it expires soon. The token is empty if no sign-in is complete: the
+// caller then sends its request without a token, to get the server's challenge. Token returns an error if the stored
+// credential cannot be read, or if the token has expired and could not be renewed.
 func (c *Credential) Token(ctx context.Context) (string, error) {
 	r, err := c.currentRecord()
 	if err != nil || r.Access == "" {
@@ -175,10 +178,10 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 	}
 	err = c.renewToken(ctx, r.Access, false)
 	if _, later := errors.AsType[temporaryError](err); later && now.Before(r.Expires) {
-		return r.Access, nil // it is still valid
+		return r.Access, nil // the token is still valid
 	}
 	if _, needed := errors.AsType[*SignInRequiredError](err); needed {
-		return "", nil // as without a sign-in: the server's refusal is needed to begin one
+		return "", nil // a sign-in needs the server's challenge
 	}
 	if err != nil {
 		return "", err
@@ -187,7 +190,7 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 	return r.Access, err
 }
 
-// isUnattended reports whether tokens are obtained without a person and without an earlier grant.
+// isUnattended reports whether new tokens are obtained without a person and without a refresh token.
 func (c *Credential) isUnattended() bool {
 	return c.server.Grant != CodeGrant || c.server.ExchangesCallerToken
 }
@@ -198,10 +201,9 @@ func (c *Credential) currentRecord() (credentialRecord, error) {
 	return c.loadRecord()
 }
 
-// ReplaceToken handles a response of the server with status 401 or 403 to a request with the token used, which may be
-// empty. It returns another token to retry with, or an empty one if signing in does not help. The error is a
-// *SignInRequiredError, with an address, if a person must sign in. Any other error means that a new token could not be
-// obtained for now.
+// ReplaceToken handles a response of the server with status 401 or 403. used is the token of the refused request; it
+// may be empty. ReplaceToken returns another token for a retry, or an empty token if a sign-in does not help. The error
+// is a *SignInRequiredError if a person must sign in. Any other error means that a later attempt may obtain a token.
 func (c *Credential) ReplaceToken(ctx context.Context, used string, status int, header http.Header,
 	body []byte) (another string, err error) {
 	ctx, cancel := withoutDeadline(ctx)
@@ -223,7 +225,8 @@ func (c *Credential) ReplaceToken(ctx context.Context, used string, status int, 
 	return r.Access, err
 }
 
-// RequireToken is ReplaceToken for a server that sends no HTTP response: it reports that a token is required.
+// RequireToken is ReplaceToken for a server without HTTP responses, such as a stdio server. It acts as if the server
+// had refused a request without a token.
 func (c *Credential) RequireToken(ctx context.Context) (token string, err error) {
 	return c.ReplaceToken(ctx, "", http.StatusUnauthorized, nil, nil)
 }
@@ -236,8 +239,9 @@ func (c *Credential) renewOrRequireSignIn(ctx context.Context, used string, dema
 	return err
 }
 
-// withoutDeadline returns a context that ends when ctx is cancelled, but not when its deadline passes. The deadline of
-// the first request to a server is too short for finding out where to sign in.
+// withoutDeadline returns a context that is cancelled when ctx is cancelled, but ignores ctx's deadline. It has a
+// longer timeout of its own. The deadline of the first request to a server is too short for the requests that find its
+// authorization server.
 func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*safehttp.RequestTimeout)
 	stop := context.AfterFunc(ctx, func() {
@@ -251,12 +255,13 @@ func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) 
 	}
 }
 
-// maxScopeRequests is how often the same scopes are requested. Otherwise a server that refuses the token in spite of
-// them would cause an endless loop.
+// maxScopeRequests is the maximum number of requests for the same scopes. Without the limit, a server that refuses
+// every token with these scopes would cause an endless loop.
 const maxScopeRequests = 2
 
-// requestMoreScopes requests more scopes, together with those that were granted: else these would be lost (scope
-// accumulation of 2026-07-28).
+// requestMoreScopes prepares a sign-in for more scopes, and returns a *SignInRequiredError. The sign-in also requests
+// the scopes already granted, since the new token replaces the old one (scope accumulation of 2026-07-28).
+// requestMoreScopes returns nil if another call has obtained a new token meanwhile.
 func (c *Credential) requestMoreScopes(ctx context.Context, used string, demand AuthChallenge, wanted []string) error {
 	r, err := c.currentRecord()
 	switch {
@@ -285,7 +290,7 @@ func (c *Credential) requestMoreScopes(ctx context.Context, used string, demand 
 	return c.requireSignIn(ctx, demand, hashToken(used), mergeScopes(r.Scopes, wanted), nil)
 }
 
-// countScopeRequest counts a grant that was requested with the missing scopes.
+// countScopeRequest counts a completed sign-in that requested the given scopes, if they include all missing scopes.
 func (c *Credential) countScopeRequest(scopes []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,12 +304,13 @@ func (c *Credential) countScopeRequest(scopes []string) {
 	c.scopeRequests[strings.Join(slices.Sorted(slices.Values(c.missingScopes)), " ")]++
 }
 
-// requireSignIn prepares a sign-in and returns the error that it is required. used is the hash of the refused token.
+// requireSignIn prepares a sign-in and returns a *SignInRequiredError, or a temporaryError if the authorization server
+// is unavailable. used is the hash of the refused token. why is the reason for the error; it may be nil.
 func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, used tokenHash, scopes []string,
 	why error) error {
 	needed := &SignInRequiredError{Server: c.server.ID, Err: why, usedToken: used}
 	c.mu.Lock()
-	if demand.Status == http.StatusForbidden { // it has fewer hints on where to sign in than a 401
+	if demand.Status == http.StatusForbidden { // a 403 has fewer hints on where to sign in than a 401
 		needed.Scopes = strings.Fields(bearerParams(demand.Challenges)["scope"])
 		c.missingScopes = needed.Scopes
 	} else {
@@ -341,8 +347,8 @@ func (c *Credential) requireSignIn(ctx context.Context, demand AuthChallenge, us
 	return needed
 }
 
-// lockCredential locks the credential in this process and in the vault: only its holder talks to the authorization
-// server about it.
+// lockCredential locks the credential in this process and in the vault. Requests about the credential are sent to the
+// authorization server under this lock, except the polling of a device sign-in.
 func (c *Credential) lockCredential(ctx context.Context) (unlock func(), err error) {
 	select {
 	case c.busy <- struct{}{}:

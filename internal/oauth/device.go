@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// beginDevice begins a sign-in on another device: the person opens an address there and enters a code. It is an error
-// if the authorization server does not support that.
+// beginDevice begins a sign-in on another device, on which the person opens an address and enters a code. It returns an
+// error if the authorization server does not support such sign-ins.
 func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 	r, demand, unlock, err := c.lockAndLoad(ctx)
 	if err != nil {
@@ -45,7 +45,8 @@ func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("begin a sign-in by device: %w", err)
 	}
-	if err := c.checkEndpoints(r, s, address); err != nil { // it may have a code that it got elsewhere
+	// a hostile server may show the code and the page of an honest server
+	if err := c.checkEndpoints(r, s, address); err != nil {
 		return nil, err
 	}
 	return &Flow{url: address, code: code, issuer: hostOf(s.Issuer), elsewhere: s.elsewhere(address), c: c,
@@ -58,12 +59,12 @@ type deviceSignIn struct {
 	server       authServer
 	client       clientIdentity
 	scopes       []string
-	deviceCode   string // the code that the token requests carry; the person enters another one
+	deviceCode   string // the code in the token requests; the person enters a different one
 	pollInterval time.Duration
 	expires      time.Time
 }
 
-// requestCode requests a code, and returns the address and the code to show to the person.
+// requestCode requests a device code. It returns the address and the code to show to the person.
 func (d *deviceSignIn) requestCode(ctx context.Context) (address, code string, err error) {
 	const usual, long = 5 * time.Second, 15 * time.Minute
 	values := url.Values{}
@@ -99,8 +100,8 @@ func (d *deviceSignIn) requestCode(ctx context.Context) (address, code string, e
 	return address, code, nil
 }
 
-// pollUntilDone polls until the person has accepted or declined, or the code has expired. It goes on polling after a
-// temporary failure.
+// pollUntilDone requests a token at intervals until the person has accepted or declined, or the code has expired. It
+// continues after a temporary failure.
 func (d *deviceSignIn) pollUntilDone(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, d.expires)
 	defer cancel()

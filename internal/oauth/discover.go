@@ -17,7 +17,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// An authServer describes the authorization server of a server, as far as signing in needs it.
+// An authServer contains the metadata of an authorization server that a sign-in needs. Most fields are addresses of its
+// endpoints.
 type authServer struct {
 	Issuer        string `json:"issuer,omitempty"`
 	Authorization string `json:"authorization,omitempty"`
@@ -25,8 +26,7 @@ type authServer struct {
 	Device        string `json:"device,omitempty"`
 	Registration  string `json:"registration,omitempty"`
 	Revocation    string `json:"revocation,omitempty"`
-	// Resource is the resource indicator of token requests; empty if the server has no resource metadata, as older
-	// ones.
+	// Resource is the resource indicator of requests. If it is empty, the parameter resource is omitted.
 	Resource string `json:"resource,omitempty"`
 	// Scopes are the scopes that the resource supports. OfflineScope is true if the scope offline_access must be
 	// requested to get a refresh token.
@@ -35,22 +35,24 @@ type authServer struct {
 	// AuthMethods are the supported methods of client authentication at the token endpoint.
 	AuthMethods []string `json:"methods,omitempty"`
 	Grants      []string `json:"grants,omitempty"`
-	// ClientDocuments is true if a client may be described by a metadata document, NamesIssuer if the authorization
-	// response has the parameter iss.
+	// ClientDocuments is true if the server accepts client ID metadata documents. NamesIssuer is true if its
+	// authorization response has the parameter iss.
 	ClientDocuments bool `json:"documents,omitempty"`
 	NamesIssuer     bool `json:"names_issuer,omitempty"`
-	// IssuerGuessed is true if the issuer was not named: it is then the origin of the token endpoint.
+	// IssuerGuessed is true if neither the row nor metadata name the issuer. Issuer is then the origin of the token
+	// endpoint.
 	IssuerGuessed bool `json:"vague,omitempty"`
-	// Conventional is true if the issuer has no metadata: its endpoints are the default ones of 2025-03-26.
+	// Conventional is true if the issuer has no metadata. The endpoints are then the default endpoints of 2025-03-26.
 	Conventional bool `json:"-"`
-	// ClientID is a client ID that an older server publishes itself.
+	// ClientID is a client ID that an older server publishes together with its endpoints.
 	ClientID string `json:"client_id,omitempty"`
 }
 
 // maxMetadata is the maximum size of a metadata document or of a response, in bytes.
 const maxMetadata = 1 << 20
 
-// discoverAuthServer finds the authorization server, using the hints in the server's refusal.
+// discoverAuthServer returns the authorization server of the MCP server: from the row, from the metadata of the row's
+// issuer, or from the server's resource metadata. demand is the server's challenge, which may name the metadata.
 func (c *Credential) discoverAuthServer(ctx context.Context, demand AuthChallenge) (authServer, error) {
 	if c.server.AuthorizationURL != "" && c.server.TokenURL != "" || c.server.URL == "" && c.server.Issuer == "" &&
 		c.server.TokenURL != "" {
@@ -71,7 +73,8 @@ func (c *Credential) discoverAuthServer(ctx context.Context, demand AuthChalleng
 	return c.withRowOverrides(s), s.validate()
 }
 
-// discoverFromResource finds the authorization server from the server's resource metadata.
+// discoverFromResource returns the authorization server that the server's resource metadata name. If the server has no
+// such metadata, it tries discoverNonstandard.
 func (c *Credential) discoverFromResource(ctx context.Context, demand AuthChallenge) (authServer, error) {
 	meta, err := c.fetchResourceMetadata(ctx, demand)
 	if err != nil {
@@ -94,11 +97,11 @@ func (c *Credential) discoverFromResource(ctx context.Context, demand AuthChalle
 	return *s, nil
 }
 
-// maxNamedIssuers is how many of the issuers that a resource names are tried.
+// maxNamedIssuers is the maximum number of issuers that are tried if a resource names several.
 const maxNamedIssuers = 5
 
-// discoverFromIssuers reads the metadata of the issuers that a resource names, in its order, until one has some. If
-// none has, the first counts.
+// discoverFromIssuers requests the metadata of the issuers that a resource names, in that order. It returns the first
+// authorization server that has metadata. If no issuer has metadata, it returns the result for the first issuer.
 func (c *Credential) discoverFromIssuers(ctx context.Context, issuers []string) (authServer, error) {
 	first, err := c.discoverFromIssuer(ctx, issuers[0])
 	if err == nil && !first.Conventional {
@@ -113,8 +116,8 @@ func (c *Credential) discoverFromIssuers(ctx context.Context, issuers []string) 
 	return first, err
 }
 
-// discoverFromIssuer reads the metadata of a named issuer. An issuer without metadata is assumed to have the default
-// endpoints of 2025-03-26.
+// discoverFromIssuer returns the authorization server of a named issuer, from its metadata. An issuer without metadata
+// is assumed to have the default endpoints of 2025-03-26.
 func (c *Credential) discoverFromIssuer(ctx context.Context, issuer string) (authServer, error) {
 	if err := safehttp.CheckURL(issuer); err != nil {
 		return authServer{}, fmt.Errorf("the authorization server's address %w", err)
@@ -136,8 +139,8 @@ func conventionalEndpoints(issuer string) authServer {
 		Registration: base + "/register", Conventional: true}
 }
 
-// fetchIssuerMetadata reads an issuer's metadata from the locations of the specification, in its order. It returns nil
-// if there are none.
+// fetchIssuerMetadata requests an issuer's metadata at the locations of the specification, in that order. It returns
+// nil if the issuer has no metadata.
 func (c *Credential) fetchIssuerMetadata(ctx context.Context, issuer string) (*authServer, error) {
 	for _, location := range metadataURLs(issuer) {
 		var meta authServerMetadata
@@ -198,8 +201,8 @@ func metadataURLs(issuer string) []string {
 	return []string{at(oauth + "/" + path), at(oidc + "/" + path), at("/" + path + oidc)}
 }
 
-// fetchResourceMetadata reads the server's protected resource metadata (RFC 9728): from the URL in its challenge, else
-// from the well-known URLs for its path and for its root. It returns nil if there are none.
+// fetchResourceMetadata requests the server's protected resource metadata (RFC 9728). It uses the URL in the challenge,
+// or else the well-known URLs for the server's path and root. It returns nil if the server has no such metadata.
 func (c *Credential) fetchResourceMetadata(ctx context.Context, demand AuthChallenge) (
 	*oauthex.ProtectedResourceMetadata, error) {
 	for _, location := range c.resourceMetadataURLs(demand) {
@@ -240,8 +243,9 @@ func (c *Credential) resourceMetadataURLs(demand AuthChallenge) []string {
 	return []string{root}
 }
 
-// coversAddress reports whether metadata of a resource apply to an address: the origin is the same, and the path is at
-// or below the resource's. RFC 9728 requires the same text, but servers differ in trailing slashes or name their root.
+// coversAddress reports whether the metadata of a resource apply to an address: both have the same origin, and the
+// address's path is at or below the resource's path. RFC 9728 requires equal texts, but servers differ in trailing
+// slashes or name their root.
 func coversAddress(resource, address string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(address)
@@ -252,7 +256,7 @@ func coversAddress(resource, address string) bool {
 	return strings.HasPrefix(path, above)
 }
 
-// fetchJSON reads a JSON document. It returns false if there is none at the location.
+// fetchJSON requests a JSON document and decodes it into into. found is false if the location has no JSON document.
 func (c *Credential) fetchJSON(ctx context.Context, location string, into any) (found bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
 	if err != nil {
@@ -283,7 +287,7 @@ func (c *Credential) fetchJSON(ctx context.Context, location string, into any) (
 	return true, nil
 }
 
-// configuredAuthServer returns the authorization server if the row names all of its endpoints.
+// configuredAuthServer returns the authorization server as the row describes it, without any request.
 func (c *Credential) configuredAuthServer() authServer {
 	s := c.withRowOverrides(authServer{Issuer: c.server.Issuer, Resource: c.resourceIndicator()})
 	if s.Issuer == "" {
@@ -292,7 +296,7 @@ func (c *Credential) configuredAuthServer() authServer {
 	return s
 }
 
-// withRowOverrides returns s with the members that the row sets.
+// withRowOverrides returns s with the row's values in place of the corresponding members of s.
 func (c *Credential) withRowOverrides(s authServer) authServer {
 	for into, value := range map[*string]string{
 		&s.Authorization: c.server.AuthorizationURL, &s.Token: c.server.TokenURL, &s.Device: c.server.DeviceURL,
@@ -308,7 +312,8 @@ func (c *Credential) withRowOverrides(s authServer) authServer {
 	return s
 }
 
-// noResourceParam is the value of a row's resource if the authorization server does not know that parameter.
+// noResourceParam is the value of "resource" in a row whose authorization server does not know that parameter. The
+// parameter is then omitted.
 const noResourceParam = "none"
 
 // resourceIndicator returns the server's address as a resource indicator (RFC 8707), that is, without the fragment.
@@ -317,7 +322,8 @@ func (c *Credential) resourceIndicator() string {
 	return address
 }
 
-// validate reports as an error an endpoint that must not be requested or shown to people.
+// validate returns an error if an endpoint's address must not be requested or shown to people, or if there is no token
+// endpoint.
 func (s authServer) validate() error {
 	for _, endpoint := range []struct{ name, address string }{
 		{"authorization", s.Authorization}, {"token", s.Token}, {"device", s.Device}, {"registration", s.Registration},

@@ -12,9 +12,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// discoverNonstandard finds the endpoints of servers without resource metadata. It tries the body of the refusal, its
-// challenge, the Mcp-Auth-Server header, the root as in 2025-03-26, and paths of older servers. It returns nil if it
-// finds none.
+// discoverNonstandard returns the endpoints of a server without resource metadata. It tries the body of the server's
+// challenge, the challenge itself, the Mcp-Auth-Server header, the root as in 2025-03-26, and paths of older servers.
+// If all fail, it returns the default endpoints of 2025-03-26 for root, or nil if the server's response cannot be about
+// OAuth.
 func (c *Credential) discoverNonstandard(ctx context.Context, demand AuthChallenge, root string) (*authServer, error) {
 	if s := endpointsInChallenge(demand); s != nil {
 		return c.withMetadata(ctx, s), nil
@@ -38,7 +39,7 @@ func (c *Credential) discoverNonstandard(ctx context.Context, demand AuthChallen
 	return &s, nil
 }
 
-// endpointsInChallenge returns the endpoints that the refusal itself names, or nil.
+// endpointsInChallenge returns the endpoints in the body or the headers of a challenge, or nil.
 func endpointsInChallenge(demand AuthChallenge) *authServer {
 	if s := endpointsInBody(demand.Body); s != nil {
 		return s
@@ -46,8 +47,9 @@ func endpointsInChallenge(demand AuthChallenge) *authServer {
 	return endpointsInHeaders(demand.Challenges)
 }
 
-// withMetadata adds the authorization server's metadata to endpoints that a refusal names, if they name the same token
-// endpoint. Without metadata, the default registration endpoint of 2025-03-26 is used.
+// withMetadata returns the authorization server's metadata for the endpoints s of a challenge, if both have the same
+// token endpoint. Without such metadata, it returns s with the default registration endpoint of 2025-03-26. It returns
+// s unchanged if a client ID or a registration endpoint is known.
 func (c *Credential) withMetadata(ctx context.Context, s *authServer) *authServer {
 	if s.ClientID != "" || c.server.ClientID != "" || s.Registration != "" {
 		return s
@@ -64,12 +66,14 @@ func (c *Credential) withMetadata(ctx context.Context, s *authServer) *authServe
 	return s
 }
 
-// asksForOAuth reports whether a refusal can be about OAuth: it has a bearer challenge, or no challenge at all.
+// asksForOAuth reports whether a challenge can be about OAuth: it has a bearer challenge, or no challenge header at
+// all.
 func asksForOAuth(demand AuthChallenge) bool {
 	return len(demand.Challenges) == 0 || bearerParams(demand.Challenges) != nil
 }
 
-// discoverAtOldPaths tries the paths at which servers published endpoints before the specification named any.
+// discoverAtOldPaths requests the paths at which servers published their endpoints before the specification defined a
+// path. It returns nil if no path has endpoints.
 func (c *Credential) discoverAtOldPaths(ctx context.Context, root string) *authServer {
 	for _, path := range []string{"/oauth/metadata", "/.mcp/auth", "/authorize"} {
 		var body json.RawMessage
@@ -92,7 +96,8 @@ var (
 	registrationNames = []string{"registration_endpoint", "registrationEndpoint", "registration_url"}
 )
 
-// endpointsInBody reads endpoints from a JSON object: from its member oauth, authorization or auth, else from its top.
+// endpointsInBody returns the endpoints in a JSON object: in its member oauth, authorization or auth, or else in its
+// top-level members. It returns nil if there are none.
 func endpointsInBody(body []byte) *authServer {
 	start := bytes.IndexByte(body, '{')
 	if start < 0 {
@@ -137,7 +142,7 @@ func endpointsInMembers(members map[string]json.RawMessage) *authServer {
 	})
 }
 
-// endpointsInHeaders reads endpoints from the parameters of a challenge.
+// endpointsInHeaders returns the endpoints in the parameters of WWW-Authenticate headers, or nil.
 func endpointsInHeaders(headers []string) *authServer {
 	all, err := oauthex.ParseWWWAuthenticate(headers)
 	if err != nil {
@@ -165,8 +170,9 @@ func endpointsInHeaders(headers []string) *authServer {
 	return nil
 }
 
-// completedEndpoints returns s completed with the query parameters of its authorization endpoint. It returns nil if the
-// authorization or the token endpoint is missing.
+// completedEndpoints returns s with missing members filled in: the client ID and the scopes from the query of the
+// authorization endpoint, the issuer from the token endpoint. It returns nil if the authorization or the token endpoint
+// is missing.
 func completedEndpoints(s authServer) *authServer {
 	u, err := url.Parse(s.Authorization)
 	if err != nil || s.Authorization == "" || s.Token == "" {
@@ -185,8 +191,8 @@ func completedEndpoints(s authServer) *authServer {
 	return &s
 }
 
-// bearerParams returns the parameters of the bearer challenge in headers, or nil. Headers that cannot be read are
-// skipped.
+// bearerParams returns the parameters of the bearer challenge in headers, or nil. It skips headers that cannot be
+// parsed. Of several bearer challenges, it returns one with the most parameters.
 func bearerParams(headers []string) map[string]string {
 	var found map[string]string
 	for _, header := range headers {

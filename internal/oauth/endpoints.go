@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// AcceptEndpoints records that the owner accepts sign-ins whose page and token endpoint are on these two origins.
+// AcceptEndpoints stores that the owner accepts sign-ins whose page and token endpoint are on the two origins in e.
 func (c *Credential) AcceptEndpoints(ctx context.Context, e drawbridge.SignInEndpoints) error {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -31,13 +31,13 @@ func (c *Credential) AcceptEndpoints(ctx context.Context, e drawbridge.SignInEnd
 	return c.lockAndSave(r)
 }
 
-// maxAcceptedEndpoints is how many pairs of origins a record keeps; the oldest are dropped.
+// maxAcceptedEndpoints is the maximum number of pairs of origins in a record; the oldest pairs are dropped.
 const maxAcceptedEndpoints = 8
 
-// checkEndpoints returns an error if the page that a person signs in at is on another origin than the token endpoint,
-// and the two were not accepted. Otherwise a hostile authorization server could name the page of an honest one: a
-// code, and its verifier, would be sent to the hostile one unless the honest one names itself in its response (RFC
-// 9700, section 4.4).
+// checkEndpoints returns an error if the sign-in page and the token endpoint are on different origins, and the pair was
+// not accepted. page is the address of the sign-in page. Without this check, a hostile authorization server could name
+// the sign-in page of an honest server. The code and its verifier would then be sent to the hostile server. Only an
+// honest server that names itself in its response prevents this (RFC 9700, section 4.4).
 func (c *Credential) checkEndpoints(r credentialRecord, s authServer, page string) error {
 	e := drawbridge.SignInEndpoints{Page: safehttp.Origin(page), Token: safehttp.Origin(s.Token)}
 	if e.Page == e.Token || c.server.accepts(e) || slices.Contains(r.AcceptedEndpoints, e) ||
@@ -48,8 +48,8 @@ func (c *Credential) checkEndpoints(r credentialRecord, s authServer, page strin
 		Issuer: safehttp.Origin(cmp.Or(s.Issuer, s.Token))}
 }
 
-// accepts reports whether the row accepts two origins: by its member for that, or by naming both endpoints. A row that
-// came with a project accepts none: its author may not be the owner.
+// accepts reports whether the row accepts the two origins: in AcceptedEndpoints, or because the row itself names both
+// endpoints. A row from a project file accepts no origins, because its author may not be the owner.
 func (s Server) accepts(e drawbridge.SignInEndpoints) bool {
 	named := s.TokenURL != "" && safehttp.Origin(s.TokenURL) == e.Token &&
 		(s.AuthorizationURL != "" && safehttp.Origin(s.AuthorizationURL) == e.Page ||
@@ -57,7 +57,7 @@ func (s Server) accepts(e drawbridge.SignInEndpoints) bool {
 	return !s.FromProject && (named || s.AcceptedEndpoints == e)
 }
 
-// ownerAccepts reports whether the owner has accepted two origins for its own credential at the server.
+// ownerAccepts reports whether the owner has accepted the two origins for the owner's own credential at the server.
 func (c *Credential) ownerAccepts(e drawbridge.SignInEndpoints) bool {
 	server := c.server
 	server.Principal, server.ExchangesCallerToken = server.Owner, false
@@ -65,8 +65,8 @@ func (c *Credential) ownerAccepts(e drawbridge.SignInEndpoints) bool {
 	return err == nil && slices.Contains(r.AcceptedEndpoints, e)
 }
 
-// elsewhere names the endpoints of a sign-in that are on another origin than the issuer's. page is the page of a
-// sign-in on another device, which has no authorization endpoint; else it is empty.
+// elsewhere returns the names and origins of the endpoints that are on another origin than the issuer's. For a sign-in
+// on another device, page is the address of the sign-in page; else it is empty.
 func (s authServer) elsewhere(page string) string {
 	endpoints := []struct{ name, address string }{
 		{"authorization endpoint", s.Authorization}, {"page", page}, {"device endpoint", s.Device},
@@ -82,9 +82,9 @@ func (s authServer) elsewhere(page string) string {
 	return strings.Join(texts, ", ")
 }
 
-// checkAuthorizationEndpoint returns an error for an authorization endpoint whose address has a fragment, or a
-// parameter that only we may choose: with two values of it, the authorization server may take the wrong one (RFC 6749,
-// section 3.1).
+// checkAuthorizationEndpoint returns an error if the address of an authorization endpoint has a fragment, or a
+// parameter that only Drawbridge may set. If such a parameter occurs twice, the authorization server may use the wrong
+// value (RFC 6749, section 3.1).
 func checkAuthorizationEndpoint(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -105,8 +105,8 @@ func checkAuthorizationEndpoint(address string) error {
 	return nil
 }
 
-// isOwnParam reports whether a server may read the name of a query parameter as one of those that protect a sign-in.
-// Some frameworks ignore case, write spaces and dots as underscores, and read "name[]" as a list.
+// isOwnParam reports whether a server may read name as a query parameter that protects a sign-in, such as "state". Some
+// frameworks ignore case, change spaces and dots to underscores, and read "name[]" as a list.
 func isOwnParam(name string) bool {
 	name, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(name)), "[")
 	switch strings.NewReplacer(" ", "_", ".", "_").Replace(name) {
@@ -116,7 +116,7 @@ func isOwnParam(name string) bool {
 	return false
 }
 
-// withoutParams returns an address without the query parameters that sent sets.
+// withoutParams returns an address without the query parameters whose names are in sent.
 func withoutParams(address string, sent url.Values) string {
 	base, query, found := strings.Cut(address, "?")
 	if !found {

@@ -16,23 +16,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// ErrNotSignedIn is wrapped by errors of SignOut if there is nothing to sign out of.
+// ErrNotSignedIn is returned by SignOut if no sign-in is stored.
 var ErrNotSignedIn = errors.New("not signed in")
 
-// A SignInRequiredError is the error of a request that needs a person to sign in first.
+// A SignInRequiredError is the error of a request that fails until a person has signed in or has changed the row.
 type SignInRequiredError struct {
 	Server drawbridge.ServerID
 	// URL is the address to sign in at. It is empty if no sign-in could be prepared; Err is then the cause.
 	URL string
-	// Elsewhere names the endpoints of that sign-in that are on another origin than the issuer's.
+	// Elsewhere names the endpoints of the sign-in at URL that are on another origin than the issuer's.
 	Elsewhere string
-	// Scopes are the scopes that the server requires in addition to those granted. They are empty if the server refused
-	// the token, or had none.
+	// Scopes are the scopes that a response of the server with status 403 requires. They are empty if the server
+	// refused the token itself, or received no token.
 	Scopes []string
 	// Err is why the stored token cannot be used; it may be nil.
 	Err error
-	// MissingCredential is the name of the stored sign-in that a row uses and that is missing; empty if the server has a
-	// sign-in of its own.
+	// MissingCredential is the name of the credential of another server that the row uses and that has no valid
+	// sign-in. It is empty if the server has its own sign-in.
 	MissingCredential string
 	// usedToken is the hash of the token that was refused.
 	usedToken tokenHash
@@ -43,7 +43,7 @@ type tokenHash [sha256.Size]byte
 
 func hashToken(token string) tokenHash { return sha256.Sum256([]byte(token)) }
 
-// Error describes the missing sign-in, without the address: that is only for those who show it.
+// Error returns a description of the missing sign-in. It omits the address, which must not be logged.
 func (n *SignInRequiredError) Error() string {
 	if n.MissingCredential != "" {
 		text := fmt.Sprintf("the credential %q, named in \"auth\", has no valid sign-in", n.MissingCredential)
@@ -65,7 +65,8 @@ func (n *SignInRequiredError) Error() string {
 	return text
 }
 
-// borrowedError returns the error for a sign-in that is begun or ended at a server that only uses it.
+// borrowedError returns the error for beginning or ending a sign-in at a server that uses the credential of another
+// server.
 func borrowedError(s Server) error {
 	return userErrorf("server %q only uses the credential %q: sign in and out at the server that it belongs to", s.ID,
 		s.CredentialName)
@@ -83,14 +84,15 @@ const (
 	stepPrepare = "prepare the sign-in"
 )
 
-// IsTemporary reports whether err is a renewal, or the preparation of a sign-in, that failed for now. Asking the server
-// with another transport or protocol would not help.
+// IsTemporary reports whether err means that a renewal, or the preparation of a sign-in, has failed for a temporary
+// reason. A retry with another transport or protocol does not help.
 func IsTemporary(err error) bool {
 	_, later := errors.AsType[temporaryError](err)
 	return later
 }
 
-// A temporaryError is a failure that may pass: the credential may still be valid, and a sign-in may be prepared later.
+// A temporaryError is a failure to renew or to prepare a sign-in for a temporary reason. The credential may still be
+// valid, and a later attempt may succeed.
 type temporaryError struct {
 	step string
 	err  error
@@ -128,7 +130,7 @@ func (r *oauthError) Error() string {
 	return text
 }
 
-// isPermanent reports whether the same request would be refused again, so that the grant is of no further use.
+// isPermanent reports whether the authorization server would refuse the same request again.
 func (r *oauthError) isPermanent() bool {
 	switch r.code {
 	case "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
@@ -139,7 +141,7 @@ func (r *oauthError) isPermanent() bool {
 		r.code != "slow_down"
 }
 
-// withoutURL returns err without the URL that net/http adds: it may contain a secret.
+// withoutURL returns err without the URL that net/http adds, since the URL may contain a secret.
 func withoutURL(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		return outer.Err
@@ -153,7 +155,7 @@ func isNetworkError(err error) bool {
 	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// An unavailableError is the error of an authorization server that cannot be reached for now.
+// An unavailableError is the error of an authorization server that is temporarily unavailable.
 type unavailableError struct{ error }
 
 func (a unavailableError) Unwrap() error { return a.error }
@@ -166,13 +168,14 @@ func asUnavailable(err error) error {
 	return unavailableError{err}
 }
 
-// isUnavailableStatus reports whether an HTTP status means that the server is unavailable for now.
+// isUnavailableStatus reports whether an HTTP status means that the server is temporarily unavailable.
 func isUnavailableStatus(status int) bool {
 	return status >= 500 && status != http.StatusNotImplemented || status == http.StatusTooManyRequests ||
 		status == http.StatusRequestTimeout
 }
 
-// printable returns a text of a server for people: short, and without control characters.
+// printable returns a text from a server in a form that may be shown to people: on one line, shortened, and without
+// control characters.
 func printable(s string) string {
 	const most = 300
 	return safetext.Line(safetext.Truncate(s, most, safetext.Bytes, "…"))
@@ -192,7 +195,7 @@ func signInError(err error) error {
 	return userError(explainFailure(err))
 }
 
-// explainFailure returns the message for people about a failed sign-in.
+// explainFailure returns the message that tells people why a sign-in failed.
 func explainFailure(err error) string {
 	got, refused := errors.AsType[*oauthError](err)
 	switch {
@@ -212,10 +215,10 @@ func explainFailure(err error) string {
 	return "OAuth authentication failed: " + err.Error()
 }
 
-// A userError is a message for people, in words that they may know from other programs.
+// A userError is an error message for people. signInError returns it unchanged.
 type userError string
 
 func (s userError) Error() string { return string(s) }
 
-// userErrorf formats a message for people; %w is as in fmt.Errorf.
+// userErrorf is fmt.Errorf for messages that are meant for people.
 func userErrorf(format string, args ...any) error { return fmt.Errorf(format, args...) }

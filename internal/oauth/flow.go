@@ -27,12 +27,12 @@ type Flow struct {
 
 	c          *Credential
 	pollDevice func(context.Context) error
-	// state identifies the sign-in, ended is its end in this process.
+	// state identifies the sign-in. ended describes its end to the goroutines of this process that wait for it.
 	state string
 	ended *flowEnd
 }
 
-// A flowEnd is the end of a sign-in that was begun at the time started. err is set before done is closed.
+// A flowEnd describes the end of a sign-in, which began at the time started. err is set before done is closed.
 type flowEnd struct {
 	done    chan struct{}
 	started time.Time
@@ -41,7 +41,8 @@ type flowEnd struct {
 
 var _ drawbridge.PendingSignIn = (*Flow)(nil)
 
-// SignInAddress returns the address at which the person signs in, the code to enter there if any, and the issuer.
+// SignInAddress returns the address at which the person signs in, the code to enter there (may be empty), and the
+// issuer.
 func (f *Flow) SignInAddress() (url, code, issuer string) { return f.url, f.code, f.issuer }
 
 // Elsewhere names the endpoints that are on another origin than the issuer's; empty if there are none.
@@ -49,8 +50,8 @@ func (f *Flow) Elsewhere() string { return f.elsewhere }
 
 var _ drawbridge.SignInManager = (*Credential)(nil)
 
-// BeginSignIn begins a sign-in whose response arrives with a browser on this machine or is pasted; or, if device is
-// true, a sign-in on another device.
+// BeginSignIn begins a sign-in. If device is true, the person signs in on another device. Otherwise the response
+// arrives from a browser on this machine, or the person pastes it.
 func (c *Credential) BeginSignIn(ctx context.Context, device bool) (drawbridge.PendingSignIn, error) {
 	switch {
 	case c.server.Grant != CodeGrant:
@@ -75,7 +76,7 @@ func (c *Credential) lockAndSave(r credentialRecord) error {
 	return c.saveRecord(r)
 }
 
-// newFlow returns a Flow for a pending sign-in. All flows of the same sign-in share its end.
+// newFlow returns a Flow for a pending sign-in. All flows of the same sign-in share one flowEnd.
 func (c *Credential) newFlow(p pendingSignIn) *Flow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +93,7 @@ func (c *Credential) newFlow(p pendingSignIn) *Flow {
 		elsewhere: p.AuthServer.elsewhere(""), c: c, state: p.State, ended: end}
 }
 
-// callbackPathFor returns the path of the redirect of a pending sign-in.
+// callbackPathFor returns the path of the browser request that ends a pending sign-in.
 func (c *Credential) callbackPathFor(p pendingSignIn) string {
 	if u, err := url.Parse(p.Redirect); err == nil && c.server.CallbackPath == "" {
 		return "/" + strings.TrimPrefix(u.Path, "/")
@@ -100,7 +101,7 @@ func (c *Credential) callbackPathFor(p pendingSignIn) string {
 	return "/" + strings.TrimPrefix(c.server.CallbackPath, "/")
 }
 
-// newPendingSignIn returns a sign-in with a new state, verifier and address.
+// newPendingSignIn returns a pending sign-in with a new state, verifier and address.
 func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, redirects []string) pendingSignIn {
 	redirect := redirects[0]
 	if len(who.Redirects) > 0 {
@@ -116,7 +117,7 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 		options = append(options, oauth2.SetAuthURLParam("resource", s.Resource))
 	}
 	if slices.Contains(scopes, "offline_access") {
-		// else OpenID providers omit the refresh token
+		// without it, OpenID providers omit the refresh token
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
 	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes}
@@ -127,8 +128,9 @@ func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, 
 	return p
 }
 
-// chooseScopes chooses the scopes to request: those wanted in addition, those of the row, those that the refusal names,
-// those that the resource names, or none (2025-11-25, scope selection).
+// chooseScopes returns the scopes to request (2025-11-25, scope selection). If the row sets scopes, these are the row's
+// scopes and wanted. Otherwise they are the first list that is not empty: wanted, the scopes in the challenge, the
+// scopes of the resource. If the row sets an empty list, only wanted is requested.
 func (c *Credential) chooseScopes(s authServer, demand AuthChallenge, wanted []string) []string {
 	scopes := wanted
 	switch named := strings.Fields(bearerParams(demand.Challenges)["scope"]); {
@@ -140,14 +142,14 @@ func (c *Credential) chooseScopes(s authServer, demand AuthChallenge, wanted []s
 	default:
 		scopes = s.Scopes
 	}
-	// alone it would replace the default scopes
+	// offline_access alone would replace the default scopes
 	if s.OfflineScope && c.server.Scopes == "" && len(scopes) > 0 {
 		scopes = mergeScopes(scopes, []string{"offline_access"})
 	}
 	return slices.Clone(scopes)
 }
 
-// redirectURIs returns the redirect URIs to use, the preferred one first, and opens the listener for them.
+// redirectURIs returns the redirect URIs to use, the preferred one first, and opens the listener for the redirect.
 func (c *Credential) redirectURIs(r credentialRecord) ([]string, error) {
 	path := "/" + strings.TrimPrefix(cmp.Or(c.server.CallbackPath, "callback"), "/")
 	if c.server.RedirectURI != "" {
@@ -181,7 +183,8 @@ func (c *Credential) redirectURIs(r credentialRecord) ([]string, error) {
 	return []string{"http://" + net.JoinHostPort(host, strconv.Itoa(port)) + path}, nil
 }
 
-// Wait waits until the person has signed in: in this process, or in another one that received the response.
+// Wait waits until the sign-in has ended. It also detects that another process received the response and stored a
+// token.
 func (f *Flow) Wait(ctx context.Context) error {
 	if f.pollDevice != nil {
 		return signInError(f.pollDevice(ctx))
@@ -203,12 +206,13 @@ func (f *Flow) Wait(ctx context.Context) error {
 	}
 }
 
-// CompleteWithURL completes the sign-in with the address that the browser ended at, pasted by the person.
+// CompleteWithURL completes the sign-in. text is the address at which the browser ended, pasted by the person.
 func (f *Flow) CompleteWithURL(ctx context.Context, text string) error {
 	return f.c.CompleteWithURL(ctx, text)
 }
 
-// CompleteWithURL completes a sign-in of this process or another with the address that the browser ended at.
+// CompleteWithURL completes a sign-in that this process or another process began. text is the address at which the
+// browser ended.
 func (c *Credential) CompleteWithURL(ctx context.Context, text string) error {
 	values, err := parsePasted(text)
 	if err != nil {
@@ -217,7 +221,7 @@ func (c *Credential) CompleteWithURL(ctx context.Context, text string) error {
 	return signInError(c.finishSignIn(ctx, values))
 }
 
-// finishSignIn completes the sign-in of the state in values, and tells those who wait for it.
+// finishSignIn completes the pending sign-in whose state is in values, and wakes the goroutines that wait for it.
 func (c *Credential) finishSignIn(ctx context.Context, values url.Values) error {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -246,7 +250,8 @@ func (c *Credential) finishSignIn(ctx context.Context, values url.Values) error 
 	return err
 }
 
-// exchangeCode exchanges a code for tokens. The state is used up first, even if the exchange fails.
+// exchangeCode exchanges a code for tokens. It first stores r, from which the caller has removed the pending sign-in.
+// The state thus cannot be used again, even if the exchange fails.
 func (c *Credential) exchangeCode(ctx context.Context, r credentialRecord, p pendingSignIn, values url.Values) error {
 	if err := c.lockAndSave(r); err != nil {
 		return err
@@ -268,8 +273,8 @@ func (c *Credential) exchangeCode(ctx context.Context, r credentialRecord, p pen
 	return c.storeGrant(r, p.AuthServer, p.Client, t, p.Scopes)
 }
 
-// checkResponse checks an authorization response before it is used: its issuer (RFC 9207: a plain comparison), and its
-// error or code.
+// checkResponse returns an error if an authorization response comes from another issuer, reports an error or has no
+// code. It compares issuers as texts (RFC 9207), or by origin if the issuer was guessed.
 func (p pendingSignIn) checkResponse(values url.Values) error {
 	iss := values.Get("iss")
 	switch {
@@ -291,8 +296,8 @@ func (p pendingSignIn) checkResponse(values url.Values) error {
 	return nil
 }
 
-// storeGrant stores a new grant. Nothing of an earlier grant is kept: it may belong to another person or another
-// issuer. If the response has no scopes, those asked for count as granted.
+// storeGrant stores the token of a new grant. It drops the refresh token of an earlier grant, which may belong to
+// another person or issuer. If the response has no scopes, asked counts as granted.
 func (c *Credential) storeGrant(r credentialRecord, s authServer, who clientIdentity, t tokenResponse,
 	asked []string) error {
 	r.Refresh = ""
@@ -302,7 +307,7 @@ func (c *Credential) storeGrant(r credentialRecord, s authServer, who clientIden
 	return c.storeToken(r, s, who, t, asked)
 }
 
-// storeToken stores a token. The refresh token stays the same if t has none.
+// storeToken stores a token, and keeps the stored refresh token if t has none. asked are the requested scopes.
 func (c *Credential) storeToken(r credentialRecord, s authServer, who clientIdentity, t tokenResponse,
 	asked []string) error {
 	if err := t.checkBearer(); err != nil {
@@ -326,7 +331,8 @@ func (c *Credential) storeToken(r credentialRecord, s authServer, who clientIden
 	return c.lockAndSave(r)
 }
 
-// currentChallenge returns the server's last challenge. If there is none yet, it sends the server a request to get one.
+// currentChallenge returns the server's last challenge. If there is none yet, it sends a request to the server to get
+// one.
 func (c *Credential) currentChallenge(ctx context.Context) (AuthChallenge, error) {
 	c.mu.Lock()
 	demand := c.lastChallenge
@@ -348,9 +354,9 @@ func (c *Credential) currentChallenge(ctx context.Context) (AuthChallenge, error
 	}
 	defer resp.Body.Close()
 	var body []byte
-	// any other response may be an endless stream
+	// the body of any other response may be an endless stream
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxChallengeBody)) // a part is enough
+		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxChallengeBody)) // a part of the body is enough
 	}
 	return parseChallenge(resp.StatusCode, resp.Header, body), nil
 }

@@ -15,7 +15,7 @@ import (
 
 // ManagerOptions are the optional settings of a Manager.
 type ManagerOptions struct {
-	// Vault stores the credentials; nil means in memory, until Close.
+	// Vault stores the credentials; nil means that they are stored in memory only.
 	Vault Vault
 	// Client sends the requests to authorization servers; nil means a client of safehttp.NewClient.
 	Client *http.Client
@@ -25,32 +25,33 @@ type ManagerOptions struct {
 	Logger *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// ExpiryTime returns the time by which a sign-in is judged to have expired, given that of Now: a later one where the
-	// clock was put back. Nil returns the same.
+	// ExpiryTime returns the time with which the expiry of a sign-in is checked. now is the result of Now. The returned
+	// time is later than now if the clock was set back. A nil ExpiryTime means now itself.
 	ExpiryTime func(now time.Time) time.Time
 }
 
-// A Manager holds the credentials for all servers of a process, and receives the browsers of their sign-ins. Its
-// methods may be called from several goroutines.
+// A Manager manages the credentials for all servers of a process, and receives the browser requests of their sign-ins.
+// Its methods may be called from several goroutines.
 type Manager struct {
 	o         ManagerOptions
 	callbacks *callbackServer
 
-	running *cancelGroup // ends at most closeGrace after Close has begun
+	running *cancelGroup // ended at the latest closeGrace after the call of Close
 
 	mu          sync.Mutex
 	credentials map[Server]*Credential
 	closed      bool
-	work        sync.WaitGroup // grows under mu, and not after closed
+	work        sync.WaitGroup // increased only under mu, before closed is set
 }
 
-// times returns the time, and that by which expiry is judged.
+// times returns the current time, and the time with which expiry is checked (see ManagerOptions.ExpiryTime).
 func (d *Manager) times() (now, seen time.Time) {
 	now = d.o.Now()
 	return now, d.o.ExpiryTime(now)
 }
 
-// NewManager returns a manager, which opens no port before a sign-in begins. Close it when it is no longer used.
+// NewManager returns a manager. It does not open a port before a sign-in begins. The caller must call Close when the
+// manager is no longer used.
 func NewManager(o ManagerOptions) *Manager {
 	if o.Vault == nil {
 		o.Vault = newMemoryVault()
@@ -74,13 +75,13 @@ func NewManager(o ManagerOptions) *Manager {
 // String returns a fixed text, without any credential.
 func (d *Manager) String() string { return "sign-in manager" }
 
-// Format writes String, whatever the verb.
+// Format writes the result of String for every verb.
 func (d *Manager) Format(f fmt.State, _ rune) { fmt.Fprint(f, d.String()) }
 
-// closeGrace is how long renewals that are running may go on when the manager closes.
+// closeGrace is how long running renewals may continue after Close is called.
 const closeGrace = 3 * time.Second
 
-// Close stops the listeners and waits for the work that is running, which is cancelled after closeGrace.
+// Close stops the listeners and waits for running work, which is cancelled after closeGrace.
 func (d *Manager) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -91,7 +92,8 @@ func (d *Manager) Close() {
 	d.running.end()
 }
 
-// runDetached runs work that must not end with ctx, and returns its error, or ctx's error if ctx ends first.
+// runDetached runs work with a context that does not end when ctx ends. It returns the error of work, or ctx's error if
+// ctx ends first. After Close, it calls work with ctx itself.
 func (d *Manager) runDetached(ctx context.Context, work func(context.Context) error) error {
 	d.mu.Lock()
 	if d.closed {
@@ -114,8 +116,8 @@ func (d *Manager) runDetached(ctx context.Context, work func(context.Context) er
 	}
 }
 
-// Credential returns the credential for a server; all callers get the same one. find resolves the references in the
-// auth of the server's row; it is nil if s holds all values.
+// Credential returns the credential for a server. It returns the same *Credential for equal servers. find resolves the
+// references in the auth of the server's row; it is nil if s contains all values.
 func (d *Manager) Credential(s Server, find func(context.Context) (config.Auth, error)) *Credential {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,7 +140,7 @@ func (d *Manager) Credential(s Server, find func(context.Context) (config.Auth, 
 	return c
 }
 
-// A cancelGroup cancels the work of a manager that is running when the group ends.
+// A cancelGroup cancels the running work of a manager when the method end is called.
 type cancelGroup struct {
 	mu      sync.Mutex
 	ended   bool
@@ -148,7 +150,8 @@ type cancelGroup struct {
 
 func newCancelGroup() *cancelGroup { return &cancelGroup{cancels: map[int]context.CancelFunc{}} }
 
-// add has the end of the group call cancel until remove is called. If the group has ended, it calls cancel at once.
+// add registers cancel, which end calls unless remove is called before. If the group has ended, add calls cancel at
+// once.
 func (g *cancelGroup) add(cancel context.CancelFunc) (remove func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,7 +169,7 @@ func (g *cancelGroup) add(cancel context.CancelFunc) (remove func()) {
 	}
 }
 
-// end cancels the work in the group, and all that is added later.
+// end cancels all work in the group, and work that is added later.
 func (g *cancelGroup) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// beginSignIn begins a sign-in whose response arrives with a browser on this machine or is pasted. An open sign-in with
-// the same parameters is used again.
+// beginSignIn begins a sign-in whose response arrives from a browser on this machine, or is pasted by the person. A
+// pending sign-in with the same parameters is used again.
 func (c *Credential) beginSignIn(ctx context.Context) (*Flow, error) {
 	r, demand, unlock, err := c.lockAndLoad(ctx)
 	if err != nil {
@@ -21,7 +21,7 @@ func (c *Credential) beginSignIn(ctx context.Context) (*Flow, error) {
 	f, err := c.prepareSignIn(ctx, r, demand, c.grantedAndMissingScopes(r))
 	if err == nil {
 		c.mu.Lock()
-		c.lastPrepared = preparedSignIn{} // calls that remembered a failure use this sign-in
+		c.lastPrepared = preparedSignIn{} // later calls use this sign-in, not the error of an earlier attempt
 		c.mu.Unlock()
 	}
 	return f, err
@@ -43,8 +43,8 @@ func (c *Credential) lockAndLoad(ctx context.Context) (r credentialRecord, deman
 	return r, demand, unlock, nil
 }
 
-// grantedAndMissingScopes returns the granted scopes and those that the server required in addition, or nil if it
-// required none.
+// grantedAndMissingScopes returns the granted scopes and the missing scopes, which the server required in its last
+// response with status 403. It returns nil if no scopes are missing.
 func (c *Credential) grantedAndMissingScopes(r credentialRecord) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,15 +54,15 @@ func (c *Credential) grantedAndMissingScopes(r credentialRecord) []string {
 	return mergeScopes(r.Scopes, c.missingScopes)
 }
 
-// prepareSignIn prepares a sign-in. scopes are the scopes to request, nil means those that the server names. The caller
-// holds the lock.
+// prepareSignIn prepares a sign-in. scopes are the scopes to request; nil means that chooseScopes chooses them. The
+// caller holds the lock of lockCredential.
 func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, demand AuthChallenge,
 	scopes []string) (*Flow, error) {
 	redirects, err := c.redirectURIs(r)
 	if err != nil {
 		return nil, err
 	}
-	s := r.AuthServer // more scopes are granted by the server that granted the first
+	s := r.AuthServer // for more scopes, the authorization server stays the same
 	if len(scopes) == 0 || s.Authorization == "" {
 		if s, err = c.discoverAuthServer(ctx, demand); err != nil {
 			return nil, err
@@ -104,8 +104,8 @@ func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, dema
 	return c.newFlow(p), nil
 }
 
-// endExpiredFlows ends the flows whose sign-in is not pending any more: it expired, newer ones replaced it, or another
-// process completed it.
+// endExpiredFlows ends the flows whose sign-in is not pending any more: the sign-in expired, newer sign-ins replaced
+// it, or another process completed it.
 func (c *Credential) endExpiredFlows(r credentialRecord) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,8 +122,8 @@ func (c *Credential) endExpiredFlows(r credentialRecord) {
 	}
 }
 
-// A preparedSignIn is the outcome of the last attempt to prepare a sign-in: its state, or the error. Later calls with
-// the same challenge reuse it, without any request.
+// A preparedSignIn is the result of the last attempt to prepare a sign-in: the state of the sign-in, or an error. Later
+// calls with the same challenge reuse the result without any request.
 type preparedSignIn struct {
 	challengeKey string
 	state        string
@@ -132,12 +132,12 @@ type preparedSignIn struct {
 }
 
 const (
-	// unavailablePause is how long an error is reused if the authorization server was unavailable, notFoundPause if
-	// none was found.
+	// unavailablePause is how long the error of an unavailable authorization server is reused. notFoundPause is how
+	// long any other error is reused.
 	unavailablePause, notFoundPause = 5 * time.Second, 5 * time.Minute
 )
 
-// prepareSignInOnce is prepareSignIn for calls: many of them may share one outcome.
+// prepareSignInOnce is prepareSignIn with a cache: calls with the same challenge share one sign-in or one error.
 func (c *Credential) prepareSignInOnce(ctx context.Context, demand AuthChallenge, scopes []string) (*Flow, error) {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -180,7 +180,8 @@ func (c *Credential) prepareSignInOnce(ctx context.Context, demand AuthChallenge
 	return f, err
 }
 
-// cacheKey returns a text of the parts of a challenge that decide where to sign in, and for which scopes.
+// cacheKey returns a cache key from scopes and the parts of a challenge that determine where to sign in and for which
+// scopes.
 func (d AuthChallenge) cacheKey(scopes []string) string {
 	params := bearerParams(d.Challenges)
 	return fmt.Sprintf("%d %q %q %q %v %+v %q", d.Status, params["resource_metadata"], params["scope"],

@@ -14,24 +14,26 @@ import (
 
 // A credentialRecord is the stored state of one credential, under one name of the vault.
 type credentialRecord struct {
-	// ServerKey identifies the server (see Server.identityKey); the token is sent to no other.
+	// ServerKey identifies the server to which the token may be sent (see Server.identityKey).
 	ServerKey string `json:"for"`
 	// AuthServer is the authorization server that issued the tokens.
 	AuthServer authServer `json:"site,omitzero"`
-	// Client is our identity there, ClientIssuer the issuer that knows it. It is not sent to another issuer.
+	// Client is the client that Drawbridge uses at AuthServer. ClientIssuer is the issuer that knows Client; Client is
+	// not sent to another issuer.
 	Client       clientIdentity `json:"client,omitzero"`
 	ClientIssuer string         `json:"client_at,omitempty"`
 
 	Access  string    `json:"access,omitempty"`
 	Refresh string    `json:"refresh,omitempty"`
 	Issued  time.Time `json:"issued,omitzero"`
-	// Expires is zero if the server does not name a time: the token is then used until it is refused.
+	// Expires is zero if the authorization server does not name a time. The token is then used until a server refuses
+	// it.
 	Expires time.Time `json:"expires,omitzero"`
 	Scopes  []string  `json:"scopes,omitempty"`
-	// RenewalStarted is when a renewal began that has not ended. If its process was killed, the refresh token may have
-	// been used up.
+	// RenewalStarted is the time at which an unfinished renewal began. If the process was killed during the renewal,
+	// the refresh token may be invalid already.
 	RenewalStarted time.Time `json:"renewing,omitzero"`
-	// Pending are the sign-ins that may still be completed.
+	// Pending are the sign-ins that can still be completed.
 	Pending []pendingSignIn `json:"pending,omitempty"`
 	// AcceptedEndpoints are the pairs of origins that the owner has accepted.
 	AcceptedEndpoints []drawbridge.SignInEndpoints `json:"accepted,omitempty"`
@@ -47,20 +49,22 @@ type pendingSignIn struct {
 	URL      string    `json:"url"`
 	Scopes   []string  `json:"scopes,omitempty"`
 	Created  time.Time `json:"made"`
-	// Seen is the time by which expiry was judged when it was made; zero in records of earlier releases.
+	// Seen is the ExpiryTime of the manager when the sign-in began; zero in records of earlier releases.
 	Seen       time.Time      `json:"seen,omitzero"`
 	AuthServer authServer     `json:"site"`
 	Client     clientIdentity `json:"client"`
 }
 
 const (
-	// pendingTimeout is how long a sign-in stays open, maxPending is how many of a credential may be open.
+	// pendingTimeout is how long a sign-in can be completed. maxPending is the maximum number of pending sign-ins of a
+	// credential.
 	pendingTimeout = time.Hour
 	maxPending     = 4
 )
 
-// dropExpiredPending removes expired sign-ins, and the oldest ones above maxPending. A sign-in has expired if it is older
-// than pendingTimeout by the clock (now), or by seen, a time that never goes back when the clock is set back.
+// dropExpiredPending removes expired sign-ins, and the oldest ones above maxPending. A sign-in expires after
+// pendingTimeout, measured by the clock (now) or by seen. seen is a time that does not go back when the clock is set
+// back.
 func (r *credentialRecord) dropExpiredPending(now, seen time.Time) {
 	r.Pending = slices.DeleteFunc(r.Pending, func(p pendingSignIn) bool {
 		if p.Seen.IsZero() {
@@ -73,7 +77,7 @@ func (r *credentialRecord) dropExpiredPending(now, seen time.Time) {
 	}
 }
 
-// takePending returns the sign-in of a state and removes it: a state can be used once.
+// takePending removes the pending sign-in with the given state and returns it. A state can thus be used only once.
 func (r *credentialRecord) takePending(state string) (pendingSignIn, bool) {
 	for i, p := range r.Pending {
 		if p.State == state && state != "" {
@@ -84,20 +88,20 @@ func (r *credentialRecord) takePending(state string) (pendingSignIn, bool) {
 	return pendingSignIn{}, false
 }
 
-// hasPending reports whether the sign-in of a state is open.
+// hasPending reports whether a sign-in with the given state is pending.
 func (r *credentialRecord) hasPending(state string) bool {
 	return slices.ContainsFunc(r.Pending, func(p pendingSignIn) bool { return p.State == state })
 }
 
-// rememberClient records a registered client for the next sign-in. While there are tokens, the client they were issued
-// to is kept: they are valid with no other. A client ID of one issuer is not sent to another.
+// rememberClient stores a registered client in r for the next sign-in, together with its issuer. It does nothing while
+// r has tokens, since tokens are valid only with the client that they were issued to.
 func (r *credentialRecord) rememberClient(who clientIdentity, s authServer) {
 	if who.Registered && r.Access == "" && r.Refresh == "" {
 		r.Client, r.ClientIssuer = who, s.Issuer
 	}
 }
 
-// renewalDueIn returns the time until the token should be renewed; positive if its expiry is unknown.
+// renewalDueIn returns the time until the token should be renewed. The result is positive if the expiry is unknown.
 func (r *credentialRecord) renewalDueIn(now time.Time) time.Duration {
 	if r.Expires.IsZero() {
 		return time.Hour
@@ -109,15 +113,15 @@ func (r *credentialRecord) renewalDueIn(now time.Time) time.Duration {
 	return r.Expires.Sub(now) - margin
 }
 
-// dropTokens drops the tokens and records why.
+// dropTokens deletes the tokens and sets SignedOutReason to why.
 func (r *credentialRecord) dropTokens(why string) {
 	r.Access, r.Refresh, r.Scopes = "", "", nil
 	r.Issued, r.Expires, r.RenewalStarted = time.Time{}, time.Time{}, time.Time{}
 	r.SignedOutReason = why
 }
 
-// loadRecord returns the record as it is now, including changes of other processes. A record of another server is an
-// error. The caller holds mu.
+// loadRecord returns the current record, including changes of other processes. It returns an error for the record of
+// another server, unless the server is Borrowed. The caller holds mu.
 func (c *Credential) loadRecord() (credentialRecord, error) {
 	stamp := c.vault.Stamp(c.name)
 	if c.loaded && stamp == c.stamp {
@@ -150,15 +154,15 @@ type vaultError struct{ err error }
 func (u vaultError) Error() string { return "keep the credential: " + u.err.Error() }
 func (u vaultError) Unwrap() error { return u.err }
 
-// saveRecord stores a record. If that fails, this process still uses it. The caller holds mu, and the vault's lock if
-// others may write.
+// saveRecord stores a record in the vault. If that fails, this process still uses the new record. The caller holds mu,
+// and the lock of the vault if other processes may write.
 func (c *Credential) saveRecord(r credentialRecord) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return vaultError{err}
 	}
 	if err := c.vault.Put(c.name, data); err != nil {
-		if c.loaded { // with a full disk the record lasts until the process ends
+		if c.loaded { // if the disk is full, the record is valid until the process ends
 			c.hiddenRecord = hideFromPrinters(r)
 		}
 		return vaultError{err}
@@ -169,7 +173,8 @@ func (c *Credential) saveRecord(r credentialRecord) error {
 	return nil
 }
 
-// hideFromPrinters returns a function that returns the record, so that printing its holder shows no secret.
+// hideFromPrinters returns a function that returns the record. A struct with this function shows no secret when it is
+// printed.
 func hideFromPrinters(r credentialRecord) func() credentialRecord {
 	r = r.clone()
 	return func() credentialRecord { return r.clone() }

@@ -15,26 +15,27 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// A clientIdentity identifies and authenticates us to an authorization server.
+// A clientIdentity identifies and authenticates Drawbridge to an authorization server.
 type clientIdentity struct {
 	ID     string `json:"id,omitempty"`
 	Secret string `json:"secret,omitempty"`
 	// Key is the private key that signs client assertions in place of a secret, in PEM. It is never stored.
 	Key string `json:"-"`
-	// Method is the method of client authentication in the registration; empty means one that the server's metadata
-	// allow.
+	// Method is the method of client authentication in the registration. Empty means a method that the server's
+	// metadata allow.
 	Method string `json:"method,omitempty"`
 	// Redirects are the redirect URIs of a registered client.
 	Redirects []string `json:"redirects,omitempty"`
 	// Expires is when the secret expires; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
-	// Registered is true if Drawbridge registered the client, and may do so again.
+	// Registered is true if Drawbridge registered the client, and may register a client again.
 	Registered bool `json:"registered,omitempty"`
 }
 
-// clientFor returns the client to use at an authorization server, in the order of the specification: the one that the
-// row names, our metadata document, one registered before, one registered now. redirects are the redirect URIs, the
-// preferred one first; none means that the sign-in needs no redirect.
+// clientFor returns the client to use at an authorization server. It tries, in the order of the specification: the
+// row's client, Drawbridge's metadata document, a client registered earlier, a client ID that the server publishes, a
+// new registration. redirects are the redirect URIs, the preferred one first; it is empty if the sign-in needs no
+// redirect.
 func (c *Credential) clientFor(ctx context.Context, s authServer, r credentialRecord,
 	redirects []string) (clientIdentity, error) {
 	begun := slices.IndexFunc(r.Pending, func(p pendingSignIn) bool {
@@ -61,7 +62,8 @@ func (c *Credential) clientFor(ctx context.Context, s authServer, r credentialRe
 	return c.registerClient(ctx, s, redirects)
 }
 
-// isClientUsable reports whether a registered client can be used again with the preferred one of these redirects.
+// isClientUsable reports whether a client registered earlier can be used with the first of the given redirect URIs.
+// With no redirect URIs, it checks only the client itself.
 func (c *Credential) isClientUsable(known clientIdentity, redirects []string) bool {
 	if known.ID == "" || !known.Registered || !known.Expires.IsZero() &&
 		c.manager.o.Now().Add(time.Minute).After(known.Expires) {
@@ -70,8 +72,8 @@ func (c *Credential) isClientUsable(known clientIdentity, redirects []string) bo
 	return len(redirects) == 0 || slices.Contains(known.Redirects, redirects[0])
 }
 
-// registerClient registers us as a client (RFC 7591). If the loopback address is refused as redirect, it is tried with
-// the name localhost.
+// registerClient registers Drawbridge as a client (RFC 7591). If the authorization server refuses 127.0.0.1 in the
+// redirect URI, it retries with localhost.
 func (c *Credential) registerClient(ctx context.Context, s authServer, redirects []string) (clientIdentity, error) {
 	known, err := c.registerWith(ctx, s, redirects)
 	refused, ok := errors.AsType[*oauthError](err)
@@ -84,8 +86,8 @@ func (c *Credential) registerClient(ctx context.Context, s authServer, redirects
 	return known, err
 }
 
-// registerWith registers with these redirects. It reads only the members it needs: some servers return others with
-// wrong types.
+// registerWith sends one registration request with the given redirect URIs. It parses only the members that it needs,
+// since some servers return other members with wrong types.
 func (c *Credential) registerWith(ctx context.Context, s authServer, redirects []string) (clientIdentity, error) {
 	method, err := s.registrationAuthMethod()
 	if err != nil {
@@ -141,8 +143,8 @@ func (c *Credential) registerWith(ctx context.Context, s authServer, redirects [
 	return known, nil
 }
 
-// registrationAuthMethod chooses the method of client authentication to register with: none, if possible. A program on
-// a person's machine cannot keep a secret from them.
+// registrationAuthMethod returns the method of client authentication to register with. It prefers the method none: a
+// program on a person's machine cannot hide a secret from that person.
 func (s authServer) registrationAuthMethod() (string, error) {
 	for _, method := range []string{authMethodNone, authMethodBasic, authMethodPost} {
 		if len(s.AuthMethods) == 0 || slices.Contains(s.AuthMethods, method) {
@@ -163,7 +165,8 @@ func (c *Credential) grantTypes(s authServer) []string {
 
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-// withLocalhostName returns the redirects with localhost in place of 127.0.0.1, or nil if none changes.
+// withLocalhostName returns the redirects that contain 127.0.0.1, with localhost in its place. It returns nil if there
+// are none.
 func withLocalhostName(redirects []string) []string {
 	var named []string
 	for _, r := range redirects {
@@ -181,8 +184,8 @@ const (
 	authMethodPost  = "client_secret_post"
 )
 
-// authMethod returns the method of client authentication: none without a secret or if registered so; else the
-// registered one; else one that the server supports.
+// authMethod returns the method of client authentication: none if there is no secret or none was registered; else the
+// registered method; else a method that the server supports.
 func (known clientIdentity) authMethod(s authServer) string {
 	switch {
 	case known.Secret == "" || known.Method == authMethodNone:

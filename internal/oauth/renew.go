@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// parseChallenge returns the challenge in a refusal.
+// parseChallenge returns the challenge in a response of the server.
 func parseChallenge(status int, header http.Header, body []byte) AuthChallenge {
 	return AuthChallenge{
 		Status: status, Challenges: header.Values("Www-Authenticate"), AuthServerHint: header.Get("Mcp-Auth-Server"),
@@ -20,13 +20,13 @@ func parseChallenge(status int, header http.Header, body []byte) AuthChallenge {
 	}
 }
 
-// maxChallengeBody is how much of the body of a refusal is kept, in bytes.
+// maxChallengeBody is the maximum size of AuthChallenge.Body, in bytes.
 const maxChallengeBody = 16 << 10
 
-// renewToken obtains a token that differs from the one used. Of all goroutines and processes that want one, a single
-// one does the work, and the others read its result. Once begun, the work goes on when its caller leaves, since the old
-// refresh token may have been used up. The error is a *SignInRequiredError if only a person can help, and a
-// temporaryError if a retry may succeed.
+// renewToken obtains and stores a token that differs from used. refused is true if the server refused used. If several
+// goroutines and processes need a new token, only one requests it, and the others read the result. The request
+// continues after ctx ends, because it may already have made the old refresh token invalid. The error is a
+// *SignInRequiredError if only a person can help, and a temporaryError if a retry may succeed.
 func (c *Credential) renewToken(ctx context.Context, used string, refused bool) error {
 	unlock, err := c.lockCredential(ctx)
 	if err != nil {
@@ -65,11 +65,12 @@ func (c *Credential) renewToken(ctx context.Context, used string, refused bool) 
 	return err
 }
 
-// errEveryTokenRefused is the error if the server refuses even new tokens, so that renewing is useless.
+// errEveryTokenRefused is the error if the server refuses even new tokens, so that a renewal does not help.
 var errEveryTokenRefused = errors.New(
 	"the server refuses each token that it is given: check that its row's \"auth\" has the right resource and scopes, or sign in with another account")
 
-// lostAccessReason returns why a token that cannot be renewed was refused, or nil if it may have expired.
+// lostAccessReason returns an error if the server refused a new token that cannot be renewed. It returns nil if the
+// token may have expired.
 func (c *Credential) lostAccessReason(r credentialRecord, now time.Time) error {
 	if r.Access != "" && now.Sub(r.Issued) < time.Minute && (r.Expires.IsZero() || now.Before(r.Expires)) {
 		return errEveryTokenRefused
@@ -77,11 +78,11 @@ func (c *Credential) lostAccessReason(r credentialRecord, now time.Time) error {
 	return nil
 }
 
-// maxRenewals is how often within a minute a refused token is renewed. Otherwise a server that refuses every token
-// would cause an endless loop.
+// maxRenewals is the maximum number of renewals of refused tokens within a minute. Without the limit, a server that
+// refuses every token would cause an endless loop.
 const maxRenewals = 3
 
-// hasTooManyRenewals reports whether refusals have caused too many renewals within a minute.
+// hasTooManyRenewals reports whether maxRenewals refused tokens were renewed within the last minute.
 func (c *Credential) hasTooManyRenewals(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +97,8 @@ func (c *Credential) countRenewal(now time.Time) {
 	c.recentRenewals = append(c.recentRenewals, now)
 }
 
-// A renewalPause is a renewal that failed for now. Until it ends, renewals return its error without a request.
+// A renewalPause is the error of a renewal that failed for a temporary reason. Until the time until, renewals return
+// this error without a request.
 type renewalPause struct {
 	err   error
 	until time.Time
@@ -111,7 +113,8 @@ func (c *Credential) renewalPausedError(now time.Time) error {
 	return nil
 }
 
-// pauseRenewal delays the next renewal, for longer if the token is still valid.
+// pauseRenewal returns err as a temporaryError, and starts a pause without renewals. The pause is longer if the token
+// is still valid.
 func (c *Credential) pauseRenewal(r credentialRecord, err error) error {
 	const short, long = 2 * time.Second, 30 * time.Second
 	now, pause := c.manager.o.Now(), short
@@ -125,7 +128,8 @@ func (c *Credential) pauseRenewal(r credentialRecord, err error) error {
 	return c.pause.err
 }
 
-// refreshToken requests a new token. The caller holds the lock.
+// refreshToken requests and stores a new token, in the way that the grant of the server requires. The caller holds the
+// lock of lockCredential.
 func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error {
 	switch {
 	case c.server.ExchangesCallerToken:
@@ -134,7 +138,8 @@ func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error
 		return c.signInUnattended(ctx, r)
 	}
 	if c.server.Borrowed && c.manager.o.Client == nil {
-		c.client = safehttp.NewClient(r.ServerKey, r.AuthServer.Issuer, r.AuthServer.Token) // as for its own server
+		// the client for the server that the credential belongs to
+		c.client = safehttp.NewClient(r.ServerKey, r.AuthServer.Issuer, r.AuthServer.Token)
 	}
 	if now, err := c.configuredClient(ctx); err == nil && now.ID != "" && now.ID == r.Client.ID {
 		r.Client.Secret = now.Secret // the row may have a newer secret
@@ -171,7 +176,7 @@ func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error
 	case unfit:
 		return c.endSignIn(r, err)
 	case !cut && (notAsked || refused && refusal.code != ""):
-		r.RenewalStarted = time.Time{} // the refresh token was certainly not used up
+		r.RenewalStarted = time.Time{} // the refresh token is still valid
 		if err := c.lockAndSave(r); err != nil {
 			return err
 		}
@@ -179,7 +184,7 @@ func (c *Credential) refreshToken(ctx context.Context, r credentialRecord) error
 	return c.pauseRenewal(r, err)
 }
 
-// endSignIn stores that the sign-in has ended, and returns that a new one is required.
+// endSignIn deletes the stored tokens, stores why as the reason, and returns a *SignInRequiredError.
 func (c *Credential) endSignIn(r credentialRecord, why error) error {
 	needed := &SignInRequiredError{Server: c.server.ID, Err: why, usedToken: hashToken("")}
 	if r.Access == "" && r.Refresh == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Status returns the state of the credential, without any request.
+// Status returns the state of the credential, without sending a request.
 func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
 	s := drawbridge.CredentialStatus{Server: c.server.ID, Name: c.name}
 	r, err := c.currentRecord()
@@ -32,7 +32,7 @@ func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
 	return s, nil
 }
 
-// HasNewerToken reports whether there is a token that differs from the refused one.
+// HasNewerToken reports whether the credential has a token other than the refused token of the error needed.
 func (c *Credential) HasNewerToken(needed *SignInRequiredError) bool {
 	r, err := c.currentRecord()
 	return err == nil && r.hasTokenNewerThan(needed)
@@ -45,8 +45,8 @@ func (r *credentialRecord) hasTokenNewerThan(needed *SignInRequiredError) bool {
 // vaultPollInterval is how often the vault is polled for changes of other processes.
 const vaultPollInterval = time.Second
 
-// WaitForNewToken waits until there is a token that differs from the refused one, obtained by this process or another.
-// The error is the context's.
+// WaitForNewToken waits until the credential has a token other than the refused token of the error needed. This process
+// or another may obtain it. It returns an error only if ctx ends.
 func (c *Credential) WaitForNewToken(ctx context.Context, needed *SignInRequiredError) error {
 	tick := time.NewTicker(vaultPollInterval)
 	defer tick.Stop()

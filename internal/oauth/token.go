@@ -19,9 +19,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A tokenResponse is the grant of an authorization server. The package oauth2 has a type for it, but reads it too
-// strictly: it rejects a whole response for an expires_in of 3600.0, and ignores the lifetime in form-encoded
-// responses.
+// A tokenResponse is a successful token response of an authorization server. The type of the package oauth2 is too
+// strict: it rejects a whole response for an expires_in of 3600.0, and ignores the lifetime in form-encoded responses.
 type tokenResponse struct {
 	access, refresh, tokenType string
 	// lifetime is how long the token is valid; 0 if the server names no plausible time.
@@ -33,7 +32,7 @@ type tokenResponse struct {
 // errNoToken is the error for a successful response without a token.
 var errNoToken = errors.New("the authorization server's response has no valid access token")
 
-// requestToken requests a token at the token endpoint.
+// requestToken sends a token request with the given parameters to the token endpoint.
 func (c *Credential) requestToken(ctx context.Context, s authServer, who clientIdentity,
 	values url.Values) (tokenResponse, error) {
 	if s.Resource != "" {
@@ -51,8 +50,8 @@ func (c *Credential) requestToken(ctx context.Context, s authServer, who clientI
 	return members.tokenResponse()
 }
 
-// postAsClient posts a form to an endpoint of an authorization server, with client authentication. The error is an
-// *oauthError if the response has a status or a body that is an error.
+// postAsClient sends a form to an endpoint of an authorization server, with client authentication. It returns an
+// *oauthError if the response has an error status or its body contains an error code.
 func (c *Credential) postAsClient(ctx context.Context, address string, s authServer, who clientIdentity,
 	values url.Values) (responseFields, error) {
 	method := who.authMethod(s)
@@ -60,7 +59,7 @@ func (c *Credential) postAsClient(ctx context.Context, address string, s authSer
 	refusal, refused := errors.AsType[*oauthError](err)
 	if refused && (refusal.status == http.StatusUnauthorized || refusal.code == "invalid_client") &&
 		method == authMethodBasic && who.Method == "" && len(s.AuthMethods) == 0 {
-		// neither registration nor metadata name the method
+		// the method is unknown: neither the registration nor the metadata name it
 		return c.postForm(ctx, address, who, authMethodPost, values)
 	}
 	return members, err
@@ -104,7 +103,7 @@ func (c *Credential) postForm(ctx context.Context, address string, who clientIde
 	return members, nil
 }
 
-// A notSentError is the error of a request that was not sent: a code or token in it is not used up.
+// A notSentError is the error of a request that was not sent. A code or token in the request is thus still valid.
 type notSentError struct{ error }
 
 func (u notSentError) Unwrap() error { return u.error }
@@ -114,8 +113,8 @@ func isNotSent(err error) bool {
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// secretRedactor returns a function that removes our secrets from a text of the server: some servers repeat request
-// values in errors.
+// secretRedactor returns a function that replaces Drawbridge's secrets in a text of the server. Some servers repeat
+// request values in errors.
 func (c *Credential) secretRedactor(values url.Values, who clientIdentity) func(string) string {
 	const shortest = 4
 	secrets := []string{who.Secret}
@@ -139,7 +138,7 @@ func (c *Credential) secretRedactor(values url.Values, who clientIdentity) func(
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// A responseFields holds the members of a response of an authorization server, sent as JSON or as a form.
+// A responseFields contains the members of a response of an authorization server, sent as JSON or as a form.
 type responseFields map[string]json.RawMessage
 
 // parseResponse parses the body of a token response as JSON or as a form. It returns nil for any other content.
@@ -169,7 +168,7 @@ func parseResponse(contentType string, body []byte) responseFields {
 	return members
 }
 
-// text returns the value of a string member, else "".
+// text returns the value of a member that is a string, or "" for any other member.
 func (a responseFields) text(name string) string {
 	var text string
 	if json.Unmarshal(a[name], &text) != nil {
@@ -178,8 +177,8 @@ func (a responseFields) text(name string) string {
 	return text
 }
 
-// seconds returns the value of a member that is a number of seconds, or a string of one; 0 if it is missing or
-// implausible.
+// seconds returns the duration in a member that is a number of seconds, or a string with such a number. It returns 0 if
+// the member is missing or its value is implausible.
 func (a responseFields) seconds(name string) time.Duration {
 	const most = 100 * 365 * 24 * 3600
 	n, err := strconv.ParseFloat(strings.Trim(string(a[name]), `" `), 64)
@@ -201,7 +200,7 @@ func (a responseFields) tokenResponse() (tokenResponse, error) {
 	return t, nil
 }
 
-// A tokenTypeError is the type of a token that is not a bearer token.
+// A tokenTypeError is the error for a token that is not a bearer token. Its value is the type of the token.
 type tokenTypeError string
 
 func (k tokenTypeError) Error() string {

@@ -24,8 +24,8 @@ func (c *Credential) SetCallerToken(proof drawbridge.Secret) {
 	c.callerToken = proof
 }
 
-// exchangeCallerToken obtains a token in exchange for the caller's. It requests no more scopes than the row or the
-// server names; the issuer decides what to grant.
+// exchangeCallerToken obtains and stores a token in exchange for the caller's access token. It requests only scopes
+// that the row or the server names; the issuer decides which scopes it grants.
 func (c *Credential) exchangeCallerToken(ctx context.Context, r credentialRecord) error {
 	c.mu.Lock()
 	proof := c.callerToken
@@ -57,7 +57,8 @@ func (c *Credential) exchangeCallerToken(ctx context.Context, r credentialRecord
 	})
 }
 
-// dropCredential drops the credential of a caller with an access token who has left.
+// dropCredential deletes the credential of a remote caller, whose tokens were obtained by exchange. It does nothing for
+// other credentials.
 func (d *Manager) dropCredential(s Server) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// signInUnattended obtains a token without a person: for the client itself, or with an assertion of an identity
-// provider.
+// signInUnattended obtains and stores a token without a person: with client credentials, or with an assertion (see
+// assertionParams).
 func (c *Credential) signInUnattended(ctx context.Context, r credentialRecord) error {
 	demand, err := c.currentChallenge(ctx)
 	if err != nil {
@@ -38,13 +38,14 @@ func (c *Credential) signInUnattended(ctx context.Context, r credentialRecord) e
 	return c.obtainToken(ctx, r, s, who, scopes, values)
 }
 
-// scopesWithoutRefresh returns the scopes to request if no refresh token is wanted.
+// scopesWithoutRefresh returns the scopes to request without offline_access, the scope for a refresh token.
 func (c *Credential) scopesWithoutRefresh(s authServer, demand AuthChallenge) []string {
 	return slices.DeleteFunc(c.chooseScopes(s, demand, nil), func(s string) bool { return s == "offline_access" })
 }
 
-// obtainToken requests a token without asking a person. It drops a refresh token in the response: a new token can always
-// be requested, and a refresh token could be valid longer than the credential with which it was requested.
+// obtainToken requests and stores a token without asking a person. It drops a refresh token in the response, because a
+// new token can always be requested. The refresh token could also be valid for longer than the credential used in the
+// request.
 func (c *Credential) obtainToken(ctx context.Context, r credentialRecord, s authServer, who clientIdentity,
 	scopes []string, values url.Values) error {
 	if len(scopes) > 0 {
@@ -58,7 +59,8 @@ func (c *Credential) obtainToken(ctx context.Context, r credentialRecord, s auth
 	return c.grantError(r, err)
 }
 
-// discoveryError returns the error for a failed discovery: temporary if the authorization server is unavailable.
+// discoveryError returns the error for a failed discovery: a temporaryError if the authorization server is unavailable,
+// else a *SignInRequiredError.
 func (c *Credential) discoveryError(r credentialRecord, err error) error {
 	if _, later := errors.AsType[unavailableError](err); later {
 		return c.pauseRenewal(r, err)
@@ -66,8 +68,8 @@ func (c *Credential) discoveryError(r credentialRecord, err error) error {
 	return &SignInRequiredError{Server: c.server.ID, Err: err, usedToken: hashToken(r.Access)}
 }
 
-// grantError returns the error for a failed grant: permanent if the same request would be refused again, else
-// temporary. It returns nil for nil.
+// grantError returns the error for a failed token request: a *SignInRequiredError if the same request would be refused
+// again, else a temporaryError. If err is nil, it returns nil.
 func (c *Credential) grantError(r credentialRecord, err error) error {
 	refusal, refused := errors.AsType[*oauthError](err)
 	_, unfit := errors.AsType[tokenTypeError](err)
@@ -80,16 +82,17 @@ func (c *Credential) grantError(r credentialRecord, err error) error {
 	return c.pauseRenewal(r, err)
 }
 
-// errUnattended is the error for a person who tries to sign in at a server whose row has another grant.
+// errUnattended is the error for a sign-in of a person at a server whose grant needs no person.
 const errUnattended = userError(
 	"This server needs no sign-in by a person: the \"auth\" of its row obtains tokens without one.")
 
 // jwtBearerGrant is the grant for a signed assertion (RFC 7523, 2.1).
 const jwtBearerGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-// assertionParams returns the token request with an assertion. For a workload, the assertion is the row's identity
-// token itself (workload identity federation, SEP-1933). For an enterprise, its identity provider issues one in
-// exchange for the identity token, for this authorization server only (enterprise-managed authorization, SEP-990).
+// assertionParams returns the parameters of a token request with an assertion. For WorkloadGrant, the assertion is the
+// row's identity token itself (workload identity federation, SEP-1933). For EnterpriseGrant, the identity provider
+// issues the assertion in exchange for the identity token. That assertion is valid only for this authorization server
+// (enterprise-managed authorization, SEP-990).
 func (c *Credential) assertionParams(ctx context.Context, s authServer, scopes []string) (url.Values, error) {
 	if c.resolveAuth == nil {
 		return nil, errors.New("the row has no identity token")
@@ -121,8 +124,8 @@ func (c *Credential) assertionParams(ctx context.Context, s authServer, scopes [
 	return url.Values{"grant_type": {jwtBearerGrant}, "assertion": {assertion.AccessToken}}, nil
 }
 
-// convertSDKError returns an error of the SDK as one of ours, without the response body, which may hold a token, and
-// with hide applied.
+// convertSDKError converts an error response in the SDK's error to an *oauthError. It omits the response body, which
+// may contain a token, and applies hide to the texts. It returns other errors without their URL.
 func convertSDKError(err error, hide func(string) string) error {
 	refusal, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
@@ -135,7 +138,8 @@ func convertSDKError(err error, hide func(string) string) error {
 	return r
 }
 
-// findTokenEndpoint finds the token endpoint of an issuer for requests without a browser, so PKCE is not required.
+// findTokenEndpoint returns the token endpoint of an issuer. It does not require PKCE, since the requests to this
+// endpoint use no browser.
 func (c *Credential) findTokenEndpoint(ctx context.Context, issuer string) (string, error) {
 	if err := safehttp.CheckURL(issuer); err != nil {
 		return "", fmt.Errorf("has an address that %w", err)

@@ -16,7 +16,7 @@ type pendingConsent struct {
 	scope    []string
 }
 
-// A issuedCode is what an authorization code stands for.
+// An issuedCode is the state of an authorization code.
 type issuedCode struct {
 	family    *tokenFamily
 	redirect  string
@@ -26,7 +26,8 @@ type issuedCode struct {
 	used      bool
 }
 
-// authorize is the authorization endpoint. What is wrong with the client or its redirect URI is shown and sent nowhere.
+// authorize is the authorization endpoint. If the client or its redirect URI is invalid, authorize shows an error page
+// and does not redirect the browser.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	k := p.currentKnobs()
 	if r.URL.RawQuery == "" && r.Method == http.MethodGet && k.places(OddAuthorize) {
@@ -62,7 +63,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	p.redirectWithCode(w, r, k, pendingConsent{c, q, scope})
 }
 
-// requestProblem returns what is wrong with a sign-in request of a known client, or nil.
+// requestProblem returns the error in a sign-in request of a known client, or nil.
 func (p *Provider) requestProblem(k Knobs, c Client, q url.Values) *refusal {
 	method := q.Get("code_challenge_method")
 	if method == "" && q.Get("code_challenge") != "" {
@@ -84,7 +85,8 @@ func (p *Provider) requestProblem(k Knobs, c Client, q url.Values) *refusal {
 	return p.checkResourceParam(k, q)
 }
 
-// checkResourceParam checks the resource parameter of a request.
+// checkResourceParam returns an error if the parameter resource of a request is not as Authorization.Indicator
+// requires.
 func (p *Provider) checkResourceParam(k Knobs, q url.Values) *refusal {
 	resource := q.Get("resource")
 	switch k.Authorization.Indicator {
@@ -105,7 +107,8 @@ func (p *Provider) checkResourceParam(k Knobs, q url.Values) *refusal {
 	return nil
 }
 
-// grantable are the scopes of a request that can be granted; where it asks for none, the server's.
+// grantable returns the scopes to grant: Tokens.Scope if it is set, else the supported ones of the requested scopes. If
+// none are requested, it returns the server's scope.
 func (k Knobs) grantable(asked string) []string {
 	if k.Tokens.Scope != "" {
 		return strings.Fields(k.Tokens.Scope)
@@ -136,7 +139,7 @@ func (p *Provider) redirectWithCode(w http.ResponseWriter, r *http.Request, k Kn
 	p.sendBack(w, r, k, q, url.Values{"code": {text}})
 }
 
-// sendBack redirects the browser to the client.
+// sendBack redirects the browser to the client's redirect URI, with the response in answer.
 func (p *Provider) sendBack(w http.ResponseWriter, r *http.Request, k Knobs, q, answer url.Values) {
 	u, err := url.Parse(q.Get("redirect_uri"))
 	if err != nil {
@@ -174,7 +177,7 @@ func (p *Provider) showConsent(w http.ResponseWriter, asked pendingConsent) {
 	})
 }
 
-// handleConsent takes what the consent page sends.
+// handleConsent handles the form that the consent page sends.
 func (p *Provider) handleConsent(w http.ResponseWriter, r *http.Request) {
 	k := p.currentKnobs()
 	token := r.PostForm.Get("token")
@@ -193,7 +196,7 @@ func (p *Provider) handleConsent(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writePage shows a title and a sentence.
+// writePage sends a page with a title and a sentence.
 func writePage(w http.ResponseWriter, status int, title, text string) {
 	renderTemplate(w, status, plainPage(), map[string]any{"Title": title, "Text": text})
 }

@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// AllowSignIn opens a URL as a browser without cookies would, presses Allow where a page has that button, and goes on
-// to the redirect URI that the URL names. It is an error where a page on the way, the last one included, has a status
-// of 400 or more. A page without a button, as at the end of a device's sign-in, is the end.
+// AllowSignIn opens an authorization URL like a browser without cookies. It presses Allow on each page that has the
+// button, follows redirects and opens the redirect URI at the end. It returns an error if a page has a status of 400 or
+// more. A page without a button also ends the sign-in, as for a device.
 func (p *Provider) AllowSignIn(ctx context.Context, authorizationURL string) error {
 	return browser{p.HTTP()}.visit(ctx, authorizationURL)
 }
 
-// SignInRedirect is Visit up to the redirect URI: it returns the URL that the browser would open last, such as
-// http://127.0.0.1:4321/callback?code=…, without opening it. It returns "" if the way ended at a page.
+// SignInRedirect is AllowSignIn without the last request. It returns the URL to which the browser is redirected at the
+// end, such as http://127.0.0.1:4321/callback?code=…. It returns "" if the sign-in ended at a page.
 func (p *Provider) SignInRedirect(ctx context.Context, authorizationURL string) (string, error) {
 	return browser{p.HTTP()}.follow(ctx, authorizationURL)
 }
 
-// A browser keeps no cookies.
+// A browser opens pages like a web browser without cookies.
 type browser struct{ http *http.Client }
 
 func (b browser) visit(ctx context.Context, authorizationURL string) error {
@@ -62,19 +62,20 @@ func (b browser) follow(ctx context.Context, authorizationURL string) (string, e
 	return "", errors.New("visit: too many pages")
 }
 
-// isRedirectTo reports whether a URL is a redirect URI with parameters added to its query.
+// isRedirectTo reports whether the URL at is the redirect URI end, with or without parameters added to its query.
 func isRedirectTo(at, end string) bool {
 	return end != "" && (at == end || strings.HasPrefix(at, end+"?") || strings.HasPrefix(at, end+"&"))
 }
 
-// A visitedPage page: where it redirects to, or the form on it.
+// A visitedPage is a page that was opened. location is the target of a redirect; action and form are the form on the
+// page.
 type visitedPage struct {
 	location string
 	action   string
 	form     url.Values
 }
 
-// open opens one page.
+// open sends one request and returns the page in the response.
 func (b browser) open(ctx context.Context, method, at string, form url.Values) (visitedPage, error) {
 	request, err := http.NewRequestWithContext(ctx, method, at, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -105,7 +106,8 @@ func (b browser) open(ctx context.Context, method, at string, form url.Values) (
 	return formOf(string(text)), nil
 }
 
-// formOf finds the form of one of the provider's own pages, filled in as it stands, with Allow pressed.
+// formOf returns the form on a page of the provider with its preset values, as if the button Allow was pressed. It
+// returns an empty visitedPage if the page has no such form.
 func formOf(page string) visitedPage {
 	action := regexp.MustCompile(`<form method="post" action="([^"]*)"`).FindStringSubmatch(page)
 	if action == nil || !strings.Contains(page, `name="decision" value="allow"`) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A refusal is an error of OAuth: a code, a description and the status it comes with.
+// A refusal is an OAuth error response: a code, a description and the HTTP status.
 type refusal struct {
 	code, why string
 	status    int
@@ -22,7 +22,8 @@ func refuse(code, why string) *refusal { return &refusal{code, why, http.StatusB
 
 func random() string { return rand.Text() }
 
-// client looks a client up: one that is registered, or one whose ID is the URL of a document.
+// client returns the client with the given ID: a registered client, or a client whose ID is the URL of its metadata
+// document.
 func (p *Provider) client(k Knobs, id string) (Client, *refusal) {
 	p.mu.Lock()
 	c, ok := p.clients[id]
@@ -36,7 +37,7 @@ func (p *Provider) client(k Knobs, id string) (Client, *refusal) {
 	return p.documented(id)
 }
 
-// documented fetches the metadata document that a client ID names.
+// documented returns the client that the metadata document at the URL id describes.
 func (p *Provider) documented(id string) (Client, *refusal) {
 	text, ok := p.options.Documents[id]
 	if !ok {
@@ -57,7 +58,7 @@ func (p *Provider) documented(id string) (Client, *refusal) {
 	return Client{ID: id, Method: "none", Name: d.Name, Redirects: d.Redirects, Grants: d.Grants}, nil
 }
 
-// A registration is the metadata of a client, as RFC 7591 has it.
+// A registration contains the metadata of a client (RFC 7591).
 type registration struct {
 	ClientID  string   `json:"client_id"`
 	Name      string   `json:"client_name"`
@@ -66,7 +67,7 @@ type registration struct {
 	Method    string   `json:"token_endpoint_auth_method"`
 }
 
-// register is dynamic client registration.
+// register is the endpoint for dynamic client registration.
 func (p *Provider) register(w http.ResponseWriter, r *http.Request) {
 	k := p.currentKnobs()
 	reg := k.Registration
@@ -111,7 +112,7 @@ func (p *Provider) register(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusCreated, all)
 }
 
-// unfit returns what is wrong with the metadata of a client, or nil.
+// unfit returns the error in the metadata of a client, or nil.
 func (reg Registration) unfit(asked registration) *refusal {
 	needs := asked.Grants == nil || slices.Contains(asked.Grants, "authorization_code")
 	if needs && len(asked.Redirects) == 0 {
@@ -131,14 +132,14 @@ func (reg Registration) unfit(asked registration) *refusal {
 	return nil
 }
 
-// Register makes a client known while the provider runs.
+// Register adds a client while the provider runs.
 func (p *Provider) Register(c Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clients[c.ID] = c
 }
 
-// ForgetClients makes the provider forget all clients but those of its Options.
+// ForgetClients deletes all clients except those in Options.Clients.
 func (p *Provider) ForgetClients() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +161,8 @@ func (c Client) fits(k Knobs, asked string) bool {
 	})
 }
 
-// portless is a redirect URI without the port of a loopback address.
+// portless returns a redirect URI without its port if the host is a loopback address. With Authorization.LoopbackNames,
+// it also replaces the host by 127.0.0.1.
 func (k Knobs) portless(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" || u.User != nil || !loopback(u.Hostname()) {
@@ -178,7 +180,7 @@ func (k Knobs) portless(text string) string {
 	return head + "://" + host + rest[i:]
 }
 
-// authenticate returns the client that sent a request, once it has proved its identity.
+// authenticate returns the client that sent a request. It returns an error if the client authentication is invalid.
 func (p *Provider) authenticate(k Knobs, r *http.Request) (Client, *refusal) {
 	id, secret, basic := r.BasicAuth()
 	used := "client_secret_basic"
@@ -210,7 +212,7 @@ func (p *Provider) authenticate(k Knobs, r *http.Request) (Client, *refusal) {
 	return c, nil
 }
 
-// unescape undoes the encoding that RFC 6749 wants inside of Basic.
+// unescape decodes a client ID or secret, which RFC 6749 requires to be form-encoded in a Basic header.
 func unescape(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// controlRoutes are how another process turns the knobs: below /idp/ on both origins. They are not recorded.
+// controlRoutes adds the paths below /idp/ to mux, with which another process controls the provider. They exist on both
+// origins, and their requests are not recorded.
 func (p *Provider) controlRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /idp/counts", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w,
@@ -47,7 +48,7 @@ func (p *Provider) controlRoutes(mux *http.ServeMux) {
 	}
 }
 
-// turnKnobs lays a JSON object over the knobs.
+// turnKnobs changes the knobs that the JSON object in the request body contains.
 func (p *Provider) turnKnobs(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	if err == nil {
@@ -76,7 +77,7 @@ func (k Knobs) with(text []byte) (Knobs, error) {
 	return fresh, decode(text, &fresh)
 }
 
-// decode reads JSON strictly, with durations as texts.
+// decode decodes JSON and refuses unknown members. A duration may be a string.
 func decode(text []byte, into any) error {
 	if len(text) == 0 {
 		return nil
@@ -94,7 +95,7 @@ func decode(text []byte, into any) error {
 	return d.Decode(into)
 }
 
-// durations has texts that are durations be numbers.
+// durations replaces strings that are durations, such as "2s", by numbers of nanoseconds.
 func durations(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// wellKnown inserts the well-known part in front of a path.
+// wellKnown returns the well-known path of a kind of metadata, followed by the given path.
 func wellKnown(name, path string) string {
 	return "/.well-known/" + name + strings.TrimSuffix(path, "/")
 }
 
-// metadataByPath are the paths of the places on an origin.
+// metadataByPath returns the paths on an origin that serve metadata, with the place of each path. resource is true for
+// the origin of the MCP server.
 func (p *Provider) metadataByPath(k Knobs, resource bool) map[string]MetadataPlace {
 	issuer, server := p.options.IssuerPath, p.options.resourcePath()
 	all := map[MetadataPlace]string{}
@@ -48,7 +49,8 @@ func (k Knobs) places(p MetadataPlace) bool {
 	return slices.Contains(k.Discovery.Places, p)
 }
 
-// serveWellKnown answers what no endpoint has: with the metadata that stands there, else with 404.
+// serveWellKnown handles requests to paths without an endpoint. It sends the metadata for the path, or 404 if there are
+// none.
 func (p *Provider) serveWellKnown(resource bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		place, ok := p.metadataByPath(p.currentKnobs(), resource)[r.URL.Path]
@@ -63,7 +65,7 @@ func (p *Provider) serveWellKnown(resource bool) http.HandlerFunc {
 	}
 }
 
-// document serves a piece of metadata.
+// document returns a handler that sends the metadata that make returns.
 func (p *Provider) document(make func(Knobs) map[string]any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		k := p.currentKnobs()
@@ -88,7 +90,7 @@ func (p *Provider) document(make func(Knobs) map[string]any) http.HandlerFunc {
 	}
 }
 
-// resourceMetadata is the document of RFC 9728.
+// resourceMetadata returns the document of RFC 9728.
 func (p *Provider) resourceMetadata(k Knobs) map[string]any {
 	servers := k.Discovery.AuthorizationServers
 	if servers == nil {
@@ -105,7 +107,7 @@ func (p *Provider) resourceMetadata(k Knobs) map[string]any {
 	return m
 }
 
-// serverMetadata is the document of RFC 8414 and OpenID Connect Discovery.
+// serverMetadata returns the document of RFC 8414 and OpenID Connect Discovery.
 func (p *Provider) serverMetadata(k Knobs) map[string]any {
 	m := map[string]any{
 		"issuer":                                orDefault(p.fillURLs(k.Discovery.Issuer), p.Issuer),
@@ -155,12 +157,13 @@ func (k Knobs) methods() []string {
 func (k Knobs) serverScope() string { return orDefault(k.Server.Scope, "mcp") }
 func (k Knobs) secretScope() string { return orDefault(k.Server.SecretScope, "secret") }
 
-// scopes are all that can be granted.
+// scopes returns all scopes that can be granted.
 func (k Knobs) scopes() []string {
 	return []string{k.serverScope(), k.secretScope(), "openid", "offline_access"}
 }
 
-// challenge demands a valid token, in the form that the knobs set.
+// challenge sends the response that a valid token is required, in the form that the knobs set. problem is the error
+// code of RFC 6750; it may be empty.
 func (p *Provider) challenge(w http.ResponseWriter, k Knobs, problem string) {
 	c := k.Challenge
 	status := c.Status
@@ -185,7 +188,7 @@ func (p *Provider) challenge(w http.ResponseWriter, k Knobs, problem string) {
 	writeJSON(w, status, body)
 }
 
-// standardChallenge is the challenge of RFC 9728, with the errors of RFC 6750.
+// standardChallenge returns the challenge of RFC 9728 with the error code of RFC 6750.
 func (p *Provider) standardChallenge(k Knobs, problem, scope string) string {
 	var all []string
 	add := func(name, value string) {
@@ -213,7 +216,7 @@ func (p *Provider) authorizationURL(k Knobs) string {
 	return p.URL(Authorize) + "?" + url.Values{"client_id": {k.Challenge.ClientID}, "scope": {k.serverScope()}}.Encode()
 }
 
-// challengeBody is the body that names the endpoints.
+// challengeBody returns the response body that names the endpoints.
 func (p *Provider) challengeBody(k Knobs) map[string]any {
 	c := k.Challenge
 	endpoints := map[string]any{

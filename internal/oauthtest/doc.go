@@ -1,19 +1,20 @@
-// Package oauthtest is the identity provider that the tests sign in with: an OAuth 2.1 authorization server and,
-// behind its tokens, an MCP server, both on loopback, with real keys and real HTTP.
+// Package oauthtest is the identity provider for tests of sign-ins. It consists of an OAuth 2.1 authorization server
+// and an MCP server that requires its tokens. Both listen on loopback and use real keys and real HTTP.
 //
-// With zero Options it does what the specifications ask and insists that its client does too: PKCE with S256, the
-// resource in each request, exact redirect URIs, refresh tokens that are good once. Knobs make it odd, old, broken or
-// hostile, one by one, before it starts or while it runs:
+// With zero Options the provider follows the specifications, and requires the same of its client: PKCE with S256, the
+// resource in each request, exact redirect URIs, and refresh tokens that are used only once. Each of the Knobs changes
+// one behaviour to that of an unusual, old, broken or hostile provider. Knobs can be set before the provider starts and
+// while it runs:
 //
-//	p := idp.New(t, idp.Options{})
-//	p.Turn(func(k *idp.Knobs) { k.Tokens.ExpiresIn = idp.ExpiresAbsent })
-//	err := p.Visit(ctx, authorizationURL) // as a browser would, up to the loopback callback
+//	p := oauthtest.New(t, oauthtest.Options{})
+//	p.ChangeKnobs(func(k *oauthtest.Knobs) { k.Tokens.ExpiresIn = oauthtest.ExpiresAbsent })
+//	err := p.AllowSignIn(ctx, authorizationURL) // like a browser, up to the loopback callback
 //	if got := p.Counts().Refreshes; got != 1 { … }
 //
-// Everything it was asked is recorded (Requests), and Hold stops a request at a moment that a test must hit. Main is
-// the same as a command, for scripts.
+// The provider records all requests to its endpoints (Requests). Hold blocks a request at a moment that a test needs.
+// Main runs the provider as a command, for scripts.
 //
-// In strings of the knobs, {issuer} and {resource} stand for the provider's own URLs, {origin} for the resource's
-// origin. It is for tests only: what it decides it decides by hand, with no library that the program itself trusts, so
-// that both cannot be wrong in the same way.
+// In strings of the knobs, {issuer} and {resource} are replaced by the provider's own URLs, and {origin} by the
+// resource's origin. The package is for tests only. It does not use the libraries with which Drawbridge verifies
+// tokens, so that both cannot have the same error.
 package oauthtest

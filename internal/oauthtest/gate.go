@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// A GateMoment is when a Gate holds a request.
+// A GateMoment is the moment at which a Gate blocks a request.
 type GateMoment int
 
-// The moments: before the endpoint does anything, and after it has done all but answer.
+// The moments: before the endpoint handles the request, and after it has handled the request but has not sent the
+// response.
 const (
 	BeforeHandling GateMoment = iota
 	AfterHandling
@@ -19,9 +20,9 @@ type gatePosition struct {
 	moment   GateMoment
 }
 
-// A Gate holds requests until it is opened.
+// A Gate blocks requests until it is opened.
 type Gate struct {
-	// Arrived gets one value for each request that comes to the gate.
+	// Arrived receives one value for each request that reaches the gate.
 	Arrived <-chan struct{}
 
 	arrived chan struct{}
@@ -29,12 +30,12 @@ type Gate struct {
 	opening sync.Once
 }
 
-// Open lets through what waits and what will come.
+// Open unblocks the waiting requests and all later ones.
 func (g *Gate) Open() { g.opening.Do(func() { close(g.open) }) }
 
-// Hold puts a gate at an endpoint. Requests wait there until it is opened, their client disconnects, or the provider
-// ends. With the moment After, the request has been granted but the client has no response yet; a test can end the
-// client there.
+// Hold adds a gate at an endpoint. Requests wait there until the gate is opened, their client disconnects, or the
+// provider is closed. At the moment AfterHandling, the provider has granted the request, but the client has no response
+// yet. A test can then stop the client.
 func (p *Provider) Hold(e Endpoint, at GateMoment) *Gate {
 	arrived := make(chan struct{}, 1<<16)
 	g := &Gate{Arrived: arrived, arrived: arrived, open: make(chan struct{})}
@@ -44,7 +45,7 @@ func (p *Provider) Hold(e Endpoint, at GateMoment) *Gate {
 	return g
 }
 
-// gate returns the closed gate that applies to a request now, or nil.
+// gate returns the closed gate for a request at a moment, or nil. all are the names of the request's endpoint.
 func (p *Provider) gate(all []Endpoint, at GateMoment) *Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,12 +63,13 @@ func (p *Provider) gate(all []Endpoint, at GateMoment) *Gate {
 	return nil
 }
 
-// waitAtGate has a request wait at the gate that it meets at this moment.
+// waitAtGate blocks a request if there is a closed gate for this endpoint and moment.
 func (p *Provider) waitAtGate(r *http.Request, all []Endpoint, at GateMoment) {
 	p.waitAt(r, p.gate(all, at))
 }
 
-// waitAt waits at a gate. Where the client or the provider goes away meanwhile, the request ends there.
+// waitAt blocks a request until the gate is opened. If the client disconnects or the provider is closed before, waitAt
+// aborts the request.
 func (p *Provider) waitAt(r *http.Request, g *Gate) {
 	if g == nil {
 		return

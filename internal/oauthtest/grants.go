@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A device waits for the approval of a person.
+// A device is a device sign-in that waits for the approval of a person.
 type device struct {
 	client   string
 	user     string // the code that the person types
@@ -64,7 +64,7 @@ func (p *Provider) deviceStart(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// devicePage is where the person types the code.
+// devicePage is the page on which the person enters the code.
 func (p *Provider) devicePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodPost:
@@ -80,7 +80,7 @@ func (p *Provider) devicePage(w http.ResponseWriter, r *http.Request) {
 // Approve approves the device with a user code, as a person would. It returns false for an unknown code.
 func (p *Provider) Approve(userCode string) bool { return p.decide(userCode, true) }
 
-// Deny is what a person does who does not know the device.
+// Deny refuses the device with a user code, as a person would. It returns false for an unknown code.
 func (p *Provider) Deny(userCode string) bool { return p.decide(userCode, false) }
 
 func (p *Provider) decide(userCode string, allow bool) bool {
@@ -95,7 +95,7 @@ func (p *Provider) decide(userCode string, allow bool) bool {
 	return false
 }
 
-// byDevice answers a device that asks whether it may.
+// byDevice handles a token request with a device code.
 func (p *Provider) byDevice(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +119,7 @@ func (p *Provider) byDevice(k Knobs, c Client, q url.Values) (tokenIssue, *refus
 	return tokenIssue{family: p.family(c.ID, k.user(), d.scope, d.resource), scope: d.scope, refresh: true}, nil
 }
 
-// byCredentials is the grant of a client for itself.
+// byCredentials handles a token request of a client for itself (client credentials).
 func (p *Provider) byCredentials(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	if c.Secret == "" {
 		return tokenIssue{}, refuse("unauthorized_client", "a client without a secret cannot")
@@ -132,7 +132,8 @@ func (p *Provider) byCredentials(k Knobs, c Client, q url.Values) (tokenIssue, *
 		scope: scope}, nil
 }
 
-// byExchange issues a token for another audience, with the same subject and no more scopes (RFC 8693).
+// byExchange handles a token exchange (RFC 8693). The new token has another audience, the same subject and no
+// additional scopes.
 func (p *Provider) byExchange(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +168,7 @@ func (p *Provider) byExchange(k Knobs, c Client, q url.Values) (tokenIssue, *ref
 	return tokenIssue{family: subject.family, scope: scope, actor: actor, audience: target, exchanged: true}, nil
 }
 
-// revoke is the revocation endpoint of RFC 7009: a refresh token takes its family along.
+// revoke is the revocation endpoint of RFC 7009. Revoking a refresh token ends its whole family.
 func (p *Provider) revoke(w http.ResponseWriter, r *http.Request) {
 	k := p.currentKnobs()
 	c, e := p.authenticate(k, r)
@@ -179,7 +180,7 @@ func (p *Provider) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// forget ends a token of a client's.
+// forget revokes a token of the given client.
 func (p *Provider) forget(client, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +216,7 @@ func (p *Provider) introspect(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// ExpireAccess has every access token that was issued be good no longer. Refresh tokens stay.
+// ExpireAccess makes all issued access tokens invalid. Refresh tokens stay valid.
 func (p *Provider) ExpireAccess() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +234,7 @@ func (p *Provider) RevokeAll() {
 	}
 }
 
-// A Session is what a person granted a client once, and what came of it.
+// A Session describes a grant of a person to a client, and whether it has ended.
 type Session struct {
 	Client, Subject, Resource string
 	Scope                     []string
@@ -259,7 +260,7 @@ type Grant struct {
 	Scope                     []string
 }
 
-// Issue returns an access token that the provider knows, without a sign-in.
+// Issue returns an access token without a sign-in. The provider accepts the token like any other.
 func (p *Provider) Issue(g Grant) (string, error) {
 	k := p.currentKnobs()
 	if g.Scope == nil {

@@ -19,8 +19,8 @@ import (
 	"sync"
 )
 
-// A keyring has the provider's keys: one RSA and one EC, made when they are first needed. Once they are rotated the old
-// ones are not known any more.
+// A keyring contains the provider's signing keys: one RSA key and one EC key, generated at their first use. After a
+// rotation, the old keys are unknown.
 type keyring struct {
 	mu    sync.Mutex
 	turns int
@@ -55,7 +55,7 @@ func (k *keyring) ecKey() (key *ecdsa.PrivateKey, id string, err error) {
 	return k.ec, fmt.Sprintf("ec-%d", k.turns), err
 }
 
-// public is the key set.
+// public returns the JWK set of the public keys.
 func (k *keyring) public() (map[string]any, error) {
 	r, rid, err := k.rsaKey()
 	if err != nil {
@@ -95,22 +95,23 @@ func (p *Provider) serveKeys(w http.ResponseWriter, _ *http.Request) {
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// A TokenSpec is a token to be made: anything, good or not.
+// A TokenSpec describes a token for Mint, valid or invalid.
 type TokenSpec struct {
-	// Claims are laid over those of a good access token for the MCP server; nil takes one away.
+	// Claims replace claims of a valid access token for the MCP server; nil removes a claim.
 	Claims map[string]any
-	// Header is laid over the header in the same way, after the signature's algorithm and key are in it.
+	// Header replaces members of the header in the same way, after the algorithm and the key ID are set.
 	Header map[string]any
-	// Payload, where it is not "", is the payload as it stands: for claims that are there twice, or no JSON.
+	// Payload, if not empty, is the whole payload. It can contain duplicate claims or invalid JSON.
 	Payload string
-	// Alg is ES256 where it is "", RS256, "none" without a signature, or HS256 with the PEM of the public RSA key as
-	// the secret: a key taken for what it is not.
+	// Alg is the algorithm: ES256 (the default), RS256, "none" for a token without a signature, or HS256. HS256 uses
+	// the PEM of the public RSA key as the secret, to test verifiers that confuse kinds of keys.
 	Alg string
 	// Foreign signs with a key that is not in the key set.
 	Foreign bool
 }
 
-// Mint makes a token. The provider itself does not know it: its MCP server and introspection refuse it.
+// Mint returns a new token. The provider does not store the token: its MCP server and its introspection endpoint refuse
+// it.
 func (p *Provider) Mint(m TokenSpec) (string, error) {
 	k := p.currentKnobs()
 	claims := p.claims(k, &accessTokenState{
@@ -133,7 +134,7 @@ func (p *Provider) Mint(m TokenSpec) (string, error) {
 	return keys.sign(orDefault(m.Alg, "ES256"), m.Header, payload)
 }
 
-// sign makes a compact token.
+// sign returns a compact signed token. over replaces members of its header.
 func (k *keyring) sign(alg string, over map[string]any, payload []byte) (string, error) {
 	id, signature, err := k.signer(alg)
 	if err != nil {
@@ -172,7 +173,7 @@ func (k *keyring) signer(alg string) (id string, sign func(string) ([]byte, erro
 	return "", nil, fmt.Errorf("sign token: no algorithm %q", alg)
 }
 
-// signEC returns the two numbers of a signature, each in 32 bytes.
+// signEC returns a signature as the two numbers r and s, each in 32 bytes.
 func signEC(key *ecdsa.PrivateKey, text string) ([]byte, error) {
 	digest := sha256.Sum256([]byte(text))
 	r, s, err := ecdsa.Sign(rand.Reader, key, digest[:])
@@ -185,7 +186,7 @@ func signEC(key *ecdsa.PrivateKey, text string) ([]byte, error) {
 	return both, nil
 }
 
-// confused takes the public key for a shared secret.
+// confused returns an HMAC signature that uses the public key as the shared secret.
 func confused(key *rsa.PrivateKey, signed string) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
 	if err != nil {
@@ -196,7 +197,7 @@ func confused(key *rsa.PrivateKey, signed string) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// claims are those of an access token (RFC 9068).
+// claims returns the claims of an access token (RFC 9068).
 func (p *Provider) claims(k Knobs, a *accessTokenState) map[string]any {
 	c := map[string]any{
 		"iss": p.Issuer, "sub": a.family.subject, "client_id": a.family.client,

@@ -31,9 +31,9 @@ BASE is the URL of the issuer or of the MCP server. @FILE is the first URL in a 
 
 var errUsage = errors.New("unknown command or wrong arguments")
 
-// Main runs the provider as a command, or a command with which a script controls one; it returns the exit code. "serve"
-// prints the URL of its MCP server, writes the files resource, issuer (one URL each) and mcp.json (a configuration with
-// the server "protected") to DIR, and ends when ctx ends or it is interrupted.
+// Main runs the provider as a command, or a command with which a script controls a running provider. It returns the
+// exit code. "serve" prints the URL of the MCP server, and ends when ctx ends or the process is interrupted. It writes
+// three files to DIR: resource and issuer (one URL each), and mcp.json, a configuration with the server "protected".
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -130,7 +130,7 @@ func write(dir, name, text string) error {
 	return os.Rename(part, filepath.Join(dir, name))
 }
 
-// waitFor waits until a file is there.
+// waitFor waits until a file exists, at most 30 seconds.
 func waitFor(ctx context.Context, path string) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -149,8 +149,8 @@ func waitFor(ctx context.Context, path string) error {
 	}
 }
 
-// urlOf returns the URL in an argument. For the name of a file it returns the first URL to sign in with there, else the
-// first one.
+// urlOf returns the URL in an argument. For "@FILE", it returns the first sign-in URL in the file, or the first URL if
+// there is no sign-in URL.
 func urlOf(arg string) (string, error) {
 	path, ok := strings.CutPrefix(arg, "@")
 	if !ok {
@@ -172,7 +172,7 @@ func urlOf(arg string) (string, error) {
 	return all[0], nil
 }
 
-// ask asks a provider that runs elsewhere.
+// ask sends a control request to the provider at base, and prints the response.
 func ask(ctx context.Context, method, base, what string, query url.Values, body string, stdout io.Writer) error {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -200,11 +200,11 @@ func ask(ctx context.Context, method, base, what string, query url.Values, body 
 	return nil
 }
 
-// Variable is the environment variable that has Run be the command.
+// Variable is the environment variable that makes Run execute Main.
 const Variable = "MCPTEST_IDP"
 
-// Run is called first in a TestMain, beside mcptest.Run: where the environment says so the process becomes the
-// command, with its own arguments, and ends with it.
+// Run must be called first in a TestMain, next to mcptest.Run. If Variable is set, Run executes Main with the arguments
+// of the process, and exits.
 func Run() {
 	if os.Getenv(Variable) != "" {
 		os.Exit(Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))

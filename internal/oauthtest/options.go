@@ -5,46 +5,47 @@ import (
 	"time"
 )
 
-// Options are what cannot change while a provider runs. The zero Options are an honest provider.
+// Options are the settings that cannot change while a provider runs. With zero Options, the provider follows the
+// specifications.
 type Options struct {
-	// Knobs are what it begins with; Turn changes them.
+	// Knobs are the initial knobs; ChangeKnobs changes them.
 	Knobs Knobs
-	// IssuerPath is the path of the issuer, such as "/tenant"; "" is none.
+	// IssuerPath is the path of the issuer, such as "/tenant"; "" means no path.
 	IssuerPath string
 	// ResourcePath is the path of the MCP server; "" is "/mcp".
 	ResourcePath string
-	// IssuerHost and ResourceHost are how URLs name the host: "127.0.0.1" where they are "", or "localhost".
+	// IssuerHost and ResourceHost are the hosts in the URLs: "127.0.0.1", also if empty, or "localhost".
 	IssuerHost, ResourceHost string
-	// OneOrigin has the MCP server on the authorization server's origin.
+	// OneOrigin puts the MCP server on the origin of the authorization server.
 	OneOrigin bool
-	// TLS has both on https, with a certificate that Provider.HTTP trusts.
+	// TLS makes both servers use https, with a certificate that the client of Provider.HTTP trusts.
 	TLS bool
-	// Clients are registered beforehand.
+	// Clients are the clients registered at the start.
 	Clients []Client
-	// Documents are client ID metadata documents by URL, taken as if they had been fetched from there.
+	// Documents are client ID metadata documents by URL. They are used instead of fetching the URL.
 	Documents map[string]json.RawMessage
-	// Resources are further resources that tokens are issued for.
+	// Resources are resources for which tokens are issued, in addition to the MCP server.
 	Resources []string
 }
 
-// A Client is one that the provider knows.
+// A Client is a client that the provider knows.
 type Client struct {
 	ID, Secret string
-	// Method is how it authenticates: none, client_secret_basic or client_secret_post. "" is none without a Secret, and
-	// either of the others with one.
+	// Method is the method of client authentication: none, client_secret_basic or client_secret_post. If it is empty, a
+	// client without a Secret uses none, and a client with a Secret uses either of the others.
 	Method string
-	// Redirects are its redirect URIs. Of one that leads to the loopback the port is free, unless
-	// Authorization.ExactPort.
+	// Redirects are the client's redirect URIs. The port of a loopback URI may differ, unless Authorization.ExactPort
+	// is set.
 	Redirects []string
 	// Name is shown on the consent page.
 	Name string
-	// Grants are the grant types it may use; nil is all.
+	// Grants are the grant types that the client may use; nil means all.
 	Grants []string
 	// SecretExpires is when the Secret expires; zero means never.
 	SecretExpires time.Time
 }
 
-// Knobs are how a provider misbehaves. The zero Knobs are a provider that does not.
+// Knobs change the behaviour of a provider. With zero Knobs, the provider follows the specifications.
 type Knobs struct {
 	Discovery     Discovery
 	Challenge     Challenge
@@ -53,12 +54,12 @@ type Knobs struct {
 	Tokens        Tokens
 	Device        Device
 	Server        Server
-	// Faults are what happens at an endpoint instead of, before or after what should. Those of one grant stand under
-	// "token/refresh_token" and the like, and come first.
+	// Faults are the faults of endpoints. A key such as "token/refresh_token" sets the fault of one grant type, and
+	// takes precedence over the fault of the endpoint.
 	Faults map[Endpoint]Fault
-	// Skew is how far the provider's clock is ahead; below zero it is behind.
+	// Skew is how far the provider's clock is ahead; a negative Skew means that it is behind.
 	Skew time.Duration
-	// User is who signs in; "" is "ada".
+	// User is the person who signs in; "" means "ada".
 	User string
 }
 
@@ -81,31 +82,32 @@ const (
 	Revoke           Endpoint = "revoke"
 	Introspect       Endpoint = "introspect"
 	MCP              Endpoint = "mcp"
-	// Nothing is a path where the provider has nothing.
+	// Nothing is any path without an endpoint and without metadata.
 	Nothing Endpoint = "nothing"
 )
 
-// A Fault is what happens to requests of an endpoint. A Fault of Slow alone delays them.
+// A Fault changes the response to requests of an endpoint. A Fault with Slow alone delays the response.
 type Fault struct {
-	// Times is how many requests it happens to; 0 is all.
+	// Times is how many requests the fault applies to; 0 means all.
 	Times int
-	// After has the request do its work first: only the answer is lost, or replaced.
+	// After makes the endpoint handle the request first. Only the response is then lost or replaced.
 	After bool
-	// Slow is how long the answer takes.
+	// Slow is the delay of the response.
 	Slow time.Duration
-	// Status, Type, Body and Header are the answer. A Status of 0 is the endpoint's own answer.
+	// Status, Type, Body and Header are the response, where Type is the content type. With Status 0, the endpoint's own
+	// response is sent.
 	Status     int
 	Type, Body string
 	Header     map[string]string
-	// Drop cuts the connection instead of an answer.
+	// Drop closes the connection without a response.
 	Drop bool
 }
 
-// A MetadataPlace is where metadata stands.
+// A MetadataPlace is a path at which metadata are served.
 type MetadataPlace string
 
-// The places of metadata. The path of an issuer or resource is inserted behind the well-known part, or, for one form of
-// OpenID Connect, has it appended. The Odd places have what an authorization server's metadata has.
+// The places of metadata. The path of the issuer or the resource follows the well-known part; in OIDCAppended, it
+// precedes that part. The places named Odd serve the metadata of the authorization server.
 const (
 	PRMPath      MetadataPlace = "prm-path"  // /.well-known/oauth-protected-resource/mcp
 	PRMRoot      MetadataPlace = "prm-root"  // /.well-known/oauth-protected-resource
@@ -117,28 +119,29 @@ const (
 	OIDCRoot     MetadataPlace = "oidc-root" // /.well-known/openid-configuration
 	OddMetadata  MetadataPlace = "odd-oauth" // /oauth/metadata
 	OddMCPAuth   MetadataPlace = "odd-mcp"   // /.mcp/auth
-	OddAuthorize MetadataPlace = "odd-auth"  // /authorize, where it is asked without a query
+	OddAuthorize MetadataPlace = "odd-auth"  // /authorize, if requested without a query
 )
 
-// Discovery is what the provider says about itself.
+// Discovery sets the content and the paths of the metadata.
 type Discovery struct {
-	// Places have metadata; nil is PRMPath and ASPath. An empty list is none at all.
+	// Places are the places that serve metadata; nil means PRMPath and ASPath. An empty list means no place.
 	Places []MetadataPlace
-	// OnResource has the authorization server's metadata on the resource's origin too.
+	// OnResource also serves the authorization server's metadata on the resource's origin.
 	OnResource bool
-	// Issuer and Resource are what metadata says they are, AuthorizationServers where the resource sends its clients;
-	// empty is the truth.
+	// Issuer and Resource replace the identifiers in the metadata. AuthorizationServers replaces the list in the
+	// resource's metadata. Empty values mean the true ones.
 	Issuer, Resource     string
 	AuthorizationServers []string
-	// Set and SetPRM put members into the metadata of the authorization server and of the resource; nil takes one away.
+	// Set and SetPRM replace members in the metadata of the authorization server and of the resource; nil removes a
+	// member.
 	Set, SetPRM map[string]any
-	// Padding is how many bytes of nothing there are in each document.
+	// Padding is the number of spaces appended to each document.
 	Padding int
-	// Redirect is where requests for metadata are sent instead.
+	// Redirect is the URL to which requests for metadata are redirected.
 	Redirect string
 }
 
-// A ChallengeForm is how a 401 says where to sign in.
+// A ChallengeForm is the form in which a response with status 401 names the place to sign in.
 type ChallengeForm string
 
 // The forms of a challenge.
@@ -151,26 +154,27 @@ const (
 	ChallengeAuthServer ChallengeForm = "auth-server" // Mcp-Auth-Server: issuer
 )
 
-// Challenge is the answer to a request without a good token.
+// Challenge sets the response to a request without a valid token.
 type Challenge struct {
 	Form ChallengeForm
-	// Status is 401 where it is 0.
+	// Status is the status of the response; 0 means 401.
 	Status int
-	// Scope is the challenge's scope parameter; "" is the server's Scope, "-" none.
+	// Scope is the challenge's parameter scope; "" means the scope of the server, "-" omits the parameter.
 	Scope string
-	// Under is the member of the body that has the endpoints: oauth, authorization, auth, or "" for the top level.
+	// Under is the member of the body that contains the endpoints: oauth, authorization, auth, or "" for the top level.
 	Under string
-	// AuthorizationKey and TokenKey name the endpoints in the pairs or the body; "" is authorization_endpoint and
-	// token_endpoint. ClientIDKey and ScopesKey name a client ID (ClientID) and the scopes in the body; "" is neither.
+	// AuthorizationKey and TokenKey are the names of the endpoints in the pairs or in the body. The defaults are
+	// authorization_uri and token_uri in pairs, authorization_endpoint and token_endpoint in a body. ClientIDKey and
+	// ScopesKey are the names of the client ID (ClientID) and of the scopes in the body; "" omits them.
 	AuthorizationKey, TokenKey, ClientIDKey, ScopesKey string
 	ClientID                                           string
-	// ScopeList has the scopes in the body as a list.
+	// ScopeList sends the scopes in the body as a list.
 	ScopeList bool
-	// InQuery has ClientID and the scopes in the query of the authorization URL.
+	// InQuery adds ClientID and the scopes to the query of the authorization URL.
 	InQuery bool
 }
 
-// Registration is how clients become known.
+// Registration sets how clients are registered.
 type Registration struct {
 	// Absent turns dynamic registration off.
 	Absent bool
@@ -179,108 +183,116 @@ type Registration struct {
 	// Secret issues a secret to every client, valid for SecretLife (0 means for ever).
 	Secret     bool
 	SecretLife time.Duration
-	// RejectRedirects are texts that no redirect URI may contain.
+	// RejectRedirects are texts that a redirect URI must not contain.
 	RejectRedirects []string
-	// Documents has client IDs that are URLs of metadata documents supported.
+	// Documents accepts client IDs that are URLs of metadata documents.
 	Documents bool
-	// Methods are the token_endpoint_auth_methods_supported; nil is none, client_secret_basic and client_secret_post.
+	// Methods are the token_endpoint_auth_methods_supported; nil means none, client_secret_basic and
+	// client_secret_post.
 	Methods []string
 }
 
-// Authorization is how the authorization endpoint behaves.
+// Authorization sets how the authorization endpoint behaves.
 type Authorization struct {
-	// PKCE: "" demands S256 and says so; "unadvertised" says nothing and checks what it gets; "plain" has plain only;
-	// "optional" says S256 and takes requests without.
+	// PKCE is the support of PKCE. "" requires S256 and advertises it. "unadvertised" does not advertise it and accepts
+	// requests without a challenge. "plain" supports only the method plain. "optional" advertises S256 and accepts
+	// requests without a challenge.
 	PKCE string
-	// Iss is the issuer in the answer: "" is the right one, "-" none, else that. IssUnadvertised does not tell of it.
+	// Iss is the issuer in the response: "" sends the true issuer, "-" none, any other value is sent itself.
+	// IssUnadvertised omits the parameter from the metadata.
 	Iss             string
 	IssUnadvertised bool
-	// State is the state in the answer: "" is the right one, "-" none, else that.
+	// State is the state in the response: "" sends the state of the request, "-" none, any other value is sent itself.
 	State string
-	// Error is the code of an error to answer with, such as access_denied.
+	// Error is the error code of the response, such as access_denied.
 	Error string
-	// ExactPort compares the port of loopback redirect URIs too; LoopbackNames takes localhost for 127.0.0.1.
+	// ExactPort also compares the port of loopback redirect URIs. LoopbackNames treats localhost as equal to 127.0.0.1.
 	ExactPort, LoopbackNames bool
-	// Indicator is what is thought of the resource parameter: "" demands it in each request, "ignore", or "reject".
+	// Indicator sets how the parameter resource is handled. "" requires the parameter in each request, "ignore" ignores
+	// it, "reject" refuses requests that have it.
 	Indicator string
-	// Consent shows a page with a button.
+	// Consent shows a page with the buttons Allow and Deny.
 	Consent bool
-	// Forward sends the browser on to another provider's endpoint with the same query, as ForwardClient where it is
-	// set.
+	// Forward redirects the browser to the endpoint of another provider with the same query. ForwardClient, if set,
+	// replaces the client ID.
 	Forward, ForwardClient string
-	// CodeLife is how long a code is good; 0 is a minute.
+	// CodeLife is how long a code is valid; 0 means a minute.
 	CodeLife time.Duration
 }
 
 // The forms of expires_in that are not a number.
 const (
-	ExpiresAbsent = "absent" // no member
+	ExpiresAbsent = "absent" // no member expires_in
 	ExpiresText   = "text"   // the number as a string
 	ExpiresFloat  = "float"  // 3600.0
 )
 
-// Tokens is how the token endpoint behaves.
+// Tokens sets how the token endpoint behaves.
 type Tokens struct {
-	// Life is how long an access token is good; 0 is an hour.
+	// Life is how long an access token is valid; 0 means an hour.
 	Life time.Duration
-	// ExpiresIn is the form of expires_in: "" is a number, else ExpiresAbsent, ExpiresText, ExpiresFloat, or the JSON
-	// value itself.
+	// ExpiresIn is the form of expires_in: "" means a number. Other values are ExpiresAbsent, ExpiresText,
+	// ExpiresFloat, or the JSON value itself.
 	ExpiresIn string
-	// Rotation: "" issues a new refresh token at each refresh and revokes all when a used one is sent again; "same"
-	// issues the same again; "omit" issues none, and the old one stays valid.
+	// Rotation sets the refresh token in the response to a refresh. "" issues a new token, and revokes the whole family
+	// if a used token is sent again. "same" sends the same token again. "omit" sends none, and the old token stays
+	// valid.
 	Rotation string
-	// Grace is how long a spent refresh token is still taken.
+	// Grace is how long a used refresh token is still accepted.
 	Grace time.Duration
 	// NoRefresh issues no refresh tokens; Offline issues them only if offline_access was requested.
 	NoRefresh, Offline bool
-	// RefreshLife is how long a refresh token is good; 0 is for ever.
+	// RefreshLife is how long a refresh token is valid; 0 means forever.
 	RefreshLife time.Duration
-	// Error is refused with, in place of every token; Errors200 has errors come with the status 200.
+	// Error is the error code with which all token requests are refused. Errors200 sends errors with the status 200.
 	Error     string
 	Errors200 bool
-	// Form answers form-encoded; NoType leaves token_type out; Type is another one.
+	// Form sends form-encoded responses. NoType omits token_type. Type replaces the value of token_type.
 	Form, NoType bool
 	Type         string
-	// Scope is granted whatever was asked for; NoScope does not say what was granted.
+	// Scope is granted instead of the requested scopes. NoScope omits the granted scopes from the response.
 	Scope   string
 	NoScope bool
-	// Audience is the audience of every token, in place of the resource that was asked for; AudienceList has it as a
+	// Audience is the audience of every token, in place of the requested resource. AudienceList sends the audience as a
 	// list.
 	Audience     string
 	AudienceList bool
-	// Opaque has access tokens that say nothing; Alg is ES256 where it is "", or RS256.
+	// Opaque issues access tokens that are not JWTs. Alg is the signature algorithm: ES256 (the default) or RS256.
 	Opaque bool
 	Alg    string
-	// Introspection puts members into what introspection says; nil takes one away.
+	// Introspection replaces members of introspection responses; nil removes a member.
 	Introspection map[string]any
 }
 
-// Device is the device authorization grant.
+// Device sets how the device authorization grant behaves.
 type Device struct {
-	// Absent has none.
+	// Absent turns the grant off.
 	Absent bool
-	// Interval is how many seconds apart the client may ask; 0 is 1, below zero it is not said.
+	// Interval is the number of seconds between token requests; 0 means 1. A negative Interval is omitted from the
+	// response.
 	Interval int
-	// SlowDowns and Pendings are how many questions are answered with slow_down and then authorization_pending.
+	// SlowDowns is the number of token requests refused with slow_down; Pendings is the number of requests after them
+	// that are refused with authorization_pending.
 	SlowDowns, Pendings int
-	// Auto approves without a person; Deny refuses.
+	// Auto approves each device without a person. Deny refuses each device.
 	Auto, Deny bool
-	// Life is how long the codes are good; 0 is ten minutes.
+	// Life is how long the codes are valid; 0 means ten minutes.
 	Life time.Duration
-	// NoComplete leaves out verification_uri_complete.
+	// NoComplete omits verification_uri_complete.
 	NoComplete bool
 }
 
-// Server is how the MCP server behaves.
+// Server sets how the MCP server behaves.
 type Server struct {
-	// Legacy has it speak the stateful generation instead of the stateless one.
+	// Legacy makes the MCP server use the stateful protocol versions instead of the stateless one.
 	Legacy bool
-	// Scope is what each request needs; "" is "mcp". SecretScope is what secret_tool needs; "" is "secret".
+	// Scope is the scope that each request requires; "" means "mcp". SecretScope is the additional scope that
+	// secret_tool requires; "" means "secret".
 	Scope, SecretScope string
-	// OpenUntilCall needs a token for tools/call only.
+	// OpenUntilCall requires a token for tools/call only.
 	OpenUntilCall bool
-	// NeverEnough answers secret_tool with insufficient_scope whatever the token has.
+	// NeverEnough refuses secret_tool with insufficient_scope, whatever scopes the token has.
 	NeverEnough bool
-	// AnyAudience takes tokens for other resources; AnyToken takes any bearer token.
+	// AnyAudience accepts tokens for other resources. AnyToken accepts any bearer token.
 	AnyAudience, AnyToken bool
 }

@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// A Provider is an authorization server and an MCP server behind it. Its methods may be used by many at once.
+// A Provider consists of an authorization server and an MCP server that requires its tokens. Its methods may be called
+// from several goroutines.
 type Provider struct {
 	// Issuer is the authorization server's identifier, ResourceURL the URL of the MCP server.
 	Issuer, ResourceURL string
 
 	options   Options
 	issuer    *httptest.Server
-	resource  *httptest.Server // the same as issuer where there is one origin
+	resource  *httptest.Server // the same as issuer with OneOrigin
 	keys      *keyring
 	mcpServer *toolServers
 	gone      chan struct{}
@@ -29,7 +30,7 @@ type Provider struct {
 
 	mu       sync.Mutex
 	knobs    Knobs
-	faults   map[Endpoint]int // how often each fault happened since its knob was turned
+	faults   map[Endpoint]int // how often each fault was applied since the last ChangeKnobs
 	gates    map[gatePosition]*Gate
 	requests []Request
 	counts   Counts
@@ -37,12 +38,12 @@ type Provider struct {
 	pending  map[string]pendingConsent    // consent pages by their token
 	codes    map[string]*issuedCode       // authorization codes
 	devices  map[string]*device           // by device code
-	refresh  map[string]*refreshToken     // refresh tokens, spent ones too
+	refresh  map[string]*refreshToken     // refresh tokens, including spent ones
 	access   map[string]*accessTokenState // access tokens
 	families []*tokenFamily
 }
 
-// New starts a provider that ends with the test.
+// New starts a provider, which is closed when the test ends.
 func New(t testing.TB, o Options) *Provider {
 	t.Helper()
 	p, err := Start(o)
@@ -53,7 +54,7 @@ func New(t testing.TB, o Options) *Provider {
 	return p
 }
 
-// Start starts a provider on free ports of the loopback.
+// Start starts a provider on free ports of the loopback interface.
 func Start(o Options) (*Provider, error) {
 	p := &Provider{
 		options: o, keys: &keyring{}, gone: make(chan struct{}), gates: map[gatePosition]*Gate{},
@@ -78,7 +79,7 @@ func Start(o Options) (*Provider, error) {
 	return p, nil
 }
 
-// listen takes the ports, so that the URLs are known before anything is answered.
+// listen opens the ports, so that the URLs are known before the servers start.
 func (p *Provider) listen() error {
 	all := []routes{p.issuerRoutes}
 	if p.options.OneOrigin {
@@ -113,7 +114,7 @@ func (p *Provider) start(s *httptest.Server) {
 	s.Start()
 }
 
-// origin is the origin of a server that does not run yet.
+// origin returns the origin of a server that is not started yet.
 func (o Options) origin(s *httptest.Server, host string) string {
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	scheme := "http://"
@@ -133,7 +134,7 @@ func (o Options) resourcePath() string {
 	return o.ResourcePath
 }
 
-// Close ends the provider, cuts what is still open and waits for it.
+// Close stops the provider: it closes open connections and waits until the running requests have ended.
 func (p *Provider) Close() {
 	p.ending.Do(func() {
 		close(p.gone)
@@ -144,11 +145,11 @@ func (p *Provider) Close() {
 	})
 }
 
-// HTTP is a client that trusts the provider's certificate. It keeps no cookies.
+// HTTP returns a client that trusts the provider's certificate and stores no cookies.
 func (p *Provider) HTTP() *http.Client { return p.issuer.Client() }
 
-// ChangeKnobs changes the knobs for all requests from now on, and resets the counters of faults. The function may
-// change everything it receives.
+// ChangeKnobs changes the knobs for all later requests, and resets the counters of faults. The function change may
+// modify everything that it receives.
 func (p *Provider) ChangeKnobs(change func(*Knobs)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,16 +169,16 @@ func (p *Provider) currentKnobs() Knobs {
 	return p.knobs
 }
 
-// clock is the provider's own time.
+// clock returns the time of the provider's clock.
 func (k Knobs) clock() time.Time { return time.Now().Add(k.Skew) }
 
-// fillURLs puts the provider's own URLs into a text.
+// fillURLs replaces {issuer}, {resource} and {origin} in a text by the provider's own URLs.
 func (p *Provider) fillURLs(text string) string {
 	return strings.NewReplacer("{issuer}", p.Issuer, "{resource}", p.ResourceURL, "{origin}",
 		p.resourceOrigin()).Replace(text)
 }
 
-// fillAll does that in any value of JSON.
+// fillAll applies fillURLs to a string, or to the strings in a list. It returns other values unchanged.
 func (p *Provider) fillAll(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -198,7 +199,7 @@ func (p *Provider) fillAll(v any) any {
 	return v
 }
 
-// overlayMembers lays members over a document; nil takes one away.
+// overlayMembers copies the members of over to document; nil removes a member.
 func (p *Provider) overlayMembers(document, over map[string]any) {
 	for name, value := range over {
 		if value == nil {
@@ -209,7 +210,7 @@ func (p *Provider) overlayMembers(document, over map[string]any) {
 	}
 }
 
-// URL is where an endpoint is: below the issuer, or the MCP server itself.
+// URL returns the URL of an endpoint.
 func (p *Provider) URL(e Endpoint) string {
 	switch e {
 	case MCP:
@@ -228,7 +229,8 @@ func (p *Provider) resourceOrigin() string {
 	return strings.TrimSuffix(p.ResourceURL, p.options.resourcePath())
 }
 
-// issuesFor reports whether tokens are issued for a resource: the MCP server, by URL or origin, or one of the Options.
+// issuesFor reports whether tokens are issued for a resource: the MCP server, by URL or origin, or one of
+// Options.Resources.
 func (p *Provider) issuesFor(resource string) bool {
 	return p.serves(resource) || slices.Contains(p.options.Resources, resource)
 }
@@ -238,11 +240,11 @@ func (p *Provider) serves(resource string) bool {
 	return resource == p.ResourceURL || resource == p.resourceOrigin()
 }
 
-// routes add their endpoints to a mux.
+// routes is a function that calls handle for each of its endpoints.
 type routes func(handle func(path string, e Endpoint, h http.HandlerFunc))
 
-// handler makes a server of routes. What no route has is looked for among the places of metadata: on the resource's
-// origin those of the resource.
+// handler returns the HTTP handler of a server with the given routes. Paths without a route serve metadata: those of
+// the resource if resource is true.
 func (p *Provider) handler(resource bool, all ...routes) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, e Endpoint, h http.HandlerFunc) { mux.HandleFunc(path, p.recordRequests(e, h)) }
@@ -271,7 +273,7 @@ func (p *Provider) resourceRoutes(handle func(string, Endpoint, http.HandlerFunc
 	handle(p.options.resourcePath(), MCP, p.serveMCP)
 }
 
-// writeJSON answers with a JSON value, not to be kept.
+// writeJSON sends a JSON value in a response that must not be cached.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {

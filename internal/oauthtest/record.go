@@ -11,51 +11,54 @@ import (
 	"time"
 )
 
-// A Request is one that the provider got.
+// A Request is a request that the provider received.
 type Request struct {
 	Endpoint Endpoint
 	Method   string
-	// Host is the host it was sent to, Path and Query its URL, Form the members of a form-encoded body.
+	// Host is the host to which the request was sent. Path and Query are the parts of its URL. Form has the members of
+	// a form-encoded body.
 	Host, Path  string
 	Query, Form url.Values
 	Header      http.Header
 	Body        []byte
-	// Status is what it was answered with; 0 is not yet, or never.
+	// Status is the status of the response; 0 means that no response was sent yet.
 	Status int
 	At     time.Time
 }
 
-// Counts are how often something was granted, or refused.
+// Counts are the numbers of granted and refused requests.
 type Counts struct {
-	// Registrations are clients that registered, Authorizations requests to sign in that were granted.
+	// Registrations counts registered clients. Authorizations counts granted requests to sign in.
 	Registrations, Authorizations int
-	// Tokens are all answers with a token; the others those of one grant.
+	// Tokens counts issued access tokens. Each of the other fields counts the granted token requests of one grant type.
 	Tokens, Codes, Refreshes, Devices, Credentials, Exchanges int
-	// Refusals are errors in JSON, of every endpoint, authorization_pending and slow_down left out.
+	// Refusals counts the OAuth error responses of all endpoints, except authorization_pending and slow_down.
 	Refusals int
-	// Reuses are spent refresh tokens that came back, Replays spent codes. Revocations are families that ended.
+	// Reuses counts spent refresh tokens that were sent again, Replays used codes. Revocations counts families that
+	// ended.
 	Reuses, Replays, Revocations int
-	// Challenges are the answers 401 and 403 of the MCP server, Calls the requests that it let in.
+	// Challenges counts the responses of the MCP server with status 401 or 403. Calls counts the requests that it
+	// accepted.
 	Challenges, Calls int
 }
 
-// Counts returns the counters so far.
+// Counts returns the current counters.
 func (p *Provider) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counts
 }
 
-// Refreshes is how many refreshes were granted.
+// Refreshes returns the number of granted refreshes.
 func (p *Provider) Refreshes() int { return p.Counts().Refreshes }
 
-// Registrations is how many clients registered.
+// Registrations returns the number of registered clients.
 func (p *Provider) Registrations() int { return p.Counts().Registrations }
 
 // Authorizations returns the number of granted sign-ins.
 func (p *Provider) Authorizations() int { return p.Counts().Authorizations }
 
-// Requests returns the requests to some endpoints, in order of arrival; to all if none is named.
+// Requests returns the requests to the given endpoints in order of arrival, or all requests if no endpoint is given.
 func (p *Provider) Requests(of ...Endpoint) []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,10 +67,10 @@ func (p *Provider) Requests(of ...Endpoint) []Request {
 	})
 }
 
-// maxRequestBody is how much of a body is read.
+// maxRequestBody is the maximum number of bytes that are read of a request body.
 const maxRequestBody = 16 << 20
 
-// recordRequests records the requests of an endpoint and has its faults happen to them.
+// recordRequests returns a handler that records each request of an endpoint, and handles it with the endpoint's faults.
 func (p *Provider) recordRequests(e Endpoint, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxRequestBody))
@@ -100,7 +103,7 @@ func (p *Provider) record(r Request) int {
 	return len(p.requests) - 1
 }
 
-// A statusWriter tells of the status that is written through it.
+// A statusWriter calls wrote with the status of the response.
 type statusWriter struct {
 	http.ResponseWriter
 	wrote func(int)
@@ -122,13 +125,13 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap lets a ResponseController flush.
+// Unwrap returns the underlying writer, which http.ResponseController uses to flush.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Flush implements http.Flusher for callers that use the writer itself.
 func (w *statusWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
-// endpointNames are those of an endpoint in this request, the narrowest first.
+// endpointNames returns the names of an endpoint for this request, the most specific one first.
 func endpointNames(e Endpoint, r *http.Request) []Endpoint {
 	if e == Token {
 		return []Endpoint{e + "/" + Endpoint(r.PostForm.Get("grant_type")), e}
@@ -164,7 +167,7 @@ func (p *Provider) serveWithFaults(w http.ResponseWriter, r *http.Request, e End
 	})
 }
 
-// replace writes the answer of a fault, or, where it has none, the endpoint's own.
+// replace sends the response of a fault, or the endpoint's own response if the fault has none.
 func (p *Provider) replace(w http.ResponseWriter, r *http.Request, f Fault, own http.HandlerFunc) {
 	switch {
 	case f.Drop:
@@ -183,7 +186,7 @@ func (p *Provider) replace(w http.ResponseWriter, r *http.Request, f Fault, own 
 	}
 }
 
-// fault returns the fault that happens to a request now.
+// fault returns and counts the fault that applies to a request. It returns false if there is none.
 func (p *Provider) fault(all []Endpoint) (Fault, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +201,7 @@ func (p *Provider) fault(all []Endpoint) (Fault, bool) {
 	return Fault{}, false
 }
 
-// wait lets time pass. Where the client or the provider goes away meanwhile, the request ends there.
+// wait waits for the duration d. If the client disconnects or the provider is closed before, wait aborts the request.
 func (p *Provider) wait(r *http.Request, d time.Duration) {
 	if d <= 0 {
 		return

@@ -14,15 +14,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The headers that tell the MCP server's tools about the caller. They are set here and never taken from a client.
+// The headers in which serveMCP sends the caller's data to the tools. Headers of these names from a client are removed.
 const (
 	headerSubject = "Idp-Subject"
 	headerScope   = "Idp-Scope"
 	headerClient  = "Idp-Client"
 )
 
-// toolServers is the MCP server in both generations: "whoami" says who the token is of, "secret_tool" needs a further
-// scope.
+// toolServers is the MCP server in both generations of the protocol. Its tool "whoami" returns the subject of the
+// token; its tool "secret_tool" requires an additional scope.
 type toolServers struct{ legacy, modern http.Handler }
 
 func newTools() *toolServers {
@@ -40,7 +40,7 @@ func newTools() *toolServers {
 	}
 }
 
-// A WhoamiResult is what the tool whoami answers, as structured content and as text.
+// A WhoamiResult is the result of the tool whoami, which sends it as structured content and as text.
 type WhoamiResult struct {
 	Subject string   `json:"sub"`
 	Client  string   `json:"client_id"`
@@ -63,7 +63,7 @@ func toolServer(versions []string) *mcp.Server {
 	return s
 }
 
-// serveMCP lets a request with a good token in to the MCP server.
+// serveMCP sends a request with a valid token to the MCP server, and refuses other requests.
 func (p *Provider) serveMCP(w http.ResponseWriter, r *http.Request) {
 	k := p.currentKnobs()
 	body, err := io.ReadAll(r.Body)
@@ -93,7 +93,7 @@ func (p *Provider) serveMCP(w http.ResponseWriter, r *http.Request) {
 	p.mcpServer.modern.ServeHTTP(w, r)
 }
 
-// calledTool returns the method of a message, and the tool that it calls.
+// calledTool returns the method of a message, and the name of the tool if the method is tools/call.
 func calledTool(body []byte) (method, tool string) {
 	m, err := protocol.ParseMessage(body)
 	if err != nil || m.Method != protocol.MethodToolsCall {
@@ -102,7 +102,7 @@ func calledTool(body []byte) (method, tool string) {
 	return m.Method, rawjson.GetString(m.Params, "name")
 }
 
-// admit checks the token of a request and says no where it must.
+// admit reports whether the token of a request permits it. If not, admit sends the challenge.
 func (p *Provider) admit(w http.ResponseWriter, r *http.Request, k Knobs, tool string) bool {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if text == "" {
@@ -136,7 +136,7 @@ func (p *Provider) admit(w http.ResponseWriter, r *http.Request, k Knobs, tool s
 	return true
 }
 
-// Calls returns the messages that the MCP server received of one method, or of all methods if it is "".
+// Calls returns the messages with the given method that the MCP server received, or all messages if method is "".
 func (p *Provider) Calls(method string) []json.RawMessage {
 	var all []json.RawMessage
 	for _, r := range p.Requests(MCP) {

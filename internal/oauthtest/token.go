@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// A tokenFamily is everything that one grant of a person led to. It ends as a whole.
+// A tokenFamily represents all tokens from one grant of a person. They become invalid together.
 type tokenFamily struct {
 	client, subject, resource string
 	scope                     []string
 	ended                     bool
 }
 
-// A refreshToken token, good or spent.
+// A refreshToken is the state of a refresh token, valid or spent.
 type refreshToken struct {
 	family  *tokenFamily
-	spent   time.Time // zero is not yet
-	expires time.Time // zero is never
+	spent   time.Time // zero if not spent
+	expires time.Time // zero means never
 }
 
-// An accessTokenState is what is known of an access token.
+// An accessTokenState is the state of an access token.
 type accessTokenState struct {
 	family          *tokenFamily
 	id              string
@@ -35,21 +35,21 @@ type accessTokenState struct {
 	gone            bool
 }
 
-// live reports whether the token is valid at a moment.
+// live reports whether the token is valid at the time now.
 func (a *accessTokenState) live(now time.Time) bool {
 	return !a.gone && !a.family.ended && now.Before(a.expires)
 }
 
 func joinScopes(scope []string) string { return strings.Join(scope, " ") }
 
-// family begins one. The lock is held.
+// family adds a family. The caller holds the lock.
 func (p *Provider) family(client, subject string, scope []string, resource string) *tokenFamily {
 	f := &tokenFamily{client: client, subject: subject, scope: scope, resource: resource}
 	p.families = append(p.families, f)
 	return f
 }
 
-// end ends a family. The lock is held.
+// end ends a family. The caller holds the lock.
 func (p *Provider) end(f *tokenFamily) {
 	if !f.ended {
 		f.ended = true
@@ -70,17 +70,17 @@ func grantTypes() []string {
 	return []string{grantCode, grantRefresh, grantDevice, grantClient, grantExchange}
 }
 
-// An tokenIssue is what is to be answered to a request for a token.
+// A tokenIssue describes the tokens in the response to a token request.
 type tokenIssue struct {
 	family  *tokenFamily
 	scope   []string
 	refresh bool
 	actor   string
-	// audience is another one than the family's resource.
+	// audience, if not empty, replaces the resource of the family.
 	audience string
-	// keep is the refresh token of the request where it is to stand in the answer again.
+	// keep, if not empty, is the refresh token of the request, which the response contains again.
 	keep string
-	// exchanged adds issued_token_type.
+	// exchanged adds the member issued_token_type.
 	exchanged bool
 }
 
@@ -124,7 +124,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	p.issue(w, k, c, i)
 }
 
-// refuse answers with an error.
+// refuse sends an error response.
 func (p *Provider) refuse(w http.ResponseWriter, k Knobs, e *refusal) {
 	status := e.status
 	if k.Tokens.Errors200 {
@@ -148,7 +148,8 @@ func writeForm(w http.ResponseWriter, status int, v url.Values) {
 	_, _ = w.Write([]byte(v.Encode()))
 }
 
-// byCode exchanges an authorization code. One that comes a second time ends what came of the first.
+// byCode handles a token request with an authorization code. A code that is sent a second time ends the family of the
+// first.
 func (p *Provider) byCode(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,8 +182,8 @@ func (p *Provider) byCode(k Knobs, c Client, q url.Values) (tokenIssue, *refusal
 	return tokenIssue{family: known.family, scope: known.family.scope, refresh: true}, nil
 }
 
-// byRefresh exchanges a refresh token. A spent one that comes back ends its family: one of the two who have it stole
-// it.
+// byRefresh handles a token request with a refresh token. A spent token ends its family: the token was sent twice, so
+// one of the two senders may have stolen it.
 func (p *Provider) byRefresh(k Knobs, c Client, q url.Values) (tokenIssue, *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,7 +224,7 @@ func (p *Provider) byRefresh(k Knobs, c Client, q url.Values) (tokenIssue, *refu
 	return i, nil
 }
 
-// issue makes the tokens and answers with them.
+// issue issues the tokens and sends the response.
 func (p *Provider) issue(w http.ResponseWriter, k Knobs, c Client, i tokenIssue) {
 	answer := map[string]any{"token_type": orDefault(k.Tokens.Type, "Bearer"), "scope": joinScopes(i.scope)}
 	text, err := p.makeAccess(k, i)

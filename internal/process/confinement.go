@@ -6,9 +6,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 )
 
-// confineCommand returns the argv for the program at path. For a confined program it is the argv of our own executable,
-// which confines itself and then becomes the program; path and the environment are changed to match. If the system
-// offers no confinement and none is required, the program starts unconfined.
+// confineCommand returns the argv for the program at path. For a confined program, the argv starts Drawbridge's own
+// executable, which confines itself and then executes the program. confineCommand then changes path and spec.Env
+// accordingly. If the system does not support confinement and the profile does not require it, the program starts
+// unconfined.
 func (p *Process) confineCommand(path *string, spec *Spec) (argv []string, err error) {
 	argv = append([]string{spec.Command}, spec.Args...)
 	if spec.Confinement == nil {
@@ -39,7 +40,8 @@ func (p *Process) confineCommand(path *string, spec *Spec) (argv []string, err e
 	return argv, nil
 }
 
-// availableConfinement returns the confinement that the system supports, if this program can be run again to set it up.
+// availableConfinement returns the confinement that the system supports. It returns none if this program cannot be run
+// again to set up the confinement.
 func availableConfinement() confine.Support {
 	reach := confine.DetectSupport()
 	if reach.MissingReason == "" && !canReap() {

@@ -4,8 +4,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 )
 
-// UnmetConfinement returns what this machine lacks for a required confinement, or nil if it lacks nothing or none is
-// required.
+// UnmetConfinement returns an error if c requires confinement that this machine does not support. It returns nil if c
+// is nil or does not require confinement.
 func UnmetConfinement(c *confine.Profile) error {
 	if c == nil {
 		return nil

@@ -7,23 +7,24 @@ import (
 	"os"
 )
 
-// A DirError is the error of a program that was not started because its directory cannot be used.
+// A DirError reports that a program was not started because its directory cannot be used. Why completes the sentence
+// "its directory ...".
 type DirError struct {
 	Dir string
 	Why string
 }
 
-// Error names the directory.
+// Error returns a text with the directory and the reason.
 func (e *DirError) Error() string { return fmt.Sprintf("its directory %s %s", e.Dir, e.Why) }
 
-// A CommandNotFoundError is the error of a command that no directory of PATH has.
+// A CommandNotFoundError reports that no directory of PATH contains the command.
 type CommandNotFoundError struct {
 	Command string
-	// Path is the list of directories; the text leaves it out.
+	// Path is the value of PATH that was searched. The text of Error does not contain it.
 	Path string
 }
 
-// Error names the command.
+// Error returns a text with the command.
 func (e *CommandNotFoundError) Error() string {
 	return fmt.Sprintf("command %q not found on PATH", e.Command)
 }
@@ -31,7 +32,7 @@ func (e *CommandNotFoundError) Error() string {
 // Unwrap returns fs.ErrNotExist.
 func (e *CommandNotFoundError) Unwrap() error { return fs.ErrNotExist }
 
-// StartAdvice returns what a person can do about a program that was not started, or "" if that is unknown.
+// StartAdvice returns what a person can do if a program was not started because of err, or "" if that is unknown.
 func StartAdvice(err error) string {
 	if _, ok := errors.AsType[*DirError](err); ok {
 		return `make it, or name another as "cwd"`
@@ -42,8 +43,8 @@ func StartAdvice(err error) string {
 	return ""
 }
 
-// checkDir returns why a program cannot start in a directory. The system's own error would name the program and not the
-// directory.
+// checkDir returns a *DirError if a program cannot start in dir, otherwise nil. The error of the system would name the
+// program and not the directory.
 func checkDir(dir string) error {
 	if dir == "" {
 		return nil

@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// ownVariablePrefix is the prefix of Drawbridge's own variables, such as a token or the URL of a store. No server
-// receives them.
+// ownVariablePrefix is the prefix of the names of Drawbridge's own variables, such as a token or the URL of a store.
+// Servers do not inherit these variables.
 const ownVariablePrefix = "DRAWBRIDGE_"
 
-// MountedVariable is set in the environment of every server. A Drawbridge that finds it was started by another one, and
-// would start itself again if it read the same configuration.
+// MountedVariable is set in the environment of every server. If Drawbridge finds it in its own environment, Drawbridge
+// was started by another Drawbridge. With the same configuration it would then start itself again without end.
 const MountedVariable = ownVariablePrefix + "MOUNTED"
 
-// isSecretVariable reports whether a variable is commonly a secret, or leads to one. A server receives such a variable
-// only if its row names it. ZEPH_ belongs to another gateway, whose users still have its variables set.
+// isSecretVariable reports whether a variable usually contains a secret, or the location of a secret. A server receives
+// such a variable only if its row sets it. The prefix ZEPH_ belongs to another gateway, whose users may still have its
+// variables set.
 func isSecretVariable(name string) bool {
 	switch name = strings.ToUpper(name); name {
 	case "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_CLIENT_SECRET", "GCP_SERVICE_ACCOUNT_KEY",
@@ -27,10 +28,10 @@ func isSecretVariable(name string) bool {
 	return strings.HasPrefix(name, ownVariablePrefix) || strings.HasPrefix(name, "ZEPH_")
 }
 
-// Environ returns the environment of a program: "name=value" each, made of ours (parent) and the row's, which comes
-// last. Of ours, the program gets the variables that most programs need (PATH, HOME, the locale, the directories for
-// configuration and temporary files). With inherit it gets all but known secrets. Of Drawbridge's variables it gets
-// only MountedVariable.
+// Environ returns the environment of a program as "name=value" strings. parent is Drawbridge's environment; row
+// contains the variables of the row, which come last. From parent, the program gets the variables that most programs
+// need (PATH, HOME, the locale, the directories for configuration and temporary files). With inherit, it gets all
+// variables of parent except known secrets. Of Drawbridge's own variables it gets only MountedVariable.
 func Environ(parent, row []string, inherit bool) []string {
 	env := make([]string, 0, len(row)+16)
 	for _, v := range parent {
@@ -44,7 +45,7 @@ func Environ(parent, row []string, inherit bool) []string {
 	return append(env, row...)
 }
 
-// isBaseVariable reports whether a variable is in the base environment.
+// isBaseVariable reports whether programs get a variable of the parent even without inherit.
 func isBaseVariable(name string) bool {
 	name = canonicalName(name)
 	return slices.Contains(baseNames, name) || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_")
@@ -57,7 +58,7 @@ func hasVariable(env []string, name string) bool {
 	})
 }
 
-// lookupVariable returns the value of a variable; the last one counts if the name is repeated.
+// lookupVariable returns the value of a variable. If the name is repeated, the last value counts.
 func lookupVariable(env []string, name string) string {
 	for _, v := range slices.Backward(env) {
 		if n, value, ok := strings.Cut(v, "="); ok && canonicalName(n) == name {

@@ -2,8 +2,8 @@
 
 package process
 
-// baseNames are the variables of the base environment, in addition to LC_* and XDG_*.
+// baseNames are the variables for isBaseVariable, in addition to LC_* and XDG_*.
 var baseNames = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TERM", "SHELL", "TMPDIR", "TZ"}
 
-// canonicalName returns the form in which names are compared.
+// canonicalName returns the form in which variable names are compared: the name itself.
 func canonicalName(name string) string { return name }

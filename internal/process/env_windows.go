@@ -2,8 +2,8 @@ package process
 
 import "strings"
 
-// baseNames are the variables of the base environment. Without the first few, programs do not start, or do not find
-// their own files.
+// baseNames are the variables for isBaseVariable. Without the first few, programs do not start or do not find their own
+// files.
 var baseNames = []string{
 	"SYSTEMROOT", "WINDIR", "SYSTEMDRIVE", "COMSPEC", "PATH", "PATHEXT", "TEMP", "TMP", "APPDATA",
 	"LOCALAPPDATA", "USERPROFILE",
@@ -12,5 +12,5 @@ var baseNames = []string{
 	"ALLUSERSPROFILE", "PUBLIC", "OS", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "HOME", "LANG", "TERM", "TZ",
 }
 
-// canonicalName returns the form in which names are compared: Windows ignores case.
+// canonicalName returns the form in which variable names are compared: Windows ignores case.
 func canonicalName(name string) string { return strings.ToUpper(name) }

@@ -17,10 +17,11 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.status }
 
-// ExitStatus returns, for people, how a process ended. It is for processes that are Done.
+// ExitStatus returns an error that describes how the process ended. It must be called only after Done is closed.
 func (p *Process) ExitStatus() error { return &ExitError{p.Err()} }
 
-// ExitCode returns the exit code of a program that is Done; false if it ended by a signal.
+// ExitCode returns the exit code of the program. ok is false if a signal ended the program. ExitCode must be called
+// only after Done is closed.
 func (p *Process) ExitCode() (code int, ok bool) {
 	err := p.Err()
 	if err == nil {

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// FindProgram returns the path of the program that a child with this directory and environment would run for command.
+// FindProgram returns the path of the program that a child process would run for command. dir and env are the directory
+// and the environment of the child process.
 func FindProgram(command, dir string, env []string) (string, error) {
 	if strings.Contains(command, "/") {
 		path := command
@@ -31,7 +32,7 @@ func FindProgram(command, dir string, env []string) (string, error) {
 	for _, d := range filepath.SplitList(search) {
 		path := filepath.Join(d, command)
 		if !filepath.IsAbs(path) {
-			continue // relative entries of PATH are skipped: they depend on the directory
+			continue // relative entries are skipped: they depend on the directory
 		}
 		switch err := checkExecutable(path); {
 		case err == nil:
@@ -46,7 +47,7 @@ func FindProgram(command, dir string, env []string) (string, error) {
 	return "", &CommandNotFoundError{command, search}
 }
 
-// checkExecutable returns why the file cannot be run, or nil.
+// checkExecutable returns an error if the file at path cannot be run, otherwise nil.
 func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	switch {

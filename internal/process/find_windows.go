@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// FindProgram returns the path of the program that a child with this directory and environment would run for command.
-// Extensions such as .cmd are tried in the order of PATHEXT.
+// FindProgram returns the path of the program that a child process would run for command. dir and env are the directory
+// and the environment of the child process. Extensions such as .cmd are tried in the order of PATHEXT.
 func FindProgram(command, dir string, env []string) (string, error) {
 	if command == "" {
 		return "", errors.New("start: the command is empty")

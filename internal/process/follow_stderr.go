@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// restartPollInterval is how often a follower checks whether a new program has replaced the ended one.
+// restartPollInterval is how often FollowStderr checks whether a new process has replaced the ended one.
 const restartPollInterval = 200 * time.Millisecond
 
-// FollowStderr calls each with every line that programs write to standard error: first of p, from the oldest kept line
-// on, and after its end of the next program that current returns. Both p and the result of current may be nil while no
-// program runs. It returns nil when ctx ends, or when the last program has ended and over is closed, which means that
-// no other follows. An error of each is returned.
+// FollowStderr calls each with every line that several processes in succession write to standard error. It starts with
+// the oldest stored line of p. When p has ended, it continues with the next process that current returns. Both p and
+// the result of current may be nil while no process is running. over is closed when no further process will be started.
+//
+// FollowStderr returns nil when ctx ends, or when over is closed and the last process has ended. If each returns an
+// error, FollowStderr returns that error.
 func FollowStderr(ctx context.Context, p *Process, over <-chan struct{}, current func() *Process,
 	each func(line string) error) error {
 	for {
@@ -26,7 +28,7 @@ func FollowStderr(ctx context.Context, p *Process, over <-chan struct{}, current
 	}
 }
 
-// followStderr calls each with the lines of one program until its end.
+// followStderr calls each with the lines of one process until the process ends.
 func (p *Process) followStderr(ctx context.Context, each func(line string) error) error {
 	for next, ended := 0, false; ; {
 		lines, then, more := p.StderrFrom(next)
@@ -44,12 +46,12 @@ func (p *Process) followStderr(ctx context.Context, each func(line string) error
 		case <-ctx.Done():
 			return nil
 		case <-p.Done():
-			ended = true // its last lines are still to be read
+			ended = true // the last lines must still be read
 		}
 	}
 }
 
-// nextProcess waits for another program than p; it returns nil if none follows.
+// nextProcess waits until current returns another process than p. It returns nil if ctx ends or over is closed first.
 func nextProcess(ctx context.Context, over <-chan struct{}, current func() *Process, p *Process) *Process {
 	tick := time.NewTicker(restartPollInterval)
 	defer tick.Stop()

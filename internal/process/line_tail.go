@@ -14,18 +14,19 @@ const (
 	maxLineBytes = 8 << 10
 )
 
-// A lineTail keeps the last lines of a stream.
+// A lineTail stores the last lines of a stream.
 type lineTail struct {
 	mu   sync.Mutex
 	ring [maxTailLines]string
-	next int // counts all lines ever kept
-	// nextLine is closed when the next line arrives, and then replaced.
+	next int // the number of all lines so far
+	// nextLine is closed and replaced when a line is added.
 	nextLine chan struct{}
 }
 
 func newLineTail() *lineTail { return &lineTail{nextLine: make(chan struct{})} }
 
-// readFrom stores the lines of r until it ends, and closes it. veil, if set, is applied to each line.
+// readFrom stores the lines of r until r ends, and closes r. If veil is not nil, it is applied to each line before the
+// line is stored.
 func (t *lineTail) readFrom(r *os.File, veil func(string) string) {
 	defer r.Close()
 	src := bufio.NewReaderSize(r, maxLineBytes)
@@ -39,11 +40,11 @@ func (t *lineTail) readFrom(r *os.File, veil func(string) string) {
 			}
 			t.add(text)
 		}
-		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a line that was cut
+		for errors.Is(err, bufio.ErrBufferFull) { // skip the rest of a line that is too long
 			_, err = src.ReadSlice('\n')
 		}
 		if err != nil && !whole {
-			// The program must not block on a full pipe, so the rest is read and dropped.
+			// Read and drop the rest, so that the program does not block on a full pipe.
 			_, _ = io.Copy(io.Discard, r)
 			return
 		}
@@ -64,8 +65,8 @@ func (t *lineTail) allLines() []string {
 	return lines
 }
 
-// linesFrom returns the lines from the one numbered first on, as far as they are kept; the number of the next one; and
-// a channel that is closed when that arrives.
+// linesFrom returns the stored lines from number first on, the number of the next line, and a channel. The channel is
+// closed when the next line is added. Lines are numbered from 0.
 func (t *lineTail) linesFrom(first int) (lines []string, next int, more <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,14 +1,19 @@
-// Package process starts the program of a stdio server so that nothing of it outlives us.
+// Package process starts the program of a stdio server, and ends all processes that the program has started.
 //
-// On Linux the program is started through our own executable, run again as a reaper: a subreaper that holds one end of
-// a pipe whose other end dies with us. When the program ends, when it is told to, or when we die of whatever cause, the
-// reaper ends every descendant, those that left the process group or called setsid too, and then exits with the
-// program's status. If the reaper itself is killed, the program is killed with it. The program has the reaper's
-// standard streams: no byte is copied on the way. On other Unix systems the reaper ends the program's process group;
-// on Windows a job object does. A host program that does not call [Reap] has no reaper: a process group and, on Linux,
-// the parent-death signal, so that after a SIGKILL of the host the program itself dies, but what it started may stay.
+// On Unix, the program is started through Drawbridge's own executable, which is run again as a reaper. Drawbridge and
+// the reaper share a pipe, whose end shows the reaper that Drawbridge has died. The reaper ends the remaining processes
+// when the program ends, when Drawbridge orders it, and when Drawbridge dies for any reason. It then exits with the
+// program's status. The program inherits the reaper's standard streams, so that no data is copied.
 //
-// The package knows nothing of MCP, reads no configuration and writes no log.
+// On Linux, the reaper is a subreaper and ends every descendant, also processes that left the process group or called
+// setsid. If the reaper itself is killed, the kernel kills the program. On other Unix systems, the reaper ends the
+// program's process group. On Windows, a job object ends the processes.
+//
+// A Unix program that does not call [RunIfReaper] has no reaper. It uses a process group and, on Linux, the
+// parent-death signal. If such a program is killed, the parent-death signal ends the server's program, but other
+// processes may remain.
+//
+// The package does not know MCP, reads no configuration and writes no log.
 package process
 
 import (
@@ -24,43 +29,44 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/confine"
 )
 
-// DefaultGrace is how long each step of a stop waits if Spec has no Grace.
+// DefaultGrace is the default of Spec.Grace.
 const DefaultGrace = time.Second
 
-// drainTimeout is how long output that a descendant still holds open is read after the program has ended.
+// drainTimeout is how long output is read after the program has ended, if a descendant still has the stream open.
 const drainTimeout = 500 * time.Millisecond
 
-// killTimeout is how long killed processes may take to disappear: on a busy machine the kill of a tree takes a while.
+// killTimeout is how long Stop waits until killed processes have ended. On a busy machine that takes some time.
 const killTimeout = 5 * time.Second
 
 // A Spec describes the program to start.
 type Spec struct {
-	// Command is a path, or a name that is searched for in the PATH of Env.
+	// Command is a path, or a name that is searched in the PATH of Env.
 	Command string
 	Args    []string
-	// ResolveProgram, if set, returns the path of the file to start in place of Command, or the reason why it must not
-	// start.
+	// ResolveProgram, if not nil, returns the path of the file to start instead of Command, or an error if the program
+	// must not start.
 	ResolveProgram func() (path string, err error)
-	// Dir is the program's directory; empty means ours.
+	// Dir is the program's working directory; "" means Drawbridge's working directory.
 	Dir string
-	// Env is the program's whole environment as "name=value"; see Environ.
+	// Env is the program's complete environment as "name=value" strings; see Environ.
 	Env []string
-	// Grace is how long the program may take to end after its standard input was closed, and again after SIGTERM; 0
+	// Grace is how long the program may take to end after its standard input was closed, and again after SIGTERM. 0
 	// means DefaultGrace.
 	Grace time.Duration
 	// Confinement restricts the program, as far as the system supports it; nil means no restriction.
 	Confinement *confine.Profile
-	// Stdout and Stderr receive the output as it is written, until Stop returns. Without Stdout the output is that of
-	// Process.Stdout; without Stderr the last lines are kept, see Process.Stderr.
+	// Stdout and Stderr receive the program's output as it is written, until Stop returns. If Stdout is nil, the output
+	// can be read from Process.Stdout. If Stderr is nil, the last lines are stored, see Process.Stderr.
 	Stdout, Stderr io.Writer
-	// NoInput leaves standard input empty. Stop then sends SIGTERM at once.
+	// NoInput closes standard input at the start. Stop then sends SIGTERM at once.
 	NoInput bool
-	// RedactLine is applied to each line of standard error before it is kept; nil keeps the line as it is.
+	// RedactLine is applied to each line of standard error before the line is stored; nil stores the line unchanged.
 	RedactLine func(line string) string
 }
 
-// A Process is a running program with everything it started. Its methods may be called from several goroutines. Stop
-// must be called in the end, even if the program has ended by itself: it releases the resources of the Process.
+// A Process is a running program with all processes that it has started. Its methods may be called from several
+// goroutines. Stop must be called even if the program has ended by itself, since Stop releases the resources of the
+// Process.
 type Process struct {
 	pid           int
 	grace         time.Duration
@@ -70,8 +76,8 @@ type Process struct {
 	stderr        *lineTail
 	stderrEnd     *os.File
 	tree          *processTree
-	// confinement describes the restrictions that are in effect, cage is the profile; both are empty for an unconfined
-	// program.
+	// confinement describes the restrictions in effect. profile is the profile of a confined program. Both are empty if
+	// Spec.Confinement is nil; only profile is nil if the system does not support confinement.
 	confinement string
 	profile     *confine.Profile
 
@@ -80,8 +86,7 @@ type Process struct {
 	err  error // set before done is closed
 }
 
-// Start starts the program. The error names the command, and the PATH in which it was searched for. ctx bounds the
-// start alone.
+// Start starts the program. The error names the command. ctx bounds only the start.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err := checkDir(spec.Dir); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
@@ -118,7 +123,8 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// findProgram returns the path of the program.
+// findProgram returns the path of the program to start. If ResolveProgram returns an error and Command is not found
+// either, findProgram returns the error about Command.
 func (s Spec) findProgram() (path string, err error) {
 	if s.ResolveProgram != nil {
 		if path, err = s.ResolveProgram(); err == nil {
@@ -132,7 +138,7 @@ func (s Spec) findProgram() (path string, err error) {
 	return "", err
 }
 
-// start creates the pipes and launches the program with their far ends.
+// start creates pipes for the standard streams and launches the program with their other ends.
 func (p *Process) start(ctx context.Context, path string, argv []string, spec Spec) (err error) {
 	var near, far [3]*os.File
 	defer func() {
@@ -153,18 +159,18 @@ func (p *Process) start(ctx context.Context, path string, argv []string, spec Sp
 	p.stdin, p.stdout, p.stderrEnd = near[0], near[1], near[2]
 	cmd := &exec.Cmd{Path: path, Args: argv, Dir: spec.Dir, Env: spec.Env}
 	if len(cmd.Env) == 0 {
-		cmd.Env = []string{} // nil would mean ours
+		cmd.Env = []string{} // nil would mean this process's environment
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = far[0], far[1], far[2]
 	p.tree, p.pid, err = launchTree(ctx, cmd, spec.Grace)
 	return err
 }
 
-// wait waits until the program and everything it started have ended.
+// wait waits until the program and all processes it started have ended, and closes done.
 func (p *Process) wait() {
 	p.err = p.tree.wait()
 	_ = p.stdin.Close()
-	// A descendant that escaped may hold these open for ever.
+	// The deadlines end the reading of the outputs, which a remaining descendant may keep open.
 	p.cleanUp()
 	_ = p.stdout.SetReadDeadline(time.Now().Add(drainTimeout))
 	_ = p.stderrEnd.SetReadDeadline(time.Now().Add(drainTimeout))
@@ -174,31 +180,31 @@ func (p *Process) wait() {
 // Stdin returns the program's standard input. It supports deadlines.
 func (p *Process) Stdin() *os.File { return p.stdin }
 
-// Stdout returns the program's standard output. It ends soon after the program, and Stop closes it.
+// Stdout returns the program's standard output. It ends shortly after the program has ended, and Stop closes it.
 func (p *Process) Stdout() *os.File { return p.stdout }
 
 // Stderr returns the last lines that the program wrote to standard error, oldest first: at most 200, each cut at 8 KiB.
 func (p *Process) Stderr() []string { return p.stderr.allLines() }
 
-// StderrFrom returns the lines of standard error from the one numbered first on, counted from 0, as far as they are
-// kept; the number of the next one; and a channel that is closed when that arrives.
+// StderrFrom returns the stored lines of standard error from number first on, the number of the next line, and a
+// channel. The channel is closed when the next line is written. Lines are numbered from 0.
 func (p *Process) StderrFrom(first int) (lines []string, next int, more <-chan struct{}) {
 	return p.stderr.linesFrom(first)
 }
 
-// Confinement describes the restrictions in effect, such as "files, sockets, signals", or "nothing" and why. It is
-// empty for an unconfined program.
+// Confinement returns a description of the restrictions in effect, such as "files, sockets, signals". If the system
+// does not support confinement, it returns "nothing" with the reason. It returns "" if Spec.Confinement is nil.
 func (p *Process) Confinement() string { return p.confinement }
 
 // PID returns the program's process ID.
 func (p *Process) PID() int { return p.pid }
 
-// Done returns a channel that is closed when the program has ended and, as far as this system reports it, everything
-// it started.
+// Done returns a channel that is closed when the program has ended. The processes that the program started have then
+// ended too, as far as this system can report that.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how the program ended: "exit status 1". It is nil for a program that ended with status 0, and before Done
-// is closed.
+// Err returns how the program ended, such as "exit status 1". It returns nil if the program ended with status 0, and
+// before Done is closed.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -208,12 +214,12 @@ func (p *Process) Err() error {
 	}
 }
 
-// errSurvivedKill is the error for a process that even SIGKILL does not end, such as one that waits for a dead network
-// disk.
+// errSurvivedKill is the error of Stop if a process remains after SIGKILL, for example because it waits for an
+// unreachable network disk.
 var errSurvivedKill = errors.New("still running after SIGKILL")
 
-// Stop ends the program and everything it started: it closes standard input, waits, sends SIGTERM, waits, and sends
-// SIGKILL. When ctx ends, it skips the waits and kills at once. It returns an error if a process remains.
+// Stop ends the program and all processes that it started. It closes standard input, waits, sends SIGTERM, waits, and
+// sends SIGKILL. When ctx ends, Stop skips the waits. It returns an error if a process remains.
 func (p *Process) Stop(ctx context.Context) error {
 	_ = p.stdin.Close()
 	if p.noInput || !p.waitEnded(ctx, p.grace) {
@@ -232,13 +238,14 @@ func (p *Process) Stop(ctx context.Context) error {
 	return nil
 }
 
-// copyOutput copies the output of a program until it ends, which is soon after the program, and closes it.
+// copyOutput copies an output of the program until the output ends, and closes from.
 func copyOutput(to io.Writer, from *os.File) {
 	_, _ = io.Copy(to, from)
 	_ = from.Close()
 }
 
-// waitEnded waits for the end, at most for d and until ctx ends.
+// waitEnded waits until the process has ended, for at most d and until ctx ends. It reports whether the process has
+// ended.
 func (p *Process) waitEnded(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -14,14 +14,15 @@ func selfPath() (string, error) { return os.Executable() }
 // dieWithParent does nothing: only Linux has a parent-death signal.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// becomeSubreaper does nothing: orphans go to init here, and only the process group can be ended.
+// becomeSubreaper does nothing: on this system orphans become children of init, and only the process group can be
+// ended.
 func becomeSubreaper() {}
 
-// closeInheritedFDs marks all inherited descriptors close-on-exec.
+// closeInheritedFDs marks all inherited file descriptors close-on-exec.
 func closeInheritedFDs() { closeOnExec("/dev/fd") }
 
 // nothingLeft reports whether the leader's process group is empty.
 func (r *reaper) nothingLeft() bool { return unix.Kill(-r.leader, 0) != nil }
 
-// remainingPIDs returns the leader's process group.
+// remainingPIDs returns the leader's process group as a negative PID.
 func (r *reaper) remainingPIDs() []int { return []int{-r.leader} }

@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// reaperName is argv[0] of our executable when it runs as a reaper. The arguments after it are the grace in
-	// milliseconds, the program's path, and its whole argv.
+	// reaperName is argv[0] of this executable when it runs as a reaper. The following arguments are the grace in
+	// milliseconds, the program's path, and the program's whole argv.
 	reaperName = "drawbridge-reaper"
 
-	// The two descriptors that a reaper receives in addition to the standard ones.
+	// lifeFD and statusFD are the two file descriptors that a reaper receives in addition to the standard streams.
 	lifeFD, statusFD = 3, 4
 
-	// startedPrefix comes before the program's process ID on a line of the status pipe, which then stays open as long
-	// as the reaper lives. Any other content is the text of an error.
+	// startedPrefix precedes the program's process ID in the line that the reaper writes to the status pipe. The pipe
+	// then stays open while the reaper runs. Any other content is the text of an error.
 	startedPrefix = "started "
 )
 
-// reaperEnabled is true if this program calls RunIfReaper, so that running it again runs a reaper and not the program.
-// It is a fact about the process, written once; only the caller of RunIfReaper knows it.
+// reaperEnabled is true if this program has called RunIfReaper. Running the executable again as a reaper then really
+// runs a reaper. The variable is global since it describes the process, and is set once.
 var reaperEnabled atomic.Bool
 
-// canReap reports whether this package can run this program again.
+// canReap reports whether this package can run this executable again as a reaper.
 func canReap() bool { return reaperEnabled.Load() }
 
-// RunIfReaper must be called first thing in main, and in TestMain of tests that start servers. It returns at once,
-// unless this process was started by this package as a reaper, or to become a confined program: then it does that and
-// never returns.
+// RunIfReaper must be called first in main, and in TestMain of tests that start servers. If this package started the
+// process as a reaper, or to become a confined program, RunIfReaper does that and never returns. In all other processes
+// it returns at once.
 func RunIfReaper() {
 	if len(os.Args) > 3 && os.Args[0] == confine.ReexecName {
 		os.Exit(confine.RunConfined(os.Args[1:]))
@@ -51,8 +51,8 @@ func RunIfReaper() {
 	os.Exit(runReaper(os.Args[1], os.Args[2], os.Args[3:]))
 }
 
-// runReaper starts the program, waits until it ends or the parent dies, and ends all that is left. It returns the
-// program's status, or 128 plus the number of the signal that ended it.
+// runReaper starts the program, waits until the program ends or the parent dies, and ends the remaining processes. It
+// returns the program's exit status, or 128 plus the number of the signal that ended the program.
 func runReaper(grace, path string, argv []string) int {
 	runtime.LockOSThread() // the parent-death signal of the program is tied to this thread
 	signals := make(chan os.Signal, 16)
@@ -75,14 +75,14 @@ func runReaper(grace, path string, argv []string) int {
 	r := &reaper{leader: pid, grace: time.Duration(ms) * time.Millisecond, terminated: map[int]bool{}}
 	orders := make(chan byte)
 	go readOrders(orders)           // ends with the process
-	defer runtime.KeepAlive(status) // whose end tells of ours
+	defer runtime.KeepAlive(status) // its end shows the parent that the reaper has ended
 	return r.waitAndSweep(signals, orders)
 }
 
-// firstInheritedFD is the first descriptor that is neither a standard stream nor one of the reaper's.
+// firstInheritedFD is the first file descriptor after the standard streams and the two descriptors of the reaper.
 const firstInheritedFD = statusFD + 1
 
-// closeOnExec marks every descriptor that a directory lists close-on-exec.
+// closeOnExec marks each file descriptor that is listed in the directory dir as close-on-exec.
 func closeOnExec(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -92,7 +92,8 @@ func closeOnExec(dir string) {
 	}
 }
 
-// startProgram starts the program. For a confined program it returns once the confinement is in effect.
+// startProgram starts the program. For a confined program, it returns when the confinement is in effect, or with the
+// error of the confinement.
 func startProgram(path string, argv []string, attr *syscall.SysProcAttr) (pid int, err error) {
 	files := []uintptr{0, 1, 2}
 	if argv[0] != confine.ReexecName {
@@ -116,7 +117,8 @@ func startProgram(path string, argv []string, attr *syscall.SysProcAttr) (pid in
 	return pid, err
 }
 
-// redirectStreamsToNull replaces our standard streams: only the program may hold them, so that their ends are noticed.
+// redirectStreamsToNull connects the reaper's standard streams to the null device. Only the program may have the pipes
+// open, so that their end is noticed when the program ends.
 func redirectStreamsToNull() {
 	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	for fd := range 3 {
@@ -128,7 +130,7 @@ func redirectStreamsToNull() {
 	}
 }
 
-// readOrders passes on the orders from the life pipe; the end of the pipe is an order to terminate.
+// readOrders reads the orders from the life pipe and sends them to orders. It sends orderTerminate when the pipe ends.
 func readOrders(orders chan<- byte) {
 	var order [1]byte
 	for {
@@ -144,24 +146,26 @@ func readOrders(orders chan<- byte) {
 	}
 }
 
-// A reaper ends the remaining processes of a process tree.
+// A reaper ends the remaining processes of a process tree. leader is the process ID of the program.
 type reaper struct {
 	leader int
 	grace  time.Duration
-	// status is the leader's exit status, once it has ended.
+	// status is the leader's exit status; it is valid if ended is set.
 	status int
 	ended  bool
-	// terminated are the processes that have received SIGTERM.
+	// terminated is the set of processes that have received SIGTERM.
 	terminated map[int]bool
 }
 
-// The intervals between two sweeps: short at first, since most programs end at once.
+// The pause between two rounds of signals grows from minSweepPause to maxSweepPause. It is short at first, since most
+// programs end at once.
 const (
 	minSweepPause = 2 * time.Millisecond
 	maxSweepPause = 50 * time.Millisecond
 )
 
-// waitAndSweep waits for the leader's end or for an order, then sweeps.
+// waitAndSweep waits until the leader has ended or an order or a signal arrives. It then ends the remaining processes
+// and returns the leader's status.
 func (r *reaper) waitAndSweep(signals <-chan os.Signal, orders <-chan byte) int {
 	kill := false
 	for wait := true; wait && r.reapChildren() && !r.ended; {
@@ -187,7 +191,7 @@ func (r *reaper) waitAndSweep(signals <-chan os.Signal, orders <-chan byte) int 
 	return r.status
 }
 
-// reapChildren waits for the children that have ended. It returns false if nothing is left.
+// reapChildren waits for the children that have ended. It returns false if no process is left.
 func (r *reaper) reapChildren() bool {
 	for {
 		var status unix.WaitStatus
@@ -210,7 +214,7 @@ func (r *reaper) reapChildren() bool {
 	}
 }
 
-// signalRemaining sends SIGTERM to each remaining process once, or SIGKILL.
+// signalRemaining sends SIGTERM once to each remaining process, or SIGKILL if kill is set.
 func (r *reaper) signalRemaining(kill bool) {
 	for _, pid := range r.remainingPIDs() {
 		switch {
@@ -223,7 +227,7 @@ func (r *reaper) signalRemaining(kill bool) {
 	}
 }
 
-// signalProcess signals a process; for the leader, its whole group.
+// signalProcess sends a signal to a process, or to the whole process group if the process is the leader.
 func (r *reaper) signalProcess(pid int, sig unix.Signal) {
 	if pid == r.leader && unix.Kill(-pid, sig) == nil {
 		return

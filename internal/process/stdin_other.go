@@ -4,5 +4,5 @@ package process
 
 import "os"
 
-// PolledStdin returns in as it is: this system has no better way to read it.
+// PolledStdin returns in unchanged: on this system there is no better way to read it.
 func PolledStdin(in, _ *os.File) *os.File { return in }

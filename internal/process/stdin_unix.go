@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// PolledStdin returns a pipe or socket that is read through the runtime's poller. A waiting read then blocks no thread;
-// waking one would cost more than a small call. A terminal, a file, and a socket that is also the output are returned
-// as they are. The result shares the descriptor of in, which must be kept.
+// PolledStdin returns a file that reads from in through the runtime's network poller, if in is a pipe or a socket. A
+// waiting read then does not block a thread; to wake a thread would cost more than a small call. A terminal, a regular
+// file, and a socket that is also the output are returned unchanged. The result shares the file descriptor of in, which
+// must not be garbage collected.
 func PolledStdin(in, out *os.File) *os.File {
 	from, err := in.Stat()
 	if err != nil || from.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {

@@ -17,25 +17,25 @@ import (
 	"time"
 )
 
-// A processTree is a program with everything it started, as its parent controls it.
+// A processTree is a program with all processes that it started, as seen by the process that started the program.
 type processTree struct {
-	// lifePipe is our end of the pipe that tells the reaper we are alive; status is our end of the pipe that ends with
-	// the reaper. Both are nil without a reaper.
+	// lifePipe is Drawbridge's end of the pipe that shows the reaper that Drawbridge is alive. statusPipe is its end of
+	// the pipe that is closed when the reaper ends. Both are nil without a reaper.
 	lifePipe, statusPipe *os.File
 
-	mu    sync.Mutex // guards writes to lifePipe against its closing
+	mu    sync.Mutex // held while lifePipe is written to or closed
 	group int        // the process group, without a reaper
-	// waitExit waits for the program's end. It is called once.
+	// waitExit waits until the program, or its reaper, has ended. It is called once.
 	waitExit func() error
 }
 
-// Orders that are sent through the life pipe. The end of the pipe is an order too: to terminate.
+// The orders that are sent to the reaper through the life pipe. The end of the pipe also means orderTerminate.
 const (
 	orderTerminate = 'T'
 	orderKill      = 'K'
 )
 
-// launchTree starts cmd, through a reaper if this program can be one, and returns the program's process ID.
+// launchTree starts cmd, through a reaper if this executable can run as one. It returns the program's process ID.
 func launchTree(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*processTree, int, error) {
 	if !reaperEnabled.Load() {
 		return launchWithoutReaper(cmd)
@@ -58,7 +58,7 @@ func launchTree(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*proce
 	cmd.Args = append([]string{reaperName, strconv.FormatInt(grace.Milliseconds(), 10), cmd.Path}, cmd.Args...)
 	cmd.Path = self
 	cmd.ExtraFiles = []*os.File{lifeFar, statusFar}
-	// A group of its own, so that we decide how to pass on a Ctrl-C at our terminal.
+	// The reaper gets its own process group, so that it does not receive a Ctrl-C at the terminal directly.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		closeAll([]*os.File{life, status})
@@ -95,7 +95,7 @@ func readStarted(ctx context.Context, status *os.File) (pid int, err error) {
 	return 0, errors.New(string(said))
 }
 
-// readStatus reads the status pipe up to the end of the line about a successful start, or to its end.
+// readStatus reads from the status pipe until the line about a successful start is complete or the pipe ends.
 func readStatus(status io.Reader) (said []byte, err error) {
 	part := make([]byte, 512)
 	for !bytes.HasPrefix(said, []byte(startedPrefix)) || !bytes.HasSuffix(said, []byte("\n")) {
@@ -111,8 +111,8 @@ func readStatus(status io.Reader) (said []byte, err error) {
 	return said, nil
 }
 
-// launchWithoutReaper starts cmd without a reaper. The parent-death signal is sent when the thread ends that started
-// the program, so that thread stays until the program has ended.
+// launchWithoutReaper starts cmd without a reaper. The kernel sends the parent-death signal when the thread that
+// started the program ends. Therefore that thread is kept until the program has ended.
 func launchWithoutReaper(cmd *exec.Cmd) (*processTree, int, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
@@ -134,9 +134,9 @@ func launchWithoutReaper(cmd *exec.Cmd) (*processTree, int, error) {
 	return &processTree{group: cmd.Process.Pid, waitExit: func() error { return <-exit }}, cmd.Process.Pid, nil
 }
 
-// wait waits for the program's end and closes the pipes. With a reaper, nothing of the program is left then. The end is
-// awaited on a pipe through the runtime's poller. So no thread waits per server in a system call, which the runtime may
-// fail to notice (see PolledStdin) and which would then stall this process.
+// wait waits until the program has ended and closes the pipes. With a reaper, all processes of the tree have then
+// ended. wait reads a pipe through the runtime's poller until the reaper ends. So no thread per server waits in a
+// system call. The runtime may fail to notice such a thread (see PolledStdin), which would stall this process.
 func (t *processTree) wait() error {
 	if t.statusPipe != nil {
 		_, _ = io.Copy(io.Discard, t.statusPipe)
@@ -151,7 +151,8 @@ func (t *processTree) wait() error {
 	return describeSignalExit(err)
 }
 
-// describeSignalExit describes the status of a killed program, which a reaper reports as a shell does.
+// describeSignalExit returns an error that names the signal if a signal ended the program. A reaper reports a signal as
+// a shell does: as exit status 128 plus its number.
 func describeSignalExit(err error) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok || exit.ExitCode() <= 128 {
@@ -160,10 +161,10 @@ func describeSignalExit(err error) error {
 	return fmt.Errorf("signal: %v", syscall.Signal(exit.ExitCode()-128))
 }
 
-// terminate asks everything in the tree to end.
+// terminate asks all processes in the tree to end.
 func (t *processTree) terminate() { t.sendOrder(orderTerminate, syscall.SIGTERM) }
 
-// kill ends everything in the tree.
+// kill kills all processes in the tree.
 func (t *processTree) kill() { t.sendOrder(orderKill, syscall.SIGKILL) }
 
 func (t *processTree) sendOrder(order byte, sig syscall.Signal) {
@@ -173,5 +174,5 @@ func (t *processTree) sendOrder(order byte, sig syscall.Signal) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, _ = t.lifePipe.Write([]byte{order}) // an error means that the reaper is gone, and with it the program
+	_, _ = t.lifePipe.Write([]byte{order}) // an error means that the reaper, and with it the program, has ended
 }

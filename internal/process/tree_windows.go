@@ -11,22 +11,25 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A processTree is a program and everything it started: a job that ends with our handle to it.
+// A processTree is a program and all processes that it started, in a job object. The processes end when the handle of
+// the job is closed.
 type processTree struct {
 	cmd *exec.Cmd
 	mu  sync.Mutex
-	job windows.Handle // 0 where there is none, or when it is closed
+	job windows.Handle // 0 if there is no job or it is closed
 }
 
-// RunIfReaper does nothing on Windows, where the system ends a job with the process that holds it.
+// RunIfReaper does nothing on Windows, where the system ends the processes of a job when the process with the job's
+// handle ends.
 func RunIfReaper() {}
 
-// canReap reports whether this package can run this program again; nothing here needs that.
+// canReap reports whether this package can run this executable again as a reaper. It returns true, since Windows needs
+// no reaper.
 func canReap() bool { return true }
 
 func selfPath() (string, error) { return os.Executable() }
 
-// launchTree starts cmd and puts it into a job. Processes that it starts in the instants before are not in the job.
+// launchTree starts cmd and adds it to a job. Processes that cmd starts before it was added are not in the job.
 func launchTree(_ context.Context, cmd *exec.Cmd, _ time.Duration) (*processTree, int, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, 0, err
@@ -45,7 +48,7 @@ func launchTree(_ context.Context, cmd *exec.Cmd, _ time.Duration) (*processTree
 	return t, cmd.Process.Pid, nil
 }
 
-// newJob creates a job whose processes end when its last handle is closed: by us, or by our death.
+// newJob creates a job whose processes are ended when its last handle is closed, also if this process dies.
 func newJob() (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -72,7 +75,7 @@ func (t *processTree) assignToJob() error {
 	return windows.AssignProcessToJobObject(t.job, process)
 }
 
-// wait waits for the program's end, then ends what it started.
+// wait waits until the program has ended, and then ends the other processes of the job.
 func (t *processTree) wait() error {
 	err := t.cmd.Wait()
 	t.mu.Lock()
@@ -84,10 +87,10 @@ func (t *processTree) wait() error {
 	return err
 }
 
-// terminate kills too: Windows has no signal that asks a process to end.
+// terminate is the same as kill: Windows has no signal that asks a process to end.
 func (t *processTree) terminate() { t.kill() }
 
-// kill ends everything in the tree.
+// kill kills all processes in the tree.
 func (t *processTree) kill() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

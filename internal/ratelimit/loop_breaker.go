@@ -6,33 +6,32 @@ import (
 	"time"
 )
 
-// A CallSite identifies calls that are counted together: a caller's calls of one tool of a server.
+// A CallSite identifies the calls that are counted together: the calls of one caller to one tool of a server.
 type CallSite struct{ Caller, Server, Tool string }
 
-// LoopLimits bounds how often the same call may end the same way within 60 seconds. Zero means no limit.
+// LoopLimits bounds how often the same call may end with the same result within 60 seconds. Zero means no limit.
 type LoopLimits struct {
-	// Errors is for calls that end in the same error, Calls for any result.
+	// Errors is the limit for calls that end in the same error. Calls is the limit for calls with any same result.
 	Errors, Calls int
 }
 
-// A LoopState describes a call that was repeated too often.
+// A LoopState describes a call that was repeated too often with the same result.
 type LoopState struct {
-	// Times is how often it ended the same way; Errors reports that it was an error each time.
+	// Times is how often the call ended with that result. Errors reports whether the result was an error.
 	Times  int
 	Errors bool
 	// RetryAt is when the call is allowed again.
 	RetryAt time.Time
 }
 
-// maxSites bounds the sites that a breaker remembers in one minute: a caller with more of them is not in a loop.
+// maxSites bounds the call sites that a LoopBreaker stores per minute. A caller with more call sites is not in a loop.
 const maxSites = 4096
 
-// maxRunsPerSite bounds the different calls that it remembers of one site.
+// maxRunsPerSite bounds the different calls that a LoopBreaker stores for one call site.
 const maxRunsPerSite = 64
 
-// A LoopBreaker finds callers that repeat the same call with the same result. It is cheap: it reads arguments only if
-// calls that succeed are limited too, or a call of that site has recently ended in an error. Its methods may be called
-// from several goroutines.
+// A LoopBreaker detects callers that repeat the same call with the same result. It reads the arguments of a call only
+// if they can affect a limit, since reading them takes time. Its methods may be called from several goroutines.
 type LoopBreaker struct {
 	limits        LoopLimits
 	seed          maphash.Seed
@@ -41,33 +40,35 @@ type LoopBreaker struct {
 	mu sync.Mutex
 	// start is the time of the first call to the breaker.
 	start time.Time
-	// recentKeys caches the keys of arguments by their bytes: a call is checked, and recorded soon after.
+	// recentKeys caches the keys of arguments by the hash of their bytes, since the same arguments are needed for
+	// CheckCall and soon after for RecordEnd.
 	recentKeys [maxRecentKeys]struct{ written, key uint64 }
-	// current holds the runs of the minute that began at since, previous those of the minute before, by site and
-	// arguments.
+	// current contains the runs of the minute that began at since. previous contains the runs of the minute before. The
+	// keys are the call site and the key of the arguments.
 	current, previous map[CallSite]map[uint64]*callRun
 	since             time.Time
-	// longest is the length of the longest runs in the present minute, longestBefore in the minute before.
+	// longest contains the lengths of the longest runs in the current minute. longestBefore contains those of the
+	// minute before.
 	longest, longestBefore runLengths
 }
 
-// runLengths holds the length of the longest run that ends in an error, and of the longest other run.
+// runLengths contains the length of the longest run of failed calls, and of the longest run of successful calls.
 type runLengths struct{ failed, fine int }
 
-// A callRun is a series of equal calls with an equal result.
+// A callRun is a series of equal calls with equal results.
 type callRun struct {
 	resultKey uint64
 	failed    bool
-	// times is when the calls of the last 60 seconds ended, measured from the breaker's start, the oldest first. It
-	// holds no more than the limit.
+	// times contains the times when the calls of the last 60 seconds ended, as durations since the breaker's start, the
+	// oldest first. Its length is at most the limit.
 	times []time.Duration
 }
 
-// maxRecentKeys is the size of the cache of argument keys.
+// maxRecentKeys is the number of entries in recentKeys.
 const maxRecentKeys = 64
 
-// NewLoopBreaker returns a breaker that has seen no call. same returns a canonical form of arguments; nil compares them
-// as written.
+// NewLoopBreaker returns a LoopBreaker that has counted no calls. same returns a canonical form of arguments, so that
+// equal arguments are recognised. If same is nil, arguments are compared byte by byte.
 func NewLoopBreaker(l LoopLimits, same func(args []byte) []byte) *LoopBreaker {
 	if same == nil {
 		same = func(args []byte) []byte { return args }
@@ -76,8 +77,7 @@ func NewLoopBreaker(l LoopLimits, same func(args []byte) []byte) *LoopBreaker {
 		current: map[CallSite]map[uint64]*callRun{}}
 }
 
-// argumentsKey returns a key for arguments: equal arguments have equal keys. It takes mu, which the caller must not
-// hold.
+// argumentsKey returns a key for arguments: equal arguments have equal keys. mu must not be held.
 func (b *LoopBreaker) argumentsKey(args []byte) uint64 {
 	written := maphash.Bytes(b.seed, args)
 	known := &b.recentKeys[written%maxRecentKeys]
@@ -94,7 +94,8 @@ func (b *LoopBreaker) argumentsKey(args []byte) uint64 {
 	return key
 }
 
-// CheckCall reports whether a call would exceed its limit. args returns its arguments, and is called only if needed.
+// CheckCall reports whether a call would exceed its limit, with the state of the call. args returns the arguments of
+// the call; it is called only if necessary.
 func (b *LoopBreaker) CheckCall(at CallSite, args func() []byte, now time.Time) (LoopState, bool) {
 	if !b.isNearLimit(now) {
 		return LoopState{}, false
@@ -114,7 +115,8 @@ func (b *LoopBreaker) CheckCall(at CallSite, args func() []byte, now time.Time) 
 	return LoopState{most, r.failed, again}, now.Before(again)
 }
 
-// CanSkipRecording reports that no RecordEnd is needed for a call that ended like that, whatever the call was.
+// CanSkipRecording reports whether RecordEnd need not be called for a call that ended at now. failed is set if that
+// call ended in an error.
 func (b *LoopBreaker) CanSkipRecording(failed bool, now time.Time) bool {
 	if b.limitFor(failed) > 0 {
 		return false
@@ -125,8 +127,8 @@ func (b *LoopBreaker) CanSkipRecording(failed bool, now time.Time) bool {
 	return len(b.current)+len(b.previous) == 0
 }
 
-// RecordEnd counts a call that has ended. failed reports that it ended in an error; end returns bytes that identify its
-// result. Both functions are called only if needed.
+// RecordEnd counts a call that has ended. failed is set if the call ended in an error. end returns bytes that identify
+// the result. args and end are called only if necessary.
 func (b *LoopBreaker) RecordEnd(at CallSite, args func() []byte, failed bool, end func() []byte, now time.Time) {
 	most := b.limitFor(failed)
 	if most == 0 {
@@ -161,7 +163,7 @@ func (b *LoopBreaker) RecordEnd(at CallSite, args func() []byte, failed bool, en
 	}
 }
 
-// forgetRuns ends the runs of a call whose result is not counted.
+// forgetRuns deletes the runs of a call after a result that is not limited.
 func (b *LoopBreaker) forgetRuns(at CallSite, args func() []byte, now time.Time) {
 	if !b.hasRuns(at, now) {
 		return
@@ -173,7 +175,7 @@ func (b *LoopBreaker) forgetRuns(at CallSite, args func() []byte, now time.Time)
 	delete(b.previous[at], key)
 }
 
-// isNearLimit reports whether any run is long enough for its limit. If not, a call need not be examined.
+// isNearLimit reports whether any run has reached its limit. Otherwise a call need not be checked.
 func (b *LoopBreaker) isNearLimit(now time.Time) bool {
 	b.mu.Lock()
 	b.rotateWindow(now)
@@ -182,7 +184,7 @@ func (b *LoopBreaker) isNearLimit(now time.Time) bool {
 	return failed > 0 && failed >= b.limitFor(true) || fine > 0 && fine >= b.limitFor(false)
 }
 
-// hasRuns reports whether a call of a site was counted recently.
+// hasRuns reports whether a call of that site was counted in the current or the last minute.
 func (b *LoopBreaker) hasRuns(at CallSite, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +192,8 @@ func (b *LoopBreaker) hasRuns(at CallSite, now time.Time) bool {
 	return b.current[at] != nil || b.previous[at] != nil
 }
 
-// limitFor returns how many calls with such an end are allowed; 0 means no limit.
+// limitFor returns how many equal calls are permitted that ended in an error, if failed is set, or without one. 0 means
+// no limit.
 func (b *LoopBreaker) limitFor(failed bool) int {
 	most := b.limits.Calls
 	if failed && b.limits.Errors > 0 && (most == 0 || b.limits.Errors < most) {
@@ -199,7 +202,7 @@ func (b *LoopBreaker) limitFor(failed bool) int {
 	return most
 }
 
-// rotateWindow begins a new minute when the last one is over, and drops the runs of the minute before it.
+// rotateWindow starts a new minute if the current minute is over, and deletes the runs of the minute before it.
 func (b *LoopBreaker) rotateWindow(now time.Time) {
 	if b.start.IsZero() {
 		b.start = now
@@ -222,7 +225,7 @@ func (b *LoopBreaker) findRun(at CallSite, key uint64) *callRun {
 	return b.previous[at][key]
 }
 
-// storeRun stores a run, unless its site has too many for a loop.
+// storeRun stores a run, unless maxSites or maxRunsPerSite is reached.
 func (b *LoopBreaker) storeRun(at CallSite, key uint64, r *callRun) {
 	runs := b.current[at]
 	if runs == nil {

@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// A Quota is the number of calls until the count is reset. With neither Every nor Idle it is never reset.
+// A Quota limits the number of calls until its count is reset. If both Every and Idle are zero, the count is never
+// reset.
 type Quota struct {
-	// Name identifies the quota within a UsageByQuota.
+	// Name is the key of the quota in a UsageByQuota.
 	Name string
-	// Max is the number of calls.
+	// Max is the maximum number of calls.
 	Max int
-	// Every is the time from the first counted call to the reset, Idle the time from the last one. Zero disables that
-	// reset.
+	// Every is the time from the first counted call to the reset. Idle is the time from the last counted call to the
+	// reset. Zero disables that reset.
 	Every, Idle time.Duration
 }
 
-// A QuotaUsage is the used part of a quota.
+// A QuotaUsage is the usage of a quota.
 type QuotaUsage struct {
 	Used int `json:"used"`
 	// First and Last are the times of the first and the last counted call.
@@ -26,13 +27,13 @@ type QuotaUsage struct {
 	Last  time.Time `json:"last"`
 }
 
-// A UsageByQuota holds the usage of one caller, by the names of quotas.
+// A UsageByQuota contains the usage of quotas by one caller. The keys are the names of the quotas.
 type UsageByQuota map[string]QuotaUsage
 
 // A QuotaExceededError reports that a quota is used up.
 type QuotaExceededError struct {
 	Quota Quota
-	// RetryAt is when the count is reset if no call is made before; zero if it is never reset.
+	// RetryAt is when the count is reset if no further call is made. It is zero if the count is never reset.
 	RetryAt time.Time
 }
 
@@ -41,7 +42,7 @@ func (e *QuotaExceededError) Error() string {
 	return fmt.Sprintf("quota %s: all %d calls are used", e.Quota.Name, e.Quota.Max)
 }
 
-// CurrentUsage returns the usage at a time: zero if the count was reset since.
+// CurrentUsage returns the usage at the time now: c, or zero if the count was reset before now.
 func (q Quota) CurrentUsage(c QuotaUsage, now time.Time) QuotaUsage {
 	if c.Used == 0 || q.hasPassed(c.First, q.Every, now) || q.hasPassed(c.Last, q.Idle, now) {
 		return QuotaUsage{}
@@ -49,14 +50,15 @@ func (q Quota) CurrentUsage(c QuotaUsage, now time.Time) QuotaUsage {
 	return c
 }
 
-// hasPassed reports whether a span is over. A span that starts later than now is not over: the clock was put back.
+// hasPassed reports whether span is positive and has passed since the time since. If since is later than now because
+// the clock was set back, it returns false.
 func (q Quota) hasPassed(since time.Time, span time.Duration, now time.Time) bool {
 	return span > 0 && now.Sub(since) >= span
 }
 
-// Rebase corrects counts whose start lies more than a span in the future, because the clock was set back since. They
-// are treated as if they had begun now: the usage stays, and no caller waits for the future date. It reports whether
-// there were any.
+// Rebase corrects usages whose last call lies in the future by at least the longer of Every and Idle, because the clock
+// was set back. It sets First and Last to now and keeps the count, so that no caller waits for a date in the future.
+// moved reports whether any usage was corrected.
 func (p UsageByQuota) Rebase(quotas []Quota, now time.Time) (after UsageByQuota, moved bool) {
 	after = maps.Clone(p)
 	for _, q := range quotas {
@@ -70,7 +72,7 @@ func (p UsageByQuota) Rebase(quotas []Quota, now time.Time) (after UsageByQuota,
 	return after, moved
 }
 
-// resetTime returns when a count is reset.
+// resetTime returns when the count of c is reset, or zero if it is never reset.
 func (q Quota) resetTime(c QuotaUsage) (at time.Time) {
 	if q.Every > 0 {
 		at = c.First.Add(q.Every)
@@ -81,8 +83,8 @@ func (q Quota) resetTime(c QuotaUsage) (at time.Time) {
 	return at
 }
 
-// Spend takes one call out of every quota, or out of none: then the error is a *[QuotaExceededError]. p is not changed;
-// the result holds the usage of these quotas only.
+// Spend counts one call for every quota. If a quota is used up, it counts nothing and returns a *[QuotaExceededError].
+// p is not changed; the result contains only the usage of these quotas.
 func (p UsageByQuota) Spend(quotas []Quota, now time.Time) (UsageByQuota, error) {
 	after := UsageByQuota{}
 	for _, q := range quotas {
@@ -102,8 +104,8 @@ func (p UsageByQuota) Spend(quotas []Quota, now time.Time) (UsageByQuota, error)
 	return after, nil
 }
 
-// ParseUsage reads a usage that Encode wrote; empty text is an empty usage. The error is for invalid text, such as a
-// negative count.
+// ParseUsage parses a usage that Encode returned; empty text is an empty usage. It returns an error for invalid text,
+// such as a negative count.
 func ParseUsage(text []byte) (UsageByQuota, error) {
 	p := UsageByQuota{}
 	if len(text) == 0 {

@@ -6,22 +6,23 @@ import (
 	"time"
 )
 
-// A SeenSet remembers texts that are valid for a limited time, so that each can be used once. Its methods may be called
-// from several goroutines.
+// A SeenSet stores texts that are valid for a limited time, so that each text can be used only once. Its methods may be
+// called from several goroutines.
 type SeenSet struct {
-	// TTL is how long a text is valid after it was made. The caller must refuse older ones.
+	// TTL is how long a text is valid after it was made. The caller must refuse older texts.
 	TTL time.Duration
 
 	mu sync.Mutex
-	// current holds the hashes of texts of the TTL that began at since, previous those of the TTL before.
+	// current contains the hashes of the texts that were added since the time since. previous contains the hashes of
+	// the TTL before that.
 	current, previous map[[sha256.Size]byte]bool
 	since             time.Time
 }
 
-// maxSeenTexts bounds the texts of one TTL. When it is full, no text counts as new.
+// maxSeenTexts bounds the texts that are stored per TTL. When the bound is reached, no text counts as new.
 const maxSeenTexts = 1 << 16
 
-// AddIfNew reports whether the text was never added before, and adds it.
+// AddIfNew adds a text if the set does not contain it and is not full. It reports whether the text was added.
 func (o *SeenSet) AddIfNew(text string, now time.Time) bool {
 	sum := sha256.Sum256([]byte(text))
 	o.mu.Lock()
@@ -33,7 +34,7 @@ func (o *SeenSet) AddIfNew(text string, now time.Time) bool {
 	return true
 }
 
-// IsNew reports whether AddIfNew would return true, and adds nothing.
+// IsNew reports whether AddIfNew would add the text. It adds nothing.
 func (o *SeenSet) IsNew(text string, now time.Time) bool {
 	sum := sha256.Sum256([]byte(text))
 	o.mu.Lock()
@@ -41,7 +42,7 @@ func (o *SeenSet) IsNew(text string, now time.Time) bool {
 	return !o.contains(sum, now) && len(o.current) < maxSeenTexts
 }
 
-// contains reports whether a text was added before. The caller holds mu.
+// contains reports whether the set contains the hash of a text, after old hashes were deleted. mu must be held.
 func (o *SeenSet) contains(sum [sha256.Size]byte, now time.Time) bool {
 	if gone := now.Sub(o.since); gone >= o.TTL || o.current == nil {
 		if o.previous = o.current; gone >= 2*o.TTL {

@@ -9,16 +9,16 @@ import (
 // Window is the period over which calls are counted by a WindowLimiter and a LoopBreaker.
 const Window = time.Minute
 
-// A WindowLimiter limits the calls of servers in any 60 seconds. The zero value has counted no call. Its methods may be
-// called from several goroutines.
+// A WindowLimiter limits the calls per name, such as a server, in any period of 60 seconds. The zero value has counted
+// no calls. Its methods may be called from several goroutines.
 type WindowLimiter struct {
 	mu sync.Mutex
-	// calls holds the times of the last minute's calls by name, the oldest first.
+	// calls contains the times of the last minute's calls by name, the oldest first.
 	calls map[string][]time.Time
 }
 
-// Take counts a call if fewer than max were counted for the name in the last 60 seconds. Otherwise it returns when
-// there is room again, and counts nothing. With a max of 0 or below no call is allowed.
+// Take counts a call for the name if fewer than max calls were counted in the last 60 seconds. Otherwise it counts
+// nothing and returns the time when a call is permitted again. If max is 0 or negative, no call is permitted.
 func (p *WindowLimiter) Take(name string, max int, now time.Time) (again time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,14 +28,14 @@ func (p *WindowLimiter) Take(name string, max int, now time.Time) (again time.Ti
 	return again, ok
 }
 
-// CheckRoom returns the result of Take, and counts nothing.
+// CheckRoom returns what Take would return, but counts nothing.
 func (p *WindowLimiter) CheckRoom(name string, max int, now time.Time) (again time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pruneAndCheck(name, max, now)
 }
 
-// GiveBack removes a call that Take counted at a time and that was not made.
+// GiveBack removes a call that Take counted at the time at, but that was not made.
 func (p *WindowLimiter) GiveBack(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,8 @@ func (p *WindowLimiter) GiveBack(name string, at time.Time) {
 	}
 }
 
-// pruneAndCheck drops the calls older than a minute, and checks the rest. The caller holds mu.
+// pruneAndCheck deletes the calls older than a minute, and reports whether another call is permitted. Otherwise it
+// returns the time when one is permitted. mu must be held.
 func (p *WindowLimiter) pruneAndCheck(name string, max int, now time.Time) (again time.Time, ok bool) {
 	calls := p.calls[name]
 	gone := 0

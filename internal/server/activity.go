@@ -9,36 +9,38 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A ClientActivity is what the callers of one principal and client name did since the server was made.
+// A ClientActivity counts the sessions and calls of one client, identified by principal, client name and transport,
+// since the server was created.
 type ClientActivity struct {
-	// Principal is who the callers proved to be; Client is the name that the client declared, which is not proved.
+	// Principal is the authenticated principal. Client is the name that the client declared, which is not
+	// authenticated.
 	Principal string `json:"principal"`
 	Client    string `json:"client,omitempty"`
 	// Via is the transport, "stdio" or "http".
 	Via string `json:"via"`
-	// Sessions counts the stateful sessions that are open. Calls counts tool calls and other requests that went to the
-	// deck; Errors counts those that ended in a fault, not results in which a tool reports an error.
+	// Sessions counts the open stateful sessions. Calls counts tool calls and other requests that were passed to the
+	// deck. Errors counts the calls that ended in a fault; a result in which a tool reports an error is not counted.
 	Sessions int   `json:"sessions"`
 	Calls    int64 `json:"calls"`
 	Errors   int64 `json:"errors"`
-	// Last is when the last call began; zero before the first.
+	// Last is the time when the last call began; zero before the first call.
 	Last time.Time `json:"last,omitzero"`
 }
 
-// maxActivities bounds the clients that are counted apart: a client can declare any name. Later ones are counted under
-// the name uncountedClients.
+// maxActivities is the maximum number of clients that are counted separately, because a client can declare any name.
+// Further clients are counted under the name uncountedClients.
 const (
 	maxActivities    = 256
 	uncountedClients = "(others)"
 )
 
-// activityTable counts what each client does. The zero value is ready.
+// activityTable counts the sessions and calls of each client. The zero value is ready to use.
 type activityTable struct {
 	mu       sync.Mutex
 	byClient map[clientKey]*ClientActivity
 }
 
-// update changes the counts of a client. Its sessions are counted together.
+// update calls change with the counts of a client. All sessions of a client share the same counts.
 func (t *activityTable) update(k clientKey, change func(*ClientActivity)) {
 	k.session = ""
 	t.mu.Lock()
@@ -67,7 +69,7 @@ func (t *activityTable) callFailed(k clientKey) {
 	t.update(k, func(a *ClientActivity) { a.Errors++ })
 }
 
-// sessionOpened and sessionEnded count the open sessions of a client.
+// sessionOpened and sessionEnded update the number of open sessions of a client.
 func (t *activityTable) sessionOpened(k clientKey) {
 	t.update(k, func(a *ClientActivity) { a.Sessions++ })
 }
@@ -76,7 +78,7 @@ func (t *activityTable) sessionEnded(k clientKey) {
 	t.update(k, func(a *ClientActivity) { a.Sessions = max(0, a.Sessions-1) })
 }
 
-// Activity returns what each client did since the server was made, ordered by transport, principal and client.
+// Activity returns the activity of each client since the server was created, sorted by transport, principal and client.
 func (s *Server) Activity() []ClientActivity {
 	s.activity.mu.Lock()
 	defer s.activity.mu.Unlock()
@@ -87,8 +89,8 @@ func (s *Server) Activity() []ClientActivity {
 	return MergeActivity(nil, all)
 }
 
-// MergeActivity adds the counts of more to those of the same clients in all, and returns all of them ordered by
-// transport, principal and client.
+// MergeActivity adds the activities in more to the activities of the same clients in all. It returns all activities
+// sorted by transport, principal and client.
 func MergeActivity(all, more []ClientActivity) []ClientActivity {
 	for _, one := range more {
 		i := slices.IndexFunc(all, func(a ClientActivity) bool { return compareClients(a, one) == 0 })

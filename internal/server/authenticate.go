@@ -12,33 +12,35 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/bearer"
 )
 
-// An Authenticator identifies HTTP callers by the bearer token of each request. It is called often for the same token,
-// so it caches slow verifications, for a minute at most.
+// An Authenticator identifies HTTP callers by the bearer token of each request. It is called often with the same token,
+// so implementations should cache slow verifications, but for one minute at most.
 type Authenticator interface {
-	// Authenticate returns the Kind, Principal, Scopes and proof of the caller that a token proves. Principals are
-	// unique among all issuers. resource is the URL that the token must be for; empty if none is configured. The error
-	// is a *drawbridge.Fault whose Step the caller is shown: AuthFailure for an invalid or revoked token, PolicyBlocked
-	// for a caller without any right here, any other code if verification is not possible now.
+	// Authenticate returns a Caller with the Kind, Principal, Scopes and AccessToken that belong to a token. Principals
+	// are unique among all issuers. resource is the URL that the token must be issued for; empty if none is configured.
+	// The error is a *drawbridge.Fault whose Step is shown to the caller. Its code is AuthFailure for an invalid or
+	// revoked token, and PolicyBlocked for a caller without any rights here. Any other code means that the token cannot
+	// be verified now.
 	Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error)
-	// Required reports whether callers on loopback must authenticate. If not, they are Options.Caller; callers from
-	// elsewhere must always authenticate. An error admits no caller.
+	// Required reports whether callers on loopback must authenticate. If not, Options.Caller is the caller of their
+	// requests. Callers from other machines must always authenticate. If Required returns an error, no caller is
+	// admitted.
 	Required(ctx context.Context) (bool, error)
 }
 
-// A Resource is an HTTP endpoint as OAuth clients know it (RFC 9728). The zero value accepts tokens of no issuer.
+// A Resource describes the HTTP endpoint to OAuth clients (RFC 9728). The zero value accepts no issuer's tokens.
 type Resource = bearer.Resource
 
 // IssuerOptions configure the OAuth issuers whose tokens are accepted, see NewIssuers.
 type IssuerOptions = bearer.Options
 
-// An Introspection is the endpoint at which an issuer verifies tokens.
+// An Introspection configures the endpoint of an issuer that verifies tokens.
 type Introspection = bearer.Introspection
 
 // Issuers authenticates callers by access tokens of OAuth issuers.
 type Issuers = bearer.Verifier
 
-// NewIssuers returns a verifier of access tokens of OAuth issuers. It is half of an Authenticator, whose other half
-// decides whether tokens are required. It sends nothing before the first token. The error is a *drawbridge.Fault
+// NewIssuers returns a verifier of access tokens of OAuth issuers. It has the method Authenticate of Authenticator, but
+// not Required. It sends no request before it verifies the first token. The error is a *drawbridge.Fault with the code
 // InvalidInput for invalid options.
 func NewIssuers(o IssuerOptions) (*Issuers, error) { return bearer.New(o) }
 
@@ -50,8 +52,9 @@ func (s *Server) authRequired(ctx context.Context) (bool, error) {
 	return s.o.Authenticator.Required(ctx)
 }
 
-// authenticate identifies the sender of a request by its Authorization header only: URLs end up in logs, and a proxy
-// may set other headers. It reports false if it has answered the request itself.
+// authenticate identifies the sender of a request by the Authorization header only. URLs are not used because they are
+// often logged, and other headers are not used because a proxy may set them. It reports false if it has responded to
+// the request itself.
 func (d *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (*authenticatedRequest, bool) {
 	anonymous := &authenticatedRequest{caller: d.s.o.Caller}
 	anonymous.caller.Transport = drawbridge.HTTPTransport
@@ -93,7 +96,8 @@ func (d *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (*aut
 		verifiedAt: time.Now()}, true
 }
 
-// respondAuthFailure responds to a request whose access token is missing or invalid.
+// respondAuthFailure responds to a request whose token the Authenticator did not accept. err is the Authenticator's
+// error.
 func (d *httpHandler) respondAuthFailure(w http.ResponseWriter, err error) {
 	switch f := drawbridge.AsFault(err); f.Code {
 	case drawbridge.AuthFailure:
@@ -105,11 +109,11 @@ func (d *httpHandler) respondAuthFailure(w http.ResponseWriter, err error) {
 	}
 }
 
-// authLogInterval is the shortest time between two log lines about callers that cannot be verified, because clients
+// authLogInterval is the minimum time between two log messages about callers that cannot be verified, because clients
 // retry often.
 const authLogInterval = int64(time.Minute)
 
-// respondAuthUnavailable refuses a request whose sender cannot be verified now.
+// respondAuthUnavailable responds with status 503 to a request whose sender cannot be verified now.
 func (d *httpHandler) respondAuthUnavailable(w http.ResponseWriter, err error) {
 	now, last := time.Now().UnixNano(), d.s.authLoggedAt.Load()
 	if now-last >= authLogInterval && d.s.authLoggedAt.CompareAndSwap(last, now) {
@@ -120,9 +124,9 @@ func (d *httpHandler) respondAuthUnavailable(w http.ResponseWriter, err error) {
 		http.StatusServiceUnavailable)
 }
 
-// challenge refuses a request and names the credentials that would admit it: 403 for a valid token without rights, 401
-// for all others. It is about the endpoint as a whole. A tool that the caller lacks a scope for is answered like a name
-// that does not exist, so that no challenge reveals it.
+// challenge refuses a request and sends the WWW-Authenticate header. The status is 403 for a valid token without
+// sufficient rights, else 401. The challenge is about the endpoint as a whole. If the caller lacks the scope for one
+// tool, the response is the same as for an unknown tool, so that no challenge reveals the tool.
 func (d *httpHandler) challenge(w http.ResponseWriter, code, reason string) {
 	w.Header().Set("WWW-Authenticate", d.resource.Challenge(code, reason))
 	if code == bearer.InsufficientScope {
@@ -133,8 +137,8 @@ func (d *httpHandler) challenge(w http.ResponseWriter, code, reason string) {
 }
 
 // Metadata returns the handler for the well-known URIs of a protected resource (RFC 9728, section 3.1). A program that
-// mounts Handler mounts this at "/.well-known/oauth-protected-resource", with and without a trailing slash. Without
-// issuers it answers 404.
+// mounts Handler must mount this handler at "/.well-known/oauth-protected-resource", with and without a trailing slash.
+// Without issuers the handler responds with 404.
 func (s *Server) Metadata() http.Handler {
 	return s.newHTTPHandler(s.life.Done(), s.life, nil).metadata()
 }

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// bodyTimeout is the time limit for receiving the body of a request, where a deadline can be set.
+// bodyTimeout is the time limit for receiving the body of a request, if the writer supports deadlines.
 const bodyTimeout = time.Minute
 
-// withBodyDeadlines bounds two waits of net/http that have no limit of their own. Before it answers a refused request
-// it reads the announced body, and it waits for the client to read a short response. [readBody] lifts the first bound
-// after it has read to the end; writes within h have their own.
+// withBodyDeadlines sets deadlines for two operations for which net/http has no time limit. After a refused request,
+// net/http reads the announced body before it sends the response. It also waits until the client has read a short
+// response. [readBody] removes the first deadline when it has read the whole body; h sets its own write deadlines.
 func withBodyDeadlines(h http.Handler, answer time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rc := http.NewResponseController(w) // net/http's own writer supports deadlines
+		rc := http.NewResponseController(w) // the writer of net/http supports deadlines
 		_ = rc.SetWriteDeadline(time.Time{})
 		if r.ContentLength != 0 {
 			_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
 		h.ServeHTTP(w, r)
-		_ = rc.SetWriteDeadline(time.Now().Add(bodyTimeout + answer)) // the body may come first
+		_ = rc.SetWriteDeadline(time.Now().Add(bodyTimeout + answer)) // net/http may read the rest of the body first
 	})
 }
 
-// readBody reads a request's body, of at most most bytes, into one buffer. It reports false if it has answered the
-// request itself.
+// readBody reads the body of a request, with at most most bytes, into one buffer. It reports false if it has responded
+// to the request itself.
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool) {
 	tooLarge := func() ([]byte, bool) {
 		w.Header().Set("Connection", "close")
@@ -44,7 +44,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool)
 		return tooLarge()
 	case err != nil:
 		http.Error(w, "Bad Request: the body is cut off", http.StatusBadRequest)
-		return nil, false // the deadline stays: see withBodyDeadlines
+		return nil, false // keep the deadline, see withBodyDeadlines
 	}
 	_ = rc.SetReadDeadline(time.Time{})
 	return body, true
@@ -52,8 +52,8 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool)
 
 var errBodyTooLarge = errors.New("body is over the size bound")
 
-// readBounded reads a body of the announced length; -1 is unknown. Memory for a long body grows with the bytes
-// received: to announce a length costs a client nothing.
+// readBounded reads a body of the announced length, or of unknown length if length is -1. For a long body, the buffer
+// grows with the received bytes, because a client can announce any length.
 func readBounded(r io.Reader, length, most int64) ([]byte, error) {
 	if length >= 0 && length <= 1<<20 {
 		body := make([]byte, length)

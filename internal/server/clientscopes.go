@@ -11,16 +11,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// otherClients is the name under which the scopes of all unnamed clients are configured.
+// otherClients is the name in the configuration for all clients that have no entry of their own.
 const otherClients = "*"
 
-// A clientScopes limits the owner's rights by the name of the client. The zero value limits nothing.
+// A clientScopes restricts the owner's scopes by the name of the client. The zero value restricts nothing.
 type clientScopes struct {
 	owner  string
 	byName map[string][]drawbridge.Scope
 }
 
-// newClientScopes returns the scopes of an owner's clients, by the names that the clients declare. Case is ignored.
+// newClientScopes returns the scopes of the owner's clients. byName maps the names that clients declare to scopes; case
+// is ignored.
 func newClientScopes(owner string, byName map[string][]drawbridge.Scope) clientScopes {
 	p := clientScopes{owner: owner}
 	if len(byName) > 0 {
@@ -32,8 +33,8 @@ func newClientScopes(owner string, byName map[string][]drawbridge.Scope) clientS
 	return p
 }
 
-// restrict returns the caller with the scopes of its client. A caller other than the owner has authenticated with
-// scopes of its own and is returned unchanged.
+// restrict returns the caller with the scopes that are configured for its client and that the caller holds. A caller
+// other than the owner has authenticated with its own scopes and is returned unchanged.
 func (p clientScopes) restrict(c drawbridge.Caller) drawbridge.Caller {
 	if p.byName == nil || c.Principal != p.owner {
 		return c
@@ -57,8 +58,8 @@ func (p clientScopes) restrict(c drawbridge.Caller) drawbridge.Caller {
 
 func foldClientName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// sessionCaller returns the caller as the params of initialize describe it. For an unknown protocol revision it
-// selects the newest one.
+// sessionCaller returns the caller with the protocol version, client and capabilities in the params of initialize, and
+// with the restricted scopes. If the protocol version is unknown, the newest stateful version is used.
 func (p clientScopes) sessionCaller(c drawbridge.Caller, params json.RawMessage) drawbridge.Caller {
 	c.Era = drawbridge.Legacy
 	c.Protocol = rawjson.GetString(params, "protocolVersion")
@@ -70,8 +71,8 @@ func (p clientScopes) sessionCaller(c drawbridge.Caller, params json.RawMessage)
 	return p.restrict(c)
 }
 
-// requestCaller returns the caller as the _meta of a stateless request describes it. The result refers to the bytes of
-// meta.
+// requestCaller returns the caller with the protocol version, client and capabilities in the _meta of a stateless
+// request, and with the restricted scopes. The result refers to the bytes of meta.
 func (p clientScopes) requestCaller(c drawbridge.Caller, meta json.RawMessage) drawbridge.Caller {
 	c.Era = drawbridge.Modern
 	c.Protocol = rawjson.GetString(meta, mcp.MetaProtocolVersion)

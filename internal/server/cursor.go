@@ -10,13 +10,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// cursorSize is the length of a decoded cursor in bytes: the index of the first item of a page, and a hash of the item
-// before it.
+// cursorSize is the length of a decoded cursor in bytes. The first 4 bytes are the index of the first item of a page.
+// The other 8 bytes are from a hash of the item before the page.
 const cursorSize = 12
 
 var errBadCursor = errors.New("it is not one of ours")
 
-// pageCursor returns the cursor of a page that does not begin at the first item.
+// pageCursor returns the cursor of the page that begins at the item with the index start, which must not be 0.
 func pageCursor(items []json.RawMessage, start int) string {
 	var raw [cursorSize]byte
 	binary.BigEndian.PutUint32(raw[:4], uint32(start))
@@ -25,8 +25,8 @@ func pageCursor(items []json.RawMessage, start int) string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// resolveCursor returns the position of a cursor. It is the index in the cursor, or the position after the item with
-// the cursor's hash if the list has changed.
+// resolveCursor returns the index of the first item of the cursor's page. This is the index in the cursor. If the list
+// has changed, it is the index after the item with the cursor's hash.
 func resolveCursor(items []json.RawMessage, cursor json.RawMessage) (start int, err error) {
 	text, ok := rawjson.DecodeString(cursor)
 	if !ok || len(text) != base64.RawURLEncoding.EncodedLen(cursorSize) {

@@ -14,9 +14,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// errorReply converts the error of a call to a reply. Errors of servers pass, see recodeError. For tools/call, an error
-// that a model can act on becomes a tool result, since models do not see protocol errors; every other error is a
-// protocol error. An error that is not a fault is logged, and the caller gets "internal error".
+// errorReply converts the error of a call to a reply. The error object of a server is passed on, see recodeError. For
+// tools/call, an error that a model can act on becomes a tool result, because models do not see protocol errors. Every
+// other error becomes a protocol error. An error that is not a fault is logged, and the caller receives "internal
+// error". If ctx has ended, errorReply returns the zero reply.
 func (s *Server) errorReply(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage,
 	err error) reply {
 	if ctx.Err() != nil {
@@ -40,8 +41,9 @@ func (s *Server) errorReply(ctx context.Context, caller drawbridge.Caller, metho
 	return failureReply(mcp.CodeInternal, f.Error(), faultData(f, ""))
 }
 
-// recodeError replaces the code of a server's error by the one that the caller's protocol generation uses for a missing
-// resource, and changes nothing else. An ambiguous code counts as that if the data name the resource.
+// recodeError replaces the code of a server's error for a missing resource by the code that the caller's protocol
+// generation uses, and changes nothing else. CodeInvalidParams, which has several meanings, counts as "missing
+// resource" only if the error's data contain the URI.
 func recodeError(era drawbridge.ProtocolEra, method string, fault json.RawMessage) json.RawMessage {
 	if method != mcp.MethodResourcesRead {
 		return fault
@@ -58,7 +60,7 @@ func recodeError(era drawbridge.ProtocolEra, method string, fault json.RawMessag
 	return rawjson.Apply(fault, rawjson.Put(strconv.AppendInt(nil, int64(code), 10), "code"))
 }
 
-// notFoundReply returns the reply for a missing item, in the words of the specification.
+// notFoundReply returns the reply for a missing item, with the code and the message of the specification.
 func notFoundReply(era drawbridge.ProtocolEra, method string, params json.RawMessage, f *drawbridge.Fault) reply {
 	known := f.Kind != drawbridge.UnknownCapability
 	switch {
@@ -79,12 +81,13 @@ func notFoundReply(era drawbridge.ProtocolEra, method string, params json.RawMes
 	return failureReply(mcp.CodeInvalidParams, f.Error(), nil)
 }
 
-// FaultMeta is the member of a tool result's "_meta" that explains why the tool was not called. It is an object with
-// "code" (a fault code), "server" (the server at fault, if any) and "ambiguous" (the call may have taken effect).
+// FaultMeta is the name of the member of a tool result's "_meta" that explains why the call failed. Its value is an
+// object. Its members are "code" (a fault code), "server" (the called server, if any) and "ambiguous" (true if the call
+// may have taken effect).
 const FaultMeta = "drawbridge/fault"
 
-// faultResult returns a fault as the result of a tool: a text with step, cause and next step for the model, and a
-// member of "_meta" for programs.
+// faultResult returns the tool result for a fault. It contains a text for the model with step, cause and next step, and
+// the member FaultMeta for programs.
 func (s *Server) faultResult(caller drawbridge.Caller, params json.RawMessage, f *drawbridge.Fault) json.RawMessage {
 	var server string
 	if spec, ok := s.deck.FindCard(caller, drawbridge.CardName(rawjson.GetString(params, "name"))); ok {
@@ -123,7 +126,7 @@ func httpStatus(r reply) int {
 	return http.StatusOK
 }
 
-// truncate shortens text of a caller for an error message.
+// truncate shortens a text that a caller sent to 200 bytes, for an error message.
 func truncate(text string) string {
 	return safetext.Truncate(text, 200, safetext.Bytes, "…")
 }

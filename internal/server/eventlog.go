@@ -10,55 +10,55 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// Limits of the events kept for stateful clients that lose their connection.
+// Limits of the events that are stored for stateful clients that lose their connection.
 const (
-	// maxKeptBytes and maxKeptEvents bound the events kept for one session, maxKeptBytesAll those of all sessions.
-	// Beyond that, events are dropped, the oldest first: those that were certainly written, then optional ones, then
-	// the rest.
+	// maxKeptBytes and maxKeptEvents are the maximum size and number of the events that are stored for one session.
+	// maxKeptBytesAll is the maximum size for all sessions. If a maximum is exceeded, the oldest events are dropped:
+	// first events of completely written streams, then optional events, then the others.
 	maxKeptBytes    = 4 << 20
 	maxKeptEvents   = 1024
 	maxKeptBytesAll = 64 << 20
-	// eventRetention is how long events are kept that were certainly written or are optional. A client that notices a
-	// dead connection comes back within seconds.
+	// eventRetention is how long optional events and events of completely written streams are stored. A client that
+	// notices a dead connection reconnects within seconds.
 	eventRetention = time.Minute
 	// reconnectDelay is the time after which a client should reconnect if it lost its connection or was asked to
 	// reconnect.
 	reconnectDelay = time.Second
 )
 
-// An eventLog keeps the event streams of one session beyond their connections. It is made by newEventLog and allocates
-// nothing before the first stream. Its methods may be called from several goroutines.
+// An eventLog stores the event streams of one session, so that clients can resume them on new connections. Create it
+// with newEventLog. It allocates no memory before the first stream. Its methods may be called from several goroutines.
 type eventLog struct {
-	// session is the session's id; total counts the bytes kept in all sessions. primes reports that the client accepts
-	// empty events: revisions before 2025-11-25 take them for invalid messages.
+	// session is the session's id; total counts the stored bytes of all sessions. primes reports whether the client
+	// accepts empty events: clients of versions before 2025-11-25 treat them as invalid messages.
 	session string
 	total   *atomic.Int64
 	primes  bool
 
 	mu sync.Mutex
-	// tag is part of the ids of this session's events. It differs between sessions.
+	// tag is the common part of the ids of this session's events. Each session has a different tag.
 	tag string
-	// streams holds the open streams, and ended ones with kept events, by number. Stream 0 is the session's own, which
-	// belongs to no request. count is the highest number.
+	// streams holds, by number, the open streams and the ended streams with stored events. Stream 0 is the session's
+	// own stream, which belongs to no request. streamCount is the highest number.
 	streams     map[int]*eventStream
 	streamCount int
 	events      []keptEvent
 	eventBytes  int
-	// tidiedAt is when expired events were last removed.
+	// tidiedAt is the time when expired events were last removed.
 	tidiedAt time.Time
 	ended    bool
 }
 
-// newEventLog returns the event log of a session. Sessions with the same total share its bound. primes reports that the
-// client accepts empty events, which are part of the protocol since 2025-11-25.
+// newEventLog returns the event log of a session. All sessions with the same total share the maximum size. primes
+// reports whether the client accepts empty events, which are part of the protocol since 2025-11-25.
 func newEventLog(session string, total *atomic.Int64, primes bool) *eventLog {
 	return &eventLog{session: session, total: total, primes: primes}
 }
 
-// canPrime reports whether the client accepts empty events, and so can be asked to reconnect.
+// canPrime reports whether the client accepts empty events. Only such a client can be asked to reconnect.
 func (k *eventLog) canPrime() bool { return k.primes }
 
-// A keptEvent is an event in the form in which it is sent.
+// A keptEvent is a stored event, encoded as it is sent.
 type keptEvent struct {
 	stream     *eventStream
 	event      int
@@ -67,22 +67,22 @@ type keptEvent struct {
 	when       time.Time
 }
 
-// A eventStream is one stream, whichever connection it is on. Its events are numbered from 0.
+// An eventStream is one stream of events, independent of the connection that sends it. Its events are numbered from 0.
 type eventStream struct {
 	log    *eventLog
 	number int
-	// lastEvent is the number of the last event, kept the number of events kept, and out the writer of the connection;
-	// nil while there is none. The log's mutex guards these fields.
+	// lastEvent is the number of the last event, and kept the number of stored events. outbox writes to the stream's
+	// connection; nil without a connection. The mutex of log guards these fields.
 	lastEvent, kept int
 	outbox          *outbox
 	over            bool
-	// connections counts the connections of the session's own stream.
+	// connections counts the connections that the session's own stream has had.
 	connections int
-	// wholeWritten reports that the stream ended and was written completely.
+	// wholeWritten reports whether the stream has ended and was written completely.
 	wholeWritten bool
 }
 
-// openStream creates the stream of a request on a connection.
+// openStream creates the stream of a request that out sends to the client.
 func (k *eventLog) openStream(out *outbox) *eventStream {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,7 +95,7 @@ func (k *eventLog) openStream(out *outbox) *eventStream {
 	return t
 }
 
-// addStream creates a stream. The caller holds the lock.
+// addStream creates a stream. The caller must hold the lock.
 func (k *eventLog) addStream(number int) *eventStream {
 	if k.tag == "" {
 		k.tag = sessionTag(k.session)
@@ -106,13 +106,13 @@ func (k *eventLog) addStream(number int) *eventStream {
 	return t
 }
 
-// primeEvent returns an empty event, whose id lets the client resume the stream. The caller holds the lock.
+// primeEvent returns an empty event, whose id lets the client resume the stream. The caller must hold the lock.
 func (t *eventStream) primeEvent() []byte {
 	t.lastEvent++
 	return mcp.AppendSSEEvent(nil, mcp.SSEEvent{ID: t.eventID(t.lastEvent), Data: []byte{}, Retry: reconnectDelay})
 }
 
-// nextEvent creates the next event of the stream. The caller holds the lock.
+// nextEvent returns message as the next event of the stream. The caller must hold the lock.
 func (t *eventStream) nextEvent(message []byte) []byte {
 	t.lastEvent++
 	return t.encodeEvent(message, t.lastEvent)
@@ -127,8 +127,8 @@ func (t *eventStream) eventID(event int) string {
 	return eventPosition{t.number, event}.encodeID(t.log.tag)
 }
 
-// send sends a message to the client, or keeps it until the client reconnects. The error is errCallerGone for a stream
-// that has ended.
+// send sends a message to the client, or stores it until the client reconnects. With must, send waits until a slow
+// client has read enough; otherwise the message may be dropped. The error is errCallerGone for a stream that has ended.
 func (t *eventStream) send(message []byte, must bool) error {
 	k := t.log
 	k.mu.Lock()
@@ -159,8 +159,8 @@ func (t *eventStream) end() {
 	k.forgetOverStream(t)
 }
 
-// disconnect ends the connection but not the stream: it asks the client to reconnect after a delay. It does nothing to
-// the connection that writes to but, which may be nil.
+// disconnect closes the connection but not the stream, and asks the client to reconnect after a delay. It does nothing
+// if the stream's outbox is but, which may be nil.
 func (t *eventStream) disconnect(after time.Duration, but *outbox) {
 	k := t.log
 	k.mu.Lock()
@@ -173,7 +173,8 @@ func (t *eventStream) disconnect(after time.Duration, but *outbox) {
 	t.outbox = nil
 }
 
-// connectionLost records the loss of a connection, which the stream may have left already.
+// connectionLost marks the connection of out as lost. If the stream has moved to another connection meanwhile, that
+// connection continues.
 func (t *eventStream) connectionLost(out *outbox) {
 	k := t.log
 	k.mu.Lock()
@@ -185,7 +186,8 @@ func (t *eventStream) connectionLost(out *outbox) {
 	out.fail()
 }
 
-// outboxWritten records that all output of a connection was written. It reports whether that was the end of the stream.
+// outboxWritten records that all output to a connection was written. It reports whether the stream is complete with
+// that.
 func (t *eventStream) outboxWritten(out *outbox) (end bool) {
 	k := t.log
 	k.mu.Lock()
@@ -198,8 +200,8 @@ func (t *eventStream) outboxWritten(out *outbox) (end bool) {
 	return true
 }
 
-// resumeStream continues a stream after an event on a new connection, which replaces the last one. It returns nil if
-// the stream is over or unknown.
+// resumeStream continues a stream after an event, on a new connection that replaces the previous one. It returns the
+// stream and its new outbox, or nil if the stream is over or unknown.
 func (k *eventLog) resumeStream(at eventPosition) (*eventStream, *outbox) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -216,7 +218,7 @@ func (k *eventLog) resumeStream(at eventPosition) (*eventStream, *outbox) {
 	}
 	t.outbox, t.wholeWritten = newOutbox(), false
 	if len(rest) == 0 && k.primes {
-		rest = t.primeEvent() // lets the client resume from here too
+		rest = t.primeEvent() // the client can resume after this event too
 	}
 	t.outbox.putNoWait(rest, true)
 	if t.over {
@@ -225,7 +227,8 @@ func (k *eventLog) resumeStream(at eventPosition) (*eventStream, *outbox) {
 	return t, t.outbox
 }
 
-// framesAfter returns the kept events of a stream after an event; earlier ones have arrived. The caller holds the lock.
+// framesAfter returns the stored events of a stream that follow an event, and drops the earlier events, because the
+// client has received them. The caller must hold the lock.
 func (k *eventLog) framesAfter(t *eventStream, event int) (frames []byte) {
 	k.forgetEvents(func(e keptEvent) bool { return e.stream == t && e.event <= event })
 	for _, e := range k.events {
@@ -236,16 +239,16 @@ func (k *eventLog) framesAfter(t *eventStream, event int) (frames []byte) {
 	return frames
 }
 
-// A sessionStream is a connection of the session's own stream, which takes its messages from a watcher.
+// A sessionStream is a connection of the session's own stream, whose messages come from a watcher.
 type sessionStream struct {
 	*eventStream
 	connection int
-	// first is written before anything else.
+	// first is written to the connection before the first message.
 	first []byte
 }
 
-// openSessionStream begins or resumes the session's own stream. If the client does not resume it, its kept events are
-// dropped.
+// openSessionStream opens a connection of the session's own stream. With back, the client resumes the stream after the
+// event at; otherwise the stored events of the stream are dropped.
 func (k *eventLog) openSessionStream(at eventPosition, back bool) sessionStream {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -263,13 +266,13 @@ func (k *eventLog) openSessionStream(at eventPosition, back bool) sessionStream 
 	case k.primes:
 		first = t.primeEvent()
 	default:
-		first = []byte(mcp.SSEComment) // shows the client that the stream is open
+		first = []byte(mcp.SSEComment) // the comment shows the client that the stream is open
 	}
 	return sessionStream{t, t.connections, first}
 }
 
-// addEvent keeps a message as an event and returns the event. It returns nil if a newer connection exists, which must
-// write the message.
+// addEvent stores a message as an event and returns the event. It returns nil if a newer connection exists: then that
+// connection must write the message.
 func (o sessionStream) addEvent(message []byte) []byte {
 	k := o.log
 	k.mu.Lock()
@@ -282,7 +285,7 @@ func (o sessionStream) addEvent(message []byte) []byte {
 	return frame
 }
 
-// hasEvent reports whether an event was sent in this session.
+// hasEvent reports whether this session has sent an event with the position at.
 func (k *eventLog) hasEvent(at eventPosition) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -290,14 +293,14 @@ func (k *eventLog) hasEvent(at eventPosition) bool {
 	return at.stream <= k.streamCount && (t == nil || at.event <= t.lastEvent)
 }
 
-// parsePosition parses an event id. It reports false for an id of another session.
+// parsePosition parses an event id. It reports false for an id that is invalid or that this session has not sent.
 func (k *eventLog) parsePosition(id string) (eventPosition, bool) {
 	at, ok := parseEventID(sessionTag(k.session), id)
 	return at, ok && k.hasEvent(at)
 }
 
-// keepEvent keeps an event. A response that is too large is kept as an error that reports this. The caller holds the
-// lock.
+// keepEvent stores an event. If a response is larger than maxKeptBytes, keepEvent stores an error response instead;
+// other messages of that size are dropped. The caller must hold the lock.
 func (k *eventLog) keepEvent(t *eventStream, message, frame []byte, must bool) {
 	if k.ended {
 		return
@@ -323,7 +326,7 @@ func (k *eventLog) keepEvent(t *eventStream, message, frame []byte, must bool) {
 	}
 }
 
-// leastNeeded returns the index of the event that should be dropped first. The caller holds the lock.
+// leastNeeded returns the index of the event to drop first. The caller must hold the lock.
 func (k *eventLog) leastNeeded() int {
 	if i := slices.IndexFunc(k.events, func(e keptEvent) bool { return e.stream.wholeWritten }); i >= 0 {
 		return i
@@ -331,7 +334,7 @@ func (k *eventLog) leastNeeded() int {
 	return max(0, slices.IndexFunc(k.events, func(e keptEvent) bool { return !e.mustArrive }))
 }
 
-// dropEvent removes an event. The caller holds the lock.
+// dropEvent removes the event with the index i. The caller must hold the lock.
 func (k *eventLog) dropEvent(i int) {
 	e := k.events[i]
 	k.events = slices.Delete(k.events, i, i+1)
@@ -345,7 +348,7 @@ func (k *eventLog) accountDropped(e keptEvent) {
 	k.forgetOverStream(e.stream)
 }
 
-// forgetEvents drops the events for which f returns true. The caller holds the lock.
+// forgetEvents drops the events for which f returns true. The caller must hold the lock.
 func (k *eventLog) forgetEvents(f func(keptEvent) bool) {
 	k.events = slices.DeleteFunc(k.events, func(e keptEvent) bool {
 		if !f(e) {
@@ -355,18 +358,19 @@ func (k *eventLog) forgetEvents(f func(keptEvent) bool) {
 		return true
 	})
 	if len(k.events) == 0 {
-		k.events = nil // free the memory: most sessions are silent for a long time
+		k.events = nil // free the memory: most sessions are inactive for a long time
 	}
 }
 
-// forgetOverStream drops a stream that is over, is not being written and has no kept events. The caller holds the lock.
+// forgetOverStream removes a stream that is over, has no connection and has no stored events. The caller must hold the
+// lock.
 func (k *eventLog) forgetOverStream(t *eventStream) {
 	if t.over && t.kept == 0 && t.outbox == nil {
 		delete(k.streams, t.number)
 	}
 }
 
-// forgetOldEvents drops expired events. The caller holds the lock.
+// forgetOldEvents drops expired events, at most once per eventRetention. The caller must hold the lock.
 func (k *eventLog) forgetOldEvents(now time.Time) {
 	if now.Sub(k.tidiedAt) < eventRetention {
 		return
@@ -377,14 +381,14 @@ func (k *eventLog) forgetOldEvents(now time.Time) {
 	})
 }
 
-// sweep drops expired events.
+// sweep drops expired events. See forgetOldEvents.
 func (k *eventLog) sweep(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forgetOldEvents(now)
 }
 
-// close removes all streams and events.
+// close drops all events and stores no further ones.
 func (k *eventLog) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// An eventPosition identifies an event in a stream of a session. A client that resumes gets the events after it.
+// An eventPosition identifies an event by the number of its stream and its number in the stream. A client that resumes
+// a stream at a position receives the events after it.
 type eventPosition struct{ stream, event int }
 
-// isOwnStream reports whether the stream is the session's own, which belongs to no request.
+// isOwnStream reports whether the stream is the session's own stream, which belongs to no request.
 func (p eventPosition) isOwnStream() bool { return p.stream == 0 }
 
 // encodeID returns the event's id. The tag makes it invalid in other sessions.
@@ -31,10 +32,10 @@ func parseEventID(tag, id string) (eventPosition, bool) {
 	var err, none error
 	p.stream, err = strconv.Atoi(trail)
 	p.event, none = strconv.Atoi(event)
-	return p, err == nil && none == nil && p.stream >= 0 && p.event >= 0 && p.encodeID(tag) == id // one spelling only
+	return p, err == nil && none == nil && p.stream >= 0 && p.event >= 0 && p.encodeID(tag) == id // only one spelling
 }
 
-// sessionTag returns the tag of a session's events, which does not reveal the session's id.
+// sessionTag returns the tag of a session's events. The tag does not reveal the session's id.
 func sessionTag(session string) string {
 	sum := sha256.Sum256([]byte("events of session " + session))
 	return hex.EncodeToString(sum[:5])

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// respondPreflight answers a browser's question whether a page may send a request. Its origin was checked before.
+// respondPreflight responds to a CORS preflight request, with which a browser asks whether a page may send a request.
+// The caller has checked the origin of the page.
 func respondPreflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "POST, GET, DELETE")
@@ -18,8 +19,8 @@ func respondPreflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// hasJSONBody reports whether the headers declare a JSON body in UTF-8, once and without a content coding. So a proxy
-// that reads the body reads the same as this server.
+// hasJSONBody reports whether the headers declare a JSON body in UTF-8, exactly once and without a content coding. This
+// ensures that a proxy interprets the body in the same way as this server.
 func hasJSONBody(r *http.Request) bool {
 	content, coding := r.Header["Content-Type"], r.Header["Content-Encoding"]
 	if len(content) != 1 || len(coding) > 1 || len(coding) == 1 && !strings.EqualFold(coding[0], "identity") {
@@ -49,7 +50,7 @@ func acceptedTypes(r *http.Request) (json, stream bool) {
 	return json, stream
 }
 
-// isLoopbackHost reports whether a host, with or without a port, names this machine.
+// isLoopbackHost reports whether a host, with or without a port, is "localhost" or a loopback address.
 func isLoopbackHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -9,18 +9,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// Where Serve answers probes and collectors.
+// The paths at which Serve responds to health checks and metrics collectors.
 const (
-	// HealthPath answers 200 while the server takes calls, and 503 while it ends. It needs no token.
+	// HealthPath responds with 200 while the server accepts calls, and with 503 while it is shutting down. It requires
+	// no token.
 	HealthPath = "/healthz"
-	// MetricsPath answers with counts in the text format of Prometheus. It needs the scope ScopeMetrics.
+	// MetricsPath responds with counts in the text format of Prometheus. It requires the scope ScopeMetrics.
 	MetricsPath = "/metrics"
 )
 
-// ScopeMetrics is the scope of a caller that may read the counts of all clients.
+// ScopeMetrics is the scope that a caller needs to read the counts of all clients.
 const ScopeMetrics drawbridge.Scope = "metrics"
 
-// serveHealth answers a probe.
+// serveHealth responds to a health check.
 func (d *httpHandler) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if !isRead(w, r) {
 		return
@@ -32,10 +33,10 @@ func (d *httpHandler) serveHealth(w http.ResponseWriter, r *http.Request) {
 	}
 	defer d.gate.leave()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "ok\n") // the probe left
+	_, _ = io.WriteString(w, "ok\n") // an error means that the client is gone
 }
 
-// serveMetrics answers with what clients did since the server was made.
+// serveMetrics responds with the activity of the clients since the server was created.
 func (d *httpHandler) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if !d.checkHostAndOrigin(w, r) || !isRead(w, r) {
 		return
@@ -50,10 +51,10 @@ func (d *httpHandler) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = io.WriteString(w, formatMetrics(d.s.Activity())) // the collector left
+	_, _ = io.WriteString(w, formatMetrics(d.s.Activity())) // an error means that the client is gone
 }
 
-// isRead reports whether a request reads; it has answered the request if it does not.
+// isRead reports whether the method of a request is GET or HEAD. If not, it has responded to the request.
 func isRead(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true
@@ -85,7 +86,7 @@ func formatMetrics(all []ClientActivity) string {
 	return text.String()
 }
 
-// metricLabel returns a text as the value of a label.
+// metricLabel returns a text as the quoted value of a Prometheus label.
 func metricLabel(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "\uFFFD")) + `"`
 }

@@ -17,30 +17,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// Time limits of the HTTP endpoint. Responses have none: a call may take any time.
+// Time limits of the HTTP endpoint. A whole response has no time limit, because a call may take any time.
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	// writeTime is the time limit of one write to a client that does not read.
 	writeTime = 30 * time.Second
-	// drainTime is the time that calls in progress have to finish when Serve ends.
+	// drainTime is the time that calls in progress have to complete after the context of Serve has ended.
 	drainTime = 5 * time.Second
 )
 
-// An httpHandler is the HTTP endpoint. Its streams end when ending is closed, and its calls when life ends.
+// An httpHandler is the handler of the HTTP endpoint. Its streams end when ending is closed, and its calls end when
+// life ends.
 type httpHandler struct {
 	s      *Server
 	ending <-chan struct{}
 	life   context.Context
 	gate   closeGate
-	// resource describes the endpoint for OAuth clients, host is the host of its URL. beyond reports that other
-	// machines can reach it.
+	// resource describes the endpoint for OAuth clients, and host is the host in its URL. exposed reports whether other
+	// machines can reach the endpoint.
 	resource Resource
 	host     string
 	exposed  bool
 }
 
-// newHTTPHandler returns a handler for a listener, or for the listener of another program if it is nil.
+// newHTTPHandler returns a handler for the listener l. A nil l means that the embedding program has the listener.
 func (s *Server) newHTTPHandler(ending <-chan struct{}, life context.Context, l net.Listener) *httpHandler {
 	d := &httpHandler{s: s, ending: ending, life: life, resource: s.o.Resource}
 	if l != nil {
@@ -55,20 +56,20 @@ func (s *Server) newHTTPHandler(ending <-chan struct{}, life context.Context, l 
 	return d
 }
 
-// isExposed reports whether other machines reach the endpoint on a listener, directly or through a proxy.
+// isExposed reports whether other machines can reach the endpoint on a listener, directly or through a proxy.
 func (s *Server) isExposed(l net.Listener) bool {
 	u, err := url.Parse(s.o.Resource.URL)
 	return !isLoopbackAddr(l.Addr()) || err == nil && u.Host != "" && !isLoopbackHost(u.Host)
 }
 
-// Handler returns the MCP endpoint with all its checks, for any path. If other machines reach the listener and no token
-// or required check is configured, the program must authenticate callers itself. Expired or revoked tokens are noticed
-// at each request; RecheckCallers also ends requests in progress.
+// Handler returns the handler of the MCP endpoint, with all its checks. It serves any path. If other machines can reach
+// the listener and neither a token nor an authenticator is configured, the program must authenticate callers itself.
+// Each request with an expired or revoked token is refused. RecheckCallers also ends requests in progress.
 func (s *Server) Handler() http.Handler { return s.newHTTPHandler(s.life.Done(), s.life, nil) }
 
-// CheckListener reports whether Serve would serve on the listener, before its address is published. The error is a
-// *drawbridge.Fault InvalidInput for a listener that other machines reach, directly or under the resource's URL, if
-// callers need not authenticate or cannot learn where to get a token.
+// CheckListener returns nil if Serve would serve on the listener. Call it before the listener's address is published.
+// If other machines can reach the listener, directly or under the resource's URL, callers must authenticate. They must
+// also be able to find out where to get a token. Otherwise it returns a *drawbridge.Fault with the code InvalidInput.
 func (s *Server) CheckListener(l net.Listener) error {
 	refused := func(reason, next string) error {
 		return &drawbridge.Fault{
@@ -98,7 +99,7 @@ func (s *Server) CheckListener(l net.Listener) error {
 		"set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or "+otherwise)
 }
 
-// describeAddr returns an address as a person writes it: the wildcard address is 0.0.0.0, whichever family it has.
+// describeAddr returns an address for messages to people. The wildcard address is always written as 0.0.0.0.
 func describeAddr(addr net.Addr) string {
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return net.JoinHostPort("0.0.0.0", strconv.Itoa(tcp.Port))
@@ -106,9 +107,9 @@ func describeAddr(addr net.Addr) string {
 	return addr.String()
 }
 
-// Serve serves HTTP on the listener, MCP at [Path], until ctx ends. Then streams end, calls in progress get a few
-// seconds, and the listener is closed. Serve refuses listeners that [Server.CheckListener] refuses. The error is the
-// context's if the context ended it.
+// Serve serves HTTP on the listener until ctx ends, with MCP at [Path]. When ctx ends, streams end, calls in progress
+// have drainTime to complete, and the listener is closed. Serve returns an error for listeners that
+// [Server.CheckListener] refuses. If ctx ended Serve, it returns the error of ctx.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := s.CheckListener(l); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// ServeHTTP answers one HTTP request.
+// ServeHTTP responds to one HTTP request.
 func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !d.s.gate.enter() {
 		http.Error(w, "Service Unavailable: closing", http.StatusServiceUnavailable)
@@ -164,8 +165,8 @@ func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer d.gate.leave()
 	if len(r.TransferEncoding) > 0 {
-		// A Content-Length beside it, which net/http has removed, may have ended the body elsewhere for a proxy. RFC
-		// 9112, section 6.1, wants the connection closed then.
+		// If the request also had a Content-Length, which net/http has removed, a proxy may see another end of the
+		// body. RFC 9112, section 6.1, requires to close the connection then.
 		w.Header().Set("Connection", "close")
 	}
 	if !d.checkHostAndOrigin(w, r) {
@@ -185,7 +186,7 @@ func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		d.servePost(w, r, v)
 	case http.MethodGet:
-		if r.ContentLength != 0 { // the body is ignored and would block a stream
+		if r.ContentLength != 0 { // the body is ignored, but an unread body would block a stream
 			if _, ok := readBody(w, r, d.s.o.MaxBody); !ok {
 				return
 			}
@@ -199,7 +200,7 @@ func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// servePost handles messages from a client, by the protocol generation of each.
+// servePost handles the messages of a POST request, each by its protocol generation.
 func (d *httpHandler) servePost(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
 	if !hasJSONBody(r) {
 		http.Error(w, "Unsupported Media Type: want application/json", http.StatusUnsupportedMediaType)
@@ -242,9 +243,9 @@ func (d *httpHandler) servePost(w http.ResponseWriter, r *http.Request, v *authe
 	}
 }
 
-// limitInProgress admits messages until leave is called, unless they contain a request and its caller has too many in
-// progress. Messages without a request are always admitted: a request may wait for them. It reports false if it has
-// answered the request itself.
+// limitInProgress checks the number of requests in progress of one caller. If messages contain a request, it is counted
+// until leave is called. Messages without a request are always admitted, because a request in progress may wait for
+// them. limitInProgress reports false if there are too many requests; then it has responded to the request.
 func (d *httpHandler) limitInProgress(x *postExchange, letters ...incoming) (leave func(), ok bool) {
 	i := slices.IndexFunc(letters, func(l incoming) bool { return l.IsRequest() })
 	if i < 0 {
@@ -258,11 +259,11 @@ func (d *httpHandler) limitInProgress(x *postExchange, letters ...incoming) (lea
 	return leave, ok
 }
 
-// modernPost answers a message of a stateless client.
+// modernPost responds to a message of a stateless client.
 func (d *httpHandler) modernPost(x *postExchange, m mcp.Message) {
 	if !m.IsRequest() {
-		// Notifications and responses have no effect: no server waits for a stateless client's notification, and we
-		// send it no requests.
+		// Notifications and responses have no effect: no server waits for notifications of a stateless client, and this
+		// server sends such a client no requests.
 		x.respondAccepted()
 		return
 	}

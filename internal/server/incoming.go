@@ -8,10 +8,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An incoming is a received message, with the refusal for one that cannot be processed.
+// An incoming is a received message. If the message cannot be processed, it also has the error reply.
 type incoming struct {
 	mcp.Message
-	// refusal is the zero reply if there is nothing to refuse. It answers refusalID, which is nil if no id can be read.
+	// refusal is the error reply to the message; the zero reply if the message can be processed. refusalID is the
+	// request id of that reply, nil if the message has no valid id.
 	refusal   reply
 	refusalID json.RawMessage
 }
@@ -25,14 +26,15 @@ func readIncoming(raw []byte) (incoming, error) {
 	l := incoming{Message: m}
 	switch {
 	case m.Ambiguous != "":
-		// Another parser, for example of a proxy, may read another id, method or params.
+		// Another parser, for example in a proxy, may read a different id, method or params.
 		l.refusal = failureReply(mcp.CodeInvalidRequest, fmt.Sprintf(
 			"Invalid request: member %q is repeated or has a look-alike", m.Ambiguous), nil)
 	case m.IsResponse() || m.IsNotification():
 	case m.ID == nil || !isRequestID(m.ID):
 		l.refusal = failureReply(mcp.CodeInvalidRequest, "Invalid request", nil)
 	case m.Method == "" && rawjson.Get(raw, "method") == nil:
-		// It may be a malformed response, whose id would be one of our requests: so the refusal has no id.
+		// The message may be a malformed response to a request of this server. Its id would be the id of that request,
+		// so the refusal has no id.
 		l.refusal = failureReply(mcp.CodeInvalidRequest, "Invalid request", nil)
 	case m.Method == "":
 		l.refusal, l.refusalID = failureReply(mcp.CodeInvalidRequest, "Invalid request: method must be a string", nil),
@@ -43,8 +45,8 @@ func readIncoming(raw []byte) (incoming, error) {
 	return l, nil
 }
 
-// checkParams refuses params that JSON-RPC does not allow. For MCP methods it also refuses an array, since all of them
-// take an object. Null counts as absent, because some clients write every member.
+// checkParams returns an error reply for params that JSON-RPC does not allow. For MCP methods it also refuses an array,
+// because all of them take an object. Null counts as absent, because some clients write every member.
 func checkParams(m mcp.Message) reply {
 	switch {
 	case m.Params == nil || m.Params[0] == '{' || string(m.Params) == "null":
@@ -57,7 +59,7 @@ func checkParams(m mcp.Message) reply {
 	return reply{}
 }
 
-// isKnownMethod reports whether any protocol generation has the method here.
+// isKnownMethod reports whether this server supports the method in any protocol generation.
 func isKnownMethod(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodListen,
@@ -70,7 +72,7 @@ func isKnownMethod(method string) bool {
 	return false
 }
 
-// isRequestID reports whether a request's id is a string or a number.
+// isRequestID reports whether the id of a request is a string or a number.
 func isRequestID(id json.RawMessage) bool {
 	return id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9'
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A notifiableDeck is a deck that handles notifications of its callers, such as changed roots.
+// A notifiableDeck is a deck that accepts notifications from its callers, such as changed roots.
 type notifiableDeck interface {
 	ForwardNotification(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage)
 }
 
 var _ notifiableDeck = (*deck.Deck)(nil)
 
-// handleLegacy responds to a request of a stateful client, except initialize, which creates the session. who is the
-// caller as authenticated for this request.
+// handleLegacy responds to a request of a stateful client, except initialize, which opens the session. who is the
+// caller with the rights of this request. voice sends messages to the client before the response.
 func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Caller, m mcp.Message,
 	voice sender) reply {
 	switch m.Method {
@@ -40,7 +40,7 @@ func (s *Server) handleLegacy(ctx context.Context, c *session, who drawbridge.Ca
 	case mcp.MethodDiscover, mcp.MethodListen:
 		return methodNotFound(m.Method) // exists in the stateless generation only
 	}
-	// a method of an extension, or an unknown one
+	// an unknown method or a method of an extension
 	return s.callDeck(ctx, c.client, who, m, &requestPeer{sender: voice, session: c})
 }
 
@@ -54,8 +54,8 @@ func (c *session) runCancellable(ctx context.Context, m mcp.Message, run func(co
 	return c.runUnlessEnded(ctx, run)
 }
 
-// beginRequest registers a request, so that the session can cancel it. The reply is a refusal if there are too many
-// requests.
+// beginRequest registers a request, so that the session can cancel it. It returns an error reply if there are too many
+// requests, or if a request with the same id is in progress.
 func (c *session) beginRequest(ctx context.Context, id json.RawMessage) (context.Context,
 	context.CancelCauseFunc, reply) {
 	if c.inFlight.len() >= maxInFlight {
@@ -74,7 +74,7 @@ func (c *session) endRequest(id json.RawMessage, cancel context.CancelCauseFunc)
 	cancel(nil)
 }
 
-// runUnlessEnded runs a registered request, unless the session has ended.
+// runUnlessEnded calls run for a registered request, unless the session has ended.
 func (c *session) runUnlessEnded(ctx context.Context, run func(context.Context) reply) reply {
 	select {
 	case <-c.ended:
@@ -108,7 +108,7 @@ func (s *Server) setLevel(ctx context.Context, c *session, who drawbridge.Caller
 
 func (s *Server) subscribe(ctx context.Context, c *session, who drawbridge.Caller, m mcp.Message) reply {
 	uri := rawjson.GetString(m.Params, "uri")
-	// The watcher is added first, because an update may arrive before Subscribe returns.
+	// The resource is added to the watcher first, because an update may arrive before Subscribe returns.
 	if !c.watcher.watchResource(uri) {
 		return failureReply(mcp.CodeInvalidParams, "Too many subscriptions", nil)
 	}
@@ -128,5 +128,5 @@ func (s *Server) unsubscribe(ctx context.Context, c *session, who drawbridge.Cal
 	return emptyResult()
 }
 
-// emptyResult is the result of a request that returns no data.
+// emptyResult returns the reply to a request that returns no data.
 func emptyResult() reply { return resultReply([]byte(`{}`)) }

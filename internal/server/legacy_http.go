@@ -14,15 +14,15 @@ import (
 // maxBatch is the largest number of messages in a batch.
 const maxBatch = 100
 
-// findSession returns the session of a request, in use until done is called. It reports false if it has answered the
-// request itself: 400 if the request names no session; 404 if the session is unknown or another caller's, which tells
-// the client to initialize again.
+// findSession returns the session of a request and marks it as busy until done is called. It reports false if it has
+// responded to the request itself. The status is 400 if the request has no session id, and 404 if the session is
+// unknown or belongs to another caller. The status 404 tells the client to send initialize again.
 func (d *httpHandler) findSession(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) (c *session,
 	done func(), ok bool) {
 	id := r.Header.Get(mcp.HeaderSession)
 	if id == "" {
 		text := "Bad Request: the " + mcp.HeaderSession + " header is missing: initialize first"
-		if r.Method == http.MethodGet { // a client of the older transport begins with GET
+		if r.Method == http.MethodGet { // a client of the HTTP+SSE transport sends GET first
 			text += ", by a POST to this URL (Streamable HTTP; HTTP+SSE of 2024-11-05 is not served)"
 		}
 		http.Error(w, text, http.StatusBadRequest)
@@ -41,7 +41,7 @@ func (d *httpHandler) findSession(w http.ResponseWriter, r *http.Request, v *aut
 	return c, done, true
 }
 
-// legacyPost handles one message of a client with a session.
+// legacyPost handles one message of a stateful client.
 func (d *httpHandler) legacyPost(x *postExchange, m mcp.Message) {
 	if m.Method == mcp.MethodInitialize && m.IsRequest() {
 		d.openSession(x, m)
@@ -71,15 +71,15 @@ func (d *httpHandler) legacyPost(x *postExchange, m mcp.Message) {
 }
 
 // detachedContext returns the context of a stateful request. It does not end with the connection: "disconnection should
-// not be interpreted as the client cancelling its request" (transports of 2025-11-25). It ends with the session, the
-// server, or the caller's token.
+// not be interpreted as the client cancelling its request" (transports of 2025-11-25). It ends with the server or when
+// the caller's token becomes invalid; the session cancels its requests separately.
 func (d *httpHandler) detachedContext(x *postExchange) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
 	stop, stay := context.AfterFunc(d.life, cancel), context.AfterFunc(x.auth.life, cancel)
 	return ctx, func() { stop(); stay(); cancel() }
 }
 
-// openSession opens a session.
+// openSession handles initialize: it opens a session and responds with its id.
 func (d *httpHandler) openSession(x *postExchange, m mcp.Message) {
 	if refusal := checkCapabilities(rawjson.Get(m.Params, "capabilities")); !refusal.isNone() {
 		x.respond(m.ID, http.StatusBadRequest, refusal)
@@ -99,7 +99,7 @@ func (d *httpHandler) openSession(x *postExchange, m mcp.Message) {
 	x.respond(m.ID, http.StatusOK, d.s.initializeResult(c))
 }
 
-// legacyBatch handles a batch of messages, if the protocol revision of the session allows batches.
+// legacyBatch handles a batch of messages, if the protocol version of the session allows batches.
 func (d *httpHandler) legacyBatch(x *postExchange, body []byte) {
 	messages, refusal := readBatch(body)
 	if !refusal.isNone() {
@@ -127,7 +127,7 @@ func (d *httpHandler) legacyBatch(x *postExchange, body []byte) {
 	x.respondBatch(d.s.batch(ctx, c, c.callerFor(x.auth.caller), messages, x, cancelledReply()))
 }
 
-// readBatch reads the messages of a batch.
+// readBatch parses the messages of a batch. It returns an error reply for an invalid batch.
 func readBatch(body []byte) ([]incoming, reply) {
 	if err := rawjson.Valid(body); err != nil {
 		return nil, failureReply(mcp.CodeParse, "Parse error: "+err.Error(), nil)
@@ -146,9 +146,9 @@ func readBatch(body []byte) ([]incoming, reply) {
 	return messages, reply{}
 }
 
-// batch answers the messages of a batch, one response a line, in the order of the requests. The requests run
-// concurrently, as JSON-RPC allows: one may wait for a later message that cancels it or answers a question. A cancelled
-// request gets an error response; the zero reply means no response.
+// batch handles the messages of a batch and returns the encoded responses, in the order of the requests. The requests
+// run concurrently, as JSON-RPC allows, because a request may wait for a later message that cancels it or answers a
+// question. cancelled is the reply to a cancelled request; the zero reply sends no response.
 func (s *Server) batch(ctx context.Context, c *session, who drawbridge.Caller, messages []incoming, voice sender,
 	cancelled reply) [][]byte {
 	answers := make([][]byte, len(messages))
@@ -163,7 +163,7 @@ func (s *Server) batch(ctx context.Context, c *session, who drawbridge.Caller, m
 		case m.IsNotification():
 			s.handleNotification(ctx, c, who, m)
 		default:
-			// From here on the request can be cancelled, before it has begun to run.
+			// The request is registered before it runs, so that a later message of the batch can cancel it.
 			ctx, cancel, refusal := c.beginRequest(ctx, m.ID)
 			if !refusal.isNone() {
 				answers[i] = refusal.line(m.ID)
@@ -188,7 +188,7 @@ func (s *Server) batch(ctx context.Context, c *session, who drawbridge.Caller, m
 	return slices.DeleteFunc(answers, func(line []byte) bool { return line == nil })
 }
 
-// serveDelete ends a session.
+// serveDelete handles a DELETE request, which ends a session.
 func (d *httpHandler) serveDelete(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
 	if mcp.EraOf(r.Header.Get(mcp.HeaderVersion)) == drawbridge.Modern {
 		w.Header().Set("Allow", "POST")

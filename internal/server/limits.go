@@ -2,29 +2,30 @@ package server
 
 import "sync"
 
-// A closeGate admits work until it is shut. The zero value is open.
+// A closeGate admits work until it is shut, and waits for admitted work. The zero value is open.
 type closeGate struct{ mu sync.RWMutex }
 
-// enter reports whether work may begin. The caller then calls leave at its end.
+// enter reports whether work may begin. If so, the caller must call leave when the work has ended.
 func (g *closeGate) enter() bool { return g.mu.TryRLock() }
 
-// leave ends work that enter admitted.
+// leave marks the end of work that enter admitted.
 func (g *closeGate) leave() { g.mu.RUnlock() }
 
-// shut admits no further work, and waits for the work inside. It is called once.
+// shut closes the gate and waits until all admitted work has ended. It must be called only once.
 func (g *closeGate) shut() { g.mu.Lock() }
 
-// A principalLimiter bounds the requests in progress for each principal. max is set before the first request; then it
-// may be used from several goroutines.
+// A principalLimiter limits the number of requests in progress of each principal. max must be set before the first
+// request. The methods may be called from several goroutines.
 type principalLimiter struct {
-	// max is the largest number of requests of one principal in progress.
+	// max is the maximum number of requests in progress of one principal.
 	max int
 
 	mu         sync.Mutex
 	inProgress map[string]int
 }
 
-// acquire admits one more request of a principal until leave is called, once. It reports false at the limit.
+// acquire counts one more request of a principal until leave is called, which must be called once. It reports false if
+// the principal has max requests in progress.
 func (t *principalLimiter) acquire(principal string) (leave func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

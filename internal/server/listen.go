@@ -14,12 +14,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A subscription is the part of a stateless client's subscriptions/listen request that the deck supports.
+// A subscription is an open subscriptions/listen request of a stateless client. It contains only the items that the
+// deck can watch.
 type subscription struct {
 	watcher *watcher
-	// accepted is the "notifications" object of the acknowledgement.
+	// accepted is the object "notifications" of the acknowledgement.
 	accepted json.RawMessage
-	// isEmpty reports that no event can occur; end cancels everything.
+	// isEmpty reports whether the subscription has no items, so that no event can occur. end cancels the subscription.
 	isEmpty bool
 	end     func()
 }
@@ -34,7 +35,7 @@ func (s *Server) openSubscription(ctx context.Context, caller drawbridge.Caller,
 	wants := func(member, kind string) bool {
 		return string(rawjson.Get(want, member)) == "true" && string(rawjson.Get(caps, kind, "listChanged")) == "true"
 	}
-	// The subscription outlives the request, so it must not refer to its body.
+	// The subscription is used after the request's body is released, so it must not refer to the body.
 	caller.Client, caller.Capabilities = bytes.Clone(caller.Client), bytes.Clone(caller.Capabilities)
 	w := newWatcher(caller, bytes.Clone(m.ID), listChanges{
 		tools:     wants("toolsListChanged", "tools"),
@@ -74,7 +75,7 @@ func (s *Server) logLeakedSubscription(err error) {
 	}
 }
 
-// A taskDeck is a deck with tasks that can be watched.
+// A taskDeck is a deck whose tasks can be watched.
 type taskDeck interface {
 	WatchTask(ctx context.Context, caller drawbridge.Caller, id string) error
 	UnwatchTask(ctx context.Context, caller drawbridge.Caller, id string) error
@@ -82,8 +83,8 @@ type taskDeck interface {
 
 var _ taskDeck = (*deck.Deck)(nil)
 
-// watchTasks watches the requested tasks that the caller may see, and returns their ids. The error is for a caller that
-// did not declare the tasks extension: SEP-2663 requires to refuse the whole request then.
+// watchTasks watches the requested tasks that the caller may see, and returns their ids. It returns an error if the
+// caller did not declare the tasks extension: SEP-2663 requires to refuse the whole request then.
 func (s *Server) watchTasks(ctx context.Context, w *watcher, wanted json.RawMessage) (ids []string, err error) {
 	d, ok := s.deck.(taskDeck)
 	if !ok {
@@ -98,7 +99,7 @@ func (s *Server) watchTasks(ctx context.Context, w *watcher, wanted json.RawMess
 			break
 		}
 		if err := d.WatchTask(ctx, w.caller, id); err != nil {
-			w.forgetTask(id) // a task missing in the acknowledgement is not watched
+			w.forgetTask(id) // the acknowledgement does not list the task
 			if f := drawbridge.AsFault(err); mcp.ErrorCode(f.Raw) == mcp.CodeMissingCapability {
 				return ids, err
 			}
@@ -109,10 +110,10 @@ func (s *Server) watchTasks(ctx context.Context, w *watcher, wanted json.RawMess
 	return ids, nil
 }
 
-// unwatchTime limits the time for ending the subscriptions of a listener.
+// unwatchTime is the time limit for cancelling the subscriptions of a listen request.
 const unwatchTime = 5 * time.Second
 
-// subscribeAll subscribes to the URIs that support it, and returns them.
+// subscribeAll subscribes to the wanted URIs, and returns the URIs for which this succeeded.
 func (s *Server) subscribeAll(ctx context.Context, w *watcher, wanted json.RawMessage) (uris []string) {
 	for raw := range rawjson.Elements(wanted) {
 		uri, ok := rawjson.DecodeString(raw)
@@ -134,7 +135,7 @@ func (s *Server) subscribeAll(ctx context.Context, w *watcher, wanted json.RawMe
 			not = some.Unwatched
 		}
 		for _, uri := range not.URIs {
-			w.forgetResource(uri) // a resource missing in the acknowledgement is not watched
+			w.forgetResource(uri) // the acknowledgement does not list the resource
 		}
 		all = all.Without(not)
 	}
@@ -162,20 +163,21 @@ func acceptedNotifications(lists listChanges, uris, tasks []string) json.RawMess
 	return out
 }
 
-// acknowledgement is the first message of the stream; farewell is the response to the request when the server ends the
-// stream.
+// acknowledgement returns the first message of the stream.
 func (sub subscription) acknowledgement() []byte {
 	return sub.watcher.encodeNotification(mcp.NoteListenAck, rawjson.Apply(nil, rawjson.Put(sub.accepted,
 		"notifications")))
 }
 
+// listenResult returns the response to subscriptions/listen, which is sent when the server ends the stream.
 func (s *Server) listenResult(sub subscription) reply {
 	meta := append([]byte(`{"resultType":"complete","_meta":{"`+mcp.MetaSubscriptionID+`":`), sub.watcher.listenID...)
 	meta = append(append(meta, `,"`+mcp.MetaServerInfo+`":`...), s.info...)
 	return resultReply(append(meta, '}', '}'))
 }
 
-// serveListen responds to subscriptions/listen over HTTP with a stream, which ends with the client or with the server.
+// serveListen responds to subscriptions/listen over HTTP with a stream of notifications. The stream ends when the
+// client disconnects or the server shuts down.
 func (d *httpHandler) serveListen(x *postExchange, caller drawbridge.Caller, m mcp.Message) {
 	if !x.stream {
 		x.respond(m.ID, http.StatusNotAcceptable, failureReply(mcp.CodeInvalidRequest,

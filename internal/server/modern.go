@@ -12,22 +12,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// isModernMessage reports whether a message carries the version of a stateless revision. It parses the message only if
-// the end of the member's name occurs in it: some encoders escape the slash before it.
+// isModernMessage reports whether the protocol version in a message is a stateless one. It parses the params only if
+// raw contains "protocolVersion", the last part of the member's name. The whole name is not searched for, because some
+// encoders escape the slash in it.
 func isModernMessage(raw []byte, m mcp.Message) bool {
 	return bytes.Contains(raw, []byte("protocolVersion")) &&
 		mcp.EraOf(mcp.ProtocolVersion(m.Params)) == drawbridge.Modern
 }
 
-// A clientInfo is what a stateless request declares about its caller.
+// A clientInfo holds the data that a stateless request declares about its caller.
 type clientInfo struct {
 	caller drawbridge.Caller
-	// level is the least severe log level that the client requests; empty requests no log lines.
+	// level is the minimum log level that the client requests; empty means no log messages.
 	level string
 }
 
-// readClientInfo reads what a stateless request declares about its caller, beside the authenticated identity. The reply
-// refuses a request with a missing member or an unsupported revision.
+// readClientInfo returns the caller with the data that a stateless request declares in addition to the authenticated
+// identity. It returns an error reply for a request with a missing member or an unsupported version.
 func (s *Server) readClientInfo(caller drawbridge.Caller, params json.RawMessage) (clientInfo, reply) {
 	meta := mcp.MetaOf(params)
 	caller = s.clientScopes.requestCaller(caller, meta)
@@ -43,8 +44,8 @@ func (s *Server) readClientInfo(caller drawbridge.Caller, params json.RawMessage
 	return st, checkCapabilities(caller.Capabilities)
 }
 
-// checkCapabilities refuses capabilities in which a member that the protocol defines is not an object: parsers may
-// disagree about its meaning. Null counts as absent. Unknown members may have any type.
+// checkCapabilities returns an error reply if a capability that the protocol defines is not an object, because parsers
+// may disagree about its meaning. Null counts as absent. Unknown members may have any type.
 func checkCapabilities(capabilities json.RawMessage) reply {
 	for m := range rawjson.Members(capabilities) {
 		if isObject(m.Value) || string(m.Value) == "null" {
@@ -60,10 +61,10 @@ func checkCapabilities(capabilities json.RawMessage) reply {
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// supportedVersions lists the protocol revisions that the server supports, newest first.
+// supportedVersions returns the protocol versions that the server supports, newest first.
 func supportedVersions() []string { return append(mcp.ModernVersions(), mcp.LegacyVersions()...) }
 
-// unsupportedVersion refuses a revision: an UnsupportedProtocolVersionError of 2026-07-28.
+// unsupportedVersion returns the UnsupportedProtocolVersionError of 2026-07-28 for the requested version.
 func unsupportedVersion(requested string) reply {
 	data := append([]byte(`{"supported":`), supportedVersionsJSON()...)
 	data = append(append(data, `,"requested":`...), rawjson.Quote(truncate(requested))...)
@@ -74,8 +75,8 @@ func supportedVersionsJSON() json.RawMessage {
 	return rawjson.AppendStrings(nil, supportedVersions()...)
 }
 
-// checkHeaders compares the headers of a stateless request with its body, as 2026-07-28 requires: a proxy may have
-// routed by them. The zero reply means that they match.
+// checkHeaders compares the headers of a stateless request with its body, as 2026-07-28 requires, because a proxy may
+// have routed the request by its headers. It returns the zero reply if they match.
 func checkHeaders(h http.Header, m mcp.Message, version string) reply {
 	mismatch := func(text string) reply { return failureReply(mcp.CodeHeaderMismatch, "Header mismatch: "+text, nil) }
 	got, ok := singleHeader(h, mcp.HeaderVersion)
@@ -110,7 +111,8 @@ func checkHeaders(h http.Header, m mcp.Message, version string) reply {
 	return reply{}
 }
 
-// singleHeader returns a header's value. A header that was sent twice matches nothing.
+// singleHeader returns the value of a header and reports whether the header is present. For a header that was sent more
+// than once it returns a value that matches nothing.
 func singleHeader(h http.Header, name string) (string, bool) {
 	switch values := h[http.CanonicalHeaderKey(name)]; len(values) {
 	case 0:
@@ -122,8 +124,8 @@ func singleHeader(h http.Header, name string) (string, bool) {
 	}
 }
 
-// checkParamHeaders compares the Mcp-Param headers of a tools/call with its arguments, where the tool's schema has
-// marks.
+// checkParamHeaders compares the Mcp-Param headers of a tools/call with its arguments, if the tool's schema maps
+// arguments to headers.
 func (s *Server) checkParamHeaders(h http.Header, caller drawbridge.Caller, params json.RawMessage) reply {
 	spec, ok := s.deck.FindCard(caller, drawbridge.CardName(rawjson.GetString(params, "name")))
 	if !ok {
@@ -140,7 +142,7 @@ func (s *Server) checkParamHeaders(h http.Header, caller drawbridge.Caller, para
 	return reply{}
 }
 
-// handleModern answers a stateless request, except subscriptions/listen, whose response is a stream.
+// handleModern responds to a stateless request, except subscriptions/listen, whose response is a stream.
 func (s *Server) handleModern(ctx context.Context, caller drawbridge.Caller, m mcp.Message,
 	peer drawbridge.Peer) reply {
 	switch m.Method {
@@ -152,9 +154,9 @@ func (s *Server) handleModern(ctx context.Context, caller drawbridge.Caller, m m
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead, mcp.MethodComplete:
 		return s.callDeck(ctx, clientKeyOf(caller), caller, m, peer)
 	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
-		return methodNotFound(m.Method) // exists in the stateful generation only
+		return methodNotFound(m.Method) // exists only in the stateful generation
 	}
-	return s.callDeck(ctx, clientKeyOf(caller), caller, m, peer) // a method of an extension, or an unknown one
+	return s.callDeck(ctx, clientKeyOf(caller), caller, m, peer) // an unknown method or a method of an extension
 }
 
 // callDeck passes a request of a client to the deck.

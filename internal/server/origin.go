@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkHostAndOrigin refuses a request under a foreign host name, which a DNS rebinding page sends, and one from a page
-// of another origin. It reports whether the request may continue.
+// checkHostAndOrigin refuses a request for a foreign host name, which may be a DNS rebinding attack. It also refuses a
+// request from a page of a foreign origin. It reports whether the request may continue.
 func (d *httpHandler) checkHostAndOrigin(w http.ResponseWriter, r *http.Request) bool {
 	if !d.hostAllowed(r) {
 		http.Error(w, foreignHostText, http.StatusForbidden)
@@ -24,8 +24,8 @@ func (d *httpHandler) checkHostAndOrigin(w http.ResponseWriter, r *http.Request)
 
 const foreignHostText = "Forbidden: the Host header is not a name of this machine"
 
-// hostAllowed reports whether a request over loopback names a host of this machine, or the public host for which a
-// proxy forwards requests.
+// hostAllowed reports whether the Host header of a request over loopback names this machine, or the public host for
+// which a proxy forwards requests. It reports true for requests over other addresses.
 func (d *httpHandler) hostAllowed(r *http.Request) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || !isLoopbackAddr(addr) || addr.Network() == "unix" || d.host != "" && strings.EqualFold(r.Host, d.host) {
@@ -34,13 +34,13 @@ func (d *httpHandler) hostAllowed(r *http.Request) bool {
 	return isLoopbackHost(r.Host)
 }
 
-// originAllowed reports whether the page that sent a request, if any, may call this server: a page of the own host, or
-// of an allowed origin. For the latter it sets the CORS headers.
+// originAllowed reports whether the page that sent a request, if any, may call this server. Allowed are pages of the
+// same host and pages of Options.Origins. For the latter, originAllowed sets the CORS headers.
 func (d *httpHandler) originAllowed(w http.ResponseWriter, r *http.Request) bool {
 	origins := r.Header["Origin"]
 	switch {
 	case len(origins) == 0:
-		// a neighbour's port is same-site
+		// "same-site" is refused: it includes other ports of this host
 		return slices.Contains([]string{"", "same-origin", "none"}, r.Header.Get("Sec-Fetch-Site"))
 	case len(origins) > 1:
 		return false
@@ -57,7 +57,7 @@ func (d *httpHandler) originAllowed(w http.ResponseWriter, r *http.Request) bool
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// isLoopbackAddr reports whether only this machine reaches an address.
+// isLoopbackAddr reports whether an address can be reached only from this machine.
 func isLoopbackAddr(addr net.Addr) bool {
 	return addr.Network() == "unix" || isLoopbackHost(addr.String())
 }

@@ -10,25 +10,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// errCallerGone is the error for output to a caller that is gone.
+// errCallerGone is the error for output to a caller that has disconnected.
 var errCallerGone = errors.New("the caller is gone")
 
-// maxOutboxBytes is how many bytes may wait for a slow reader. Beyond it, further output waits or is dropped.
+// maxOutboxBytes is the size at which an outbox is full. Further output then waits for the reader or is dropped.
 const maxOutboxBytes = 1 << 20
 
-// An outbox buffers output that one goroutine writes and others add. Adding does not wait for the reader, unless the
-// output must arrive and the box is full.
+// An outbox buffers output: several goroutines add bytes, and one goroutine, in run, writes them. Adding waits for the
+// reader only if the output must arrive and the outbox is full.
 type outbox struct {
 	mu      sync.Mutex
-	room    sync.Cond     // signals that the box was emptied or has failed
-	wake    chan struct{} // holds one token when there is work
+	room    sync.Cond     // signals that the outbox was emptied or has failed
+	wake    chan struct{} // holds one value when run has something to do
 	waiting []byte
-	spare   []byte // the other buffer
-	// tryWrite writes as much as fits at once; nil if the writer cannot do that. writing reports that run has taken
-	// bytes that may not be written yet.
+	spare   []byte // the second buffer, which takeWaiting exchanges with waiting
+	// tryWrite writes bytes to a pipe without blocking, and reports false if the pipe has no room. It is nil if the
+	// writer is not a pipe. writing reports whether run has taken bytes that may not be written yet.
 	tryWrite      func([]byte) bool
 	writing       bool
-	dropsOverflow bool // waiting for room has ended
+	dropsOverflow bool // put no longer waits for room: a full outbox drops all bytes
 	closed        bool
 	dropped       int
 	err           error
@@ -41,8 +41,8 @@ func newOutbox() *outbox {
 	return o
 }
 
-// newOutboxTo returns an empty outbox that run is to write to out. If out is a pipe with room and nothing waits, put
-// writes at once, so that no goroutine has to be woken.
+// newOutboxTo returns an empty outbox whose run writes to out. If out is a pipe with room and no bytes are buffered,
+// put writes directly to the pipe, so that no goroutine has to be woken.
 func newOutboxTo(out io.Writer) *outbox {
 	o := newOutbox()
 	if f, ok := out.(*os.File); ok {
@@ -51,8 +51,8 @@ func newOutboxTo(out io.Writer) *outbox {
 	return o
 }
 
-// put adds bytes that are written together. With must it waits for room in a full box; otherwise a full box drops them.
-// The error is errCallerGone if nothing is written any more.
+// put adds bytes, which are written together. If the outbox is full, put waits for room if must is set; otherwise it
+// drops the bytes. The error is errCallerGone if the outbox is closed or has failed.
 func (o *outbox) put(b []byte, must bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,29 +68,30 @@ func (o *outbox) put(b []byte, must bool) error {
 	return nil
 }
 
-// putNoWait is put without waiting: with must it adds the bytes even to a full box, and the caller calls await later.
-// It reports false if the bytes were dropped.
+// putNoWait is like put, but never waits. With must it adds the bytes even to a full outbox; the caller must call
+// awaitRoom later. It reports false if the bytes were dropped.
 func (o *outbox) putNoWait(b []byte, must bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err != nil || o.closed || o.add(b, must)
 }
 
-// awaitRoom waits until the box has room.
+// awaitRoom waits until the outbox has room, is closed or has failed.
 func (o *outbox) awaitRoom() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waitForRoom()
 }
 
-// waitForRoom waits until the box has room or waiting has ended. The caller holds the lock.
+// waitForRoom waits until the outbox has room, is closed, has failed, or drops overflow. The caller must hold the lock.
 func (o *outbox) waitForRoom() {
 	for !o.dropsOverflow && !o.closed && o.err == nil && len(o.waiting) >= maxOutboxBytes {
 		o.room.Wait()
 	}
 }
 
-// add adds bytes; to a full box only if forced. The caller holds the lock.
+// add adds bytes, to a full outbox only with force. It reports false if the bytes were dropped. The caller must hold
+// the lock.
 func (o *outbox) add(b []byte, force bool) bool {
 	if len(o.waiting) >= maxOutboxBytes && !force {
 		o.dropped++
@@ -108,7 +109,7 @@ func (o *outbox) wakeWriter() {
 	}
 }
 
-// close ends the input: run returns when the box is empty.
+// close ends the input: run returns when all buffered bytes are written.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,7 +118,7 @@ func (o *outbox) close() {
 	o.wakeWriter()
 }
 
-// dropOverflow ends all waits for room: bytes that do not fit are dropped.
+// dropOverflow ends all waits for room. From then on, bytes that do not fit are dropped.
 func (o *outbox) dropOverflow() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,7 +126,7 @@ func (o *outbox) dropOverflow() {
 	o.room.Broadcast()
 }
 
-// fail records that nothing more can be written.
+// fail marks the outbox as failed and drops all buffered bytes: nothing more can be written.
 func (o *outbox) fail() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -140,7 +141,8 @@ func (o *outbox) failed() bool {
 	return o.err != nil
 }
 
-// takeWaiting empties the box. The bytes are valid until the next call. It reports false after the last bytes.
+// takeWaiting returns the buffered bytes and empties the outbox. The bytes are valid until the next call. more is false
+// if the outbox is closed and empty, or has failed.
 func (o *outbox) takeWaiting() (batch []byte, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,7 +151,7 @@ func (o *outbox) takeWaiting() (batch []byte, more bool) {
 	}
 	batch = o.waiting
 	if o.waiting = o.spare[:0]; cap(batch) > maxOutboxBytes {
-		o.spare = nil // do not keep the buffer of a large response
+		o.spare = nil // free the buffer of a large response
 	} else {
 		o.spare = batch
 	}
@@ -157,8 +159,8 @@ func (o *outbox) takeWaiting() (batch []byte, more bool) {
 	return batch, true
 }
 
-// run writes the content until the box is closed and empty, or a write fails. It reports whether everything was
-// written. If beat is not nil, run calls it after each interval without a write.
+// run calls write with the buffered bytes until the outbox is closed and empty, or a write fails. It reports whether
+// everything was written. If beat is not nil, run calls it after each interval without a write.
 func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() error) (whole bool) {
 	var tick <-chan time.Time
 	if beat != nil {

@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// contentionTime is for how long after its last call a client counts as active.
+	// contentionTime is how long a client counts as active after its last call.
 	contentionTime = 500 * time.Millisecond
-	// youngTime is for how long a call without an answer takes the turn of its client. A call that takes longer waits
-	// for something else than our processors, and must not keep the next one back.
+	// youngTime is how long an unanswered call delays the next call of its client. A call that takes longer probably
+	// waits for something else than the processors of this machine, so it must not delay other calls.
 	youngTime = 20 * time.Millisecond
 )
 
-// A CallPacer keeps many calls of one client from delaying the calls of others. While several clients are active, each
-// has one turn: its next call begins when the last one was answered, or after 20 ms. The calls of a client wait in their
-// order. A client that is alone is not paced. The zero value is ready, and several servers may share it.
+// A CallPacer limits how fast clients start calls, so that many calls of one client do not delay the calls of others.
+// While several clients are active, the next call of a client begins when its last call was answered, or 20 ms after
+// that call began. The calls of one client begin in the order in which they arrived. If only one client is active, its
+// calls do not wait. The zero value is ready to use, and several servers may share it.
 type CallPacer struct {
 	mu      sync.Mutex
 	clients map[clientKey]*pacedClient
-	// latest are the last calls of the two clients that called last, the newest first.
+	// latest holds the last call of each of the two clients that called most recently, the newest first.
 	latest [2]lastCall
 }
 
@@ -47,11 +48,12 @@ type lastCall struct {
 	at     time.Time
 }
 
-// A pacedClient has the calls of one client that have begun, by their start, and those that wait.
+// A pacedClient holds the calls of one client: began are the start times of the calls in progress, waiting are the
+// calls that have not begun.
 type pacedClient struct {
 	began   []*time.Time
 	waiting []*waitingCall
-	timer   *time.Timer // set while calls wait: the turn of the last call ends
+	timer   *time.Timer // begins the next waiting call; set only while calls wait
 }
 
 type waitingCall struct {
@@ -59,7 +61,8 @@ type waitingCall struct {
 	turn  chan struct{} // closed when the call may begin
 }
 
-// enter waits for the turn of a call. Call leave when the call was answered. The error is ctx's.
+// enter waits until a call may begin. The caller must call leave when the call was answered. The error is the cause of
+// ctx's end.
 func (p *CallPacer) enter(ctx context.Context, k clientKey) (leave func(), err error) {
 	now := time.Now()
 	w := &waitingCall{}
@@ -92,7 +95,7 @@ func (p *CallPacer) enter(ctx context.Context, k clientKey) (leave func(), err e
 	}
 }
 
-// noteCall stores the last calls of the two clients that called last. The caller holds mu.
+// noteCall updates latest with a call of the client k. The caller must hold mu.
 func (p *CallPacer) noteCall(k clientKey, now time.Time) {
 	if p.latest[0].client != k {
 		p.latest[1] = p.latest[0]
@@ -100,7 +103,7 @@ func (p *CallPacer) noteCall(k clientKey, now time.Time) {
 	p.latest[0] = lastCall{k, now}
 }
 
-// mayBegin reports whether the client's next call may begin. The caller holds mu.
+// mayBegin reports whether the client's next call may begin now. The caller must hold mu.
 func (p *CallPacer) mayBegin(k clientKey, c *pacedClient, now time.Time) bool {
 	other := p.latest[0]
 	if other.client == k {
@@ -117,7 +120,8 @@ func (c *pacedClient) begin(w *waitingCall, now time.Time) {
 	c.began = append(c.began, &w.began)
 }
 
-// beginWaiting begins the waiting calls whose turn it is, and sets the timer for the next. The caller holds mu.
+// beginWaiting begins the waiting calls that may begin now, and sets the timer for the next one. The caller must hold
+// mu.
 func (p *CallPacer) beginWaiting(k clientKey, c *pacedClient) {
 	now := time.Now()
 	for len(c.waiting) > 0 && p.mayBegin(k, c, now) {
@@ -140,7 +144,7 @@ func (p *CallPacer) beginWaiting(k clientKey, c *pacedClient) {
 	}
 }
 
-// leave ends a call, whether it began or still waits.
+// leave removes a call, which has begun or still waits.
 func (p *CallPacer) leave(k clientKey, c *pacedClient, w *waitingCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

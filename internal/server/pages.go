@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxPageBytes is the largest total size of cached pages.
+	// maxPageBytes is the maximum total size of the cached pages.
 	maxPageBytes = 32 << 20
-	// maxPages is the largest number of cached pages.
+	// maxPages is the maximum number of cached pages.
 	maxPages = 4096
 )
 
-// A pageCache caches the encoded pages of lists, so that an unchanged list only has to be copied. It needs no clearing
-// when a deck changes, because the version of a list changes then too.
+// A pageCache caches the encoded pages of lists, so that a page of an unchanged list is encoded only once. It need not
+// be cleared when the deck changes, because the version of a list changes then too.
 type pageCache struct {
 	mu   sync.Mutex
 	kept *simplelru.LRU[pageKey, json.RawMessage]
@@ -38,7 +38,7 @@ func newPageCache() *pageCache {
 	return p
 }
 
-// A pageKey holds everything that determines the bytes of a page. The version covers what the caller may see.
+// A pageKey holds everything that determines the bytes of a page. version identifies the list that the caller may see.
 type pageKey struct {
 	method  string
 	version uint64
@@ -68,7 +68,7 @@ func (p *pageCache) getOrEncode(key pageKey, encode func() json.RawMessage) json
 	return page
 }
 
-// listMember is the member of a list method's result that has the items.
+// listMember returns the name of the member that holds the items in the result of a list method.
 func listMember(method string) string {
 	switch method {
 	case mcp.MethodPromptsList:
@@ -83,7 +83,7 @@ func listMember(method string) string {
 	return "tools"
 }
 
-// list answers a list method.
+// list responds to a list method with one page.
 func (s *Server) list(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage) reply {
 	l, err := s.deck.List(ctx, caller, method)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) list(ctx context.Context, caller drawbridge.Caller, method stri
 	return resultReply(s.pages.getOrEncode(key, func() json.RawMessage { return s.encodePage(key, l) }))
 }
 
-// encodePage encodes a page.
+// encodePage returns the result object of the page that begins at key.start.
 func (s *Server) encodePage(key pageKey, l deck.List) json.RawMessage {
 	end := min(key.start+s.o.PageSize, len(l.Items))
 	size := 512

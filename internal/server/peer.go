@@ -10,27 +10,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A sender carries messages to a caller before the response to a request.
+// A sender sends messages to a caller before the response to a request.
 type sender interface {
-	// send sends a message. With must it waits for a slow reader; otherwise the message may be dropped. The error means
-	// that the caller is gone or can only get the response.
+	// send sends a message. With must it waits for a slow reader; otherwise the message may be dropped. An error means
+	// that the caller has disconnected or can receive only the response.
 	send(message []byte, must bool) error
-	// done is closed when the caller is gone; nil if that is unknown or the caller may come back.
+	// done returns a channel that is closed when the caller has disconnected; nil if this is unknown or the caller may
+	// reconnect.
 	done() <-chan struct{}
 }
 
-// A requestPeer is the caller's half of one request.
+// A requestPeer is the drawbridge.Peer of one request: it sends messages to the client that made the request.
 type requestPeer struct {
 	sender sender
-	// session is nil for a stateless caller, which cannot be asked. level is the least severe log level that such a
-	// caller requests; empty requests no log lines.
+	// session is the caller's session; nil for a stateless caller, to which no requests can be sent. level is the
+	// minimum log level that a stateless caller requests; empty means no log messages.
 	session *session
 	level   string
 }
 
 var _ drawbridge.Peer = (*requestPeer)(nil)
 
-// Notify sends a notification to the caller. Log lines below the caller's level are left out.
+// Notify sends a notification to the caller. Log messages below the caller's level are not sent.
 func (p *requestPeer) Notify(_ context.Context, method string, params json.RawMessage) error {
 	if method == mcp.NoteMessage && !p.wantsLog(params) {
 		return nil
@@ -52,7 +53,7 @@ func (p *requestPeer) Request(ctx context.Context, method string, params json.Ra
 	}
 	select {
 	case <-p.sender.done():
-		// The request is over or its client hung up: the session's own stream remains.
+		// The request has ended or its client has disconnected: use the session's own stream.
 		return p.session.ask(ctx, p.session.watcher, method, params)
 	default:
 		return p.session.ask(ctx, p.sender, method, params)
@@ -61,8 +62,9 @@ func (p *requestPeer) Request(ctx context.Context, method string, params json.Ra
 
 var _ drawbridge.ReconnectRequester = (*requestPeer)(nil)
 
-// RequestReconnect asks the caller to reconnect later for the rest, if its protocol allows. It is for servers that
-// asked us for the same. The server never does so by itself, since a broken connection can be resumed anyway.
+// RequestReconnect asks the caller to disconnect and to reconnect later, if its protocol allows that. It is called when
+// the called server has made the same request. The server never does this on its own, because a client can resume a
+// broken connection anyway.
 func (p *requestPeer) RequestReconnect(after time.Duration) {
 	type poller interface{ poll(after time.Duration) }
 	if v, ok := p.sender.(poller); ok {
@@ -70,7 +72,7 @@ func (p *requestPeer) RequestReconnect(after time.Duration) {
 	}
 }
 
-// maxPollDelay is the most that a server can have a client stay away.
+// maxPollDelay is the maximum time for which a called server can ask a client to stay disconnected.
 const maxPollDelay = time.Minute
 
 func cannotAskFault(method string) error {
@@ -80,8 +82,8 @@ func cannotAskFault(method string) error {
 	}
 }
 
-// canAsk reports whether a client with these capabilities may be sent the request. Every client may be sent a ping.
-// Extensions were checked where the request came from.
+// canAsk reports whether this server may send the request to a client with these capabilities. A ping may be sent to
+// every client. Requests of extensions were checked before.
 func canAsk(capabilities json.RawMessage, method string, params json.RawMessage) bool {
 	return method == mcp.MethodPing || mcp.ServerMayRequest(capabilities, capabilities, method, params)
 }

@@ -12,32 +12,33 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A postExchange is one POST request and its response. The response becomes a JSON object if the answer is the first
-// message. It becomes an event stream if another message precedes the answer, or after a long silence.
+// A postExchange is one POST request and its response. If the answer is the first message, the response is a JSON
+// object. If another message is sent before the answer, or the answer takes long, the response is an event stream.
 type postExchange struct {
 	handler *httpHandler
 	w       http.ResponseWriter
 	r       *http.Request
-	// auth is who sent it.
+	// auth is the authenticated sender of the request.
 	auth *authenticatedRequest
 	// json and stream report which content types the client accepts.
 	json, stream bool
 
-	// ofSession is the session whose request it is; nil for a stateless client, and before there is a session.
+	// ofSession is the session of the request; nil for a stateless client, and before initialize has opened the
+	// session.
 	ofSession *session
 
 	mu sync.Mutex
-	// out writes the stream, nil before there is one; ran is closed when everything was written.
+	// out writes the stream; nil before the stream begins. written is closed when everything was written.
 	out     *outbox
 	written chan struct{}
-	// events is the stream kept by the session, which outlives the connection; nil if none is kept. deafen stops the
-	// report of a lost connection.
+	// events is the stream in the session's event log, which the client can resume after a lost connection; nil without
+	// a session. stopLostWatch stops watching for a lost connection.
 	events        *eventStream
 	stopLostWatch func() bool
-	// timer starts a stream after a long silence.
+	// timer begins a stream if the answer takes long.
 	timer *time.Timer
 	over  bool
-	// newSessionID is set with the answer to initialize.
+	// newSessionID is the id of the new session, set when initialize was successful.
 	newSessionID string
 }
 
@@ -47,13 +48,15 @@ func newPostExchange(d *httpHandler, w http.ResponseWriter, r *http.Request, v *
 	return x
 }
 
-// These are the values of headers that are set on every answer; net/http does not change them.
+// jsonType and streamType are values of the header Content-Type. They are shared by all responses, to avoid
+// allocations; net/http does not change them.
 var (
 	jsonType   = []string{"application/json"}
 	streamType = []string{"text/event-stream"}
 )
 
-// startKeepAlive has the exchange show that it is alive after a silence.
+// startKeepAlive begins a stream with a comment if there is no response after a time, so that the client sees that the
+// connection works.
 func (x *postExchange) startKeepAlive(after time.Duration) {
 	if !x.stream {
 		return
@@ -63,12 +66,12 @@ func (x *postExchange) startKeepAlive(after time.Duration) {
 		defer x.mu.Unlock()
 		if !x.over && x.out == nil && x.r.Context().Err() == nil {
 			x.beginStream()
-			_ = x.out.put([]byte(mcp.SSEComment), false) // it is for show
+			_ = x.out.put([]byte(mcp.SSEComment), false) // an error does not matter
 		}
 	})
 }
 
-// beginStream makes the answer a stream. The lock is held.
+// beginStream makes the response an event stream. The caller must hold the lock.
 func (x *postExchange) beginStream() {
 	streamHeaders(x.w)
 	if x.newSessionID != "" {
@@ -83,7 +86,7 @@ func (x *postExchange) beginStream() {
 	go x.write(x.out, x.events, x.written)
 }
 
-// write writes the stream, until it ends or goes on elsewhere.
+// write writes the stream until it ends or continues on another connection.
 func (x *postExchange) write(out *outbox, t *eventStream, ran chan<- struct{}) {
 	defer close(ran)
 	write := eventWriter(x.w)
@@ -105,11 +108,12 @@ func streamHeaders(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// eventWriter returns a function that writes and flushes, and does not block on a client that does not read.
+// eventWriter returns a function that writes bytes and flushes them. A write fails after writeTime if the client does
+// not read.
 func eventWriter(w http.ResponseWriter) func([]byte) error {
 	rc := http.NewResponseController(w)
 	return func(b []byte) error {
-		// Not every writer has deadlines; its server then knows better.
+		// A writer without deadlines is accepted: its server must limit the time.
 		if err := rc.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err
 		}
@@ -124,7 +128,7 @@ func eventWriter(w http.ResponseWriter) func([]byte) error {
 	}
 }
 
-// send sends a message ahead of the answer. See voice.
+// send sends a message before the answer. See sender.
 func (x *postExchange) send(message []byte, must bool) error {
 	x.mu.Lock()
 	if x.over || x.events == nil && x.r.Context().Err() != nil {
@@ -145,7 +149,7 @@ func (x *postExchange) send(message []byte, must bool) error {
 	return x.putMessage(message, must)
 }
 
-// putMessage sends a message on the stream.
+// putMessage adds a message to the stream, which must have begun.
 func (x *postExchange) putMessage(message []byte, must bool) error {
 	if x.events != nil {
 		return x.events.send(message, must)
@@ -153,7 +157,7 @@ func (x *postExchange) putMessage(message []byte, must bool) error {
 	return x.out.put(eventFrame(message), must)
 }
 
-// done is never closed for a client that may come back to the stream.
+// done returns a channel that is closed when the client has disconnected; nil if the client can resume the stream.
 func (x *postExchange) done() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -163,8 +167,8 @@ func (x *postExchange) done() <-chan struct{} {
 	return x.r.Context().Done()
 }
 
-// poll asks the client to hang up and to reconnect after a delay, if its protocol allows. The stream goes on until the
-// client does: closing the connection first could break other requests on it.
+// poll asks the client to disconnect and to reconnect after a delay, if its protocol allows that. The connection stays
+// open until the client closes it: closing it first could break other requests on the connection.
 func (x *postExchange) poll(after time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -181,8 +185,8 @@ func (x *postExchange) poll(after time.Duration) {
 	}
 }
 
-// respond ends the exchange with a response. The status counts if nothing was written before. A cancelled request gets
-// a response too, since HTTP requires one.
+// respond ends the exchange with a response. The status is used only if nothing was written before. A cancelled request
+// gets a response too, because HTTP requires one.
 func (x *postExchange) respond(id json.RawMessage, status int, r reply) {
 	if r.isNone() && id != nil {
 		r = cancelledReply()
@@ -191,7 +195,7 @@ func (x *postExchange) respond(id json.RawMessage, status int, r reply) {
 	switch {
 	case !ok:
 	case streams && !r.isNone():
-		_ = x.putMessage(r.line(id), true) // gone is gone
+		_ = x.putMessage(r.line(id), true) // an error means that the client is gone
 	case streams:
 	case r.isNone():
 		x.w.WriteHeader(http.StatusAccepted)
@@ -202,15 +206,15 @@ func (x *postExchange) respond(id json.RawMessage, status int, r reply) {
 	x.close()
 }
 
-// respondBatch ends the exchange with the responses of a batch, each a line; with none where there were only
-// notifications.
+// respondBatch ends the exchange with the encoded responses of a batch. If there are none, because the batch has only
+// notifications, the status is 202.
 func (x *postExchange) respondBatch(lines [][]byte) {
 	streams, ok := x.beginLast(http.StatusOK)
 	switch {
 	case !ok:
 	case streams:
 		for _, line := range lines {
-			_ = x.putMessage(line, true) // gone is gone
+			_ = x.putMessage(line, true) // an error means that the client is gone
 		}
 	case len(lines) == 0:
 		x.w.WriteHeader(http.StatusAccepted)
@@ -220,8 +224,9 @@ func (x *postExchange) respondBatch(lines [][]byte) {
 	x.close()
 }
 
-// beginLast reserves the exchange for its caller and reports whether the response is a stream: one is open, or the
-// client accepts nothing else. ok is false if the exchange was over before.
+// beginLast marks the exchange as over, so that only the calling method writes the response. streams reports whether
+// the response is a stream: a stream has begun, or the client accepts nothing else. ok is false if the exchange was
+// over before.
 func (x *postExchange) beginLast(status int) (streams, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -235,12 +240,12 @@ func (x *postExchange) beginLast(status int) (streams, ok bool) {
 	return x.out != nil, true
 }
 
-// eventFrame frames a message for a stream.
+// eventFrame returns a message as an event without an id.
 func eventFrame(message []byte) []byte {
 	return mcp.AppendSSEEvent(make([]byte, 0, len(message)+8), mcp.SSEEvent{Data: message, Retry: -1})
 }
 
-// writeJSON writes one JSON value.
+// writeJSON writes a JSON response that consists of parts.
 func (x *postExchange) writeJSON(status int, parts ...[]byte) {
 	size := 0
 	for _, p := range parts {
@@ -253,7 +258,7 @@ func (x *postExchange) writeJSON(status int, parts ...[]byte) {
 		h.Set(mcp.HeaderSession, x.newSessionID)
 	}
 	x.w.WriteHeader(status)
-	const large = 32 << 10 // less than that fits into a socket's buffer and needs no deadline
+	const large = 32 << 10 // a smaller response fits into the socket's buffer and needs no deadline
 	if size > large {
 		rc := http.NewResponseController(x.w)
 		_ = rc.SetWriteDeadline(time.Now().Add(2 * writeTime)) // see eventWriter
@@ -271,8 +276,8 @@ func (x *postExchange) writeJSON(status int, parts ...[]byte) {
 	}
 }
 
-// takeOverStream starts a response stream that only the caller writes to. It returns a function that writes data and
-// flushes it.
+// takeOverStream begins a stream to which only the calling method writes. It returns a function that writes bytes and
+// flushes them.
 func (x *postExchange) takeOverStream() func([]byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -281,10 +286,10 @@ func (x *postExchange) takeOverStream() func([]byte) error {
 	return eventWriter(x.w)
 }
 
-// respondAccepted ends the exchange: there is nothing to say.
+// respondAccepted ends the exchange with the status 202 and without a body.
 func (x *postExchange) respondAccepted() { x.respond(nil, http.StatusAccepted, reply{}) }
 
-// close ends a stream and waits until it is written. It may be called again.
+// close ends the stream, if any, and waits until it is written. It may be called more than once.
 func (x *postExchange) close() {
 	x.mu.Lock()
 	x.over = true

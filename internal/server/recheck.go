@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	// recheckInterval is how often the tokens of requests in progress are looked at again.
+	// recheckInterval is the interval between two verifications of the tokens of requests in progress.
 	recheckInterval = 30 * time.Second
-	// recheckGrace is how long a request in progress goes on whose token cannot be looked at.
+	// recheckGrace is how long a request in progress may continue while its token cannot be verified.
 	recheckGrace = 2 * time.Minute
 )
 
-// A authenticatedRequest is a request in progress, and who sent it. A request may take hours: a stream, or a call that
-// waits for a person.
+// An authenticatedRequest is a request in progress and its authenticated sender. A request may take hours, for example
+// a stream, or a call that waits for a person.
 type authenticatedRequest struct {
 	caller drawbridge.Caller
-	// token is the caller's token for resource, and good the time of its last verification, which the mutex of the
-	// table guards. The token is empty for a caller that need not authenticate or used the fixed token.
+	// token is the caller's token for resource. It is empty for a caller that need not authenticate or that used the
+	// fixed token. verifiedAt is the time of the token's last verification; the mutex of the table guards it.
 	token      drawbridge.Secret
 	resource   string
 	verifiedAt time.Time
-	// end ends the request. session is its session; nil if it has none. The mutex of the table guards it.
+	// end cancels life, the context of the request that does not end with the connection. session is the session of the
+	// request; nil if it has none. The mutex of the table guards session.
 	end     context.CancelFunc
 	life    context.Context
 	session *session
@@ -37,7 +38,8 @@ type ongoingRequests struct {
 	all map[*authenticatedRequest]struct{}
 }
 
-// track records a request until leave is called. The returned request ends when its token does.
+// track adds a request with a token to the table until leave is called. The context of the returned request ends when
+// the token becomes invalid.
 func (s *ongoingRequests) track(v *authenticatedRequest, r *http.Request) (_ *http.Request, leave func()) {
 	if v.token.IsZero() {
 		v.life = context.WithoutCancel(r.Context())
@@ -60,7 +62,8 @@ func (s *ongoingRequests) track(v *authenticatedRequest, r *http.Request) (_ *ht
 	}
 }
 
-// setSession records that a request belongs to a session, whose caller used this token last.
+// setSession stores that a request belongs to a session, and that the request's token is the last one that the
+// session's caller used.
 func (s *ongoingRequests) setSession(v *authenticatedRequest, c *session) {
 	s.mu.Lock()
 	v.session = c
@@ -70,15 +73,15 @@ func (s *ongoingRequests) setSession(v *authenticatedRequest, c *session) {
 	c.proof = v.token
 }
 
-// A requestSnapshot is a copy of a request's state for a recheck. A client with a fresh token uses it for its next
-// request; older requests of the same session then continue by it.
+// A requestSnapshot is a request in progress with the session and the token for a recheck. If the session's client has
+// sent a later request with a new token, token is that new token: older requests of the session continue with it.
 type requestSnapshot struct {
 	*authenticatedRequest
 	session *session
 	token   drawbridge.Secret
 }
 
-// lastToken is the token that the session's caller came with last.
+// lastToken returns the token of the last request of the session.
 func (c *session) lastToken() drawbridge.Secret {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +101,9 @@ func (s *ongoingRequests) snapshot() (all []requestSnapshot) {
 	return all
 }
 
-// RecheckCallers verifies the tokens of all requests in progress now, instead of within half a minute. If a token
-// expired or was revoked, its requests and their session end. Work that a caller has lost the right to ends too.
+// RecheckCallers verifies the tokens of all requests in progress now, instead of at the next interval. If a token has
+// expired or was revoked, its requests and their session end. If a caller has lost scopes that a request started with,
+// that request ends too.
 func (s *Server) RecheckCallers(ctx context.Context) {
 	if s.o.Authenticator == nil {
 		return
@@ -115,7 +119,7 @@ func (s *Server) RecheckCallers(ctx context.Context) {
 		by := proof{v.token, v.resource}
 		visits[by] = append(visits[by], v)
 	}
-	var looking sync.WaitGroup // side by side: one issuer that is away is not to hold up the others
+	var looking sync.WaitGroup // in parallel, so that one unreachable issuer does not delay the others
 	for by, them := range visits {
 		looking.Go(func() {
 			caller, err := s.o.Authenticator.Authenticate(ctx, by.token.Reveal(), by.resource)
@@ -127,7 +131,8 @@ func (s *Server) RecheckCallers(ctx context.Context) {
 	looking.Wait()
 }
 
-// applyRecheck ends a request whose token is no longer valid, unless its client has sent another one meanwhile.
+// applyRecheck ends a request whose token is no longer valid, unless its client has sent a request with another token
+// meanwhile.
 func (s *Server) applyRecheck(v requestSnapshot, caller drawbridge.Caller, err error) {
 	if v.session != nil && v.session.lastToken() != v.token {
 		return
@@ -143,7 +148,8 @@ func (s *Server) applyRecheck(v requestSnapshot, caller drawbridge.Caller, err e
 	}
 }
 
-// judgeRecheck reports whether a request is over, and its session with it, by what its token proves now.
+// judgeRecheck reports whether a request must end, and whether its session must end too. caller and err are the result
+// of the verification of its token.
 func (v requestSnapshot) judgeRecheck(caller drawbridge.Caller, err error, now time.Time) (over, ended bool) {
 	if err != nil {
 		code := drawbridge.AsFault(err).Code

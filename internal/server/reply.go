@@ -10,8 +10,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A reply is the response to a request: an error object, or a result in two parts, so that adding members at the end of
-// a large result copies nothing. The zero reply means no response, as for a cancelled request.
+// A reply is the response to a request: an error object or a result object. The result consists of two parts, so that
+// adding members at the end of a large result copies nothing. The zero reply means no response, as for a cancelled
+// request.
 type reply struct {
 	body, tail json.RawMessage
 	fault      json.RawMessage
@@ -19,23 +20,23 @@ type reply struct {
 
 func (r reply) isNone() bool { return r.body == nil && r.fault == nil }
 
-// resultReply is the reply with a whole result.
+// resultReply returns a reply with the result object raw.
 func resultReply(raw json.RawMessage) reply { return reply{body: raw} }
 
-// failureReply is the reply with an error of our own. Data may be nil.
+// failureReply returns a reply with an error object. data may be nil.
 func failureReply(code int, message string, data json.RawMessage) reply {
 	return reply{fault: mcp.NewErrorObject(code, message, data)}
 }
 
-// cancelledReply is the reply to a cancelled request where there must be one.
+// cancelledReply returns the reply to a cancelled request, for transports that require a response.
 func cancelledReply() reply { return failureReply(mcp.CodeInternal, "Cancelled", nil) }
 
-// noBatches is the reply to a batch where the caller's revision has none.
+// noBatches returns the error reply to a batch if the caller's protocol version does not allow batches.
 func noBatches() reply {
 	return failureReply(mcp.CodeInvalidRequest, "This revision has no batches", nil)
 }
 
-// parts returns the response's bytes in order. They may contain line breaks between tokens.
+// parts returns the bytes of the response in order. They may contain line breaks between JSON tokens.
 func (r reply) parts(id json.RawMessage) [6][]byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -46,7 +47,7 @@ func (r reply) parts(id json.RawMessage) [6][]byte {
 	return [6][]byte{[]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), r.body, r.tail, []byte(`}`)}
 }
 
-// line writes the response as one line, without its end.
+// line returns the response as one line, without a line feed at the end.
 func (r reply) line(id json.RawMessage) []byte {
 	parts := r.parts(id)
 	size := 1 // one byte for the line feed
@@ -60,12 +61,12 @@ func (r reply) line(id json.RawMessage) []byte {
 	return withoutLineBreaks(line)
 }
 
-// joinLines makes the answer to a batch.
+// joinLines returns the JSON array of the responses to a batch.
 func joinLines(lines [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
 }
 
-// withoutLineBreaks turns line breaks, which can only stand between tokens, into spaces.
+// withoutLineBreaks replaces line breaks by spaces, in place. In valid JSON, line breaks occur only between tokens.
 func withoutLineBreaks(line []byte) []byte {
 	if bytes.IndexByte(line, '\n') < 0 && bytes.IndexByte(line, '\r') < 0 {
 		return line
@@ -78,13 +79,15 @@ func withoutLineBreaks(line []byte) []byte {
 	return line
 }
 
-// isPrivateTo reports whether a response is for this caller only, since callers may see different things. Such a
-// response must not be cached for others, whatever its server declares.
+// isPrivateTo reports whether a response must be marked as private to this caller, because other callers may see
+// different data. Such a response must not be cached for others, whatever its server declares.
 func (s *Server) isPrivateTo(caller drawbridge.Caller) bool {
 	return caller.Principal != s.o.Caller.Principal
 }
 
-// finishResult makes a result that came from a card into one for the caller's generation.
+// finishResult converts a result object of the deck to the form of the caller's protocol generation. For a stateful
+// caller it drops "resultType". For a stateless caller it adds missing "resultType", caching hints and this server's
+// info in "_meta".
 func (s *Server) finishResult(caller drawbridge.Caller, method string, raw json.RawMessage) reply {
 	if caller.Era != drawbridge.Modern {
 		if !rawjson.MayContain(raw, `"resultType"`) {
@@ -136,12 +139,12 @@ func (s *Server) finishResult(caller drawbridge.Caller, method string, raw json.
 	return appendMembers(raw, tail)
 }
 
-// isCacheable reports whether results of a method that is not a list carry a cache lifetime.
+// isCacheable reports whether results of a method that is not a list method have caching hints.
 func isCacheable(method string) bool {
 	return method == mcp.MethodResourcesRead || method == mcp.MethodSkillsGet || method == mcp.MethodDirectoryRead
 }
 
-// appendMembers adds members, each with its comma in front, to the object raw.
+// appendMembers returns a reply with the object raw and additional members, each with a comma before it.
 func appendMembers(raw, members json.RawMessage) reply {
 	if len(members) == 0 {
 		return resultReply(raw)
@@ -153,13 +156,13 @@ func appendMembers(raw, members json.RawMessage) reply {
 	return reply{body: body, tail: append(members, '}')}
 }
 
-// appendMeta appends the "_meta" object of one of our results, without its closing brace.
+// appendMeta appends a "_meta" object with this server's info, without the closing brace.
 func (s *Server) appendMeta(dst []byte) []byte {
 	dst = append(dst, `{"`+mcp.MetaServerInfo+`":`...)
 	return append(dst, s.info...)
 }
 
-// appendHint appends caching hints as members, each with its comma in front.
+// appendHint appends caching hints as members, each with a comma before it.
 func appendHint(dst []byte, h drawbridge.CacheHint) []byte {
 	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), max(h.TTL.Milliseconds(), 0), 10)
 	if h.Public {

@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// resumeStream resumes the stream of a request whose client lost its connection. If nothing more follows, clients
-// expect the status 405: 404 would mean that their session is gone.
+// resumeStream resumes the stream of a request whose client lost its connection. If no events follow, the status is
+// 405, as clients expect: 404 would mean that their session is unknown.
 func (d *httpHandler) resumeStream(w http.ResponseWriter, r *http.Request, c *session, at eventPosition) {
 	t, out := c.events.resumeStream(at)
 	if t == nil {
@@ -21,21 +21,20 @@ func (d *httpHandler) resumeStream(w http.ResponseWriter, r *http.Request, c *se
 	defer context.AfterFunc(r.Context(), func() { t.connectionLost(out) })()
 	write := eventWriter(w)
 	comment := func() error { return write([]byte(mcp.SSEComment)) }
-	if comment() != nil || !out.run(write, d.s.o.KeepAlive, comment) { // the first shows the client that it is heard
+	if comment() != nil || !out.run(write, d.s.o.KeepAlive, comment) { // shows that the stream is open
 		t.connectionLost(out)
 		return
 	}
 	t.outboxWritten(out)
 }
 
-// closeConnection closes the connection of a response from within its handler. net/http offers no direct way to do
-// this.
+// closeConnection closes the connection of a response from within its handler. net/http has no direct way to do this.
 func closeConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return // the response ends with its handler, and with it the wait of a client that wants to come back
+		return // the response ends when its handler returns; then the client reconnects
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(writeTime))
-	_, _ = conn.Write([]byte("0\r\n\r\n")) // the end of the chunks; a client that misses it comes back all the same
+	_, _ = conn.Write([]byte("0\r\n\r\n")) // the end of the body; without it the client reconnects too
 	_ = conn.Close()
 }

@@ -1,21 +1,21 @@
-// Package server is the one MCP server that Drawbridge presents to clients, over HTTP and over stdio. It serves the
-// stateful generation of the protocol (up to 2025-11-25) and the stateless one (2026-07-28) on the same URL and the
-// same pipe.
+// Package server is the MCP server with which Drawbridge serves clients, over HTTP and over stdio. It supports the
+// stateful generation of the protocol (up to 2025-11-25) and the stateless generation (2026-07-28) on the same URL and
+// the same pipe.
 //
-// It guarantees that every request is answered once unless its caller cancels it, in the form of the caller's
-// generation. Params and results pass as the bytes they came in, except "resultType", caching hints, cursors and our
-// name in "_meta". Lists of an unchanged deck are the same bytes. A caller that reads slowly, or not at all, delays no
-// other and takes bounded memory. A request from a web page, under a foreign host name or without a required token is
-// refused before its body is read.
+// Every request gets exactly one response, in the form of the caller's generation, unless the caller cancels the
+// request. Params and results are passed on as the received bytes, except "resultType", caching hints, cursors and this
+// server's info in "_meta". Lists of an unchanged deck are always the same bytes. A caller that reads slowly, or not at
+// all, does not delay other callers and uses limited memory. A request from a foreign web page, for a foreign host name
+// or without a required token is refused before its body is read.
 //
-// A stateful HTTP client that loses its connection can resume it within bounds: the request goes on, and the client
-// gets the events after the last one it names, of that stream only. For this up to 4 MiB and 1,024 events are kept for
-// a session, and up to 64 MiB for all. Events that were certainly written or are optional are kept for about a minute,
-// others as long as the session. A response that is one JSON object is not kept.
+// A stateful HTTP client that loses its connection can resume a stream. The request continues, and the client receives
+// the events of that stream after the last event that it names. For this purpose up to 4 MiB and 1,024 events are
+// stored for each session, and up to 64 MiB for all sessions. Optional events and events of completely written streams
+// are stored for about a minute, other events as long as the session. A response that is one JSON object is not stored.
 //
-// The package decides nothing about tools: the deck decides what a caller sees and may call. Sessions have no
-// goroutine, timer or index of their own; a sweep ends idle ones. Every goroutine belongs to a request or to Serve or
-// ServeStdio, which wait for it.
+// The package makes no decisions about tools: the deck decides which items a caller sees and may call. An idle session
+// has no goroutine and no timer; a periodic sweep ends sessions that are idle for too long. Every goroutine belongs to
+// a request, to Serve or to ServeStdio, which wait for it.
 package server
 
 import (
@@ -33,22 +33,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// Path is where Serve answers MCP.
+// Path is the URL path at which Serve serves MCP.
 const Path = "/mcp"
 
-// DeckCalls is the part of a deck that requests go to.
+// DeckCalls is the part of a deck that carries out calls.
 type DeckCalls interface {
-	// Do carries out a request that is not a list: tools/call, resources/read, and those of extensions.
+	// Do carries out a request that is not a list request: tools/call, resources/read, and requests of extensions.
 	Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
-	// FindCard returns the card that a caller knows by a name.
+	// FindCard returns the card that a caller sees under a name.
 	FindCard(caller drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool)
 }
 
 // DeckLists is the part of a deck that lists its content.
 type DeckLists interface {
-	// List returns the content of a list method for a caller.
+	// List returns the items that a caller sees by a list method.
 	List(ctx context.Context, caller drawbridge.Caller, method string) (deck.List, error)
-	// CacheHint returns how long the response to server/discover may be cached.
+	// CacheHint returns the caching hint for the response to a list method or server/discover.
 	CacheHint(caller drawbridge.Caller, method string) drawbridge.CacheHint
 	// Instructions and Capabilities are part of the first response to a client.
 	Instructions(caller drawbridge.Caller) string
@@ -57,19 +57,19 @@ type DeckLists interface {
 
 // DeckEvents is the part of a deck that sends events outside calls, and controls them.
 type DeckEvents interface {
-	// OnEvent has f called with each event until cancel is called.
+	// OnEvent registers f, which is called with each event until cancel is called.
 	OnEvent(f func(deck.Event)) (cancel func())
-	// Subscribe and Unsubscribe say which resources are watched. An error of Subscribe is a *drawbridge.UnwatchedError
-	// for those of the URIs that are not.
+	// Subscribe and Unsubscribe begin and end watching resources. An error of Subscribe is a *drawbridge.UnwatchedError
+	// with the URIs that are not watched.
 	Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error
 	Unsubscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error
-	// SetLogLevel sets the lowest level of log lines for a session.
+	// SetLogLevel sets the minimum level of log messages for a session.
 	SetLogLevel(ctx context.Context, caller drawbridge.Caller, level string) error
 	// EndSession removes the state of the caller's session.
 	EndSession(caller drawbridge.Caller)
 }
 
-// A Deck provides the content that a server serves; *deck.Deck is one.
+// A Deck provides the items that a server serves; *deck.Deck implements it.
 type Deck interface {
 	DeckCalls
 	DeckLists
@@ -78,49 +78,52 @@ type Deck interface {
 
 var _ Deck = (*deck.Deck)(nil)
 
-// Options configure a Server. Caller is required; the zero value of every other field works.
+// Options configure a Server. Caller is required; all other fields may be zero.
 type Options struct {
-	// Logger receives errors that no caller is told; nil discards them.
+	// Logger receives errors that are not returned to any caller; nil discards them.
 	Logger *slog.Logger
-	// Version is ours, as clients are told it.
+	// Version is the version of Drawbridge that clients see.
 	Version string
-	// Caller is the caller on standard input, and over HTTP with the Token or without authentication: kind, principal
-	// and scopes. The server adds what a request or session declares.
+	// Caller is the caller on standard input, and the caller of HTTP requests with Token or without authentication: its
+	// kind, principal and scopes. The server adds the data that a request or a session declares.
 	Caller drawbridge.Caller
-	// ClientScopes restrict Caller's scopes by the name that a client declares, which is not authenticated. "*" applies
-	// to clients without an entry; a client without either has all scopes. It does not apply to authenticated callers.
+	// ClientScopes restrict Caller's scopes by the name that a client declares, which is not authenticated. The entry
+	// "*" applies to clients without an entry. A client without any matching entry has all scopes. ClientScopes do not
+	// apply to callers that the Authenticator identified.
 	ClientScopes map[string][]drawbridge.Scope
-	// Token is the bearer token with which an HTTP caller is Caller.
+	// Token is the bearer token that identifies an HTTP caller as Caller; empty means no such token.
 	Token []byte
-	// Authenticator proves other HTTP callers; nil proves none. Without a token and a check that is needed Serve binds
-	// to loopback only.
+	// Authenticator identifies other HTTP callers; nil identifies none. If callers need not authenticate, by a Token or
+	// an Authenticator, Serve accepts only loopback listeners.
 	Authenticator Authenticator
 	// Resource describes the HTTP endpoint to OAuth clients.
 	Resource Resource
-	// Origins are the web origins ("https://inspector.example") whose pages may call the HTTP endpoint, besides its
-	// own.
+	// Origins are the web origins ("https://inspector.example") whose pages may call the HTTP endpoint, in addition to
+	// the endpoint's own origin.
 	Origins []string
-	// SessionTimeout is how long a session may go unused before it ends; 0 is half an hour.
+	// SessionTimeout is how long a session may be idle before it ends; 0 means half an hour.
 	SessionTimeout time.Duration
-	// MaxSessions is the most stateful HTTP sessions; 0 is 4,096. Beyond it, the session that was idle longest ends, of
-	// the principal that has the most.
+	// MaxSessions is the maximum number of stateful HTTP sessions; 0 means 4,096. If it is exceeded, a session ends: of
+	// the principal with the most sessions, the one that was idle longest.
 	MaxSessions int
-	// MaxInProgress is the most HTTP requests in progress for one principal, without session streams; 0 is 4,096. One
-	// more is answered with status 429. Responses and notifications are always admitted.
+	// MaxInProgress is the maximum number of HTTP requests in progress of one principal, without session streams; 0
+	// means 4,096. Further requests get the status 429. Responses and notifications are always admitted.
 	MaxInProgress int
-	// MaxBody is the most bytes that an HTTP request may have; 0 is 4 MiB.
+	// MaxBody is the maximum size in bytes of the body of an HTTP request; 0 means 4 MiB.
 	MaxBody int64
-	// PageSize is the most items on a page of a list; 0 is 1,000.
+	// PageSize is the maximum number of items on a page of a list; 0 means 1,000.
 	PageSize int
-	// KeepAlive is after how long a silent HTTP answer becomes a stream, and shows that it is alive; 0 is 10 seconds.
+	// KeepAlive is the time without output after which an HTTP response becomes a stream, or a stream sends a comment.
+	// This keeps the connection open. 0 means 10 seconds.
 	KeepAlive time.Duration
-	// Pacer paces the calls of clients; servers that share their backends share one. Nil means one of its own.
+	// Pacer limits how fast clients start calls. Servers that share their backends should share one Pacer. Nil means a
+	// new Pacer.
 	Pacer *CallPacer
-	// OnSession is called when a stateful session began, and when it ended. It must not block. It may be nil.
+	// OnSession is called when a stateful session has begun, and when it has ended. It must not block. It may be nil.
 	OnSession func(caller drawbridge.Caller, began bool)
 }
 
-// The values of Options that are zero.
+// The defaults for Options that are zero.
 const (
 	defaultSessionTimeout = 30 * time.Minute
 	defaultMaxSessions    = 4096
@@ -135,7 +138,7 @@ type Server struct {
 	deck Deck
 	log  *slog.Logger
 	o    Options
-	// info is our Implementation object, token the hash of the bearer token.
+	// info is the Implementation object of this server, and token the hash of the bearer token.
 	info         json.RawMessage
 	token        [sha256.Size]byte
 	clientScopes clientScopes
@@ -147,11 +150,11 @@ type Server struct {
 	postLimiter principalLimiter
 	activity    activityTable
 	pacer       *CallPacer
-	// keptEventBytes counts the bytes of events kept by all sessions. authLoggedAt is when a failure to verify callers
-	// was last logged.
+	// keptEventBytes is the size of the stored events of all sessions. authLoggedAt is the time, in Unix nanoseconds,
+	// when a failure to verify callers was last logged.
 	keptEventBytes, authLoggedAt atomic.Int64
 
-	// life ends with Close; inside is whatever works for a caller.
+	// life ends with Close. gate admits requests until Close, which waits for them.
 	life       context.Context
 	end        context.CancelFunc
 	gate       closeGate
@@ -159,8 +162,8 @@ type Server struct {
 	once       sync.Once
 }
 
-// New returns a server on a deck. The error is for invalid options. The server works until Close, even if ctx ends
-// earlier.
+// New returns a server for a deck. It returns an error for invalid options. The server works until Close, even if ctx
+// ends earlier.
 func New(ctx context.Context, d Deck, o Options) (*Server, error) {
 	switch {
 	case d == nil:
@@ -191,7 +194,7 @@ func New(ctx context.Context, d Deck, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends every stream, call and session, and waits for them. Requests that come later are refused.
+// Close ends all streams, calls and sessions, and waits for them. Later requests are refused.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		s.stopEvents()

@@ -14,37 +14,39 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A session is one stateful client: what it declared, and its open requests.
+// A session is the session of one stateful client: the data that the client declared, and its open requests.
 type session struct {
-	// caller is who opened it, with the rights that they had then; see as.
+	// caller is the caller that opened the session, with the rights at that time. See callerFor.
 	caller drawbridge.Caller
-	// client is the key of the caller's client.
+	// client is the key of the session's client.
 	client   clientKey
 	watcher  *watcher
 	inFlight inFlightRequests
 	events   *eventLog
-	// stopWatching takes the watcher off the list of those who hear events; ended is closed when the session is over.
+	// stopWatching removes the watcher from the receivers of events. ended is closed when the session has ended.
 	stopWatching func()
 	ended        chan struct{}
 
 	mu sync.Mutex
-	// lastUsed is when the session was last used; busy counts its requests and streams in progress.
+	// lastUsed is the time when the session was last used; busy is the number of its requests and streams in progress.
 	lastUsed time.Time
 	busy     int
 	over     bool
-	// clientScopes restrict the rights of its client.
+	// clientScopes restrict the rights of the session's client.
 	clientScopes clientScopes
-	// proof is the token by which its caller was proved last; see visit.
+	// proof is the token of the session's last request. See setSession.
 	proof drawbridge.Secret
-	// pendingAsks has our own requests that the client has not answered, lastAsk the last id given.
+	// pendingAsks holds, by id, the channels for responses to requests that were sent to the client. lastAsk is the
+	// last id used.
 	pendingAsks map[string]chan mcp.Message
 	lastAsk     int
-	// endStream ends the connection of the session's open stream; nil if there is none. streams counts them.
+	// endStream ends the connection of the session's own stream; nil without a connection. streams counts the
+	// connections that this stream has had.
 	endStream func()
 	streams   int
 }
 
-// newSession makes a session for a caller, whose client sent these params of initialize.
+// newSession returns a new session for a caller. params are the params of initialize.
 func (s *Server) newSession(caller drawbridge.Caller, params json.RawMessage) *session {
 	caller = s.clientScopes.sessionCaller(caller, params)
 	caller.Session = rand.Text()
@@ -61,8 +63,8 @@ func (s *Server) newSession(caller drawbridge.Caller, params json.RawMessage) *s
 	return c
 }
 
-// endSession ends everything that the session has open, and removes its state from the deck. It is called once for a
-// session.
+// endSession ends all requests and streams of the session, and removes its state from the deck. It must be called only
+// once for a session.
 func (s *Server) endSession(c *session) {
 	c.stopWatching()
 	c.mu.Lock()
@@ -76,7 +78,7 @@ func (s *Server) endSession(c *session) {
 	s.deck.EndSession(c.caller)
 }
 
-// sessionBegan counts a session that was opened.
+// sessionBegan counts a new session and calls Options.OnSession.
 func (s *Server) sessionBegan(c *session) {
 	s.activity.sessionOpened(c.client)
 	s.notifySession(c, true)
@@ -88,7 +90,7 @@ func (s *Server) notifySession(c *session, began bool) {
 	}
 }
 
-// initializeResult is the answer to initialize.
+// initializeResult returns the response to initialize.
 func (s *Server) initializeResult(c *session) reply {
 	out := append([]byte(`{"protocolVersion":`), rawjson.Quote(c.caller.Protocol)...)
 	out = append(append(out, `,"capabilities":`...), s.capabilities(c.caller)...)
@@ -99,15 +101,15 @@ func (s *Server) initializeResult(c *session) reply {
 	return resultReply(append(out, '}'))
 }
 
-// callerFor returns the session's caller with the scopes and the token of one request. A later request of the same
-// principal may have a new token, with more or fewer scopes.
+// callerFor returns the session's caller with the kind, the scopes and the access token of one request. A later request
+// of the same principal may have a new token, with more or fewer scopes.
 func (c *session) callerFor(proved drawbridge.Caller) drawbridge.Caller {
 	who := c.caller
 	who.Kind, who.Scopes, who.AccessToken = proved.Kind, proved.Scopes, proved.AccessToken
 	return c.clientScopes.restrict(who)
 }
 
-// supportsBatches reports whether the session's revision has batches.
+// supportsBatches reports whether the session's protocol version allows batches.
 func (c *session) supportsBatches() bool { return c.caller.Protocol < mcp.Version20250618 }
 
 // markBusy marks the session as in use until done is called.
@@ -125,16 +127,17 @@ func (c *session) markIdle() {
 	c.lastUsed = time.Now()
 }
 
-// idleSince returns since when the session is idle; false if it is in use.
+// idleSince returns the time since which the session has been idle; ok is false if the session is in use.
 func (c *session) idleSince() (since time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lastUsed, c.busy == 0
 }
 
-// openSessionStream makes a connection the only one of the session's stream: it ends an earlier one, whose client may
-// be gone. With back, the client resumes after an event. closed is called at the end of the connection; later messages
-// are kept for the next one if the client can resume.
+// openSessionStream opens a connection of the session's own stream. It ends an earlier connection, whose client may
+// have disconnected, by calling the end of that connection. With back, the client resumes the stream after the event
+// at. The caller must call closed when the connection ends. Later messages are stored for the next connection if the
+// client can resume.
 func (c *session) openSessionStream(end func(), at eventPosition, back bool) (o sessionStream, closed func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,8 +158,8 @@ func (c *session) openSessionStream(end func(), at eventPosition, back bool) (o 
 	}
 }
 
-// ask sends the client a request of ours, and waits for its answer. A client that lost its connection and may come back
-// is waited for as long as ctx has time. The error is a *drawbridge.Fault.
+// ask sends a request to the client and waits for the response. If a client has lost its connection and may reconnect,
+// ask waits until ctx ends. The error is a *drawbridge.Fault.
 func (c *session) ask(ctx context.Context, to sender, method string, params json.RawMessage) (json.RawMessage, error) {
 	id, answer := c.newAskID()
 	defer c.forgetAsk(id)
@@ -175,7 +178,7 @@ func (c *session) ask(ctx context.Context, to sender, method string, params json
 		return m.Result, nil
 	case <-ctx.Done():
 		note := json.RawMessage(`{"requestId":` + id + `}`)
-		_ = to.send(mcp.Message{Method: mcp.NoteCancelled, Params: note}.Append(nil), false) // not required to arrive
+		_ = to.send(mcp.Message{Method: mcp.NoteCancelled, Params: note}.Append(nil), false) // best effort
 		return nil, askFault(method, ctx.Err())
 	case <-to.done():
 		return nil, askFault(method, errCallerGone)
@@ -184,7 +187,7 @@ func (c *session) ask(ctx context.Context, to sender, method string, params json
 	}
 }
 
-// askFault is the fault of a request that the caller did not answer.
+// askFault returns the fault for a request that the client did not answer.
 func askFault(method string, err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "ask the caller: " +
 		method, Err: err}
@@ -208,11 +211,12 @@ func (c *session) forgetAsk(id string) {
 	delete(c.pendingAsks, id)
 }
 
-// handleResponse handles a client's response to one of our requests. A response without a waiting request is dropped.
+// handleResponse passes a client's response to the ask that waits for it. A response without a waiting request is
+// dropped.
 func (c *session) handleResponse(m mcp.Message) {
 	id := string(m.ID)
 	if text, ok := rawjson.DecodeString(m.ID); ok {
-		id = text // a number that came back as a string
+		id = text // the client sent the number as a string
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,13 +226,13 @@ func (c *session) handleResponse(m mcp.Message) {
 	}
 }
 
-// inFlightRequests are the requests in progress whose caller may cancel them, by the bytes of their id.
+// inFlightRequests are the requests in progress that the client may cancel, by the bytes of their ids.
 type inFlightRequests struct {
 	mu  sync.Mutex
 	all map[string]context.CancelCauseFunc
 }
 
-// add reports false if a request with that id is in progress.
+// add adds a request with the function that cancels it. It reports false if a request with that id is in progress.
 func (f *inFlightRequests) add(id json.RawMessage, cancel context.CancelCauseFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,7 +252,7 @@ func (f *inFlightRequests) remove(id json.RawMessage) {
 	delete(f.all, string(id))
 }
 
-// cancel ends the request that the params of a cancelled notification name, for the reason that they give.
+// cancel cancels the request whose id is in the params of a cancelled notification, with the reason in the params.
 func (f *inFlightRequests) cancel(params json.RawMessage) {
 	f.mu.Lock()
 	cancel := f.all[string(rawjson.Get(params, "requestId"))]

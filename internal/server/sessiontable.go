@@ -6,30 +6,31 @@ import (
 	"time"
 )
 
-// sessionTable are the stateful HTTP sessions, by their id. They end by DELETE, by being idle for too long, to make
+// sessionTable holds the stateful HTTP sessions by id. A session ends by DELETE, by a timeout, when a new session needs
 // room, or with the server.
 type sessionTable struct {
 	mu     sync.Mutex
 	byID   map[string]*session
 	closed bool
-	// clientBytes is how many bytes the clients of all said of themselves.
+	// clientBytes is the total size of the data that the clients of all sessions declared about themselves.
 	clientBytes int
-	// sweptAt is when sessions were last looked through.
+	// sweptAt is the time of the last sweep.
 	sweptAt time.Time
 }
 
-// maxClientBytes is how many bytes the clients of all sessions may have said of themselves: one may say megabytes.
+// maxClientBytes is the maximum of sessionTable.clientBytes. It is needed because one client may declare megabytes.
 const maxClientBytes = 64 << 20
 
-// clientBytes returns the size of what the client declared about itself, which is stored with the session.
+// clientBytes returns the size of the data that the client declared about itself, which is stored with the session.
 func (c *session) clientBytes() int { return len(c.caller.Client) + len(c.caller.Capabilities) }
 
-// full reports whether one more session would exceed the bounds on sessions or bytes. The caller holds the lock.
+// full reports whether adding c would exceed the maximum number of sessions, or maxClientBytes. The caller must hold
+// the lock.
 func (s *sessionTable) full(c *session, most int) bool {
 	return len(s.byID) >= most || len(s.byID) > 0 && s.clientBytes+c.clientBytes() > maxClientBytes
 }
 
-// removeLocked removes a session and reports whether it was there. The caller holds the lock.
+// removeLocked removes a session and reports whether it was in the table. The caller must hold the lock.
 func (s *sessionTable) removeLocked(c *session) (was bool) {
 	if was = s.byID[c.caller.Session] == c; was {
 		delete(s.byID, c.caller.Session)
@@ -38,7 +39,7 @@ func (s *sessionTable) removeLocked(c *session) (was bool) {
 	return was
 }
 
-// get returns the session of that id if it is the principal's, in use until done is called.
+// get returns the session with the id, if it belongs to the principal, and marks it as in use until done is called.
 func (s *sessionTable) get(id, principal string) (c *session, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,7 @@ func (s *sessionTable) get(id, principal string) (c *session, done func(), ok bo
 	return c, c.markBusy(), true
 }
 
-// add keeps a session, unless there are as many as there may be already.
+// add adds a session. It reports false if the table is full or closed.
 func (s *sessionTable) add(c *session, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,14 +65,14 @@ func (s *sessionTable) add(c *session, most int) bool {
 	return true
 }
 
-// remove removes a session and reports whether it was there.
+// remove removes a session and reports whether it was in the table.
 func (s *sessionTable) remove(c *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.removeLocked(c)
 }
 
-// removeAll removes all sessions and admits no more.
+// removeAll removes and returns all sessions. After that, add adds no more sessions.
 func (s *sessionTable) removeAll() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +86,7 @@ func (s *sessionTable) removeAll() []*session {
 	return all
 }
 
-// removeIdle takes out the sessions that have been idle since before.
+// removeIdle removes and returns the sessions that have been idle since before the given time.
 func (s *sessionTable) removeIdle(before time.Time) []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +100,9 @@ func (s *sessionTable) removeIdle(before time.Time) []*session {
 	return idle
 }
 
-// principalShares returns each principal's share of the bounds, in sessions and in bytes, including a session to come.
-// The caller holds the lock.
+// principalShares returns, for each principal, a measure of its use of the table. It counts the sessions and their
+// clientBytes, each in relation to its maximum. another, the session to add, is included. The caller must hold the
+// lock.
 func (s *sessionTable) principalShares(another *session, most int) map[string]int {
 	shares := map[string]int{}
 	count := func(c *session) { shares[c.caller.Principal] += 1 + maxClientBytes/most + c.clientBytes() }
@@ -111,9 +113,9 @@ func (s *sessionTable) principalShares(another *session, most int) map[string]in
 	return shares
 }
 
-// removeOldest makes room for another session. It removes the session that was idle longest, of the principal with the
-// most idle sessions, so that one principal cannot end the sessions of others. It returns nil if there is room, or if
-// all sessions are in use.
+// removeOldest makes room for another session: it removes and returns an idle session of the principal with the largest
+// share, the session that was idle longest. So one principal cannot end the sessions of others. It returns nil if there
+// is room, or if all sessions are in use.
 func (s *sessionTable) removeOldest(another *session, most int) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +144,7 @@ func (s *sessionTable) removeOldest(another *session, most int) *session {
 	return oldest
 }
 
-// isSweepDue reports whether a sweep is due.
+// isSweepDue reports whether the last sweep is at least every ago. If so, it sets the time of the last sweep to now.
 func (s *sessionTable) isSweepDue(now time.Time, every time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +155,8 @@ func (s *sessionTable) isSweepDue(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// addSession keeps a new session; false where all that there may be are in use. On the way it ends those that are idle
-// for too long, for the sake of servers that are not run by Serve.
+// addSession adds a new session. If necessary it ends idle sessions to make room. It reports false if all sessions are
+// in use. It also sweeps if a sweep is due, because servers that are not run by Serve have no other sweep.
 func (s *Server) addSession(c *session) bool {
 	if now := time.Now(); s.sessions.isSweepDue(now, s.o.SessionTimeout/4) {
 		s.sweep(now)
@@ -162,14 +164,14 @@ func (s *Server) addSession(c *session) bool {
 	for !s.sessions.add(c, s.o.MaxSessions) {
 		oldest := s.sessions.removeOldest(c, s.o.MaxSessions)
 		if oldest == nil {
-			return s.sessions.add(c, s.o.MaxSessions) // there may be room by now
+			return s.sessions.add(c, s.o.MaxSessions) // there may be room now
 		}
 		s.endSession(oldest)
 	}
 	return true
 }
 
-// sweepEvents drops expired events of all sessions.
+// sweepEvents drops the expired events of all sessions.
 func (s *sessionTable) sweepEvents(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +180,7 @@ func (s *sessionTable) sweepEvents(now time.Time) {
 	}
 }
 
-// sweep ends the sessions that are idle for too long, and tidies the others.
+// sweep ends the sessions that have been idle for too long, and drops the expired events of the others.
 func (s *Server) sweep(now time.Time) {
 	s.sessions.sweepEvents(now)
 	for _, c := range s.sessions.removeIdle(now.Add(-s.o.SessionTimeout)) {
@@ -186,7 +188,7 @@ func (s *Server) sweep(now time.Time) {
 	}
 }
 
-// runSweeper sweeps from time to time until ctx ends.
+// runSweeper sweeps and rechecks callers periodically until ctx ends.
 func (s *Server) runSweeper(ctx context.Context) {
 	ticker := time.NewTicker(max(s.o.SessionTimeout/4, time.Second))
 	defer ticker.Stop()

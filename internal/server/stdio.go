@@ -15,21 +15,22 @@ import (
 
 // Limits of the stdio endpoint.
 const (
-	// maxInFlight is how many requests of a pipe, or of a session, may be in progress; more are refused.
+	// maxInFlight is the maximum number of requests in progress of a pipe or a session; further requests are refused.
 	maxInFlight = 1024
-	// stdioDrainTimeout is how long requests in progress have after the end of the input, since people pipe requests in
-	// and expect responses. Longer ones get an error.
+	// stdioDrainTimeout is how long requests in progress may continue after the end of the input, because people pipe
+	// requests in and expect responses. Requests that take longer get an error.
 	stdioDrainTimeout = 5 * time.Second
-	// stdioCloseTimeout is how long we wait for a reader or a writer that cannot be interrupted.
+	// stdioCloseTimeout is how long ServeStdio waits for a reader or a writer that cannot be interrupted.
 	stdioCloseTimeout = 200 * time.Millisecond
 )
 
-// ServeStdio serves MCP on a pair of pipes, one message a line, until in or ctx ends or out is no longer read. Requests
-// with a stateless revision in "_meta" are answered in it; all others belong to the one stateful session that
-// initialize opens. When in ends, requests in progress get a few seconds, and then an error. When ctx ends, everything
-// ends at once: in is closed if it is an io.Closer, and so is out if a write blocks, so that no goroutine remains.
+// ServeStdio serves MCP on a pair of pipes, one message per line, until in ends, ctx ends or out is no longer read.
+// Requests with a stateless version in "_meta" are handled as stateless requests. All other requests belong to the one
+// stateful session that initialize opens. When in ends, requests in progress have a few seconds to complete, and then
+// get an error. When ctx ends, everything ends immediately: in is closed if it is an io.Closer. If a write blocks, out
+// is closed too, so that no goroutine remains.
 //
-// The error is nil at the end of in, the context's if that ended it, and else that of in or out.
+// ServeStdio returns nil at the end of in, the cause of ctx's end if ctx ended, or else the error of in or out.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	if !s.gate.enter() {
 		return errors.New("serve stdio: the server is closed")
@@ -76,15 +77,15 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	return context.Cause(ctx)
 }
 
-// closeIfCloser closes v if it is an io.Closer, which wakes readers and writers.
+// closeIfCloser closes v if it is an io.Closer. This interrupts blocked reads and writes.
 func closeIfCloser(v any) {
 	if c, ok := v.(io.Closer); ok {
-		_ = c.Close() // we are done with it
+		_ = c.Close() // v is not used any more
 	}
 }
 
-// waitAtMost waits for a group up to a limit and reports whether it is done. A read of a terminal or a write to a
-// blocked pipe cannot always be interrupted, and the process is about to end.
+// waitAtMost waits until a group is done, but not longer than most, and reports whether the group is done. The limit is
+// needed because a read of a terminal or a write to a blocked pipe cannot always be interrupted.
 func waitAtMost(g *sync.WaitGroup, most time.Duration) bool {
 	select {
 	case <-doneChannel(g):
@@ -104,13 +105,13 @@ func doneChannel(g *sync.WaitGroup) <-chan struct{} {
 	return done
 }
 
-// An inputLine is a message that was read, or the reason why there is none.
+// An inputLine is a line of the input, or the error of reading it.
 type inputLine struct {
 	text []byte
 	err  error
 }
 
-// readLines reads until the end, of the input or of ctx.
+// readLines sends the lines of in to lines until the input or ctx ends.
 func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
 	r := mcp.NewLineReader(in, 0)
 	for {
@@ -126,17 +127,17 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
 	}
 }
 
-// A stdioConn is one conversation over stdio.
+// A stdioConn is one connection over stdio.
 type stdioConn struct {
 	s   *Server
 	out *outbox
-	// life ends with the conversation, eof is closed when nothing more will be read.
+	// life ends with the connection. eof is closed when no more input will be handled.
 	life context.Context
 	eof  chan struct{}
-	// calls is the context of requests; it ends with life, or some time after the input.
+	// calls is the context of requests. It ends with life, or some time after the end of the input.
 	calls    context.Context
 	endCalls context.CancelCauseFunc
-	// session is the stateful client, nil before initialize. Only serve's goroutine sets it.
+	// session is the stateful session; nil before initialize. Only the goroutine of serve sets it.
 	session  *session
 	inFlight inFlightRequests
 	working  sync.WaitGroup
@@ -145,15 +146,16 @@ type stdioConn struct {
 
 var _ sender = (*stdioConn)(nil)
 
-// send sends a message. See voice.
+// send sends a message. See sender.
 func (p *stdioConn) send(message []byte, must bool) error {
 	return p.out.put(append(message, '\n'), must)
 }
 
-// done is closed when the client can answer nothing any more.
+// done returns a channel that is closed when the input has ended, so that the client can send no more responses.
 func (p *stdioConn) done() <-chan struct{} { return p.eof }
 
-// serve handles lines until the channel is closed. The error is the reason for the end; nil at an orderly one.
+// serve handles lines until the input or the connection ends. It returns nil at the end of the input, else the reason
+// for the end.
 func (p *stdioConn) serve(lines <-chan inputLine) error {
 	defer close(p.eof)
 	for {
@@ -175,12 +177,12 @@ func (p *stdioConn) serve(lines <-chan inputLine) error {
 	}
 }
 
-// errInputEnded is why requests end that take too long after the end of input. Unlike those that the client cancelled
-// these are answered.
+// errInputEnded is the cause of the cancellation of requests that take too long after the end of the input. Unlike
+// requests that the client cancelled, these requests get a response.
 var errInputEnded = errors.New("the input ended")
 
-// replyOrEnded is the answer of a request that ran in ctx: an error in the place of none, where ctx ended with the
-// input.
+// replyOrEnded returns answer, the reply to a request that ran with ctx. If there is no answer because the input ended,
+// it returns an error reply.
 func replyOrEnded(ctx context.Context, answer reply) reply {
 	if answer.isNone() && context.Cause(ctx) == errInputEnded {
 		return failureReply(mcp.CodeInternal, "The input ended", nil)
@@ -188,7 +190,8 @@ func replyOrEnded(ctx context.Context, answer reply) reply {
 	return answer
 }
 
-// drain waits for the requests in progress, after the end of input for some time only, and ends the session.
+// drain waits for the requests in progress, for at most stdioDrainTimeout, then cancels the remaining ones and ends the
+// session.
 func (p *stdioConn) drain() {
 	waitAtMost(&p.working, stdioDrainTimeout)
 	p.endCalls(errInputEnded)
@@ -202,11 +205,11 @@ func (p *stdioConn) drain() {
 // respond sends a response; the zero reply sends nothing.
 func (p *stdioConn) respond(id json.RawMessage, r reply) {
 	if !r.isNone() {
-		_ = p.send(r.line(id), true) // a client that is gone needs no answer
+		_ = p.send(r.line(id), true) // an error means that the client is gone
 	}
 }
 
-// handleLine takes the messages of a line. Two on one line are seen in the wild.
+// handleLine handles the messages of a line. Usually a line has one message, but some clients write two.
 func (p *stdioConn) handleLine(text []byte) {
 	values, ok := mcp.SplitJSONValues(text)
 	for _, v := range values {
@@ -242,7 +245,8 @@ func (p *stdioConn) handleMessage(value []byte) {
 	}
 }
 
-// handleNotification takes a notification. A cancelled one may mean a request of either generation.
+// handleNotification handles a notification. A cancelled notification may refer to a request of either protocol
+// generation.
 func (p *stdioConn) handleNotification(m mcp.Message) {
 	if m.Method == mcp.NoteCancelled {
 		p.inFlight.cancel(m.Params)
@@ -252,7 +256,7 @@ func (p *stdioConn) handleNotification(m mcp.Message) {
 	}
 }
 
-// start runs a request in a goroutine of its own, which the pipe waits for.
+// start runs a request in a separate goroutine and sends the response. drain waits for the goroutine.
 func (p *stdioConn) start(m mcp.Message, run func(context.Context) reply) {
 	ctx, cancel := context.WithCancelCause(p.calls)
 	refuse := func(code int, text string) {
@@ -279,14 +283,14 @@ func (p *stdioConn) start(m mcp.Message, run func(context.Context) reply) {
 	})
 }
 
-// caller returns the client on standard input, before it has declared more about itself.
+// caller returns the caller on standard input, without the data that the client declares about itself.
 func (p *stdioConn) caller() drawbridge.Caller {
 	caller := p.s.o.Caller
 	caller.Transport = drawbridge.StdioTransport
 	return caller
 }
 
-// handleModern takes a stateless request.
+// handleModern handles a stateless request.
 func (p *stdioConn) handleModern(m mcp.Message) {
 	st, refusal := p.s.readClientInfo(p.caller(), m.Params)
 	switch {
@@ -300,7 +304,8 @@ func (p *stdioConn) handleModern(m mcp.Message) {
 	}
 }
 
-// runListen answers subscriptions/listen: with notifications until the client cancels it or the conversation ends.
+// runListen handles subscriptions/listen: it sends notifications until the client cancels the request or the connection
+// ends. It returns the response to the request.
 func (p *stdioConn) runListen(ctx context.Context, caller drawbridge.Caller, m mcp.Message) reply {
 	sub, refusal := p.s.openSubscription(ctx, caller, m)
 	if !refusal.isNone() {
@@ -316,7 +321,7 @@ func (p *stdioConn) runListen(ctx context.Context, caller drawbridge.Caller, m m
 	return p.s.listenResult(sub)
 }
 
-// sendNotifications passes notifications of a watcher on until ctx or the output ends.
+// sendNotifications sends the notifications of a watcher until ctx, the input or the output ends.
 func (p *stdioConn) sendNotifications(ctx context.Context, w *watcher) {
 	for {
 		for _, message := range w.takeNotifications() {
@@ -334,7 +339,7 @@ func (p *stdioConn) sendNotifications(ctx context.Context, w *watcher) {
 	}
 }
 
-// handleLegacy takes a request of the stateful client.
+// handleLegacy handles a request of the stateful client.
 func (p *stdioConn) handleLegacy(m mcp.Message) {
 	switch {
 	case m.Method == mcp.MethodInitialize && p.session == nil:
@@ -342,7 +347,8 @@ func (p *stdioConn) handleLegacy(m mcp.Message) {
 	case m.Method == mcp.MethodPing:
 		p.respond(m.ID, emptyResult())
 	case p.session == nil && m.Method == mcp.MethodDiscover:
-		// A client that probes for the protocol without a version: "method not found" makes it send initialize.
+		// A client asks for the protocol without sending a version. The error "method not found" makes it send
+		// initialize.
 		p.respond(m.ID, methodNotFound(m.Method))
 	case p.session == nil:
 		p.respond(m.ID, failureReply(mcp.CodeInvalidRequest, "Not initialized: send initialize first", nil))
@@ -352,7 +358,7 @@ func (p *stdioConn) handleLegacy(m mcp.Message) {
 	}
 }
 
-// openSession opens the session and starts its notifications.
+// openSession handles initialize: it opens the session and starts sending its notifications.
 func (p *stdioConn) openSession(m mcp.Message) {
 	if refusal := checkCapabilities(rawjson.Get(m.Params, "capabilities")); !refusal.isNone() {
 		p.respond(m.ID, refusal)
@@ -366,7 +372,7 @@ func (p *stdioConn) openSession(m mcp.Message) {
 	p.working.Go(func() { p.sendNotifications(p.life, c.watcher) })
 }
 
-// handleBatch takes several messages at once, where the session's revision has batches.
+// handleBatch handles a batch of messages, if the session's protocol version allows batches.
 func (p *stdioConn) handleBatch(value []byte) {
 	messages, refusal := readBatch(value)
 	switch {
@@ -380,7 +386,7 @@ func (p *stdioConn) handleBatch(value []byte) {
 	c := p.session
 	p.working.Go(func() {
 		if lines := p.s.batch(p.calls, c, c.caller, messages, p, reply{}); len(lines) > 0 {
-			_ = p.send(joinLines(lines), true) // a client that is gone needs no answer
+			_ = p.send(joinLines(lines), true) // an error means that the client is gone
 		}
 	})
 }

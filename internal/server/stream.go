@@ -10,7 +10,7 @@ import (
 )
 
 // serveGet opens the session's own stream, or resumes a stream after the event that the client names. Each stream has
-// one connection: a new one ends the earlier.
+// at most one connection: a new connection ends the earlier one.
 func (d *httpHandler) serveGet(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
 	if mcp.EraOf(r.Header.Get(mcp.HeaderVersion)) == drawbridge.Modern {
 		w.Header().Set("Allow", "POST")
@@ -50,15 +50,15 @@ func (d *httpHandler) serveGet(w http.ResponseWriter, r *http.Request, v *authen
 	}
 }
 
-// streamNotifications writes notifications of a watcher until ctx or the session ends, or the client is gone. It
-// reports whether this side ended the stream.
+// streamNotifications writes the notifications of a watcher until ctx ends, the session ends, the server shuts down, or
+// the client disconnects. It reports whether the server ended the stream by shutting down.
 func (d *httpHandler) streamNotifications(ctx context.Context, ended <-chan struct{}, w *watcher,
 	out func([]byte) error) (ending bool) {
 	return d.streamFrames(ctx, ended, w, eventFrame, out)
 }
 
-// streamFrames is streamNotifications with a function that makes events of messages; it returns nil for a message that
-// another connection writes.
+// streamFrames is like streamNotifications, with a function that encodes messages as events. If frame returns nil,
+// another connection must write the message: streamFrames puts the message back and returns.
 func (d *httpHandler) streamFrames(ctx context.Context, ended <-chan struct{}, w *watcher, frame func([]byte) []byte,
 	out func([]byte) error) (ending bool) {
 	ticker := time.NewTicker(d.s.o.KeepAlive)

@@ -12,31 +12,31 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxNotices is the most notices that wait for one watcher, and maxNoticeBytes the bytes from which on no more wait;
-// further ones are dropped.
+// maxNotices is the maximum number of queued notifications of a watcher. No notification is queued if the queued ones
+// have maxNoticeBytes bytes or more. Further notifications are dropped.
 const (
 	maxNotices     = 128
 	maxNoticeBytes = 256 << 10
 )
 
-// A watcher collects events outside calls for a stateful session or a subscriptions/listen request. It holds state, not
-// a queue: after any number of events, a list has changed once and a resource was updated once.
+// A watcher collects events outside calls for a stateful session or a subscriptions/listen request. Changes of lists,
+// resources and tasks are not queued but merged: after several changes of one item the reader gets one notification.
 type watcher struct {
-	// listenID is the id of the listen request, which each of its notifications carries; nil for a session.
+	// listenID is the id of the listen request, which is part of each of its notifications; nil for a session.
 	listenID json.RawMessage
-	// wake holds one token: there is something to take.
+	// wake holds one value when there are notifications to take.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// caller is who hears, with the rights they hold now.
+	// caller is the receiver of the notifications, with its current rights.
 	caller drawbridge.Caller
-	// lists, uris and tasks select the list changes, resources and tasks; notices selects all other notifications.
-	// reader reports that a reader is attached.
+	// lists, uris and tasks select the lists, resources and tasks whose changes are collected. keepsNotices is set if
+	// other notifications are queued. hasReader reports whether a reader is attached.
 	lists        listChanges
 	uris, tasks  map[string]bool
 	keepsNotices bool
 	hasReader    bool
-	// level is the least severe log line to hear; empty hears all.
+	// level is the minimum level of log messages to send; empty sends all.
 	level string
 
 	changed listChanges
@@ -44,19 +44,20 @@ type watcher struct {
 	// taskStates holds the last reported state of each task.
 	taskStates     map[string]json.RawMessage
 	pendingNotices []drawbridge.ServerNotification
-	noticeBytes    int // the bytes of noticed
-	// mustSend are whole messages that must arrive: requests of a server outside calls.
+	noticeBytes    int // the size of pendingNotices
+	// mustSend are encoded messages that must arrive: requests that a server sent outside calls, and messages that were
+	// put back.
 	mustSend [][]byte
 }
 
-// listChanges names the lists that changed.
+// listChanges is a set of lists: the lists that changed, or the lists to watch.
 type listChanges struct{ tools, prompts, resources bool }
 
 func newWatcher(caller drawbridge.Caller, tag json.RawMessage, lists listChanges) *watcher {
 	return &watcher{caller: caller, listenID: tag, lists: lists, wake: make(chan struct{}, 1)}
 }
 
-// addEvent takes in an event, where it is one that the watcher wants.
+// addEvent adds an event, if the watcher's caller may see it and the watcher wants it.
 func (w *watcher) addEvent(e deck.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,15 +90,15 @@ func (w *watcher) addEvent(e deck.Event) {
 	}
 }
 
-// setCaller sets the caller whose rights apply from now on.
+// setCaller sets the caller whose rights apply to later events.
 func (w *watcher) setCaller(caller drawbridge.Caller) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.caller = caller
 }
 
-// addTaskChange records a task's change: for a listener that of a task it listens to, for a session that of any task of
-// its principal. The form is that of the watcher's protocol generation. The caller holds the lock.
+// addTaskChange adds the change of a task, in the form of the watcher's protocol generation. A listen request receives
+// changes of the tasks that it watches, a session changes of all tasks of its principal. The caller must hold the lock.
 func (w *watcher) addTaskChange(e deck.Event) {
 	switch n := e.Notification; {
 	case w.tasks[e.Task] && n.Method == mcp.NoteTask:
@@ -110,7 +111,7 @@ func (w *watcher) addTaskChange(e deck.Event) {
 	}
 }
 
-// addNotice keeps a notice if the watcher wants it and has room. The caller holds the lock.
+// addNotice queues a notification if the watcher wants it and has room. The caller must hold the lock.
 func (w *watcher) addNotice(n drawbridge.ServerNotification) {
 	if w.keepsNotices && len(w.pendingNotices) < maxNotices && w.noticeBytes < maxNoticeBytes {
 		w.pendingNotices = append(w.pendingNotices, n)
@@ -118,7 +119,7 @@ func (w *watcher) addNotice(n drawbridge.ServerNotification) {
 	}
 }
 
-// wakeReader signals that there is something to take.
+// wakeReader signals the reader that there are notifications to take.
 func (w *watcher) wakeReader() {
 	select {
 	case w.wake <- struct{}{}:
@@ -126,7 +127,8 @@ func (w *watcher) wakeReader() {
 	}
 }
 
-// send adds a whole message that must arrive. The error is errCallerGone if there is no reader, or none that keeps up.
+// send adds an encoded message that must arrive. The error is errCallerGone if no reader is attached, or if the reader
+// is too slow.
 func (w *watcher) send(message []byte, _ bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +140,7 @@ func (w *watcher) send(message []byte, _ bool) error {
 	return nil
 }
 
-// done is never closed: the reader may come back.
+// done returns nil, because the reader may reconnect.
 func (w *watcher) done() <-chan struct{} { return nil }
 
 var _ sender = (*watcher)(nil)
@@ -147,22 +149,22 @@ func (w *watcher) wantsNotice(n drawbridge.ServerNotification) bool {
 	return n.Method != mcp.NoteMessage || levelAdmits(w.level, n.Params)
 }
 
-// setLevel sets the least severe log line to hear.
+// setLevel sets the minimum level of log messages to send.
 func (w *watcher) setLevel(level string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.level = level
 }
 
-// wantsLog reports whether the watcher wants a log line.
+// wantsLog reports whether a log message has at least the watcher's level.
 func (w *watcher) wantsLog(params json.RawMessage) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return levelAdmits(w.level, params)
 }
 
-// watchResource and forgetResource select and deselect updates of a resource. watchResource reports false if there
-// would be too many.
+// watchResource and forgetResource begin and end watching a resource. watchResource reports false if the watcher
+// already has maxWatched resources.
 func (w *watcher) watchResource(uri string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +185,8 @@ func (w *watcher) forgetResource(uri string) {
 	delete(w.updated, uri)
 }
 
-// watchTask and forgetTask select and deselect a task. watchTask reports false if there would be too many.
+// watchTask and forgetTask begin and end watching a task. watchTask reports false if the watcher already has maxWatched
+// tasks.
 func (w *watcher) watchTask(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,17 +207,18 @@ func (w *watcher) forgetTask(id string) {
 	delete(w.taskStates, id)
 }
 
-// maxWatched is how many resources one watcher may watch, and how many tasks.
+// maxWatched is the maximum number of resources, and of tasks, that one watcher may watch.
 const maxWatched = 1024
 
-// attachReader attaches a reader for notices. Before the first one they are not kept.
+// attachReader attaches a reader. Before the first reader is attached, notifications other than changes are not queued.
 func (w *watcher) attachReader() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keepsNotices, w.hasReader = true, true
 }
 
-// detachReader detaches the reader. With back, notices are kept until it returns.
+// detachReader detaches the reader. With back, notifications are queued until the reader returns; otherwise the queue
+// is dropped.
 func (w *watcher) detachReader(back bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,7 +228,7 @@ func (w *watcher) detachReader(back bool) {
 	}
 }
 
-// takeNotifications returns the due notifications, each a whole message.
+// takeNotifications removes and returns all pending notifications, each as an encoded message.
 func (w *watcher) takeNotifications() [][]byte {
 	w.mu.Lock()
 	changed, updated, progressed, noticed, due := w.changed, w.updated, w.taskStates, w.pendingNotices, w.mustSend
@@ -257,7 +261,7 @@ func (w *watcher) takeNotifications() [][]byte {
 	return due
 }
 
-// requeue puts messages back before all others.
+// requeue puts messages back, before all other messages.
 func (w *watcher) requeue(due [][]byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,7 +269,7 @@ func (w *watcher) requeue(due [][]byte) {
 	w.wakeReader()
 }
 
-// encodeNotification writes a notification for this watcher.
+// encodeNotification encodes a notification for this watcher.
 func (w *watcher) encodeNotification(method string, params json.RawMessage) []byte {
 	if w.listenID != nil {
 		params = rawjson.Apply(params, rawjson.Put(w.listenID, "_meta", mcp.MetaSubscriptionID))
@@ -273,7 +277,7 @@ func (w *watcher) encodeNotification(method string, params json.RawMessage) []by
 	return mcp.Message{Method: method, Params: params}.Append(nil)
 }
 
-// watcherSet are all that want to hear of events.
+// watcherSet is the set of all watchers that receive events.
 type watcherSet struct {
 	mu  sync.Mutex
 	all map[*watcher]struct{}
@@ -293,7 +297,7 @@ func (w *watcherSet) add(one *watcher) (remove func()) {
 	}
 }
 
-// broadcast passes an event on. It does not block: no watcher does more than remember it.
+// broadcast passes an event to all watchers. It does not block, because watchers only store the event.
 func (w *watcherSet) broadcast(e deck.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,10 +2,11 @@ package server
 
 import "sync"
 
-// maxIdleWorkers is how many idle goroutines are kept. A client with one call at a time needs two.
+// maxIdleWorkers is the maximum number of idle goroutines. A client with one call at a time needs two goroutines.
 const maxIdleWorkers = 4
 
-// A WorkerPool runs functions in goroutines that are reused, so that their stacks stay grown. The zero value works.
+// A WorkerPool runs functions in goroutines that are reused, so that their stacks need not grow again. The zero value
+// is ready to use.
 type WorkerPool struct {
 	// mu guards idle and closed.
 	mu     sync.Mutex
@@ -15,14 +16,14 @@ type WorkerPool struct {
 	workers sync.WaitGroup
 }
 
-// Go runs f in a goroutine: an idle worker if there is one, else a new worker.
+// Go runs f in the goroutine of an idle worker if there is one, else in a new one.
 func (c *WorkerPool) Go(f func()) {
 	c.mu.Lock()
 	if last := len(c.idle) - 1; last >= 0 {
 		to := c.idle[last]
 		c.idle = c.idle[:last]
 		c.mu.Unlock()
-		to <- f // the channel has room for it
+		to <- f // the channel has room for one function
 		return
 	}
 	c.mu.Unlock()
@@ -37,7 +38,7 @@ func (c *WorkerPool) Go(f func()) {
 	})
 }
 
-// waitForWork adds a worker to the idle ones. It reports false if enough are idle or the pool is closed.
+// waitForWork adds a worker to the idle workers. It reports false if enough workers are idle or the pool is closed.
 func (c *WorkerPool) waitForWork(more chan func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +49,7 @@ func (c *WorkerPool) waitForWork(more chan func()) bool {
 	return true
 }
 
-// Close ends idle workers and waits until all work is done. Go must not be called after it.
+// Close ends the idle workers and waits until all work is done. Go must not be called after Close.
 func (c *WorkerPool) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -12,14 +12,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 )
 
-// A Cache holds the servers' answers about their skills and the sets made of them. Use [NewCache]. It is
-// safe for concurrent use.
+// A Cache stores the servers' answers about their skills, and the sets combined from these answers. Use [NewCache]. It
+// is safe for concurrent use.
 type Cache struct {
 	mu       sync.Mutex
 	byServer *simplelru.LRU[cacheKey, *ServerSkills]
-	// sets are by principal and servers.
+	// sets contains the combined sets, by principal and servers.
 	sets *simplelru.LRU[string, *Set]
-	// problems has, by server, the clashes and omissions of the last set.
+	// problems contains the clashes and omissions of the last set, by server.
 	problems map[drawbridge.ServerID]Problems
 }
 
@@ -30,7 +30,7 @@ type cacheKey struct {
 
 // NewCache returns an empty cache.
 func NewCache() *Cache {
-	byServer, _ := simplelru.NewLRU[cacheKey, *ServerSkills](maxCatalogues, nil) // the errors are for sizes below 1
+	byServer, _ := simplelru.NewLRU[cacheKey, *ServerSkills](maxCatalogues, nil) // an error means a size below 1
 	sets, _ := simplelru.NewLRU[string, *Set](maxSets, nil)
 	return &Cache{byServer: byServer, sets: sets, problems: map[drawbridge.ServerID]Problems{}}
 }
@@ -41,20 +41,22 @@ type Problems struct {
 	Omitted []OmittedSkill
 }
 
-// A ServerClash is a clash with the server that lost.
+// A ServerClash is a clash, together with the server whose skill lost it.
 type ServerClash struct {
 	Server drawbridge.ServerID
 	SpaceClash
 }
 
-// maxCatalogues and maxSets bound what is kept; maxFound bounds the skills kept of a server that it does not list.
+// maxCatalogues and maxSets are the maximum numbers of cached answers and sets. maxFound is the maximum number of
+// cached skills of a server that the server does not list.
 const (
 	maxCatalogues = 256
 	maxSets       = 64
 	maxFound      = 1024
 )
 
-// Get returns the server's last answer to the principal, if it is for the current configuration; nil if there is none.
+// Get returns the server's last answer to the principal. It returns nil if there is none, or if the configuration of
+// the server has changed.
 func (s *Cache) Get(principal string, server Server) *ServerSkills {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,19 +67,19 @@ func (s *Cache) Get(principal string, server Server) *ServerSkills {
 	return c
 }
 
-// Put keeps a server's answer to the principal.
+// Put stores a server's answer to the principal.
 func (s *Cache) Put(principal string, c *ServerSkills) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.byServer.Add(cacheKey{principal, c.server.ID}, c)
 }
 
-// AddUnlisted remembers a skill that the server has but does not list.
+// AddUnlisted stores a skill that the server has but does not list.
 func (s *Cache) AddUnlisted(principal string, server Server, sk Skill) {
 	sk.raw = nil
 	c := s.Get(principal, server)
 	if c == nil {
-		return // without an entry the server is asked again anyway
+		return // without an entry, the server is asked again
 	}
 	next := *c
 	if len(next.unlisted) >= maxFound {
@@ -87,8 +89,9 @@ func (s *Cache) AddUnlisted(principal string, server Server, sk Skill) {
 	s.Put(principal, &next)
 }
 
-// Combine combines catalogues into a set, or returns the previous set if nothing changed. A set with the same items
-// keeps the previous version; others get one from next. It also returns the first new clash of each pair of servers.
+// Combine combines the servers' answers into a set, or returns the previous set if nothing changed. If a new set has
+// the same items as the previous one, it has the same version. Otherwise next returns its version. Combine also returns
+// the first new clash of each pair of servers.
 func (s *Cache) Combine(principal string, ground *ResourceTree, catalogues []*ServerSkills, naming naming.Style,
 	next func() uint64) (*Set, []ServerClash) {
 	key := principal
@@ -112,7 +115,7 @@ func (s *Cache) Combine(principal string, ground *ResourceTree, catalogues []*Se
 	return set, s.rememberProblems(set)
 }
 
-// rememberProblems remembers the problems of a set and returns the new clashes. The lock is held.
+// rememberProblems stores the problems of a set and returns the new clashes. The caller holds the lock.
 func (s *Cache) rememberProblems(set *Set) (fresh []ServerClash) {
 	for _, c := range set.servers {
 		id := c.server.ID
@@ -138,7 +141,7 @@ func (s *Cache) Problems(id drawbridge.ServerID) Problems {
 	return s.problems[id]
 }
 
-// ForgetServer drops everything about a removed server.
+// ForgetServer deletes everything that is stored about a removed server.
 func (s *Cache) ForgetServer(id drawbridge.ServerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

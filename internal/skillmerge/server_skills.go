@@ -12,16 +12,16 @@ import (
 // A Server is a server with skills.
 type Server struct {
 	ID drawbridge.ServerID
-	// Row is the hash of its configuration and Listing its last listing. If either changes, its skills may have
-	// changed.
+	// Row is the hash of the server's configuration. Listing is its last listing. If either changes, the skills may
+	// have changed.
 	Row     string
 	Listing *drawbridge.Listing
 }
 
-// A ServerSkills is one server's answer about its skills to one principal. It is immutable once it is kept.
+// A ServerSkills is one server's answer about its skills to one principal. It must not be changed after Cache.Put.
 type ServerSkills struct {
 	server Server
-	// asked is the time of the last request and lastErr its error. answered reports whether the server ever answered.
+	// asked is the time of the last request, lastErr its error. answered reports whether the server has ever answered.
 	asked    time.Time
 	lastErr  error
 	answered bool
@@ -33,21 +33,21 @@ type ServerSkills struct {
 	leftOut  []OmittedSkill
 }
 
-// An OmittedSkill is an entry of a server that is not listed to callers.
+// An OmittedSkill is an entry in a server's list that callers do not see.
 type OmittedSkill struct {
-	// URI is its own URI; empty if it has none.
+	// URI is the URI of the entry; empty if it has none.
 	URI string
-	// Reason is for people.
+	// Reason is the reason for the omission, as a text for people.
 	Reason string
 }
 
-// MaxCacheAge bounds the age of a cached answer, whatever the server allows.
+// MaxCacheAge is the maximum age of a cached answer, even if the server allows a longer one.
 const MaxCacheAge = 5 * time.Minute
 
 // retryDelay is the pause before a server that failed is asked again.
 const retryDelay = 5 * time.Second
 
-// NewServerSkills returns an empty list of a server that answers; AddPage fills it.
+// NewServerSkills returns an empty answer of a server. AddPage adds the skills.
 func NewServerSkills() *ServerSkills {
 	return &ServerSkills{answered: true, hint: drawbridge.CacheHint{TTL: MaxCacheAge, Public: true}}
 }
@@ -55,18 +55,19 @@ func NewServerSkills() *ServerSkills {
 // Len returns the number of listed skills.
 func (c *ServerSkills) Len() int { return len(c.skills) }
 
-// MarkTruncated notes that the rest of the server's list was not read.
+// MarkTruncated stores that the rest of the server's list was not read.
 func (c *ServerSkills) MarkTruncated() {
 	c.leftOut = append(c.leftOut, OmittedSkill{"", "the server's list of skills has no end"})
 }
 
-// HasAnswered reports whether the server ever answered.
+// HasAnswered reports whether the server has ever answered.
 func (c *ServerSkills) HasAnswered() bool { return c.answered }
 
 // LastError returns the error of the last request; nil if it succeeded.
 func (c *ServerSkills) LastError() error { return c.lastErr }
 
-// IsFresh reports whether the answer is younger than age, or than the server allows if age is 0.
+// IsFresh reports whether the answer can still be used: it is younger than age, or, if age is 0, than the server's
+// cache hint allows. An answer for another listing is not fresh. After an error, age is at least retryDelay.
 func (c *ServerSkills) IsFresh(s Server, now time.Time, age time.Duration) bool {
 	switch {
 	case c.server.Listing != s.Listing:
@@ -79,8 +80,8 @@ func (c *ServerSkills) IsFresh(s Server, now time.Time, age time.Duration) bool 
 	return now.Sub(c.asked) < age
 }
 
-// Refreshed returns the state after another request: the new answer or, after an error, the previous one. c is nil
-// before the first request.
+// Refreshed returns the state after another request: the new answer or, after an error, the previous answer with that
+// error. c is nil before the first request.
 func (c *ServerSkills) Refreshed(answer *ServerSkills, refusal error, s Server, now time.Time) *ServerSkills {
 	var out ServerSkills
 	switch {
@@ -122,14 +123,14 @@ func (c *ServerSkills) AddPage(page json.RawMessage) {
 // readCacheHint parses the cache hint of a result.
 func readCacheHint(result json.RawMessage) drawbridge.CacheHint {
 	var ms int64
-	_ = json.Unmarshal(rawjson.Get(result, "ttlMs"), &ms) // no number: no hint
+	_ = json.Unmarshal(rawjson.Get(result, "ttlMs"), &ms) // if it is not a number, there is no hint
 	return drawbridge.CacheHint{
 		TTL:    time.Duration(max(0, min(ms, MaxCacheAge.Milliseconds()))) * time.Millisecond,
 		Public: rawjson.GetString(result, "cacheScope") == "public",
 	}
 }
 
-// remainingHint returns the rest of the hint in whole seconds, so that answers do not differ needlessly.
+// remainingHint returns the cache hint with the remaining time in whole seconds, so that answers rarely differ.
 func (c *ServerSkills) remainingHint(now time.Time) drawbridge.CacheHint {
 	if c.lastErr != nil || !c.answered {
 		return drawbridge.CacheHint{}

@@ -1,13 +1,14 @@
-// Package skillmerge combines the skills of several servers (extension io.modelcontextprotocol/skills, SEP-2640). It parses
-// their lists, decides which server owns which space of URIs, and caches each server's last answer for each principal.
+// Package skillmerge combines the skills of several servers (extension io.modelcontextprotocol/skills, SEP-2640). It
+// parses their lists, decides which server owns which URIs, and caches each server's last answer for each principal.
 //
-// A skill is a space of URIs: everything below the directory of its SKILL.md. The space belongs to the first server in
-// configuration order with a skill there, unless a server lists a resource in it; then it belongs to that server.
-// Another server's skill in the space gets its server in every URI of its entry. Names, digests and everything else
-// stay unchanged, since a host compares them with the files that it reads. If names are bare, the later skill is not
-// listed.
+// Each skill has a space of URIs: all URIs below the directory of its SKILL.md. The space belongs to the first server
+// in configuration order that has a skill there. If a server lists a resource in the space, the space belongs to that
+// server instead. For a skill of any other server in the space, the name of its server is added to every URI of the
+// skill's entry. Names, digests and all other members stay unchanged, since a host compares them with the files that it
+// reads. If names are bare, the skill of the other server is not listed.
 //
-// The package sends no requests: its callers pass in the servers' answers. Those are untrusted and bounded.
+// The package sends no requests: its callers pass in the servers' answers. The answers are not trusted, and their sizes
+// are limited.
 package skillmerge
 
 import (
@@ -29,20 +30,20 @@ type Set struct {
 
 	resourceTree *ResourceTree
 	servers      []*ServerSkills
-	// owners has the servers by the spaces that they own.
+	// owners contains the server that owns each space.
 	owners  map[string]drawbridge.ServerID
 	clashes map[drawbridge.ServerID][]SpaceClash
 }
 
-// A SpaceClash is a skill in a space that another server owns.
+// A SpaceClash describes a skill in a space that another server owns.
 type SpaceClash struct {
-	// URI is the skill's own URI, and Listed its public one; empty if it is not listed.
+	// URI is the skill's own URI. Listed is its public URI; empty if the skill is not listed.
 	URI, Listed string
-	// Winner owns the space.
+	// Winner is the server that owns the space.
 	Winner drawbridge.ServerID
 }
 
-// Owner returns the server that owns the space of the URI; empty if there is none.
+// Owner returns the server that owns the space of a URI, or "" if there is none.
 func (s *Set) Owner(uri string) drawbridge.ServerID {
 	if strings.Count(uri, "/") > maxURIDepth {
 		return ""
@@ -64,11 +65,11 @@ func (s *Set) CacheHints(now time.Time) []drawbridge.CacheHint {
 	return out
 }
 
-// newSet combines the catalogues in configuration order.
+// newSet combines the answers of servers, which are in configuration order.
 func newSet(ground *ResourceTree, catalogues []*ServerSkills, namesLocal naming.Style) *Set {
 	s := &Set{resourceTree: ground, servers: catalogues, owners: map[string]drawbridge.ServerID{},
 		clashes: map[drawbridge.ServerID][]SpaceClash{}}
-	inside := uriServers{} // who has skills at or below a URI
+	inside := uriServers{} // the servers with skills at or below a URI
 	for _, c := range catalogues {
 		id := c.server.ID
 		for i, sk := range slices.Concat(c.skills, c.unlisted) {
@@ -111,7 +112,7 @@ func (s *Set) otherSpaceOwner(sk Skill, id drawbridge.ServerID, inside uriServer
 	return s.resourceTree.serversBelow().otherServer(sk.uriSpace(), id)
 }
 
-// uriServers has the servers with an item at or below a URI. Two are enough to know of another one.
+// uriServers contains the servers with an item at or below a URI. Two servers per URI are enough to find another one.
 type uriServers map[string][2]drawbridge.ServerID
 
 func (c uriServers) add(uri string, server drawbridge.ServerID) {
@@ -126,7 +127,7 @@ func (c uriServers) add(uri string, server drawbridge.ServerID) {
 	}
 }
 
-// otherServer returns a server with an item there, other than this one.
+// otherServer returns a server, other than the given one, with an item at or below a URI.
 func (c uriServers) otherServer(uri string, than drawbridge.ServerID) (drawbridge.ServerID, bool) {
 	for _, server := range c[uri] {
 		if server != "" && server != than {
@@ -136,11 +137,12 @@ func (c uriServers) otherServer(uri string, than drawbridge.ServerID) (drawbridg
 	return "", false
 }
 
-// A ResourceTree has the servers of the listed resources by path. A skill's URIs are ambiguous if another server lists
-// a resource in its directory. Trees are compared by address.
+// A ResourceTree contains the servers of the listed resources, by URI. A skill's URIs are ambiguous if another server
+// lists a resource in its directory. Two trees are equal if they are the same pointer.
 type ResourceTree struct{ serversBelow func() uriServers }
 
-// NewResourceTree returns a tree of the resources that each adds. It calls each once, on first use.
+// NewResourceTree returns a tree of the resources that each passes to add. each is called once, at the first use of the
+// tree.
 func NewResourceTree(each func(add func(uri string, server drawbridge.ServerID))) *ResourceTree {
 	return &ResourceTree{sync.OnceValue(func() uriServers {
 		out := uriServers{}

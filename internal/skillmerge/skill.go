@@ -12,17 +12,17 @@ import (
 
 // A Skill is a server's entry for one skill.
 type Skill struct {
-	// URI is the URI of its SKILL.md.
+	// URI is the URI of the skill's SKILL.md.
 	URI string
-	// root is its directory; empty if the URI does not end in "/SKILL.md".
+	// root is the directory of the skill; empty if the URI does not end in "/SKILL.md".
 	root string
 	raw  json.RawMessage
 }
 
-// maxURIDepth bounds the slashes in a skill's URI.
+// maxURIDepth is the maximum number of slashes in a skill's URI.
 const maxURIDepth = 64
 
-// ParseSkill parses an entry. The reason is empty if it can be listed.
+// ParseSkill parses an entry of a server's list. reason tells why the entry cannot be listed; it is empty if it can.
 func ParseSkill(raw json.RawMessage) (e Skill, reason string) {
 	uri, ok := rawjson.DecodeString(rawjson.Get(raw, "uri"))
 	switch {
@@ -36,10 +36,10 @@ func ParseSkill(raw json.RawMessage) (e Skill, reason string) {
 	return Skill{uri, skillRoot(uri), raw}, ""
 }
 
-// IsSkillURI reports whether a URI has the form of a skill's: a directory with SKILL.md in it.
+// IsSkillURI reports whether a URI has the form of a skill's URI: a directory followed by SKILL.md.
 func IsSkillURI(uri string) bool { return skillRoot(uri) != "" }
 
-// skillRoot returns the directory of a SKILL.md; empty for other URIs.
+// skillRoot returns the directory of a SKILL.md, or "" for other URIs.
 func skillRoot(uri string) string {
 	root, ok := strings.CutSuffix(uri, "/SKILL.md")
 	if _, rest, hierarchical := naming.CutScheme(root); !ok || !hierarchical || rest == "" {
@@ -48,7 +48,7 @@ func skillRoot(uri string) string {
 	return root
 }
 
-// uriSpace returns the root of the URIs that belong to the skill, or else its single URI.
+// uriSpace returns the skill's directory, or the skill's URI if it has no directory.
 func (e Skill) uriSpace() string {
 	if e.root != "" {
 		return e.root
@@ -56,13 +56,13 @@ func (e Skill) uriSpace() string {
 	return e.URI
 }
 
-// withServerURIs returns the entry with its server in every URI.
+// withServerURIs returns the entry with the name of its server added to every URI.
 func (e Skill) withServerURIs(server drawbridge.ServerID) json.RawMessage {
 	return MapURIs(e.raw, func(uri string) string { return naming.AddServerAuthority(server, uri) })
 }
 
-// MapURIs replaces the URIs of an entry, its own and those of its files, by the results of public. Everything else
-// stays unchanged, digests and sizes included.
+// MapURIs replaces the URIs of an entry, its own and those of its files, by the results of public. All other members
+// stay unchanged, including digests and sizes.
 func MapURIs(entry json.RawMessage, public func(uri string) string) json.RawMessage {
 	return naming.MapURIs(naming.MapURI(entry, public, "uri"), "resources", public)
 }

@@ -55,7 +55,7 @@ func checkLocation(location string) (string, error) {
 	case begin != nil:
 		return "", fmt.Errorf(`the location begins with "%s:" without "//"`, begin[1])
 	case keywords().MatchString(location):
-		return "", errors.New("the location has the form of Postgres keywords(), not of a URL")
+		return "", errors.New("the location has the form of Postgres keywords, not of a URL")
 	case colonIn(filepath.Dir(location)):
 		return "", errors.New("the directory does not exist and its name has a colon: the location may be a misspelt URL")
 	}

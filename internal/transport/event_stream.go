@@ -14,25 +14,26 @@ import (
 )
 
 const (
-	// bufferSize is what wire's event reader wants of a buffer; a smaller one it would replace by its own.
+	// bufferSize is the buffer size in bytes that mcp.SSEReader needs. With a smaller buffer, it would allocate another
+	// one.
 	bufferSize = 64 << 10
-	// minReopenPause and maxReopenPause bound the growing pauses between attempts to open a stream, where the server
-	// asks for none.
+	// minReopenPause and maxReopenPause bound the growing pause before a stream is opened again, if the server does not
+	// specify a pause.
 	minReopenPause, maxReopenPause = 500 * time.Millisecond, 30 * time.Second
-	// shortestReopenPause is the least pause, whatever the server asks for.
+	// shortestReopenPause is the minimum pause, even if the server specifies a shorter one.
 	shortestReopenPause = 20 * time.Millisecond
-	// streamDrainTimeout is how long a stream may take to end behind the answer.
+	// streamDrainTimeout is how long a stream may take to end after the response.
 	streamDrainTimeout = time.Second
 )
 
-// A streamPosition is how far a stream was read, and when it may be opened again.
+// A streamPosition is the position up to which a stream was read, with the pause before it may be opened again.
 type streamPosition struct {
-	lastEventID string        // the id of the last event that had one
+	lastEventID string        // the ID of the last event with an ID
 	retry       time.Duration // the server's retry value; negative if it sent none
 }
 
-// reopenPause returns the pause before the next attempt, after so many failed ones in a row. It is never shorter than
-// the server's retry value.
+// reopenPause returns the pause before the next attempt to open the stream. fails is the number of failed attempts in a
+// row. The pause is never shorter than the server's retry value.
 func (p streamPosition) reopenPause(fails int) time.Duration {
 	var d time.Duration
 	if fails > 0 || p.retry < 0 {
@@ -42,7 +43,7 @@ func (p streamPosition) reopenPause(fails int) time.Duration {
 	return max(d, p.retry, shortestReopenPause)
 }
 
-// A readerPool reuses read buffers: each is larger than all other memory of a small call.
+// A readerPool reuses read buffers, since a buffer is larger than all other memory of a small call.
 type readerPool struct{ pool sync.Pool }
 
 func (b *readerPool) get(r io.Reader) *bufio.Reader {
@@ -74,7 +75,7 @@ func (h *HTTPConn) newEventStream(resp *http.Response) *eventStream {
 	return s
 }
 
-// nextMessageEvent returns the next event that carries messages, and updates the position.
+// nextMessageEvent returns the next event that contains messages, and updates the position.
 func (s *eventStream) nextMessageEvent(at *streamPosition) (mcp.SSEEvent, error) {
 	for {
 		s.source.left = s.h.target.maxBody + bufferSize
@@ -94,20 +95,21 @@ func (s *eventStream) nextMessageEvent(at *streamPosition) (mcp.SSEEvent, error)
 	}
 }
 
-// isMessageEvent reports whether an event carries messages. Events with other names are ignored.
+// isMessageEvent reports whether an event contains messages. Events with other names are ignored.
 func isMessageEvent(e mcp.SSEEvent) bool {
 	return len(e.Data) > 0 && (e.Name == "" || e.Name == "message")
 }
 
-// close ends the stream at once.
+// close closes the stream without reading it to its end.
 func (s *eventStream) close() {
 	_ = s.resp.Body.Close()
 	s.h.buffers.put(s.buf)
 }
 
-// drainInBackground ends a stream after its answer. An HTTP/1 connection can be reused once the body was read to its
-// end, which the server may not have written yet. A goroutine waits for that, at most for streamDrainTimeout, and then
-// calls cancel. It returns false if it starts none.
+// drainInBackground closes a stream after its response was read. An HTTP/1 connection can be reused only if the body
+// was read to its end, which the server may not have sent yet. Therefore a goroutine reads the rest, for at most
+// streamDrainTimeout, and then calls cancel. drainInBackground returns false if it starts no goroutine; cancel is then
+// not called.
 func (s *eventStream) drainInBackground(cancel context.CancelFunc) bool {
 	s.h.buffers.put(s.buf)
 	body := s.resp.Body
@@ -124,13 +126,13 @@ func (s *eventStream) drainInBackground(cancel context.CancelFunc) bool {
 	return started
 }
 
-// A boundedReader reads at most left bytes: an endless event must not be read for ever.
+// A boundedReader reads at most left bytes from r, so that reading an endless event stops.
 type boundedReader struct {
 	r    io.Reader
 	left int
 }
 
-// Read reads from the source. It returns mcp.ErrTooLong after the limit.
+// Read reads from r. After left bytes it returns mcp.ErrTooLong.
 func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, mcp.ErrTooLong
@@ -140,7 +142,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// streamEndError returns the error that describes the end of a stream.
+// streamEndError returns errStreamCutOff if err is the end of a stream, otherwise err.
 func streamEndError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errStreamCutOff

@@ -11,29 +11,29 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// A ResponseError is a JSON-RPC error object that a server answered with.
+// A ResponseError reports that the server responded with this JSON-RPC error object.
 type ResponseError struct{ Object json.RawMessage }
 
 const (
-	// maxServerMessage is how many bytes of a server's message an error repeats: it is logged and stored, as often as
-	// the server wants.
+	// maxServerMessage is the size in bytes to which a server's message is cut in an error. The server determines how
+	// often such an error is logged and stored.
 	maxServerMessage = 1 << 10
-	// maxLoggedError is how many bytes of an error are logged and kept that may repeat several of them.
+	// maxLoggedError is the size in bytes to which TruncatedError cuts an error, which may contain several messages.
 	maxLoggedError = 16 << 10
 )
 
-// Error returns the code and the message of the object, shortened if it is very long.
+// Error returns a text with the code and the message of the object. A very long message is cut.
 func (r *ResponseError) Error() string {
 	return fmt.Sprintf("the server answered with error %d: %s", mcp.ErrorCode(r.Object),
 		safetext.Truncate(rawjson.GetString(r.Object, "message"), maxServerMessage, safetext.Bytes, "…"))
 }
 
-// TruncatedError returns the text of an error for logs and records.
+// TruncatedError returns the text of an error, cut to a size that can be logged and stored.
 func TruncatedError(err error) string {
 	return safetext.Truncate(err.Error(), maxLoggedError, safetext.Bytes, "…")
 }
 
-// FaultCode returns the class of the error object by its code.
+// FaultCode returns the fault code that corresponds to the code of the error object.
 func (r *ResponseError) FaultCode() drawbridge.FaultCode {
 	switch mcp.ErrorCode(r.Object) {
 	case mcp.CodeInvalidParams, mcp.CodeInvalidRequest, mcp.CodeParse, mcp.CodeMissingCapability,
@@ -45,8 +45,8 @@ func (r *ResponseError) FaultCode() drawbridge.FaultCode {
 	return drawbridge.ServerError
 }
 
-// ResultOrError converts the results of Conn.Call: a response with an error object becomes a *ResponseError,
-// a malformed one a *MalformedResponseError.
+// ResultOrError converts the results of Conn.Call to a result object or an error. A response with an error object
+// becomes a *ResponseError, a malformed response a *MalformedResponseError.
 func ResultOrError(response mcp.Message, err error) (json.RawMessage, error) {
 	switch {
 	case err != nil:
@@ -65,8 +65,8 @@ type CodedError interface {
 	FaultCode() drawbridge.FaultCode
 }
 
-// FaultCodeOf returns the class of a request's error: that of the fault or CodedError in it, if there is one. A failed
-// connection may succeed the next time.
+// FaultCodeOf returns the fault code of a request's error: the code of the Fault or CodedError that err wraps. Any
+// other error is Transient, since a failed connection may succeed the next time, or ServerError if it wraps ErrRefused.
 func FaultCodeOf(err error) drawbridge.FaultCode {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f.Code
@@ -80,8 +80,8 @@ func FaultCodeOf(err error) drawbridge.FaultCode {
 	return drawbridge.Transient
 }
 
-// WithoutNextStep returns a fault without its advice, for callers that add their own; any other error is returned as it
-// is.
+// WithoutNextStep returns a copy of a fault without Next, for callers that set their own advice. It returns any other
+// error unchanged.
 func WithoutNextStep(err error) error {
 	if f, ok := err.(*drawbridge.Fault); ok {
 		told := *f

@@ -17,13 +17,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// DefaultMaxBody is the default bound of a body or an event, in bytes.
+// DefaultMaxBody is the default size limit of a body or an event in bytes.
 const DefaultMaxBody = 64 << 20
 
 const (
-	// goodbyeTimeout bounds messages that no caller waits for: a cancellation, the end of a session.
+	// goodbyeTimeout is the time limit for messages that no caller waits for: a cancellation, and the deletion of a
+	// session.
 	goodbyeTimeout = 3 * time.Second
-	// maxErrorBody is how much is read of the body of an error.
+	// maxErrorBody is how many bytes are read of the body of an error response.
 	maxErrorBody = 1 << 20
 )
 
@@ -32,57 +33,61 @@ type HTTPOptions struct {
 	// URL is the server's address, http or https.
 	URL string
 
-	// Headers go with every request. Those that the protocol sets itself win.
+	// Headers are sent with every request. Headers that the protocol defines replace them.
 	Headers http.Header
 
-	// AllowLocalNetwork is set for a row of the person who runs Drawbridge: its URL may lead to this machine and
-	// network by any name.
+	// AllowLocalNetwork is set if the URL comes from a row of the person who runs Drawbridge. The URL may then lead to
+	// this machine and its local network.
 	AllowLocalNetwork bool
-	// Client sends the requests; nil is one of the connection's own, on a NewHTTPTransport. Its CheckRedirect is not
-	// used.
+	// Client sends the requests; nil means a new client with the transport of NewHTTPTransport. Its CheckRedirect is
+	// replaced.
 	Client *http.Client
 
 	// Tokens supplies the access token of each request. It may be nil.
 	Tokens TokenSource
 
-	// Handler receives what belongs to no request. With nil, notifications are dropped and requests refused.
+	// Handler receives the messages that do not belong to a request. If it is nil, notifications are dropped and server
+	// requests are refused.
 	Handler Handler
 
 	// HeaderParams returns the arguments of a tool that are also sent in headers. It may be nil.
 	HeaderParams func(tool string) []mcp.HeaderParam
 
-	// OnGap is called when the stream outside requests was reopened and could not be resumed: changes may have been
-	// missed. It may be nil, and applies to HTTPConn alone.
+	// OnGap is called when the stream outside requests was reopened but not resumed, so that notifications of changes
+	// may have been missed. Only HTTPConn uses it. It may be nil.
 	OnGap func()
 
 	// OnJunk receives data that is not a message. It may be nil.
 	OnJunk func(data []byte)
 
-	// MaxBody is how many bytes a body or an event may have; 0 means DefaultMaxBody.
+	// MaxBody is the size limit of a body or an event in bytes; 0 means DefaultMaxBody.
 	MaxBody int
 
-	// MaxServerRequests is how many requests of the server are answered at once; 0 means defaultMaxServerRequests.
+	// MaxServerRequests is how many server requests are answered at the same time; 0 means defaultMaxServerRequests.
 	MaxServerRequests int
 
 	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// An HTTPConn is a Conn to a Streamable HTTP server. The params decide the era of each request. One with a stateless
-// protocol version in _meta goes out alone, with headers that mirror it. All others belong to one stateful session: the
-// answer to initialize sets its version and id. After notifications/initialized a stream is opened for messages outside
-// requests, and reopened when it breaks, while the session lives. A server need not offer it. A stateful answer whose
-// stream breaks off is resumed if the server made that possible. Each stream is read by its own goroutine, that of an
-// answer by the caller of Call: the Handler is called from several.
+// An HTTPConn is a Conn to a Streamable HTTP server. The params of each request determine its protocol era. A request
+// with a stateless protocol version in _meta is independent of a session; its headers repeat values of its params. All
+// other requests belong to one stateful session. The result of initialize determines the version and the ID of that
+// session.
 //
-// An unreachable server does not end the connection: each request fails, and the next one tries again. Close ends it,
-// and ErrSessionExpired. A JSON answer needs no extra goroutine; after an event stream one reads the rest, so that the
-// connection can be reused.
+// After notifications/initialized, the connection opens a stream for messages outside requests, if the server offers
+// one. While the session exists, the stream is reopened when it breaks. If the stream of a stateful response breaks, it
+// is resumed if the server supports that. Each stream is read by its own goroutine, except that the caller of Call
+// reads the response. Therefore the Handler is called from several goroutines.
+//
+// If the server cannot be reached, the request fails but the connection does not end: the next request tries again. The
+// connection ends with Close or with ErrSessionExpired. A JSON response needs no extra goroutine. After a response in
+// an event stream, a goroutine reads the rest of the stream, so that the HTTP connection can be reused.
 type HTTPConn struct {
 	o            HTTPOptions
 	log          *slog.Logger
 	target       httpTarget
-	configErr    error // what is wrong with the URL
+	configErr    error // the error in the URL or the headers
 	ownTransport *http.Transport
 
 	pending   requestTable
@@ -90,12 +95,13 @@ type HTTPConn struct {
 	buffers   readerPool
 	session   atomic.Pointer[legacySession]
 
-	ctx     context.Context // ends with Close
+	ctx     context.Context // done after Close
 	cancel  context.CancelFunc
-	live    context.Context // ends with done
+	live    context.Context // done when the connection has ended
 	endLive context.CancelFunc
 
-	// streamTried is closed when the first attempt to open the stream outside requests was answered, or took too long.
+	// streamTried is closed when the first attempt to open the stream outside requests was answered, or took longer
+	// than listenStreamWait.
 	streamTried     chan struct{}
 	streamTriedOnce sync.Once
 
@@ -105,21 +111,22 @@ type HTTPConn struct {
 	mu            sync.Mutex
 	ended         bool
 	err           error
-	noMoreWorkers bool // no more goroutines
+	noMoreWorkers bool // set when no goroutine may be started any more
 	work          sync.WaitGroup
 	listening     bool
 }
 
 var _ Conn = (*HTTPConn)(nil)
 
-// A legacySession holds the answer to initialize. The id is empty if the server keeps no session.
+// A legacySession is the session that a stateful server created in its response to initialize. The id is empty if the
+// server does not keep a session.
 type legacySession struct{ version, id string }
 
-// hasID reports whether the server keeps the session, which may be nil, and can lose it.
+// hasID reports whether the server keeps the session, so that the session can expire. s may be nil.
 func (s *legacySession) hasID() bool { return s != nil && s.id != "" }
 
-// NewHTTPConn returns a connection that lasts until Close, even if ctx ends earlier. It sends nothing yet: invalid
-// options make the first request fail.
+// NewHTTPConn returns a connection that lasts until Close, even if ctx ends earlier. It sends nothing. If the options
+// are invalid, every request fails.
 func NewHTTPConn(ctx context.Context, o HTTPOptions) *HTTPConn {
 	h := &HTTPConn{o: o, log: o.Logger, pending: requestTable{handler: o.Handler}, finished: make(chan struct{}),
 		streamTried: make(chan struct{})}
@@ -133,9 +140,9 @@ func NewHTTPConn(ctx context.Context, o HTTPOptions) *HTTPConn {
 	return h
 }
 
-// Call sends a request as Conn specifies. The params get a progress token of the connection's own, except for
-// initialize. Besides ErrClosed and ErrLost the error can be a *HTTPStatusError, ErrSessionExpired or
-// ErrRedirectRefused: the request was refused.
+// Call sends a request as described at Conn. Except for initialize, it replaces the progress token in params by one of
+// the connection. In addition to ErrClosed and ErrLost, the error can be an *HTTPStatusError, ErrSessionExpired or
+// ErrRedirectRefused, if the request was refused.
 func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error) {
 	if err := h.checkUsable(ctx); err != nil {
 		return mcp.Message{}, err
@@ -144,7 +151,8 @@ func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessa
 	if !x.modern && mayRequestDuring(method) {
 		h.awaitListenStream(ctx)
 	}
-	// The exchange may outlast Do: the rest of a stream is read behind the answer. So it has a context of its own.
+	// The exchange may last longer than this call, since the rest of a stream is read after the response. So it has its
+	// own context.
 	during, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	x.cancel = cancel
 	x.request = pendingRequest{handler: in, isSubscription: method == mcp.MethodListen}
@@ -184,15 +192,16 @@ func (h *HTTPConn) Call(ctx context.Context, method string, params json.RawMessa
 	return mcp.Message{}, err
 }
 
-// HasSession reports whether the legacy server keeps a session. Only then can it send requests during a call.
+// HasSession reports whether the stateful server keeps a session. Without a session it cannot send requests during a
+// call.
 func (h *HTTPConn) HasSession() bool { return h.session.Load().hasID() }
 
-// isModernRequest reports whether the params belong to the stateless era.
+// isModernRequest reports whether params belong to a stateless request.
 func isModernRequest(params json.RawMessage) bool {
 	return mcp.EraOf(mcp.ProtocolVersion(params)).Has(drawbridge.Modern)
 }
 
-// checkUsable returns why nothing can be sent, or nil.
+// checkUsable returns an error if nothing can be sent, otherwise nil.
 func (h *HTTPConn) checkUsable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -206,11 +215,12 @@ func (h *HTTPConn) checkUsable(ctx context.Context) error {
 	return ErrClosed
 }
 
-// cancelRetryDelay is how long a cancellation that went wrong waits for its second try.
+// cancelRetryDelay is the pause before a failed cancellation is sent again.
 const cancelRetryDelay = 100 * time.Millisecond
 
-// sendCancelled cancels a request at a stateful server, to which the end of the exchange means nothing. It is sent even
-// at the end of the connection: the server may ignore the end of the session.
+// sendCancelled sends a cancellation of a request to a stateful server, which does not treat the end of the HTTP
+// exchange as a cancellation. It is sent even when the connection ends, since the server may ignore the end of the
+// session.
 func (h *HTTPConn) sendCancelled(id []byte, reason string) {
 	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(rawjson.Quote(reason)) + `}`)
 	h.startWorker(func() {
@@ -218,7 +228,7 @@ func (h *HTTPConn) sendCancelled(id []byte, reason string) {
 		defer cancel()
 		note := mcp.Message{Method: mcp.NoteCancelled, Params: params}
 		err := h.postUnanswered(ctx, note)
-		if err != nil && sleepContext(ctx, cancelRetryDelay) { // what cut off the answer may have cut this off too
+		if err != nil && sleepContext(ctx, cancelRetryDelay) { // both may fail for the same reason
 			err = h.postUnanswered(ctx, note)
 		}
 		if err != nil {
@@ -227,7 +237,7 @@ func (h *HTTPConn) sendCancelled(id []byte, reason string) {
 	})
 }
 
-// Notify sends a notification and waits until the server has taken it.
+// Notify sends a notification and waits until the server has accepted it.
 func (h *HTTPConn) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	if err := h.checkUsable(ctx); err != nil {
 		return err
@@ -245,14 +255,14 @@ func (h *HTTPConn) Notify(ctx context.Context, method string, params json.RawMes
 	return err
 }
 
-// sendReply sends the answer to a request of the server.
+// sendReply sends the response to a server request.
 func (h *HTTPConn) sendReply(ctx context.Context, m mcp.Message) {
 	if err := h.postUnanswered(ctx, m); err != nil {
 		h.log.Debug("an answer to the server was not sent", "error", err)
 	}
 }
 
-// postUnanswered posts a message that has no answer.
+// postUnanswered posts a message that has no response.
 func (h *HTTPConn) postUnanswered(ctx context.Context, m mcp.Message) error {
 	resp, err := h.target.post(ctx, h.requestHeader(m), m)
 	if err != nil {
@@ -270,17 +280,18 @@ func (h *HTTPConn) postUnanswered(ctx context.Context, m mcp.Message) error {
 	return newHTTPStatusError(resp, body)
 }
 
-// Done is closed when the connection has ended.
+// Done returns a channel that is closed when the connection has ended.
 func (h *HTTPConn) Done() <-chan struct{} { return h.live.Done() }
 
-// Err returns why the connection has ended: it wraps ErrSessionExpired. It is nil before that, and after Close.
+// Err returns an error that wraps ErrSessionExpired if the connection has ended for that reason. It returns nil before
+// the end and after Close.
 func (h *HTTPConn) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// markEnded marks the connection as ended. The first reason counts; nil is the reason of Close.
+// markEnded marks the connection as ended. Only the first error is stored; err is nil for Close.
 func (h *HTTPConn) markEnded(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -290,7 +301,8 @@ func (h *HTTPConn) markEnded(err error) {
 	}
 }
 
-// startWorker runs work in a goroutine that Close waits for. It returns false once Close waits.
+// startWorker runs work in a goroutine that Close waits for. It returns false and does not run work after Close was
+// called.
 func (h *HTTPConn) startWorker(work func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -300,8 +312,8 @@ func (h *HTTPConn) startWorker(work func()) bool {
 	return !h.noMoreWorkers
 }
 
-// Close ends the connection: waiting requests, the stream, and the session on the server, which is deleted. It returns
-// when every goroutine has ended, or with the context's error.
+// Close ends the waiting requests and the stream, and deletes the session on the server. It returns when every
+// goroutine has ended, or with the error of ctx.
 func (h *HTTPConn) Close(ctx context.Context) error {
 	h.markEnded(nil)
 	h.closing.Do(func() {
@@ -327,7 +339,7 @@ func (h *HTTPConn) Close(ctx context.Context) error {
 	}
 }
 
-// deleteSession deletes the session on the server, as the specification asks. Servers may ignore it.
+// deleteSession sends a request to delete the session, as the specification requires. Servers may ignore it.
 func (h *HTTPConn) deleteSession(ctx context.Context) {
 	s := h.session.Load()
 	if !s.hasID() || h.Err() != nil {
@@ -343,12 +355,12 @@ func (h *HTTPConn) deleteSession(ctx context.Context) {
 	drainBody(resp)
 }
 
-// An httpTarget is the destination of requests.
+// An httpTarget sends HTTP requests to one URL.
 type httpTarget struct {
 	client  *http.Client
 	url     *url.URL
 	host    string
-	header  http.Header // what goes with every request
+	header  http.Header // sent with every request
 	tokens  TokenSource
 	maxBody int
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// ErrRedirectRefused is wrapped by the error for a redirect that is not followed: it leads to another origin, which
-// would get the headers of the first, or it would turn a POST into a GET.
+// ErrRedirectRefused is wrapped by the error for a redirect that is not followed. The redirect leads to another origin,
+// which would receive the headers for the first origin, or changes the method of the request. The error also means that
+// there were more than maxRedirects redirects.
 var ErrRedirectRefused = errors.New("redirect not followed")
 
 // maxRedirects is how many redirects within one origin are followed.
 const maxRedirects = 5
 
-// NewHTTPTransport returns a transport for one server at that URL. It keeps a connection for each of many callers,
-// connects only where safehttp.ProxyAndDialer permits, uses the environment's proxies, and speaks HTTP/2 over TLS. It
-// does not limit how long an answer takes; contexts do.
+// NewHTTPTransport returns a transport for the server at the URL address. own is AllowLocalNetwork of HTTPOptions. The
+// transport keeps idle connections for many callers, connects only where safehttp.ProxyAndDialer permits, uses the
+// proxies of the environment, and uses HTTP/2 over TLS. It does not limit the duration of a response; contexts do that.
 func NewHTTPTransport(address string, own bool) *http.Transport {
 	proxy, dial := safehttp.ProxyAndDialer(address, own)
 	return &http.Transport{
@@ -29,18 +30,18 @@ func NewHTTPTransport(address string, own bool) *http.Transport {
 		DialContext:            dial,
 		TLSHandshakeTimeout:    15 * time.Second,
 		MaxIdleConnsPerHost:    128,
-		IdleConnTimeout:        55 * time.Second, // less than the minute after which many a proxy hangs up
+		IdleConnTimeout:        55 * time.Second, // many proxies close idle connections after one minute
 		MaxResponseHeaderBytes: 1 << 20,
-		ForceAttemptHTTP2:      true, // a dialer of our own would turn it off
-		// A connection that died silently would hold its calls up to their timeouts.
+		ForceAttemptHTTP2:      true, // a custom dialer would disable HTTP/2
+		// Without pings, calls on a dead connection would wait until their timeout.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-		// Compressing proxies delay events, and the size of decompressed data has no bound.
+		// Compressing proxies delay events, and the size of decompressed data is not bounded.
 		DisableCompression: true,
 	}
 }
 
-// httpClientFor returns the client to use, which follows no unwanted redirect, and its transport if we created it and
-// must clean it up.
+// httpClientFor returns the client to use, which refuses redirects as checkRedirect does. It also returns the client's
+// transport if httpClientFor has created it and the caller must close its connections.
 func httpClientFor(o HTTPOptions) (*http.Client, *http.Transport) {
 	var client http.Client
 	var own *http.Transport
@@ -67,7 +68,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// originOf returns the scheme, host and port of a URL.
+// originOf returns the scheme, host and port of a URL in lower case.
 func originOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -76,7 +77,7 @@ func originOf(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// parseServerURL reads a server's URL. The error does not repeat it: it may hold a secret.
+// parseServerURL parses a server's URL. The error does not contain the URL, which may contain a secret.
 func parseServerURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -94,8 +95,8 @@ func parseServerURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// baseHeader returns the header of a POST with the configured headers, and the host, which net/http takes separately.
-// The error names a header that cannot be sent, but not its value.
+// baseHeader returns the header of a POST request with the configured headers. It returns the Host header separately,
+// as net/http requires it. The error names a header that cannot be sent, but does not contain its value.
 func baseHeader(h http.Header) (header http.Header, host string, err error) {
 	header = make(http.Header, len(h)+8)
 	for name, values := range h {

@@ -16,36 +16,36 @@ import (
 )
 
 // ErrSessionExpired is the error of a request that the server refused because it does not know the session any more.
-// The request was not carried out; the connection has ended, and another one begins with initialize.
+// The request was not executed. The connection has ended; a new connection must start with initialize.
 var ErrSessionExpired = errors.New("session expired")
 
 var _ CodedError = (*HTTPStatusError)(nil)
 
-// An HTTPStatusError is an HTTP error status without a JSON-RPC answer. It is ErrLost for statuses that leave open
-// whether the request was carried out.
+// An HTTPStatusError is an HTTP error status without a JSON-RPC response. It matches ErrLost if the request may have
+// been executed.
 type HTTPStatusError struct {
-	// Code is the status: 401.
+	// Code is the status code, such as 401.
 	Code int
-	// Body is the beginning of the body, for people: at most 4 KiB, and whatever the server likes to say.
+	// Body is the beginning of the body, at most 4 KiB. The server determines its content.
 	Body []byte
-	// Challenge is the WWW-Authenticate header; empty where there is none.
+	// Challenge is the WWW-Authenticate header; empty if there is none.
 	Challenge string
 	// RetryAfter is how long to wait before the next request; 0 if the server does not specify it.
 	RetryAfter time.Duration
 }
 
-// Error returns code and text of the status.
+// Error returns the code and the text of the status.
 func (e *HTTPStatusError) Error() string {
 	return fmt.Sprintf("status %d %s", e.Code, http.StatusText(e.Code))
 }
 
-// Is reports ErrLost for a server that failed while it worked on the request.
+// Is reports whether target is ErrLost and the server failed while it processed the request.
 func (e *HTTPStatusError) Is(target error) bool {
 	return target == ErrLost && e.Code >= 500 && e.Code != http.StatusNotImplemented &&
 		e.Code != http.StatusServiceUnavailable
 }
 
-// FaultCode sorts the status.
+// FaultCode returns the fault code that corresponds to the status.
 func (e *HTTPStatusError) FaultCode() drawbridge.FaultCode {
 	switch e.Code {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -70,20 +70,20 @@ func newHTTPStatusError(resp *http.Response, body []byte) *HTTPStatusError {
 	return e
 }
 
-// An unsentError is an ErrClosed whose text does not mention it.
+// An unsentError matches ErrClosed, but its text does not mention it.
 type unsentError struct{ error }
 
 func (e unsentError) Is(target error) bool { return target == ErrClosed }
 func (e unsentError) Unwrap() error        { return e.error }
 
-// A refusedMessageError is an ErrRefused whose text does not mention it.
+// A refusedMessageError matches ErrRefused, but its text does not mention it.
 type refusedMessageError struct{ error }
 
 func (e refusedMessageError) Is(target error) bool { return target == ErrRefused }
 func (e refusedMessageError) Unwrap() error        { return e.error }
 
-// wrapLost is the error for a request that was sent and has no answer because of cause. It is never ErrClosed, even
-// where an attempt to resume the answer was.
+// wrapLost returns an error that wraps ErrLost, for a request that was sent and has no response because of cause. The
+// result does not match ErrClosed, even if cause does: the attempt to resume a response can fail with ErrClosed.
 func wrapLost(cause error) error {
 	if errors.Is(cause, ErrClosed) {
 		cause = errors.New(cause.Error())
@@ -91,11 +91,11 @@ func wrapLost(cause error) error {
 	return fmt.Errorf("%w: %w", ErrLost, cause)
 }
 
-// classifyHTTPError is what an HTTPConn exchange without an answer comes to: an unsent error, a refused redirect, or a
-// lost one.
+// classifyHTTPError converts an error of http.Client.Do. The result matches ErrClosed if the request was not sent, is
+// ErrRedirectRefused for a refused redirect, and wraps ErrLost otherwise.
 func classifyHTTPError(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err // the whole repeats the URL, which may hold a secret
+		err = outer.Err // the outer error contains the URL, which may contain a secret
 	}
 	switch {
 	case errors.Is(err, ErrClosed), errors.Is(err, ErrRedirectRefused):
@@ -106,7 +106,7 @@ func classifyHTTPError(err error) error {
 	return wrapLost(err)
 }
 
-// failedBeforeSend reports whether err occurred before the first byte of a request.
+// failedBeforeSend reports whether err occurred before any byte of a request was sent.
 func failedBeforeSend(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "dial" || op.Op == "proxyconnect") {
 		return true
@@ -116,7 +116,7 @@ func failedBeforeSend(err error) bool {
 	return badCertificate || refused || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// sleepContext waits for d or the end of ctx; it reports whether ctx goes on.
+// sleepContext waits until d has passed or ctx ends. It reports whether ctx has not ended.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -128,7 +128,8 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// IsServerResponse reports whether err is an answer or a status of the server, which therefore can be reached.
+// IsServerResponse reports whether err is an error response or an HTTP status of the server, which means that the
+// server can be reached.
 func IsServerResponse(err error) bool {
 	if _, ok := errors.AsType[*ResponseError](err); ok {
 		return true

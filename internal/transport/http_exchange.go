@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// maxResumes is how many times in a row the resumption of an answer may go wrong.
+// maxResumes is how many attempts in a row to resume a response may fail.
 const maxResumes = 5
 
 var (
@@ -21,32 +21,32 @@ var (
 	errCannotResume = errors.New("the stream ended before the answer, and the session with it")
 )
 
-// An httpExchange is one HTTP request and its response, which may be a stream of several messages.
+// An httpExchange is one HTTP request with its HTTP response, which may be a stream of several messages.
 type httpExchange struct {
 	conn    *HTTPConn
 	request pendingRequest
 	method  string
 	modern  bool
-	// cancel ends the exchange; handed is true if a goroutine will call it.
+	// cancel ends the exchange. cancelHandedOff is set if a goroutine will call cancel.
 	cancel          context.CancelFunc
 	cancelHandedOff bool
 
 	answer   mcp.Message
-	answered bool // whether answer is there
-	// strayAnswer is an answer that came on the stream outside requests.
+	answered bool // whether answer is set
+	// strayAnswer is a response that arrived on the stream outside requests.
 	strayAnswer atomic.Pointer[mcp.Message]
 }
 
-// acceptStrayAnswer accepts an answer that arrived on the stream outside requests, and ends the exchange. The
-// specification permits that only when a stream is resumed. But a server that cuts off an answer may take the first
-// stream that opens for the resuming one.
+// acceptStrayAnswer stores a response that arrived on the stream outside requests, and ends the exchange. The
+// specification permits such a response only when a stream is resumed. But a server that breaks off a response may
+// treat the next stream that is opened as the resumed stream.
 func (x *httpExchange) acceptStrayAnswer(m mcp.Message) {
 	if x.strayAnswer.CompareAndSwap(nil, &m) {
 		x.cancel()
 	}
 }
 
-// roundTrip sends the request and reads up to its answer.
+// roundTrip sends the request and reads messages until its response has arrived.
 func (x *httpExchange) roundTrip(ctx context.Context, m mcp.Message) (mcp.Message, error) {
 	s := x.conn.sessionOf(m)
 	resp, err := x.conn.target.post(ctx, x.conn.requestHeader(m), m)
@@ -72,8 +72,8 @@ func (x *httpExchange) roundTrip(ctx context.Context, m mcp.Message) (mcp.Messag
 	return x.answer, nil
 }
 
-// saveSession stores the session that a legacy server begins in answer to initialize, with its ID as soon as that is
-// known.
+// saveSession stores the session that a stateful server creates in its response to initialize. For a stream, it is also
+// called before the body is read, so that the session ID is known early.
 func (x *httpExchange) saveSession(resp *http.Response) {
 	if x.method != mcp.MethodInitialize || x.modern {
 		return
@@ -83,7 +83,7 @@ func (x *httpExchange) saveSession(resp *http.Response) {
 	x.conn.session.Store(s)
 }
 
-// readJSONAnswer reads an answer from a JSON body.
+// readJSONAnswer reads the response from a JSON body.
 func (x *httpExchange) readJSONAnswer(resp *http.Response) error {
 	body, err := readBody(resp, x.conn.target.maxBody)
 	if err != nil {
@@ -98,7 +98,7 @@ func (x *httpExchange) readJSONAnswer(resp *http.Response) error {
 	return nil
 }
 
-// dispatch handles one message that arrived for the request.
+// dispatch handles one message that arrived in the HTTP response to the request.
 func (x *httpExchange) dispatch(m mcp.Message) {
 	switch h := x.conn; {
 	case isResponseOrMalformed(m):
@@ -122,7 +122,8 @@ func (x *httpExchange) dispatch(m mcp.Message) {
 	}
 }
 
-// readRefusal reads an unsuccessful response: it returns the answer in its body, or an error.
+// readRefusal reads an HTTP response with an error status. It returns the JSON-RPC response in the body, if there is
+// one, or an error.
 func (x *httpExchange) readRefusal(resp *http.Response, s *legacySession) (mcp.Message, error) {
 	body := readErrorBody(resp)
 	if s.hasID() && isSessionExpired(resp.StatusCode, body, x.request.id) {
@@ -134,8 +135,8 @@ func (x *httpExchange) readRefusal(resp *http.Response, s *legacySession) (mcp.M
 	return mcp.Message{}, newHTTPStatusError(resp, body)
 }
 
-// isHTTPLevelStatus reports whether a status has a meaning of its own in HTTP, whatever the body says: sign in, wait,
-// retry.
+// isHTTPLevelStatus reports whether the meaning of a status is defined by HTTP, regardless of the body: to sign in, to
+// wait, or to retry.
 func isHTTPLevelStatus(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests,
@@ -145,8 +146,8 @@ func isHTTPLevelStatus(status int) bool {
 	return false
 }
 
-// parseErrorResponse finds a JSON-RPC error that answers request id in a body. Bodies of other kinds resemble one, so
-// it must have "jsonrpc" or the ID.
+// parseErrorResponse returns the JSON-RPC error in a body that answers the request with that ID. Other kinds of bodies
+// may look similar, so the message must have "jsonrpc" or the ID.
 func parseErrorResponse(body []byte, id uint64) (mcp.Message, bool) {
 	m, err := mcp.ParseMessage(body)
 	if err != nil || !m.IsResponse() || rawjson.Get(m.Error, "code") == nil {
@@ -158,8 +159,8 @@ func parseErrorResponse(body []byte, id uint64) (mcp.Message, bool) {
 	return m, answersRequest(m, id)
 }
 
-// isSessionExpired reports whether a refusal in a session means that the server does not know the session any more. The
-// specification has status 404 for it; the reference servers in TypeScript send 400 and a text.
+// isSessionExpired reports whether an error status means that the server does not know the session any more. The
+// specification defines status 404 for that; the reference servers in TypeScript send status 400 with a text.
 func isSessionExpired(status int, body []byte, id uint64) bool {
 	if status != http.StatusNotFound && status != http.StatusBadRequest {
 		return false
@@ -171,8 +172,8 @@ func isSessionExpired(status int, body []byte, id uint64) bool {
 	return ok && strings.Contains(strings.ToLower(rawjson.GetString(m.Error, "message")), "session")
 }
 
-// followStream reads an answer from an event stream, and resumes the stream if it breaks off and the server permits
-// that.
+// followStream reads the response from an event stream. If the stream breaks, followStream resumes it if the server
+// supports that.
 func (x *httpExchange) followStream(ctx context.Context, resp *http.Response) error {
 	at := streamPosition{retry: -1}
 	for {
@@ -192,7 +193,8 @@ func (x *httpExchange) followStream(ctx context.Context, resp *http.Response) er
 	}
 }
 
-// readStream reads one stream up to the answer. The error describes how it ended without one.
+// readStream reads one stream until the response has arrived. It returns an error if the stream ended before the
+// response.
 func (x *httpExchange) readStream(resp *http.Response, at *streamPosition) error {
 	s := x.conn.newEventStream(resp)
 	for !x.answered {
@@ -209,7 +211,7 @@ func (x *httpExchange) readStream(resp *http.Response, at *streamPosition) error
 	return nil
 }
 
-// resumeStream opens the stream again where it broke off. It tries maxResumes times.
+// resumeStream opens the stream again at the position where it broke. It makes at most maxResumes attempts.
 func (x *httpExchange) resumeStream(ctx context.Context, at streamPosition) (*http.Response, error) {
 	for fails := 0; ; fails++ {
 		if !sleepContext(ctx, at.reopenPause(fails)) {
@@ -222,7 +224,8 @@ func (x *httpExchange) resumeStream(ctx context.Context, at streamPosition) (*ht
 	}
 }
 
-// reopenStream requests the stream after the event with the ID last. If that fails, it reports whether to try again.
+// reopenStream requests the events of the stream after the event with the ID last. If that fails, again reports whether
+// another attempt is useful.
 func (x *httpExchange) reopenStream(ctx context.Context, last string) (resp *http.Response, again bool, err error) {
 	s := x.conn.session.Load()
 	resp, err = x.conn.target.get(ctx, x.conn.legacyHeader(s), last)
@@ -234,7 +237,7 @@ func (x *httpExchange) reopenStream(ctx context.Context, last string) (resp *htt
 	}
 	body := readErrorBody(resp)
 	if s.hasID() && isSessionExpired(resp.StatusCode, body, 0) {
-		x.conn.markEnded(ErrSessionExpired) // not this request's error: it was sent, and may have been carried out
+		x.conn.markEnded(ErrSessionExpired) // not the error of this request, which was sent and may have been executed
 		return nil, false, errCannotResume
 	}
 	return nil, isRetryableStatus(resp.StatusCode), newHTTPStatusError(resp, body)

@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// startListening starts to read the stream outside requests, once.
+// startListening starts the goroutine that reads the stream outside requests, if it was not started before.
 func (h *HTTPConn) startListening() {
 	h.mu.Lock()
 	first := !h.listening
@@ -20,11 +20,11 @@ func (h *HTTPConn) startListening() {
 	}
 }
 
-// listenStreamWait bounds how long a request waits for the stream outside requests. Some servers send its header only
-// with the first event.
+// listenStreamWait is how long a request waits until the stream outside requests is open. Some servers send the header
+// of the stream only with the first event.
 const listenStreamWait = time.Second
 
-// mayRequestDuring reports whether a server may send requests before it answers this method.
+// mayRequestDuring reports whether a server may send requests before it responds to a request with this method.
 func mayRequestDuring(method string) bool {
 	switch method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead:
@@ -33,8 +33,8 @@ func mayRequestDuring(method string) bool {
 	return false
 }
 
-// awaitListenStream waits for the response to the first attempt to open the stream outside requests. Servers may send
-// requests there during a call, and the reference servers drop them if the stream is not open.
+// awaitListenStream waits until the first attempt to open the stream outside requests was answered. Servers may send
+// requests on that stream during a call, and the reference servers drop them if the stream is not open.
 func (h *HTTPConn) awaitListenStream(ctx context.Context) {
 	h.mu.Lock()
 	listening := h.listening
@@ -56,21 +56,22 @@ func (h *HTTPConn) awaitListenStream(ctx context.Context) {
 	}
 }
 
-// markStreamTried releases the requests that wait for the stream.
+// markStreamTried ends the wait of awaitListenStream.
 func (h *HTTPConn) markStreamTried() { h.streamTriedOnce.Do(func() { close(h.streamTried) }) }
 
-// The outcome of one attempt to open the stream.
+// A listenOutcome is the result of one attempt to open and read the stream outside requests.
 type listenOutcome int
 
 const (
-	listenHadEvents   listenOutcome = iota // it was open and something came
-	listenEndedSilent                      // it was open, and ended without a word
-	listenOpenFailed                       // it did not open; it may later
-	listenUnsupported                      // the server has none
+	listenHadEvents   listenOutcome = iota // it was open and had events
+	listenEndedSilent                      // it was open and ended without an event
+	listenOpenFailed                       // it was not opened; a retry may succeed
+	listenUnsupported                      // the server does not offer the stream
 	listenSessionGone                      // the server does not know the session
 )
 
-// listenLoop is the goroutine that keeps the stream open as long as the connection lives.
+// listenLoop keeps the stream outside requests open until the connection ends or the server proves not to offer the
+// stream.
 func (h *HTTPConn) listenLoop() {
 	at := streamPosition{retry: -1}
 	opened, fails := false, 0
@@ -98,7 +99,7 @@ func (h *HTTPConn) listenLoop() {
 	}
 }
 
-// listenOnce opens the stream and reads it to its end.
+// listenOnce opens the stream and reads it until it ends. again reports whether the stream was open before.
 func (h *HTTPConn) listenOnce(at *streamPosition, again bool) listenOutcome {
 	ctx, cancel := context.WithCancel(h.live)
 	defer cancel()
@@ -125,7 +126,7 @@ func (h *HTTPConn) listenOnce(at *streamPosition, again bool) listenOutcome {
 		e, err := stream.nextMessageEvent(at)
 		switch {
 		case errors.Is(err, mcp.ErrTooLong):
-			at.lastEventID = "" // or the server would send it again
+			at.lastEventID = "" // otherwise the server would send the event again
 			return result
 		case err != nil && at.lastEventID != before:
 			return listenHadEvents
@@ -139,8 +140,8 @@ func (h *HTTPConn) listenOnce(at *streamPosition, again bool) listenOutcome {
 	}
 }
 
-// classifyNoStream returns the outcome for a response that is not a stream. If there was a stream before, the
-// credentials may just have expired.
+// classifyNoStream returns the outcome for an HTTP response that is not a stream. If the stream was open before, a
+// status about credentials may only mean that they have expired.
 func (h *HTTPConn) classifyNoStream(resp *http.Response, s *legacySession, again bool) listenOutcome {
 	body := readErrorBody(resp)
 	credentials := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
@@ -153,7 +154,7 @@ func (h *HTTPConn) classifyNoStream(resp *http.Response, s *legacySession, again
 	return listenUnsupported
 }
 
-// dispatch handles one message from outside requests.
+// dispatch handles one message that arrived on the stream outside requests.
 func (h *HTTPConn) dispatch(m mcp.Message) {
 	switch {
 	case isResponseOrMalformed(m):

@@ -16,7 +16,8 @@ const (
 	mediaTypeEvents = "text/event-stream"
 )
 
-// requestHeader returns the header of a message: modern messages are mirrored in it, legacy ones name their session.
+// requestHeader returns the HTTP header of a message. For a stateless request, the header repeats values of its params.
+// For a stateful message, it contains the session.
 func (h *HTTPConn) requestHeader(m mcp.Message) http.Header {
 	version := mcp.ProtocolVersion(m.Params)
 	if !isModernRequest(m.Params) {
@@ -37,9 +38,10 @@ func (h *HTTPConn) requestHeader(m mcp.Message) http.Header {
 	return header
 }
 
-// isRepeatableMethod reports whether a request may be sent twice: it reads, or sets a value that is set already.
-// net/http then repeats it if a kept connection turns out to be dead, which happens by chance with servers that close
-// idle connections early. A subscription is not repeatable: the subscriber must learn that there was a gap.
+// isRepeatableMethod reports whether a request may be sent twice: it only reads, or a second execution has no further
+// effect. net/http then repeats the request if a kept connection was closed by the server. That happens by chance with
+// servers that close idle connections early. A subscription is not repeatable, since the subscriber must be notified of
+// the gap.
 func isRepeatableMethod(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodToolsList, mcp.MethodPromptsList,
@@ -50,7 +52,8 @@ func isRepeatableMethod(method string) bool {
 	return false
 }
 
-// sessionOf returns the session that a message belongs to; nil for a modern one, and for one outside any session.
+// sessionOf returns the session that a message belongs to. It returns nil for a stateless request, for initialize, and
+// if there is no session.
 func (h *HTTPConn) sessionOf(m mcp.Message) *legacySession {
 	if m.Method == mcp.MethodInitialize || isModernRequest(m.Params) {
 		return nil
@@ -58,7 +61,7 @@ func (h *HTTPConn) sessionOf(m mcp.Message) *legacySession {
 	return h.session.Load()
 }
 
-// legacyHeader returns the header of a message in a session, which may be nil.
+// legacyHeader returns the HTTP header of a message in the session s, which may be nil.
 func (h *HTTPConn) legacyHeader(s *legacySession) http.Header {
 	header := h.target.header.Clone()
 	if s != nil && s.version != "" {
@@ -70,17 +73,17 @@ func (h *HTTPConn) legacyHeader(s *legacySession) http.Header {
 	return header
 }
 
-// post sends a message. The header becomes the request's own.
+// post sends a message in a POST request. header must not be used afterwards.
 func (t *httpTarget) post(ctx context.Context, header http.Header, m mcp.Message) (*http.Response, error) {
 	const envelope, key = 64, "Idempotency-Key"
 	if _, set := header[key]; !set && isRepeatableMethod(m.Method) {
-		header[key] = nil // a hint for net/http, which does not send it
+		header[key] = nil // a hint for net/http, which does not send the header
 	}
 	size := envelope + len(m.ID) + len(m.Method) + len(m.Params) + len(m.Result) + len(m.Error)
 	return t.doAuthorized(ctx, http.MethodPost, header, m.Append(make([]byte, 0, size)))
 }
 
-// get opens an event stream, after the event with the ID last if that is not empty.
+// get opens an event stream. If last is not empty, the stream starts after the event with that ID.
 func (t *httpTarget) get(ctx context.Context, header http.Header, last string) (*http.Response, error) {
 	header.Del("Content-Type")
 	header.Set("Accept", mediaTypeEvents)
@@ -90,8 +93,9 @@ func (t *httpTarget) get(ctx context.Context, header http.Header, last string) (
 	return t.doAuthorized(ctx, http.MethodGet, header, nil)
 }
 
-// doAuthorized sends a request and reads the header of the response, with an access token if there is a TokenSource.
-// The error is one of classifyHTTPError's, or the TokenSource's, which concerns this request only.
+// doAuthorized sends a request and reads the header of the response. If there is a TokenSource, the request contains
+// its access token. The error is a result of classifyHTTPError, or wraps an error of the TokenSource and concerns only
+// this request.
 func (t *httpTarget) doAuthorized(ctx context.Context, method string, header http.Header,
 	body []byte) (*http.Response, error) {
 	if t.tokens == nil {
@@ -99,11 +103,11 @@ func (t *httpTarget) doAuthorized(ctx context.Context, method string, header htt
 	}
 	token, err := t.tokens.Token(ctx)
 	if err != nil {
-		return nil, refusedMessageError{err} // not unsent: another connection would be no better
+		return nil, refusedMessageError{err} // not an unsentError, since another connection would not help
 	}
-	for first := method != http.MethodDelete; ; first = false { // no sign-in for the end of a session
+	for first := method != http.MethodDelete; ; first = false { // the deletion of a session needs no new token
 		if token != "" {
-			header = header.Clone() // the first request may still be on its way
+			header = header.Clone() // the first request may still use the header
 			header.Set("Authorization", "Bearer "+token)
 		}
 		resp, err := t.doOnce(ctx, method, header, body)
@@ -117,19 +121,19 @@ func (t *httpTarget) doAuthorized(ctx context.Context, method string, header htt
 	}
 }
 
-// replaceToken asks the TokenSource for another token after a refusal. If it returns "", resp is the final response.
+// replaceToken gets another token from the TokenSource after a refusal. If it returns "", resp is the final response.
 func (t *httpTarget) replaceToken(ctx context.Context, used string, resp *http.Response) (string, error) {
 	body := readErrorBody(resp)
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return t.tokens.ReplaceToken(ctx, used, resp.StatusCode, resp.Header, body)
 }
 
-// doOnce sends one request.
+// doOnce sends one request without retries.
 func (t *httpTarget) doOnce(ctx context.Context, method string, header http.Header,
 	body []byte) (*http.Response, error) {
 	req := (&http.Request{Method: method, URL: t.url, Host: t.host, Header: header}).WithContext(ctx)
 	if body != nil {
-		// net/http knows a bytes.Reader, and sends header and body in one packet.
+		// net/http recognises a bytes.Reader, and sends header and body in one packet.
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
@@ -142,16 +146,16 @@ func (t *httpTarget) doOnce(ctx context.Context, method string, header http.Head
 
 func isSuccess(resp *http.Response) bool { return resp.StatusCode >= 200 && resp.StatusCode < 300 }
 
-// mediaType returns the media type of a response, without parameters, in lower case.
+// mediaType returns the media type of a response in lower case, without parameters.
 func mediaType(resp *http.Response) string {
 	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// readBody reads a whole body and closes it. The error is mcp.ErrTooLong for more than max bytes, else the reader's.
+// readBody reads a whole body and closes it. For more than max bytes it returns mcp.ErrTooLong.
 func readBody(resp *http.Response, max int) ([]byte, error) {
 	defer resp.Body.Close()
-	// The length is not verified, so memory grows with the bytes that arrive, except for small bodies.
+	// Content-Length is not trusted: memory grows with the bytes that arrive, except for small bodies.
 	const most = 1 << 20
 	size := 1 << 10
 	if n := resp.ContentLength; n >= 0 {
@@ -175,14 +179,15 @@ func readBody(resp *http.Response, max int) ([]byte, error) {
 	}
 }
 
-// readErrorBody reads the beginning of an error's body, and closes it.
+// readErrorBody reads at most maxErrorBody bytes of an error response's body, and closes the body.
 func readErrorBody(resp *http.Response) []byte {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what there is, is good enough
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // an incomplete body is sufficient
 	_ = resp.Body.Close()
 	return body
 }
 
-// drainBody reads the rest of a body that is not needed, so that the connection can be reused.
+// drainBody reads the rest of a small body that is not needed, and closes the body, so that the connection can be
+// reused.
 func drainBody(resp *http.Response) {
 	const most = 4 << 10
 	if resp.ContentLength != 0 && mediaType(resp) != mediaTypeEvents {

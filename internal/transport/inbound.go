@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// eachMessage calls take with every message in data, in order: usually one, but lines with several and batches occur.
-// It reports whether data had nothing else.
+// eachMessage calls take with each message in data, in order. Usually there is one message, but lines with several
+// messages and batches occur. eachMessage reports whether data contained nothing else.
 func eachMessage(data []byte, take func(mcp.Message)) (clean bool) {
 	if m, err := mcp.ParseMessage(data); err == nil {
 		return yieldIfValid(m, take)
@@ -37,7 +37,7 @@ func yieldIfValid(m mcp.Message, take func(mcp.Message)) bool {
 	return true
 }
 
-// readLoop reads the server's messages in a goroutine of its own, which ends last.
+// readLoop reads the server's messages in a separate goroutine, which is the last one to end.
 func (s *StreamConn) readLoop() {
 	defer close(s.finished)
 	take := s.dispatch
@@ -73,8 +73,8 @@ func (s *StreamConn) reportJunk(line []byte) {
 	}
 }
 
-// failOversized fails the only waiting call, if there is exactly one, since the message above the size limit was almost
-// certainly its answer. It would otherwise wait for its timeout.
+// failOversized fails the waiting call if there is exactly one. A message above the size limit was almost certainly its
+// response, and without it the call would wait until its timeout.
 func (s *StreamConn) failOversized(err error) {
 	s.reportJunk(nil)
 	if c := s.pending.removeOnlyWaiting(); c != nil {
@@ -82,8 +82,8 @@ func (s *StreamConn) failOversized(err error) {
 	}
 }
 
-// failGarbled fails the call that an invalid line was meant to answer. The answer is not repeated, so the call would
-// wait for its timeout.
+// failGarbled fails the call whose ID an invalid line contains. The server does not repeat the response, so the call
+// would wait until its timeout.
 func (s *StreamConn) failGarbled(line []byte) {
 	err := rawjson.Valid(line)
 	if err == nil || len(line) == 0 || line[0] != '{' || rawjson.Get(line, "method") != nil {
@@ -98,7 +98,7 @@ func (s *StreamConn) failGarbled(line []byte) {
 	}
 }
 
-// dispatch handles one message.
+// dispatch handles one message of the server.
 func (s *StreamConn) dispatch(m mcp.Message) {
 	switch {
 	case isResponseOrMalformed(m):

@@ -12,21 +12,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// An sseTransport carries a StreamConn over HTTP+SSE: one stream in, a POST for each message out.
+// An sseTransport connects a StreamConn to an HTTP+SSE server: it receives messages on one event stream and sends each
+// message with a POST request.
 type sseTransport struct {
 	getTarget    httpTarget
-	postTarget   httpTarget // the same, at the address that the server named
+	postTarget   httpTarget // as getTarget, with the URL from the server
 	ownTransport *http.Transport
-	cancel       context.CancelFunc // ends the stream
+	cancel       context.CancelFunc // closes the stream
 
 	body   io.ReadCloser
 	source boundedReader
 	events *mcp.SSEReader
 }
 
-// DialSSE connects to a server of the older HTTP+SSE transport (revision 2024-11-05). It opens the stream and waits for
-// the address for messages, which must have the same origin. ctx bounds this, not the connection. OnGap and
-// HeaderParams are not used. The error can be a *HTTPStatusError or ErrRedirectRefused, or wraps ErrClosed or ErrLost.
+// DialSSE connects to a server with the older HTTP+SSE transport (revision 2024-11-05). It opens the stream and waits
+// for the URL to which messages are sent. That URL must have the same origin. ctx bounds only DialSSE, not the
+// connection. OnGap and HeaderParams are not used. The error can be an *HTTPStatusError or ErrRedirectRefused, or wraps
+// ErrClosed or ErrLost.
 func DialSSE(ctx context.Context, o HTTPOptions) (Conn, error) {
 	t, own, err := newHTTPTarget(o)
 	if err != nil {
@@ -49,7 +51,7 @@ func DialSSE(ctx context.Context, o HTTPOptions) (Conn, error) {
 	return nil, err
 }
 
-// openStream opens the stream and reads up to the address for messages.
+// openStream opens the stream and reads it until the URL for messages has arrived.
 func (s *sseTransport) openStream(ctx context.Context) error {
 	resp, err := s.getTarget.get(ctx, s.getTarget.header.Clone(), "")
 	if err != nil {
@@ -75,7 +77,7 @@ func (s *sseTransport) openStream(ctx context.Context) error {
 	}
 }
 
-// setPostURL sets the address for messages.
+// setPostURL sets the URL to which messages are sent.
 func (s *sseTransport) setPostURL(address string) error {
 	ref, err := url.Parse(address)
 	if err != nil {
@@ -98,7 +100,7 @@ func (s *sseTransport) nextEvent() (mcp.SSEEvent, error) {
 	return s.events.Next()
 }
 
-// nextMessage returns the data of the next event with messages.
+// nextMessage returns the data of the next event that contains messages.
 func (s *sseTransport) nextMessage() ([]byte, error) {
 	for {
 		e, err := s.nextEvent()
@@ -111,7 +113,8 @@ func (s *sseTransport) nextMessage() ([]byte, error) {
 	}
 }
 
-// postMessage posts a message. Most errors concern the message alone: the connection is the stream.
+// postMessage sends a message with a POST request. Most errors wrap ErrRefused and concern only the message, since the
+// connection itself is the stream.
 func (s *sseTransport) postMessage(ctx context.Context, msg []byte) error {
 	resp, err := s.postTarget.doAuthorized(ctx, http.MethodPost, s.postTarget.header.Clone(), msg)
 	if err != nil {
@@ -128,7 +131,7 @@ func (s *sseTransport) postMessage(ctx context.Context, msg []byte) error {
 	return refusedMessageError{newHTTPStatusError(resp, body)}
 }
 
-// close ends the stream.
+// close closes the stream and, if this transport created them, the idle HTTP connections.
 func (s *sseTransport) close(context.Context) error {
 	s.cancel()
 	if s.body != nil {

@@ -9,24 +9,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A MalformedResponseError is a response of a server that does not conform to JSON-RPC or MCP. The request was
-// delivered and may have taken effect.
+// A MalformedResponseError reports a response that does not conform to JSON-RPC or MCP. The request was delivered and
+// may have taken effect.
 type MalformedResponseError struct{ Reason string }
 
-// Error names the defect.
+// Error returns a text with the reason.
 func (e *MalformedResponseError) Error() string { return "malformed response: " + e.Reason }
 
-// FaultCode is ServerError: a retry brings the same.
+// FaultCode returns ServerError.
 func (*MalformedResponseError) FaultCode() drawbridge.FaultCode { return drawbridge.ServerError }
 
-// isResponseOrMalformed reports whether a message answers a request, also without the result that it must have. To
-// drop such a message would make the request wait for its timeout.
+// isResponseOrMalformed reports whether a message is a response, including a response that lacks its result. If such a
+// malformed response were dropped, the request would wait until its timeout.
 func isResponseOrMalformed(m mcp.Message) bool {
 	return m.IsResponse() || m.Method == "" && m.ID != nil
 }
 
-// checkResponse returns what makes a response malformed, or nil. The ids of our requests are integers, and JSON-RPC
-// wants them back as they were.
+// checkResponse returns an error for a malformed response, otherwise nil. The IDs of Drawbridge's requests are
+// integers, and JSON-RPC requires a response to contain the same ID.
 func checkResponse(m mcp.Message) error {
 	switch {
 	case m.Ambiguous != "":
@@ -43,7 +43,7 @@ func checkResponse(m mcp.Message) error {
 	return nil
 }
 
-// IsMalformed reports whether an error is a malformed response.
+// IsMalformed reports whether an error wraps a *MalformedResponseError.
 func IsMalformed(err error) bool {
 	_, ok := errors.AsType[*MalformedResponseError](err)
 	return ok

@@ -11,38 +11,38 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A pendingRequest is a request that waits for its answer.
+// A pendingRequest is a request that waits for its response.
 type pendingRequest struct {
-	// id is the request's ID and progress token. add sets it.
+	// id is the request's ID and its progress token. requestTable.add sets it.
 	id uint64
-	// handler receives the messages that belong to the request; nil leaves them to the connection's Handler.
+	// handler receives the messages that belong to the request. If it is nil, the connection's Handler receives them.
 	handler Handler
-	// isSubscription is true for a subscription, which stays open on purpose.
+	// isSubscription is set for a subscription, which stays open until it is cancelled.
 	isSubscription bool
-	// onStrayResponse receives an answer that arrived on another stream than the request's own; nil drops it. It must
-	// not block.
+	// onStrayResponse receives a response that arrived on a stream other than the request's own. If it is nil, such a
+	// response is dropped. It must not block.
 	onStrayResponse func(answer mcp.Message)
 
-	// The other fields belong to StreamConn.
+	// Only StreamConn uses the fields below.
 	sendState atomic.Int32
 	ready     chan struct{} // closed when reply and err are set
 	reply     mcp.Message
 	err       error
 }
 
-// A requestTable holds the waiting requests of one connection. It finds the recipient of a server's messages. The zero
+// A requestTable contains the waiting requests of one connection, and finds the handler of a server's message. The zero
 // value is empty; its methods may be called from several goroutines.
 type requestTable struct {
-	// handler receives the messages outside requests; it may be nil.
+	// handler receives the messages that do not belong to a request; it may be nil.
 	handler Handler
 
 	mu               sync.Mutex
 	lastID           uint64 // the id of the last request
 	waiting          map[uint64]*pendingRequest
-	nonSubscriptions int // requests that are not subscriptions
+	nonSubscriptions int // the number of waiting requests except subscriptions
 }
 
-// add adds a call and sets its ID.
+// add adds a request and sets its ID.
 func (c *requestTable) add(call *pendingRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *requestTable) add(call *pendingRequest) {
 	}
 }
 
-// remove removes and returns the call with this ID, or nil.
+// remove removes and returns the request with this ID, or returns nil if there is none.
 func (c *requestTable) remove(id uint64) *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,15 +72,15 @@ func (c *requestTable) remove(id uint64) *pendingRequest {
 	return call
 }
 
-// find returns the call with this ID, or nil.
+// find returns the request with this ID, or nil.
 func (c *requestTable) find(id uint64) *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waiting[id]
 }
 
-// deliverStrayResponse passes on a response that arrived on another stream than its request's own. It returns false if
-// no request accepts it.
+// deliverStrayResponse passes a response that arrived on a stream other than its request's own to onStrayResponse. It
+// returns false if no request accepts the response.
 func (c *requestTable) deliverStrayResponse(response mcp.Message) bool {
 	id, ok := parseRequestID(response.ID)
 	if !ok {
@@ -94,7 +94,7 @@ func (c *requestTable) deliverStrayResponse(response mcp.Message) bool {
 	return true
 }
 
-// onlyWaiting returns the call that waits if there is exactly one, else nil. Subscriptions do not count.
+// onlyWaiting returns the waiting request if there is exactly one, otherwise nil. Subscriptions are not counted.
 func (c *requestTable) onlyWaiting() *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *requestTable) onlyWaiting() *pendingRequest {
 	return nil
 }
 
-// removeOnlyWaiting removes and returns that call.
+// removeOnlyWaiting removes and returns the request of onlyWaiting, or returns nil.
 func (c *requestTable) removeOnlyWaiting() *pendingRequest {
 	if call := c.onlyWaiting(); call != nil {
 		return c.remove(call.id)
@@ -116,11 +116,12 @@ func (c *requestTable) removeOnlyWaiting() *pendingRequest {
 	return nil
 }
 
-// sharedRequestHandler returns the handler for a request on a stream that all calls share: the only waiting call almost
-// certainly caused it. It may be nil.
+// sharedRequestHandler returns the handler for a server request on a stream that all requests share. If exactly one
+// request is waiting, the server request almost certainly belongs to it. The result may be nil.
 func (c *requestTable) sharedRequestHandler() Handler { return c.handlerOrDefault(c.onlyWaiting()) }
 
-// sharedNotificationHandler returns the handler for a notification on such a stream; it may be nil.
+// sharedNotificationHandler returns the handler for a notification on a stream that all requests share. The result may
+// be nil.
 func (c *requestTable) sharedNotificationHandler(method string, params json.RawMessage) Handler {
 	named := rawjson.Get(params, "_meta", mcp.MetaSubscriptionID)
 	if method == mcp.NoteProgress {
@@ -133,14 +134,14 @@ func (c *requestTable) sharedNotificationHandler(method string, params json.RawM
 	}
 	switch {
 	case method == mcp.NoteProgress:
-		return nil // late: the request has ended, and its token belongs to no other
+		return nil // late: the request with this token has ended
 	case IsServerWideNotification(method):
 		return c.handler
 	}
 	return c.handlerOrDefault(c.onlyWaiting())
 }
 
-// notificationHandler returns the handler for a notification on a call's own stream; it may be nil.
+// notificationHandler returns the handler for a notification on a request's own stream. The result may be nil.
 func (c *requestTable) notificationHandler(call *pendingRequest, method string) Handler {
 	if IsServerWideNotification(method) && !call.isSubscription {
 		return c.handler
@@ -148,10 +149,10 @@ func (c *requestTable) notificationHandler(call *pendingRequest, method string) 
 	return c.handlerOrDefault(call)
 }
 
-// requestHandler returns the handler for a request on a call's own stream; it may be nil.
+// requestHandler returns the handler for a server request on a request's own stream. The result may be nil.
 func (c *requestTable) requestHandler(call *pendingRequest) Handler { return c.handlerOrDefault(call) }
 
-// handlerOrDefault returns the handler of a call, which may be nil, or else the connection's.
+// handlerOrDefault returns the handler of a request, or the connection's handler if call or its handler is nil.
 func (c *requestTable) handlerOrDefault(call *pendingRequest) Handler {
 	if call == nil || call.handler == nil {
 		return c.handler
@@ -159,8 +160,8 @@ func (c *requestTable) handlerOrDefault(call *pendingRequest) Handler {
 	return call.handler
 }
 
-// IsServerWideNotification reports whether a notification is about the server and not about a request, even if it
-// arrives during one: its lists, a resource or a task have changed.
+// IsServerWideNotification reports whether a notification concerns the server and not a request, even if it arrives
+// during a request. Such a notification reports a change of a list, a resource or a task.
 func IsServerWideNotification(method string) bool {
 	switch method {
 	case mcp.NoteToolsChanged, mcp.NotePromptsChanged, mcp.NoteResourcesChanged, mcp.NoteResourceUpdated,
@@ -170,15 +171,16 @@ func IsServerWideNotification(method string) bool {
 	return false
 }
 
-// answersRequest reports whether a response answers the request with this ID, however the server echoes it: 7, "7",
+// answersRequest reports whether a response answers the request with this ID. Servers return the ID 7 also as "7" or
 // 7.0.
 func answersRequest(response mcp.Message, id uint64) bool {
 	got, ok := parseRequestID(response.ID)
 	return ok && got == id
 }
 
-// isParseFailure reports whether a response means that the server could not read the ID of the request. JSON-RPC has
-// these two codes for it. (Others occur in answers to notifications, which should have none.)
+// isParseFailure reports whether a response means that the server could not read the ID of the request. JSON-RPC
+// defines two error codes for that. Responses with other codes and without an ID occur after notifications, which must
+// not have a response.
 func isParseFailure(response mcp.Message) bool {
 	if response.Error == nil || response.ID != nil && string(response.ID) != "null" {
 		return false
@@ -187,7 +189,7 @@ func isParseFailure(response mcp.Message) bool {
 	return code == mcp.CodeParse || code == mcp.CodeInvalidRequest
 }
 
-// parseRequestID reads an id or token of ours.
+// parseRequestID parses an ID or a progress token of Drawbridge's own requests.
 func parseRequestID(raw json.RawMessage) (uint64, bool) {
 	if n := len(raw); n > 2 && raw[0] == '"' && raw[n-1] == '"' {
 		raw = raw[1 : n-1]

@@ -1,4 +1,4 @@
 package transport
 
-// maxAtomicWrite is the largest write that a pipe accepts as a whole, in bytes: PIPE_BUF, see pipe(7).
+// maxAtomicWrite is the largest size in bytes of a write that a pipe accepts as a whole: PIPE_BUF, see pipe(7).
 const maxAtomicWrite = 4096

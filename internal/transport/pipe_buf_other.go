@@ -2,5 +2,6 @@
 
 package transport
 
-// maxAtomicWrite is a size that a pipe accepts as a whole, in bytes: _POSIX_PIPE_BUF, the value of macOS.
+// maxAtomicWrite is a size in bytes of a write that a pipe accepts as a whole: _POSIX_PIPE_BUF, which is also the value
+// on macOS.
 const maxAtomicWrite = 512

@@ -4,5 +4,5 @@ package transport
 
 import "os"
 
-// NonblockingPipeWriter returns nil: this system does not tell whether a pipe has room.
+// NonblockingPipeWriter returns nil: this system does not report whether a pipe has space.
 func NonblockingPipeWriter(*os.File) func(message []byte) bool { return nil }

@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NonblockingPipeWriter returns a function that writes a message to a pipe without waiting, and reports whether it did.
-// It does not write a message above PIPE_BUF, which could go out in part, nor one for which the pipe has no room now,
-// nor to a pipe without a reader. It returns nil if f is not a pipe.
+// NonblockingPipeWriter returns a function that writes a message to a pipe without waiting and reports whether it has
+// written the message. The function writes nothing if the message is larger than PIPE_BUF, if the pipe has no space
+// now, or if the pipe has no reader. A message above PIPE_BUF could be written in part. NonblockingPipeWriter returns
+// nil if f is not a pipe.
 func NonblockingPipeWriter(f *os.File) func(message []byte) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {

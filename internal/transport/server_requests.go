@@ -11,11 +11,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// defaultMaxServerRequests is how many requests of a server are answered at once by default.
+// defaultMaxServerRequests is the default of MaxServerRequests.
 const defaultMaxServerRequests = 64
 
-// A requestResponder answers the requests of one server, each in a goroutine of its own: the reader must go on, and an
-// answer may need a person. Its methods may be called from several goroutines.
+// A requestResponder answers the requests of one server, each in a separate goroutine. The reader must not wait for an
+// answer, which may require input from a person. The methods may be called from several goroutines.
 type requestResponder struct {
 	send       func(ctx context.Context, reply mcp.Message)
 	maxRunning int
@@ -25,17 +25,19 @@ type requestResponder struct {
 	closed  bool
 	running int
 	work    sync.WaitGroup
-	cancels map[string]context.CancelFunc // by the server's id
-	// dropped counts the requests that were dropped since the last warning, which was at that time.
+	cancels map[string]context.CancelFunc // by the ID that the server assigned to its request
+	// dropped counts the requests that were dropped since the last warning. lastWarned is the time of that warning.
 	dropped    int
 	lastWarned time.Time
 }
 
-// dropWarningInterval is the minimum time between warnings about dropped requests, whose number the server controls.
+// dropWarningInterval is the minimum time between two warnings about dropped requests. The server controls the number
+// of these requests.
 const dropWarningInterval = time.Minute
 
-// newRequestResponder returns a responder that answers through send, at most max requests at once (0 means
-// defaultMaxServerRequests). As many again are refused with an error, and all others are dropped. log may be nil.
+// newRequestResponder returns a responder that sends its responses with send. It answers at most max requests at the
+// same time (0 means defaultMaxServerRequests). It refuses the same number of further requests with an error, and drops
+// all others. log may be nil.
 func newRequestResponder(send func(ctx context.Context, reply mcp.Message), max int,
 	log *slog.Logger) *requestResponder {
 	if max <= 0 {
@@ -45,8 +47,8 @@ func newRequestResponder(send func(ctx context.Context, reply mcp.Message), max 
 		cancels: map[string]context.CancelFunc{}}
 }
 
-// respond answers a request with the handler to, or refuses it if to is nil. It answers ping itself. ctx ends with the
-// connection.
+// respond answers a server request with the result of the handler to, or with an error if to is nil. It answers ping
+// itself. ctx ends with the connection.
 func (a *requestResponder) respond(ctx context.Context, to Handler, request mcp.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +73,7 @@ func (a *requestResponder) respond(ctx context.Context, to Handler, request mcp.
 		a.mu.Lock()
 		delete(a.cancels, key)
 		a.mu.Unlock()
-		if asked.Err() == nil { // else the server does not wait any more
+		if asked.Err() == nil { // otherwise the server does not wait any more
 			a.send(ctx, reply)
 		}
 		a.mu.Lock()
@@ -80,7 +82,7 @@ func (a *requestResponder) respond(ctx context.Context, to Handler, request mcp.
 	})
 }
 
-// countDropped counts a request that gets no answer. The caller holds the lock.
+// countDropped counts a request that gets no response, and logs a warning at intervals. mu must be held.
 func (a *requestResponder) countDropped() {
 	a.dropped++
 	if now := time.Now(); now.Sub(a.lastWarned) >= dropWarningInterval {
@@ -89,7 +91,7 @@ func (a *requestResponder) countDropped() {
 	}
 }
 
-// cancelRequest ends the request that the params of a notifications/cancelled name.
+// cancelRequest cancels the server request whose ID is in the params of a notifications/cancelled.
 func (a *requestResponder) cancelRequest(params json.RawMessage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,7 +100,7 @@ func (a *requestResponder) cancelRequest(params json.RawMessage) {
 	}
 }
 
-// closeAndWait accepts no more requests, and waits for those in progress.
+// closeAndWait makes respond ignore further requests, and waits until the requests in progress have ended.
 func (a *requestResponder) closeAndWait() {
 	a.mu.Lock()
 	a.closed = true
@@ -106,7 +108,7 @@ func (a *requestResponder) closeAndWait() {
 	a.work.Wait()
 }
 
-// answerRequest returns the response to a request.
+// answerRequest returns the response of the handler to a server request.
 func answerRequest(ctx context.Context, to Handler, request mcp.Message) mcp.Message {
 	reply := mcp.Message{ID: request.ID}
 	if request.Method == mcp.MethodPing {
@@ -123,7 +125,7 @@ func answerRequest(ctx context.Context, to Handler, request mcp.Message) mcp.Mes
 	return reply
 }
 
-// A refusingHandler answers every request with the same error.
+// A refusingHandler refuses every request with the same error object.
 type refusingHandler struct{ object json.RawMessage }
 
 func (r refusingHandler) HandleNotification(string, json.RawMessage) {}
@@ -132,7 +134,7 @@ func (r refusingHandler) HandleRequest(context.Context, string, json.RawMessage)
 	return nil, r.object
 }
 
-// loggerOrDiscard returns log, or a logger that discards if log is nil.
+// loggerOrDiscard returns log, or a logger that discards its output if log is nil.
 func loggerOrDiscard(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)

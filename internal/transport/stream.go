@@ -15,106 +15,110 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ErrRefused is wrapped by an error of Send that concerns its message alone: the request that it carried ends with that
-// error, and the connection goes on.
+// ErrRefused is wrapped by an error of Send that concerns only the sent message. A request in that message fails with
+// the error, and the connection does not end.
 var ErrRefused = errors.New("message refused")
 
 const (
-	// sendQueueSize is how many messages wait for the writer before their senders do.
+	// sendQueueSize is how many messages are queued for the writing goroutine before their senders must wait.
 	sendQueueSize = 16
-	// maxQueuedCancellations is how many cancellations wait for a server that does not read; later ones are dropped.
+	// maxQueuedCancellations is how many cancellations are queued for a server that does not read; later cancellations
+	// are dropped.
 	maxQueuedCancellations = 1024
 )
 
 // StreamConnOptions configure a StreamConn. Send, Receive and Close are required.
 type StreamConnOptions struct {
-	// Send writes one message: one line of JSON with its newline, which belongs to Send from then on. It is called by
-	// one goroutine at a time, and its ctx ends with the connection. An error ends the connection, since half a
-	// message may be out, unless it wraps ErrRefused.
+	// Send writes msg, one message as a line of JSON with its newline. Send may keep msg. It is called by one goroutine
+	// at a time, and its ctx ends with the connection. An error ends the connection, since the message may have been
+	// written in part, unless the error wraps ErrRefused.
 	Send func(ctx context.Context, msg []byte) error
 
-	// TrySend writes a message as Send does if it need not wait, and reports whether it did: all of it, or nothing. The
-	// message then skips the writing goroutine. It may be nil.
+	// TrySend writes the whole message if that is possible without waiting, and reports whether it did. Otherwise it
+	// writes nothing. Such a message is not passed through the writing goroutine. TrySend may be nil.
 	TrySend func(msg []byte) bool
 
-	// ParallelSend is true if Send may be called from several goroutines at once and returns when its ctx ends, which
-	// is then also that of the request. Otherwise Send may block as long as necessary: only a goroutine of the
-	// connection waits.
+	// ParallelSend is set if Send may be called from several goroutines at once and returns when its ctx ends. The ctx
+	// of Send then also ends with the ctx of the request. If ParallelSend is not set, Send may block for any time,
+	// since only the writing goroutine waits.
 	ParallelSend bool
 
-	// Receive returns the server's next line, which holds a message or several, and belongs to the connection from then
-	// on. mcp.ErrTooLong is skipped; any other error ends the connection. (*mcp.LineReader).Next is suitable.
+	// Receive returns the server's next line, which contains one or more messages. The connection may keep the line.
+	// The connection ignores mcp.ErrTooLong; any other error ends the connection. (*mcp.LineReader).Next is suitable.
 	Receive func() ([]byte, error)
 
 	// Close closes the underlying stream, so that Receive and Send return. It is called once, by StreamConn.Close.
 	Close func(ctx context.Context) error
 
-	// Handler receives what belongs to no request. With nil, notifications are dropped and requests refused.
+	// Handler receives the messages that do not belong to a request. If it is nil, notifications are dropped and server
+	// requests are refused.
 	Handler Handler
 
-	// OnJunk is called from the reading goroutine with each line that held something else than messages, and with nil
-	// for one over the size limit. It may be nil.
+	// OnJunk is called with each line that contains data other than messages, and with nil for a line that exceeds the
+	// size limit. The reading goroutine calls it. It may be nil.
 	OnJunk func(line []byte)
 
-	// MaxServerRequests is how many requests of the server are answered at once; 0 means defaultMaxServerRequests. As
-	// many again are refused with an error, and what is over that is dropped.
+	// MaxServerRequests is how many server requests are answered at the same time; 0 means defaultMaxServerRequests.
+	// The same number of further requests is refused with an error, and all others are dropped.
 	MaxServerRequests int
 
 	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// A StreamConn is a Conn on one stream of messages in each direction: the pipes of a process, or HTTP+SSE.
+// A StreamConn is a Conn with one stream of messages in each direction: the pipes of a process, or HTTP+SSE.
 //
-// It tolerates the mistakes of real servers. Data that is not a message is dropped and counted. Several messages on a
-// line, batches, a missing "jsonrpc" and IDs echoed as strings are accepted; answers to unknown requests are skipped.
-// An error without an ID that reports an unreadable request fails the only waiting request, as does a message over the
-// size limit.
+// It accepts common mistakes of servers. Data that is not a message is dropped and passed to OnJunk. Several messages
+// in a line, batches, a missing "jsonrpc" and IDs returned as strings are accepted. Responses to unknown requests are
+// ignored. An error without an ID that reports an unreadable request fails the only waiting request. A message that
+// exceeds the size limit does so too.
 //
-// A notification or request of the server is passed to the request it belongs to: by its progress token, by the ID of
-// its subscription, or because exactly one request waits (subscriptions do not count). Messages about the server
-// itself, and all others, go to the Handler of the connection. If the context of a request ends, a notification may
-// still be in delivery when Call has returned.
+// A notification or request of the server is passed to the handler of the request it belongs to. That request is found
+// by the progress token, by the ID of the subscription, or because exactly one request is waiting (subscriptions are
+// not counted). Messages about the server itself, and all others, are passed to the Handler of the connection. If the
+// context of a request ends, a notification may still be delivered after Call has returned.
 //
-// Two goroutines serve a StreamConn, and one more each request of the server; Call needs none. They end with Close,
-// which must be called even if the connection has ended by itself.
+// Two goroutines serve a StreamConn, and one goroutine serves each server request; Call does not start any. They end
+// with Close, which must be called even if the connection has ended by itself.
 type StreamConn struct {
 	o         StreamConnOptions
 	log       *slog.Logger
 	pending   requestTable
 	responder *requestResponder
 
-	ctx         context.Context // ends with the connection
+	ctx         context.Context // done when the connection has ended
 	cancel      context.CancelFunc
 	sendQueue   chan outgoingMessage
-	cancelQueue chan []byte // cancellations and wakeups, which no caller waits for
+	cancelQueue chan []byte // cancellations and wakeups; no caller waits for them
 	writer      sync.WaitGroup
-	// queued is how many messages the writer has not written yet. sending is held by the one that writes: the writer,
-	// or TrySend.
+	// queued is the number of messages that the writing goroutine has not written yet. sendMu is held while a message
+	// is written, by writeLoop or by TrySend.
 	queued atomic.Int64
 	sendMu sync.Mutex
 
 	done     chan struct{}
 	finished chan struct{} // closed when every goroutine has ended
 	closing  sync.Once
-	closeErr error // what Close got
+	closeErr error // the error of o.Close
 
 	mu         sync.Mutex
 	ended      bool
 	err        error
-	lastWakeup *pendingRequest // the last one; nil before there was one
+	lastWakeup *pendingRequest // nil before the first wakeup
 }
 
 var _ Conn = (*StreamConn)(nil)
 
-// The state of a call's message. The writer and a caller that stops waiting race for a queued message.
+// The states of a request's message, see sendState. writeLoop and a caller that stops waiting compete for a queued
+// message.
 const (
 	sendWaiting int32 = iota
 	sendWritten
 	sendWithdrawn
 )
 
-// complete ends the call. Only the one that removed the call from the table may do so.
+// complete ends the request with a response or an error. Only the goroutine that removed the request from the
+// requestTable may call it.
 func (c *pendingRequest) complete(reply mcp.Message, err error) {
 	c.reply, c.err = reply, err
 	close(c.ready)
@@ -125,7 +129,7 @@ type outgoingMessage struct {
 	call *pendingRequest // nil if the message is not a request
 }
 
-// NewStreamConn starts a connection that lasts until Close, even if ctx ends earlier. It panics if Send, Receive or
+// NewStreamConn returns a connection that lasts until Close, even if ctx ends earlier. It panics if Send, Receive or
 // Close is missing.
 func NewStreamConn(ctx context.Context, o StreamConnOptions) *StreamConn {
 	if o.Send == nil || o.Receive == nil || o.Close == nil {
@@ -147,8 +151,8 @@ func NewStreamConn(ctx context.Context, o StreamConnOptions) *StreamConn {
 	return s
 }
 
-// Call sends a request as Conn specifies. The params get a progress token of the connection's own, except for
-// initialize.
+// Call sends a request as described at Conn. Except for initialize, it replaces the progress token in params by one of
+// the connection.
 func (s *StreamConn) Call(ctx context.Context, method string, params json.RawMessage, in Handler) (mcp.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return mcp.Message{}, err
@@ -172,11 +176,12 @@ func (s *StreamConn) Call(ctx context.Context, method string, params json.RawMes
 	}
 }
 
-// abandonRequest ends a call without an answer because of err, and tells the server if it must know.
+// abandonRequest ends a request without a response because of err, and sends a cancellation to the server if necessary.
+// If the response arrives at the same moment, it is returned.
 func (s *StreamConn) abandonRequest(ctx context.Context, c *pendingRequest, method string,
 	err error) (mcp.Message, error) {
 	if s.pending.remove(c.id) == nil {
-		// The answer arrived at the same moment: take it if the caller is still there.
+		// The response arrived at the same moment: return it unless the caller has left.
 		if <-c.ready; ctx.Err() == nil {
 			return c.reply, c.err
 		}
@@ -192,14 +197,14 @@ func (s *StreamConn) abandonRequest(ctx context.Context, c *pendingRequest, meth
 	return mcp.Message{}, err
 }
 
-// isCancellable reports whether a server may be told that a request was cancelled. The specification forbids it for
-// initialize. A server that does not know server/discover might be confused by it.
+// isCancellable reports whether a cancellation may be sent for a request. The specification forbids that for
+// initialize. A server that does not know server/discover might not expect its cancellation.
 func isCancellable(method string) bool {
 	return method != mcp.MethodInitialize && method != mcp.MethodDiscover
 }
 
-// cancelReason returns the reason that a server receives for a cancelled request: the cause of the context, if the
-// caller set one.
+// cancelReason returns the reason to send for a cancelled request: the reason that the caller set as the cause of ctx,
+// or a general one.
 func cancelReason(ctx context.Context) string {
 	cause := context.Cause(ctx)
 	if c, ok := errors.AsType[*drawbridge.Cancellation](cause); ok && c.Reason != "" {
@@ -211,7 +216,7 @@ func cancelReason(ctx context.Context) string {
 	return "cancelled"
 }
 
-// sendCancelled tells the server that request id is cancelled. It does not block.
+// sendCancelled queues a cancellation of the request with that ID. It does not block.
 func (s *StreamConn) sendCancelled(id uint64, reason string) {
 	params := rawjson.AppendQuoted(append(strconv.AppendUint([]byte(`{"requestId":`), id, 10), `,"reason":`...), reason)
 	params = append(params, '}')
@@ -220,7 +225,7 @@ func (s *StreamConn) sendCancelled(id uint64, reason string) {
 	}
 }
 
-// enqueueUnawaited queues a message that no caller waits for; it returns false if the queue is full.
+// enqueueUnawaited queues a message that no caller waits for. It returns false if the queue is full.
 func (s *StreamConn) enqueueUnawaited(msg []byte) bool {
 	s.queued.Add(1)
 	select {
@@ -237,7 +242,8 @@ func (s *StreamConn) Notify(ctx context.Context, method string, params json.RawM
 	return s.sendMessage(ctx, encodeLine(mcp.Message{Method: method, Params: params}), nil)
 }
 
-// sendMessage sends or queues a message. The error is the context's, or wraps ErrClosed, ErrLost or ErrRefused.
+// sendMessage sends or queues a message. c is the request in the message, or nil. The error is the error of ctx, or
+// wraps ErrClosed, ErrLost or ErrRefused.
 func (s *StreamConn) sendMessage(ctx context.Context, msg []byte, c *pendingRequest) error {
 	select {
 	case <-s.done:
@@ -281,7 +287,8 @@ func (s *StreamConn) sendMessage(ctx context.Context, msg []byte, c *pendingRequ
 	return s.lostError()
 }
 
-// trySend sends a message with TrySend if the writer has nothing to write.
+// trySend sends a message with TrySend if no other message is queued or being written. It reports whether the message
+// was sent.
 func (s *StreamConn) trySend(msg []byte, c *pendingRequest) bool {
 	if s.o.TrySend == nil || !s.sendMu.TryLock() {
 		return false
@@ -296,15 +303,15 @@ func (s *StreamConn) trySend(msg []byte, c *pendingRequest) bool {
 	return true
 }
 
-// sendReply sends the answer to a request of the server.
+// sendReply sends the response to a server request.
 func (s *StreamConn) sendReply(ctx context.Context, m mcp.Message) {
 	if err := s.sendMessage(ctx, encodeLine(m), nil); err != nil {
 		s.log.Debug("an answer to the server was not sent", "error", err)
 	}
 }
 
-// writeLoop sends the queued messages in a goroutine of its own, cancellations first: a queued message may answer a
-// request of the server that belongs to a cancelled call.
+// writeLoop sends the queued messages in a separate goroutine. Cancellations are sent first, since a queued message may
+// be the response to a server request that belongs to a cancelled call.
 func (s *StreamConn) writeLoop() {
 	for {
 		var next outgoingMessage
@@ -361,14 +368,14 @@ func (s *StreamConn) sendQueued(next outgoingMessage) bool {
 	return true
 }
 
-// encodeLine writes a message as a line.
+// encodeLine returns a message as a line with its newline.
 func encodeLine(m mcp.Message) []byte {
 	const envelope = 64
 	size := envelope + len(m.ID) + len(m.Method) + len(m.Params) + len(m.Result) + len(m.Error)
 	return append(m.Append(make([]byte, 0, size)), '\n')
 }
 
-// markEnded marks the connection as ended. The first reason counts; nil is the reason of Close.
+// markEnded marks the connection as ended. Only the first error is stored; err is nil for Close.
 func (s *StreamConn) markEnded(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -393,15 +400,15 @@ func wrapCause(err, cause error) error {
 // Done returns a channel that is closed when the connection has ended.
 func (s *StreamConn) Done() <-chan struct{} { return s.done }
 
-// Err returns why the connection has ended; nil before that, and if Close ended it.
+// Err returns why the connection has ended. It returns nil before the end, and if Close ended the connection.
 func (s *StreamConn) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Close ends the connection: first the waiting requests, then the underlying stream. It returns when every goroutine
-// has ended, or with the context's error.
+// Close ends first the waiting requests and then the underlying stream. It returns when every goroutine has ended, or
+// with the error of ctx.
 func (s *StreamConn) Close(ctx context.Context) error {
 	s.markEnded(nil)
 	s.closing.Do(func() { s.closeErr = s.o.Close(ctx) })

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A TimeoutError is a server that did not answer in time.
+// A TimeoutError reports that a server did not respond within the duration After.
 type TimeoutError struct {
 	After time.Duration
-	// Setting is the setting that limits the time, such as "[mcp] connect_timeout".
+	// Setting is the name of the setting that limits the time, such as "[mcp] connect_timeout".
 	Setting string
 }
 

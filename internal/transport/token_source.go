@@ -7,11 +7,12 @@ import (
 
 // A TokenSource supplies the access tokens for a server.
 type TokenSource interface {
-	// Token returns the token to send; empty for none. With an error nothing is sent.
+	// Token returns the access token to send; "" sends none. If it returns an error, the request is not sent.
 	Token(ctx context.Context) (string, error)
 
-	// ReplaceToken handles status 401 or 403 for the token used, which may be empty. It returns another token for one
-	// more try. With an empty one, the refusal stands. An error replaces the refusal.
+	// ReplaceToken is called after status 401 or 403. used is the token of that request, which may be empty.
+	// ReplaceToken returns another token for one more attempt, or "" if there is none; the caller then gets the
+	// refusal. If it returns an error, the caller gets the error instead of the refusal.
 	ReplaceToken(ctx context.Context, used string, status int, header http.Header,
 		body []byte) (another string, err error)
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// WakeServer makes a server on pipes read one more line, by the cheapest request of its generation. modern are the
-// params that each stateless request has; nil means a stateful server. It does not block.
+// WakeServer sends a cheap request to a server on pipes, so that the server reads one more line. modern are the params
+// of a stateless request; nil means a stateful server. WakeServer does not block.
 func WakeServer(c Conn, modern json.RawMessage) {
 	s, ok := c.(*StreamConn)
 	switch {
-	case !ok, s.o.ParallelSend: // no pipe
+	case !ok, s.o.ParallelSend: // not on pipes
 	case modern != nil:
 		s.SendWakeup(mcp.MethodDiscover, modern)
 	default:
@@ -20,19 +20,19 @@ func WakeServer(c Conn, modern json.RawMessage) {
 	}
 }
 
-// SendWakeup sends a request and drops its answer, so that a server that has not processed a line it read reads another
-// one. It does not block. It sends nothing while the last wakeup is unanswered, since a busy server would find all of
-// them afterwards.
+// SendWakeup sends a request and drops its response. A server that has stalled after it read a line continues when it
+// reads this request. SendWakeup does not block. It sends nothing while the last wakeup has no response, since a busy
+// server would later read all wakeups.
 func (s *StreamConn) SendWakeup(method string, params json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended || s.lastWakeup != nil && s.pending.find(s.lastWakeup.id) != nil {
 		return
 	}
-	// as a subscription: no message of the server is attributed to it
+	// isSubscription is set so that no server message is attributed to the wakeup.
 	s.lastWakeup = &pendingRequest{isSubscription: true, ready: make(chan struct{})}
 	s.pending.add(s.lastWakeup)
-	// else it does not read at all
+	// An error means that the queue is full: the server does not read at all.
 	_ = s.enqueueUnawaited(encodeLine(mcp.Message{ID: strconv.AppendUint(nil, s.lastWakeup.id, 10), Method: method,
 		Params: params}))
 }

@@ -9,28 +9,30 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A stateless caller declares with each request what it can be asked; a stateful server learns that once a session.
-// Such callers therefore use sessions beside the primary one, one for each kind of client. They are opened with the
-// capabilities that client declared.
+// A stateless caller declares its capabilities with each request. A stateful server learns the client's capabilities
+// once, when a session is opened. Stateless callers that declare capabilities therefore use extra sessions at a
+// stateful server, one for each client kind. An extra session is opened with the capabilities that its callers
+// declared.
 //
-// Nothing tells which call a server request or a log line belongs to. A pipe has one stream, and over HTTP the
-// reference servers ask on the stream outside requests. A session for callers that can be asked, or that want log
-// lines, has one call at a time; its key has a slot.
+// A server request or a log line does not name the call that it belongs to. A pipe has one stream for all messages.
+// Over HTTP, the reference servers send requests on the stream outside requests. A session for callers that accept
+// server requests or want log lines therefore runs one call at a time. The key of such a session has a slot number.
 
 const (
-	// maxExtraSessions bounds the sessions of a server for one principal's stateless callers, each of them a process;
-	// maxExtraSessionsHTTP bounds those over HTTP. maxPrivateSessions and maxPrivateSessionsHTTP bound the sessions for
-	// stateful callers. When a bound is reached, the session that was idle longest is ended.
+	// maxExtraSessions bounds one principal's extra sessions that are shared by client kind, at a stdio server. Each of
+	// these sessions is a process. maxExtraSessionsHTTP is that bound over HTTP. maxPrivateSessions and
+	// maxPrivateSessionsHTTP bound the sessions that belong to one stateful caller each. At a bound, the session that
+	// was idle longest is closed.
 	maxExtraSessions       = 16
 	maxExtraSessionsHTTP   = 128
 	maxPrivateSessions     = 64
 	maxPrivateSessionsHTTP = 4096
-	// extraIdleTimeout is how long a session for stateless callers may go unused.
+	// extraIdleTimeout is how long a session for stateless callers may be idle before it is closed.
 	extraIdleTimeout = time.Minute
 )
 
-// sessionKeyFor returns the key of the session for a call from a client of that kind. While the server's era is unknown
-// it returns the primary key. It needs sessions.mu.
+// sessionKeyFor returns the key of the session on which a call runs. kind is the result of clientKindFor for the call.
+// While the server's protocol era is unknown, sessionKeyFor returns the primary key. sessions.mu must be held.
 func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) sessionKey {
 	if e.sessions.era == 0 {
 		return e.primaryKey()
@@ -48,7 +50,7 @@ func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) session
 	}
 	switch {
 	case e.config.Isolate == "session" && c.Session == "":
-		k.clientKind, k.slot, k.singleUse = kind, 1, true // its caller is one call
+		k.clientKind, k.slot, k.singleUse = kind, 1, true // without a session, each call counts as a caller
 	case e.config.Isolate == "session":
 		k.session = c.Session
 	case k.era == drawbridge.Modern:
@@ -69,16 +71,19 @@ func (e *managedServer) sessionKeyFor(call drawbridge.Call, kind string) session
 }
 
 // needsPrivateSession reports whether a stateful caller gets a session of its own. It does over HTTP, where a session
-// takes no process; with a server known to send requests; and if it already has one. Most servers never send requests,
-// so callers of one kind share a session opened with their capabilities. The first request there is passed on if its
-// caller is known. It needs sessions.mu.
+// needs no process. It also does if the server is known to send requests. The same applies to a caller that set a log
+// level or already has a private session.
+//
+// All other callers of one kind share a session that was opened with their capabilities, since most servers never send
+// requests. The first server request on such a session is passed on only if it can be attributed to a caller.
+// sessions.mu must be held.
 func (e *managedServer) needsPrivateSession(c drawbridge.Caller) bool {
 	return e.config.URL != "" || e.sessions.asksClients || e.pool.callerSessions.logLevel(c.Session) != "" ||
 		e.sessions.live[sessionKey{era: drawbridge.Legacy, principal: c.Principal, session: c.Session}] != nil
 }
 
-// clientKindFor returns a key for clients that declared the same and may need a session of their kind; "" for other
-// callers.
+// clientKindFor returns the client kind of a call, a key for clients with the same client info and capabilities. It
+// returns "" if the call does not need a session for its client kind.
 func (e *managedServer) clientKindFor(call drawbridge.Call) string {
 	c := call.Caller
 	isolated := e.config.Isolate == "session" && c.Session == ""
@@ -101,7 +106,8 @@ func (e *managedServer) clientKindFor(call drawbridge.Call) string {
 	return traits.kind
 }
 
-// wantsLog reports whether the caller asked for log lines. On a shared session such lines cannot be attributed.
+// wantsLog reports whether the caller requested log lines. On a shared session, log lines cannot be attributed to a
+// caller.
 func (e *managedServer) wantsLog(call drawbridge.Call) bool {
 	if call.Caller.Era == drawbridge.Modern {
 		return requestedLogLevel(call.Params) != ""
@@ -111,18 +117,20 @@ func (e *managedServer) wantsLog(call drawbridge.Call) bool {
 
 var errAllBusy = errors.New("every session is busy with a call or waits for its caller; try again later")
 
-// maxBorrowTries bounds how often a call waits for a session that is gone again before the call could be sent.
+// maxBorrowTries is how many times borrowSession tries to get a session. A session can be lost after it was opened and
+// before the call is sent.
 const maxBorrowTries = 4
 
-// borrowSession returns a session for a call, and opens it if necessary. The caller ends the use with returnSession.
+// borrowSession returns a session for a call, and opens the session if necessary. returnSession must be called when the
+// call has ended.
 func (e *managedServer) borrowSession(ctx context.Context, call drawbridge.Call, step string) (s *session, err error) {
-	var mine sessionKey // the claimed slot, if any
+	var mine sessionKey // the key with the claimed slot, if any
 	defer func() {
 		if err != nil && mine.slot > 0 {
 			e.sessions.releaseSlot(mine)
 		}
 	}()
-	var patience time.Time // when the wait for a slot ends, once it has begun
+	var patience time.Time // when the wait for a slot ends; zero before the wait begins
 	kind := e.clientKindFor(call)
 	for tries := 0; tries < maxBorrowTries; {
 		if err := ctx.Err(); err != nil {
@@ -169,7 +177,8 @@ func (e *managedServer) unsentFault(step string, err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: step, Err: err}
 }
 
-// waitForSlot waits until a slot is free or a session has ended.
+// waitForSlot waits until freed is closed, which means that a slot may be free or a session may be opened. It returns
+// an error if ctx or the server ends first, or at the time until.
 func (e *managedServer) waitForSlot(ctx context.Context, freed <-chan struct{}, until time.Time, step string) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -185,14 +194,14 @@ func (e *managedServer) waitForSlot(ctx context.Context, freed <-chan struct{}, 
 	}
 }
 
-// An openingWait is an opening and the channel to wait for.
+// An openingWait is the opening of a session, and the channel of the opening to wait for.
 type openingWait struct {
 	o    *sessionOpening
 	wait <-chan struct{}
 }
 
-// recentFailure returns the error of the last opening of this session, or of the primary one, if it is recent. It needs
-// sessions.mu.
+// recentFailure returns the error of the last attempt to open this session or the primary session, if that attempt was
+// recent. It ignores a missing sign-in if the principal has signed in since then. sessions.mu must be held.
 func (e *managedServer) recentFailure(k sessionKey) error {
 	for _, k := range []sessionKey{k, e.primaryKey()} {
 		if err := e.sessions.failures.lastError(k); err != nil && !e.signedInSince(k.principal, err) {
@@ -202,8 +211,8 @@ func (e *managedServer) recentFailure(k sessionKey) error {
 	return nil
 }
 
-// acquireOrOpen returns the session of a key for one more call, or the opening to wait for. It is called with
-// sessions.mu held and returns without.
+// acquireOrOpen returns the session of a key and counts one more call on it. If there is no usable session,
+// acquireOrOpen starts an opening and returns it to wait for. sessions.mu must be held; acquireOrOpen unlocks it.
 func (e *managedServer) acquireOrOpen(k sessionKey, call drawbridge.Call, step string) (*session, openingWait, error) {
 	defer e.sessions.mu.Unlock()
 	s := e.sessions.live[k]
@@ -218,10 +227,10 @@ func (e *managedServer) acquireOrOpen(k sessionKey, call drawbridge.Call, step s
 			return nil, openingWait{}, e.unsentFault(step, errCallerGone)
 		}
 	}
-	opener := call // a copy, so that the call itself need not outlive its caller
+	opener := call // a copy, so that only the copy is moved to the heap
 	o := e.requestSession(k, &opener)
 	if s != nil && isClosed(o.ready) {
-		return nil, openingWait{o, o.listed}, nil // it was lost while it was listed: that has to end first
+		return nil, openingWait{o, o.listed}, nil // session lost during the listing: wait for its end
 	}
 	return nil, openingWait{o, o.ready}, nil
 }
@@ -235,8 +244,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// returnSession ends the use of a borrowed session. Set callMayRun if the server may still work on the call: over HTTP
-// a cancellation can overtake its request. A session with a slot then ends, so that no other call shares it.
+// returnSession ends the use of a borrowed session. callMayRun must be set if the server may still process the call. An
+// HTTP session with a slot is then closed, since the cancellation of the call can arrive before its request. No other
+// call may share that session.
 func (e *managedServer) returnSession(s *session, callMayRun bool) {
 	e.sessions.giveBack(s, callMayRun)
 }

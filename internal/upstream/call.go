@@ -14,23 +14,30 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// Do makes a call to a server and returns its result object. It waits until Run has begun, and mounts the server first
-// if necessary. The result is as the server sent it, less the server's name for itself. An error is a
-// *drawbridge.Fault: with Raw for an error response, Transient for a server that is away, Ambiguous if the call may
-// have taken effect.
+// Do makes a call to a server and returns its result object. Do waits until Run has begun, and mounts the server if it
+// is not mounted. The result is as the server sent it, without the server info in _meta. An error is a
+// *drawbridge.Fault. Raw is set for an error response of the server. The code is Transient if the server is
+// unavailable. Ambiguous is set if the call may have taken effect.
 //
-// A call that was not sent is sent once more. A call of unknown outcome is repeated at most twice, after a pause, and
-// only if the server declared that repeating is harmless.
+// If a call did not reach the server, it is sent once more. If the outcome of a call is unknown, the call is repeated
+// at most twice, after a pause, and only if repeating it is harmless.
 //
-// If caller and server speak different eras, a server request during the call reaches the caller in the caller's own
-// form. A stateful caller is asked by its Peer as often as the server answers that it needs input. A stateless caller
-// gets a result that asks for input, with a requestState that names the call, which goes on meanwhile. Repeating the
-// call with the answers and that state resumes it. The state is good once, for the caller's principal, until the call's
-// time limit or [Options.ParkTime].
+// If caller and server use different protocol eras, Do translates the server's requests during the call into the
+// caller's era. A stateful caller receives such a request through its Peer, each time the server's result requires
+// input. A stateless caller receives a result that requires input, with a requestState that identifies the call. The
+// call continues meanwhile. The caller resumes the call by repeating it with the answers and that requestState. A
+// requestState is valid once and for the caller's principal only. It expires at the call's time limit or after
+// [Options.ParkTime].
 //
-// The layers below, from the outside in: callAcrossGenerations (protocol eras), callWithSignIn (sign-in during the
-// call), callWithRetry (session and retries), callTask (tools that exist only as tasks), roundTrip (one request on the
-// session). interop.CallEnv leads back into callWithSignIn for every repeated round.
+// These functions make the call, from the outermost to the innermost:
+//
+//   - callAcrossGenerations translates between protocol eras.
+//   - callWithSignIn asks the user to sign in during the call.
+//   - callWithRetry chooses a session and repeats the call.
+//   - callTask calls a tool that must be called as a task.
+//   - roundTrip sends one request on the session.
+//
+// For each further round of a call, interop.CallEnv calls callWithSignIn again.
 func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
 	result, err := f.callServer(ctx, id, call)
 	if ctx.Err() == nil { // otherwise the caller ended the call, not the server
@@ -41,7 +48,7 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 	return result, err
 }
 
-// callServer makes a call for Do.
+// callServer makes the call of Do, without notifying the observers.
 func (f *Fleet) callServer(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (
 	drawbridge.Result, error) {
 	e, err := f.awaitServer(ctx, id)
@@ -72,13 +79,13 @@ func (f *Fleet) callAcrossGenerations(ctx context.Context, e *managedServer, cal
 	}
 	result, err := e.callWithRetry(ctx, f, call)
 	if e.needsUserSignIn(call, err) {
-		return f.pool.parkedCalls.BeginCall(ctx, e.callEnv(f, call), call) // refused, so it may be sent again
+		return f.pool.parkedCalls.BeginCall(ctx, e.callEnv(f, call), call) // refused by the server: may be sent again
 	}
 	return interop.TranslateElicitationError(result, err)
 }
 
-// allowedCapabilities returns the capabilities that the server may learn: elicitation is left out if the rules block
-// it.
+// allowedCapabilities returns the caller's capabilities that the server may learn. Elicitation is removed if the rules
+// block it.
 func (e *managedServer) allowedCapabilities(c drawbridge.Caller) json.RawMessage {
 	traits := e.pool.clients.traits(c)
 	if !traits.declaresElicitation || e.pool.o.Elicitation.BlockReason(e.config, c) == "" {
@@ -87,8 +94,8 @@ func (e *managedServer) allowedCapabilities(c drawbridge.Caller) json.RawMessage
 	return traits.withoutElicitation
 }
 
-// mayAskLegacyWay reports whether the server may send requests that a stateless caller's era does not have. That is so
-// for a server that is, or may turn out to be, stateful, and a caller that accepts requests.
+// mayAskLegacyWay reports whether the server may send requests in the stateful form to a stateless caller. The caller
+// must accept server requests, and the server must be stateful or of unknown era.
 func (e *managedServer) mayAskLegacyWay(c drawbridge.Caller) bool {
 	return e.pool.clients.canBeAsked(c) && !e.sessions.knownEra().Has(drawbridge.Modern)
 }
@@ -112,7 +119,7 @@ func (e *managedServer) callEnv(f *Fleet, call drawbridge.Call) interop.CallEnv 
 	}
 }
 
-// callWithRetry makes a call on a session and repeats it as far as Do allows.
+// callWithRetry makes a call on a session and repeats it as described at Do.
 func (e *managedServer) callWithRetry(ctx context.Context, f *Fleet, call drawbridge.Call) (drawbridge.Result, error) {
 	step, resent, repeats := e.describeCall(call), false, 0
 	for {
@@ -147,8 +154,8 @@ func (e *managedServer) callWithRetry(ctx context.Context, f *Fleet, call drawbr
 	}
 }
 
-// checkAdmission waits until the listing of the session's connection was published, then asks AdmitCall. The tool may
-// have changed since its caller saw it.
+// checkAdmission waits until the listing of the session's connection was published, and then calls AdmitCall. The tool
+// may have changed since its caller saw the list.
 func (e *managedServer) checkAdmission(ctx context.Context, f *Fleet, s *session, call drawbridge.Call,
 	step string) error {
 	if f.options.AdmitCall == nil {
@@ -161,30 +168,31 @@ func (e *managedServer) checkAdmission(ctx context.Context, f *Fleet, s *session
 			wakeOne(e.signals.relist)
 		}
 	}
-	// otherwise only the caller's own sign-in is missing
+	// A session of another principal works without the listing. The listing may fail because only the gateway's
+	// principal has not signed in.
 	if err != nil && (s.isPrimary() || s.key.principal == e.pool.o.Principal) {
 		return e.unavailableFault(step, fmt.Errorf("list its tools: %w", err))
 	}
 	return f.options.AdmitCall(ctx, e.config.ID, call)
 }
 
-// listingOf returns the opening of the primary session that ends with the listing of the session's connection, or nil
-// if that is listed.
+// listingOf returns the opening of the primary session to wait for until the session's connection is listed. It returns
+// nil if the connection is listed.
 func (e *managedServer) listingOf(s *session) *sessionOpening {
 	e.sessions.mu.Lock()
 	defer e.sessions.mu.Unlock()
 	if s.opening != nil {
 		return s.opening
 	}
-	// An extra session: the primary one is listed. The lock is held meanwhile, since the opening ends after its
-	// listing.
+	// For an extra session, the primary session lists the server. The lock is held during the check, since an opening
+	// ends after its listing was stored.
 	if _, listed := e.listing.get(); !listed {
 		return e.requestSession(e.primaryKey(), nil)
 	}
 	return nil
 }
 
-// callFault returns the fault for a call without a result on this session.
+// callFault returns the fault for a call on this session that ended with err.
 func (s *session) callFault(ctx context.Context, step string, err error) *drawbridge.Fault {
 	switch {
 	case ctx.Err() != nil:
@@ -197,8 +205,8 @@ func (s *session) callFault(ctx context.Context, step string, err error) *drawbr
 	return s.server.callFault(step, err)
 }
 
-// isUndelivered reports whether a request surely did not reach the server's tools: it was not sent, or its session was
-// unknown.
+// isUndelivered reports whether a request certainly did not reach the server's tools: it was not sent, or the server
+// did not know its session.
 func isUndelivered(err error) bool {
 	return errors.Is(err, transport.ErrClosed) || errors.Is(err, transport.ErrSessionExpired)
 }
@@ -212,7 +220,8 @@ func (e *managedServer) describeCall(call drawbridge.Call) string {
 	return fmt.Sprintf("%s on %s", call.Method, e.config.ID)
 }
 
-// isRepeatable reports whether a call may be sent twice: reads always, tools if the server says so.
+// isRepeatable reports whether a call may be sent twice. A tool call may if its tool declares that repeating is
+// harmless. All other methods only read.
 func (e *managedServer) isRepeatable(call drawbridge.Call) bool {
 	if call.Method != mcp.MethodToolsCall {
 		return true
@@ -221,13 +230,13 @@ func (e *managedServer) isRepeatable(call drawbridge.Call) bool {
 	return e.listing.isRepeatable(name)
 }
 
-// The settings that limit connecting and calls, as messages name them.
+// The names of the timeout settings for connecting and calls, as used in error messages.
 const (
 	connectTimeoutSetting = "[mcp] connect_timeout"
 	callTimeoutSetting    = "[mcp] call_timeout"
 )
 
-// callTimeout returns how long a call may go without an answer or progress.
+// callTimeout returns how long a call may continue without a response or a progress notification.
 func (e *managedServer) callTimeout() time.Duration {
 	if e.config.Timeout > 0 {
 		return e.config.Timeout
@@ -235,7 +244,7 @@ func (e *managedServer) callTimeout() time.Duration {
 	return e.pool.o.CallTimeout
 }
 
-// callTimeoutName returns the setting that callTimeout is from, as messages name it.
+// callTimeoutName returns the name of the setting that determines callTimeout, for error messages.
 func (e *managedServer) callTimeoutName() string {
 	if e.config.Timeout > 0 {
 		return fmt.Sprintf("timeout of server %q", e.config.ID)
@@ -266,7 +275,7 @@ func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.Raw
 	if !interop.MayNeedInput(result) {
 		return result, nil
 	}
-	if call.Caller.Era == drawbridge.Modern { // a stateful server may use these members too
+	if call.Caller.Era == drawbridge.Modern { // a stateful server may send these members too
 		if method, found := interop.UndeclaredRequest(call.Caller.Capabilities, s.server.listing.capabilities(),
 			result); found {
 			return nil, &drawbridge.Fault{
@@ -278,8 +287,8 @@ func (s *session) roundTrip(ctx context.Context, call drawbridge.Call) (json.Raw
 	return s.server.pool.o.Elicitation.PrepareInputRequests(s.server.config.ID, result), nil
 }
 
-// paramsForServer returns the params of a call for this session's server. A stateless server learns the caller's
-// capabilities, never ours.
+// paramsForServer returns the params of a call in the form of the session's protocol era. For a stateless server they
+// contain the caller's capabilities, never Drawbridge's own.
 func (s *session) paramsForServer(call drawbridge.Call) json.RawMessage {
 	if s.era == drawbridge.Legacy {
 		return interop.ToLegacyParams(call.Params)
@@ -290,7 +299,7 @@ func (s *session) paramsForServer(call drawbridge.Call) json.RawMessage {
 	case call.Caller.Era == drawbridge.Modern:
 		h.Capabilities = call.Caller.Capabilities
 	case call.Peer != nil:
-		// tasks in this form exist only in the stateful era
+		// this form of tasks exists only in the stateful era
 		h.Capabilities = s.server.pool.clients.traits(call.Caller).withoutTasks
 		fallthrough
 	default:

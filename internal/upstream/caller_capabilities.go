@@ -14,20 +14,22 @@ import (
 
 // clientTraits is the parsed form of the client info and capabilities that a caller declared.
 type clientTraits struct {
-	// acceptsRequests reports whether servers may send the client requests: sampling, elicitation, roots, or those of
-	// an extension that Drawbridge does not know, which may have requests of its own.
+	// acceptsRequests reports whether servers may send requests to the client. The client declared sampling,
+	// elicitation, roots, or an extension that Drawbridge does not know. Such an extension may define requests of its
+	// own.
 	acceptsRequests bool
-	// declaresExtensions reports whether it declared anything else that a server may act on.
+	// declaresExtensions reports whether the client declared extensions, experimental capabilities or tasks.
 	declaresExtensions bool
-	// declaresElicitation reports whether it declared elicitation.
+	// declaresElicitation reports whether the client declared elicitation.
 	declaresElicitation bool
-	// kind is a key for clients with the same client info and capabilities, however they write them. It is not empty.
+	// kind is a key for clients with the same client info and capabilities, regardless of their JSON formatting. It is
+	// not empty.
 	kind string
-	// withoutElicitation and withoutTasks are the capabilities less that member.
+	// withoutElicitation and withoutTasks are the capabilities without the member "elicitation" or "tasks".
 	withoutElicitation, withoutTasks json.RawMessage
 }
 
-// parseClientTraits reads the declaration of a client.
+// parseClientTraits parses the client info and the capabilities that a client declared.
 func parseClientTraits(client, capabilities json.RawMessage) *clientTraits {
 	return &clientTraits{
 		acceptsRequests: mcp.DeclaresAny(capabilities, "sampling", "elicitation", "roots") ||
@@ -40,7 +42,7 @@ func parseClientTraits(client, capabilities json.RawMessage) *clientTraits {
 	}
 }
 
-// clientKind returns the key of clients with this info and these capabilities. It hashes their canonical form.
+// clientKind returns a key for clients with this client info and these capabilities: a hash of their canonical JSON.
 func clientKind(client, capabilities json.RawMessage) string {
 	h := sha256.New()
 	for _, declared := range []json.RawMessage{client, capabilities} {
@@ -52,18 +54,18 @@ func clientKind(client, capabilities json.RawMessage) string {
 }
 
 const (
-	// maxCachedDeclarations is how many declarations a clientTraitsCache keeps. A gateway has few kinds of client.
+	// maxCachedDeclarations is how many declarations a clientTraitsCache stores. A gateway has few kinds of client.
 	maxCachedDeclarations = 256
-	// maxCachedDeclaration is the size in bytes of the largest declaration that it keeps.
+	// maxCachedDeclaration is the size in bytes of the largest declaration that a clientTraitsCache stores.
 	maxCachedDeclaration = 16 << 10
 )
 
-// A declaration is what a client sent about itself, byte by byte.
+// A declaration is the client info and the capabilities that a client sent, unchanged.
 type declaration struct{ client, capabilities string }
 
-// A clientTraitsCache parses each declaration once. It is keyed by the bytes and not by session: a stateless client
-// declares with each request, nearly always the same. The zero value is empty; its methods may be called from several
-// goroutines.
+// A clientTraitsCache parses each declaration once and stores the result. The key is the declaration and not the
+// session, since a stateless client sends its declaration with each request. The zero value is empty; its methods may
+// be called from several goroutines.
 type clientTraitsCache struct {
 	mu     sync.Mutex
 	known  map[declaration]*clientTraits
@@ -86,7 +88,7 @@ func (t *clientTraitsCache) traits(c drawbridge.Caller) *clientTraits {
 		t.known = map[declaration]*clientTraits{}
 	}
 	if len(t.known) == maxCachedDeclarations {
-		// Any one makes room. An LRU would build a key, two copies, for each call.
+		// Delete an arbitrary entry. An LRU cache would have to build a key, which copies two strings, for each call.
 		for key := range t.known {
 			delete(t.known, key)
 			break
@@ -96,12 +98,13 @@ func (t *clientTraitsCache) traits(c drawbridge.Caller) *clientTraits {
 	return parsed
 }
 
-// canBeAsked reports whether servers may send requests to the caller. That takes a session, or a stateless caller.
+// canBeAsked reports whether servers may send requests to the caller. The caller must accept requests, and must have a
+// session or be stateless.
 func (t *clientTraitsCache) canBeAsked(c drawbridge.Caller) bool {
 	return (c.Session != "" || c.Era == drawbridge.Modern) && t.traits(c).acceptsRequests
 }
 
-// requestedLogLevel returns the log level that a stateless request asks for, or "" for none.
+// requestedLogLevel returns the log level in the _meta of a stateless request, or "" if the request names none.
 func requestedLogLevel(params json.RawMessage) string {
 	if !bytes.Contains(params, []byte("logLevel")) {
 		return ""

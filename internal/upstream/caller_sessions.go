@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// endedSessionMemory is how long an ended session is remembered: one of its calls may still be on its way.
+// endedSessionMemory is how long the ID of an ended session is stored. A call of that session may arrive late.
 const endedSessionMemory = time.Minute
 
-// logLevels returns the log levels, the most verbose first.
+// logLevels returns the log levels of MCP, the most verbose first.
 func logLevels() [8]string {
 	return [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
 
-// logLevelRank returns the index of a level, 0 for the most verbose, or -1 for an unknown one.
+// logLevelRank returns the index of a level in logLevels, or -1 for an unknown level.
 func logLevelRank(level string) int {
 	all := logLevels()
 	return slices.Index(all[:], level)
@@ -23,24 +23,25 @@ func logLevelRank(level string) int {
 // isLogLevel reports whether level is one of debug to emergency.
 func isLogLevel(level string) bool { return logLevelRank(level) >= 0 }
 
-// isMoreVerbose reports whether a level includes more log lines than another. An unknown level includes none.
+// isMoreVerbose reports whether level includes more log lines than the level than. An unknown level includes none.
 func isMoreVerbose(level, than string) bool {
 	l, t := logLevelRank(level), logLevelRank(than)
 	return l >= 0 && (t < 0 || l < t)
 }
 
-// A callerSessionRegistry keeps the log levels of callers' sessions, and which sessions ended in the last minute or
-// two. The empty session stands for every caller without one. The zero value is empty. Its methods may be called from
-// several goroutines.
+// A callerSessionRegistry stores the log levels of callers' sessions, and which sessions ended in the last minute or
+// two. The empty session ID stands for all callers without a session. The zero value is empty. Its methods may be
+// called from several goroutines.
 type callerSessionRegistry struct {
 	mu     sync.Mutex
 	levels map[string]string
-	// ended holds the sessions that ended since the time since, endedBefore those of the period before it.
+	// ended contains the sessions that ended after the time since. endedBefore contains the sessions of the period
+	// before. The values are the times when the sessions ended.
 	ended, endedBefore map[string]time.Time
 	since              time.Time
 }
 
-// setLogLevel sets the log level of a session until endSession. A session that has ended gets none.
+// setLogLevel stores the log level of a session until endSession. It ignores a session that has ended.
 func (r *callerSessionRegistry) setLogLevel(session, level string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,14 +54,14 @@ func (r *callerSessionRegistry) setLogLevel(session, level string) {
 	r.levels[session] = level
 }
 
-// logLevel returns the level that the session asked for, or "".
+// logLevel returns the log level that the session requested, or "".
 func (r *callerSessionRegistry) logLevel(session string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.levels[session]
 }
 
-// mostVerboseLevel returns the most verbose level that any session asked for, or "".
+// mostVerboseLevel returns the most verbose log level that any session requested, or "".
 func (r *callerSessionRegistry) mostVerboseLevel() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +74,7 @@ func (r *callerSessionRegistry) mostVerboseLevel() string {
 	return most
 }
 
-// endSession records the end of a session, which must not be the empty one.
+// endSession marks a session as ended and deletes its log level. The session ID must not be empty.
 func (r *callerSessionRegistry) endSession(session string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +86,7 @@ func (r *callerSessionRegistry) endSession(session string) {
 	r.ended[session] = now
 }
 
-// hasEndedLocked reports whether a session ended recently. It needs mu.
+// hasEndedLocked reports whether a session ended within endedSessionMemory. mu must be held.
 func (r *callerSessionRegistry) hasEndedLocked(session string) bool {
 	at, ended := r.ended[session]
 	if !ended {
@@ -94,15 +95,16 @@ func (r *callerSessionRegistry) hasEndedLocked(session string) bool {
 	return ended && time.Since(at) <= endedSessionMemory
 }
 
-// hasEnded reports whether a session ended recently.
+// hasEnded reports whether a session ended within endedSessionMemory.
 func (r *callerSessionRegistry) hasEnded(session string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.hasEndedLocked(session)
 }
 
-// connectionLogLevel returns the level for a session's own connection or, for the empty session, for a shared one: the
-// most verbose level that any session asked for. It is "" if none did.
+// connectionLogLevel returns the log level for a connection. session is the caller's session that owns the connection;
+// it is empty for a shared connection. A shared connection gets the most verbose level that any session requested. The
+// result is "" if no level was requested.
 func (r *callerSessionRegistry) connectionLogLevel(session string) string {
 	if session != "" {
 		return r.logLevel(session)

@@ -17,23 +17,24 @@ import (
 
 // listenerOptions configure a changeListener. Only AwaitProcessed may be nil.
 type listenerOptions struct {
-	// Listen sends a request for the changes of all lists and of the watch set, and waits for its end. An error
-	// response of the server is a *transport.ResponseError.
+	// Listen sends a subscriptions/listen request for the changes of all lists and of the watch set. It returns when
+	// that request ends. An error response of the server is a *transport.ResponseError.
 	Listen func(ctx context.Context, w drawbridge.WatchSet, in transport.Handler) error
 	// Handler receives the server's notifications.
 	Handler transport.Handler
-	// TellsListChanges reports whether the server declares that it notifies of list changes.
+	// TellsListChanges reports whether the server declares that it sends notifications of list changes.
 	TellsListChanges bool
-	// AwaitProcessed is set for a server that drops all listening of a connection when one such request ends, as the
-	// reference servers do on a pipe. The old request then ends before the new one begins; AwaitProcessed waits until
-	// the server has processed that.
+	// AwaitProcessed waits until the server has processed the end of a listening request. It is set for a server that
+	// ends all listening of a connection when one listening request ends. The reference servers do that on a pipe. The
+	// old request is then ended before the new request is sent.
 	AwaitProcessed func(ctx context.Context)
-	// Wanted returns the watch set, and a version that counts its changes.
+	// Wanted returns the watch set and its version, which grows with each change.
 	Wanted func() (w drawbridge.WatchSet, turn int)
-	// OnApplied is called when the server applied a version, with its refusals and the items that are not wanted any
-	// more.
+	// OnApplied is called when the server has applied the watch set of version turn. refused contains the server's
+	// refusals. gone contains the items that the server refused permanently and that are therefore removed from the
+	// watch set.
 	OnApplied func(turn int, refused watchRefusals, gone drawbridge.WatchSet)
-	// OnMissed is called when list changes may have been missed.
+	// OnMissed is called when notifications of list changes may have been missed.
 	OnMissed func()
 	// IsOver reports whether the connection has ended.
 	IsOver func() bool
@@ -41,32 +42,32 @@ type listenerOptions struct {
 	Logger *slog.Logger
 }
 
-// listenAckTimeout is how long a server has to acknowledge or refuse a request.
+// listenAckTimeout is how long a server has to acknowledge or refuse a listening request.
 const listenAckTimeout = 10 * time.Second
 
 const (
-	// Pauses between requests that end double from minRelistenPause to maxRelistenPause. A request that was open for
-	// stableListenAge resets them.
+	// The pause between the end of a listening request and the next request doubles from minRelistenPause to
+	// maxRelistenPause. A request that was open for stableListenAge resets the pause.
 	minRelistenPause = 500 * time.Millisecond
 	maxRelistenPause = 60 * time.Second
 	stableListenAge  = time.Minute
 )
 
-// A changeListener keeps one listening request open at a stateless server, and replaces it when the watch set changes.
-// What the server refuses does not affect the rest, and no change is lost: the old request stays until the server has
-// acknowledged the new one, or for good if it refuses. After a gap everything watched counts as changed. Its methods
-// are for one goroutine.
+// A changeListener keeps one listening request open at a stateless server, and replaces the request when the watch set
+// changes. Items that the server refuses do not affect the other items. The old request stays open until the server has
+// acknowledged the new request; if the server refuses the new request, the old request stays. After a period without an
+// open request, all watched resources count as changed. The methods must be called from one goroutine.
 type changeListener struct {
 	o      listenerOptions
 	ctx    context.Context
 	cancel context.CancelFunc
-	// updateSignal makes the loop read Wanted.
+	// updateSignal makes listenLoop read Wanted.
 	updateSignal chan struct{}
 	work         sync.WaitGroup
 	begun        bool
 
-	// The fields below belong to listenLoop. current is the open request, nil for none; accepted is the last watch set
-	// that the server acknowledged.
+	// Only listenLoop uses the fields below. current is the open request, or nil. accepted is the last watch set that
+	// the server acknowledged.
 	current      *listenRequest
 	accepted     drawbridge.WatchSet
 	acceptedOnce bool
@@ -74,14 +75,15 @@ type changeListener struct {
 	refusesLists bool
 }
 
-// newChangeListener returns a listener that starts with the first update and runs until ctx ends or stop.
+// newChangeListener returns a listener that starts at the first call of update. It runs until ctx ends or stop is
+// called.
 func newChangeListener(ctx context.Context, o listenerOptions) *changeListener {
 	r := &changeListener{o: o, updateSignal: make(chan struct{}, 1)}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	return r
 }
 
-// update makes the listener apply the wanted watch set.
+// update makes the listener apply the current result of Wanted.
 func (r *changeListener) update() {
 	select {
 	case r.updateSignal <- struct{}{}:
@@ -93,14 +95,14 @@ func (r *changeListener) update() {
 	}
 }
 
-// stop ends the listening and waits for its end.
+// stop ends the open request and waits until the listener's goroutines have ended.
 func (r *changeListener) stop() {
 	r.cancel()
 	r.work.Wait()
 }
 
-// listenLoop listens until stop or the end of the session. After a retryable error, or when the server ends the
-// request, it begins again after a pause.
+// listenLoop keeps a listening request open until stop or the end of the session. After a retryable error, or when the
+// server ends the request, listenLoop sends a new request after a pause.
 func (r *changeListener) listenLoop() {
 	defer func() {
 		if r.current != nil {
@@ -143,8 +145,8 @@ func (r *changeListener) listenLoop() {
 	}
 }
 
-// applyWanted sends the wanted watch set, less what the server refuses. It returns false if another attempt is due
-// later.
+// applyWanted sends the wanted watch set without the items that the server refuses. It returns false if it must be
+// called again later.
 func (r *changeListener) applyWanted() (complete bool) {
 	wanted, turn := r.o.Wanted()
 	var refused watchRefusals
@@ -169,7 +171,7 @@ func (r *changeListener) applyWanted() (complete bool) {
 					Err: errNotAcknowledged}, true})
 			}
 		case left.IsEmpty() && classifyListenError(err).retryable:
-			r.o.OnApplied(turn, refused, drawbridge.WatchSet{}) // it refuses everything at the moment
+			r.o.OnApplied(turn, refused, drawbridge.WatchSet{}) // at present the server refuses every request
 			return false
 		case left.IsEmpty():
 			r.refusesLists = true
@@ -180,7 +182,8 @@ func (r *changeListener) applyWanted() (complete bool) {
 	}
 }
 
-// reportApplied reports a version as applied. It returns false if something refused is worth another attempt.
+// reportApplied calls OnApplied for a version. It returns false if a refusal is not final, so that another attempt is
+// useful.
 func (r *changeListener) reportApplied(turn int, refused watchRefusals) (complete bool) {
 	final := refused.finalOnes()
 	r.o.OnApplied(turn, refused, final.watchSet())
@@ -195,8 +198,9 @@ var errNotAcknowledged = &drawbridge.Fault{
 	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not support watching this",
 }
 
-// replaceRequest replaces the open request. The lists are read again. If there was a gap without any request, the
-// watched resources count as updated.
+// replaceRequest makes h the open request and ends the former request. Except for the first request, it calls OnMissed,
+// so that the lists are read again. If there was a period without an open request, it reports the watched resources as
+// updated.
 func (r *changeListener) replaceRequest(h *listenRequest, asked drawbridge.WatchSet) {
 	before := r.accepted
 	gap := r.current == nil
@@ -217,8 +221,9 @@ func (r *changeListener) replaceRequest(h *listenRequest, asked drawbridge.Watch
 	}
 }
 
-// attributeRefusal returns which part of a refused request caused the refusal: among what is new since the last
-// acknowledgement, if anything is.
+// attributeRefusal returns the parts of a refused watch set that the server refuses. It searches the items that are new
+// since the last acknowledgement; if there are none, it searches all items. If it cannot find the parts, it returns a
+// refusal of all items that it searched.
 func (r *changeListener) attributeRefusal(asked drawbridge.WatchSet, err error) watchRefusals {
 	suspects := asked.Without(r.accepted)
 	if suspects.IsEmpty() {
@@ -234,7 +239,8 @@ func (r *changeListener) attributeRefusal(asked drawbridge.WatchSet, err error) 
 	return all
 }
 
-// refusesEverything reports whether a server with a retryable error refuses even an empty watch set.
+// refusesEverything reports whether the server refuses even an empty watch set. It tests that only if err is retryable,
+// and returns false otherwise.
 func (r *changeListener) refusesEverything(err error) bool {
 	if !classifyListenError(err).retryable || !r.o.TellsListChanges {
 		return false
@@ -247,8 +253,8 @@ func (r *changeListener) refusesEverything(err error) bool {
 	return err != nil
 }
 
-// bisectRefused requests ever smaller parts of the set that was refused with err, and returns the parts that are
-// refused by themselves.
+// bisectRefused finds the refused parts of a watch set that was refused with err. It requests each half of the set, and
+// halves again each half that is refused.
 func (r *changeListener) bisectRefused(suspects drawbridge.WatchSet, err error) (found watchRefusals) {
 	if len(suspects.URIs)+len(suspects.Tasks) == 1 {
 		return watchRefusals{newWatchRefusal(suspects, err)}
@@ -272,7 +278,7 @@ func (r *changeListener) bisectRefused(suspects drawbridge.WatchSet, err error) 
 	return found
 }
 
-// openRequest starts a request and waits until the server acknowledges or refuses it.
+// openRequest starts a listening request and waits until the server acknowledges or refuses it.
 func (r *changeListener) openRequest(wanted drawbridge.WatchSet) (*listenRequest, error) {
 	if r.o.AwaitProcessed != nil {
 		r.closeRequest()
@@ -286,14 +292,14 @@ func (r *changeListener) openRequest(wanted drawbridge.WatchSet) (*listenRequest
 	case <-h.done:
 	case <-timer.C:
 		if wanted.IsEmpty() {
-			return h, nil // it may notify without an acknowledgement
+			return h, nil // the server may send notifications without an acknowledgement
 		}
 		h.stop()
 		return nil, context.DeadlineExceeded
 	}
 	select {
 	case <-h.acked:
-		return h, nil // it has ended; listenLoop handles that
+		return h, nil // the request has ended; listenLoop handles that
 	default:
 		return nil, cmp.Or(h.err, errEndedUnacknowledged)
 	}
@@ -322,11 +328,12 @@ type listenRequest struct {
 	cancel  context.CancelFunc
 	began   time.Time
 	asked   drawbridge.WatchSet
-	// acked is closed when the server has acknowledged; rejected is what it left out.
+	// acked is closed when the server has acknowledged the request. rejected contains the items that are missing in the
+	// acknowledgement.
 	acked    chan struct{}
 	ackOnce  sync.Once
 	rejected drawbridge.WatchSet
-	// done is closed at the end of the request, with err if the server or the connection ended it.
+	// done is closed when the request has ended. err is set if the server or the connection ended the request.
 	done chan struct{}
 	err  error
 }
@@ -349,7 +356,8 @@ func (h *listenRequest) stop() {
 	<-h.done
 }
 
-// HandleNotification passes notifications on, except the first acknowledgement.
+// HandleNotification passes all notifications to the handler, except acknowledgements. The first acknowledgement closes
+// acked.
 func (h *listenRequest) HandleNotification(method string, params json.RawMessage) {
 	if method != mcp.NoteListenAck {
 		h.handler.HandleNotification(method, params)
@@ -361,14 +369,14 @@ func (h *listenRequest) HandleNotification(method string, params json.RawMessage
 	})
 }
 
-// HandleRequest passes requests on. A server that supports listening requests does not send any.
+// HandleRequest passes requests to the handler. A server that supports listening requests does not send requests.
 func (h *listenRequest) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
 	return h.handler.HandleRequest(ctx, method, params)
 }
 
-// unacknowledgedResources returns the resources that an acknowledgement leaves out. It need not mention tasks, which
-// belong to an extension.
+// unacknowledgedResources returns the requested resources that are missing in an acknowledgement. Tasks are not
+// checked: they belong to an extension, and an acknowledgement may omit them.
 func unacknowledgedResources(asked drawbridge.WatchSet, agreed json.RawMessage) drawbridge.WatchSet {
 	if len(agreed) == 0 || len(asked.URIs) == 0 {
 		return drawbridge.WatchSet{}

@@ -11,7 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A dialFunc connects a session to its server: it sets conn, and proc for a process. Tests replace it.
+// A dialFunc connects a session to its server: it sets s.conn and, if it starts a process, s.proc. Tests replace it.
 type dialFunc func(ctx context.Context, s *session, sse bool) error
 
 // A startError reports a process that could not be started.
@@ -19,7 +19,7 @@ type startError struct{ error }
 
 func (s *startError) Unwrap() error { return s.error }
 
-// connect returns a connected session before the handshake.
+// connect returns a new session that is connected, without the handshake.
 func (g sessionOpener) connect(ctx context.Context) (*session, error) {
 	return g.dial(ctx, g.server.config.Type == "sse")
 }
@@ -84,9 +84,9 @@ func (s *session) dialStdio(ctx context.Context) error {
 	return nil
 }
 
-// ResolveProcess returns the program path and environment with which a stdio row would be started, without starting it.
-// The environment is "name=value" pairs made of ours and the row's. inherit is Options.InheritEnv. The error is for a
-// program that was not found.
+// ResolveProcess returns the program path and environment with which a stdio row would be started. It starts nothing.
+// ours is Drawbridge's environment and inherit is Options.InheritEnv. env combines ours and the row's variables, as
+// "name=value" pairs. ResolveProcess returns an error if the program was not found.
 func ResolveProcess(row config.Server, ours []string, inherit bool) (program string, env []string, err error) {
 	p := Pool{o: Options{InheritEnv: inherit}}
 	env = process.Environ(ours, environFromPairs(row.Env), p.inheritsEnv(row))
@@ -94,13 +94,13 @@ func ResolveProcess(row config.Server, ours []string, inherit bool) (program str
 	return program, env, err
 }
 
-// CheckConfinement returns why a row that requires confinement cannot be confined on this machine, before anything is
-// started. It returns nil if it can, or if the row does not require it.
+// CheckConfinement returns an error if a row requires confinement that this machine does not support. It starts
+// nothing. It returns nil if the row does not require confinement.
 func CheckConfinement(row config.Server, environ []string) error {
 	return process.UnmetConfinement(confine.ProfileFor(row, environ, ""))
 }
 
-// dialHTTP prepares a connection over HTTP; with sse it opens the stream of the HTTP+SSE transport.
+// dialHTTP prepares a connection over HTTP. If sse is set, it opens the event stream of the HTTP+SSE transport.
 func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) error {
 	headers, err := s.server.withKey(ctx, "header", s.server.resolveValues(ctx, "header", s.server.config.Headers))
 	if err != nil {

@@ -44,7 +44,7 @@ func (e *managedServer) mountFault(step string, err error) *drawbridge.Fault {
 	return f
 }
 
-// unavailableFault returns the fault for a call to a server that is away. last is the reason, which may be nil.
+// unavailableFault returns the fault for a call to a server that is not available. last is the cause; it may be nil.
 func (e *managedServer) unavailableFault(step string, last error) *drawbridge.Fault {
 	err, code := fmt.Errorf("server %s is unavailable", e.config.ID), drawbridge.Transient
 	if last != nil {
@@ -63,7 +63,7 @@ func (e *managedServer) unavailableFault(step string, last error) *drawbridge.Fa
 	return f
 }
 
-// callFault returns the fault for a call that was sent and has no result.
+// callFault returns the fault for a call that was sent and ended with err.
 func (e *managedServer) callFault(step string, err error) *drawbridge.Fault {
 	if reply, ok := errors.AsType[*transport.ResponseError](err); ok {
 		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: reply.FaultCode(), Step: step,

@@ -1,19 +1,19 @@
-// Package upstream mounts MCP servers, detects the protocol era of each, lists what they offer, and makes calls to
-// them. It has side effects: it starts processes and opens connections.
+// Package upstream mounts MCP servers and makes calls to them. To mount a server means to connect to it, detect its
+// protocol era, do the handshake, and read its lists. The package starts processes and opens connections.
 //
-// A broken server does not affect the others: each is mounted on its own, with its own time limits. Nothing outlives
-// [Fleet.Run], which owns every goroutine and child process and returns when all have ended. Package process handles
-// the case that Drawbridge is killed. Of a call's bytes only the members of _meta that belong to one hop change, and of
-// a result's the server's name for itself.
+// A broken server does not affect the others: each server is mounted independently, with its own time limits.
+// [Fleet.Run] owns all goroutines and child processes, and returns when all of them have ended. If Drawbridge is
+// killed, package process ends the child processes. In the params of a call, only the members of _meta that concern a
+// single connection are changed. From a result, the server info and Drawbridge's own members in _meta are removed.
 //
-// What a server holds for one principal is never shown to another. Connections are shared only between callers of one
-// principal, unless the server's row says otherwise. Server requests during a call (sampling, elicitation, roots) reach
-// only the caller of that call.
+// Data that a server stores for one principal is never shown to another principal. Only callers of the same principal
+// share a connection, unless the server's row permits more. Server requests during a call (sampling, elicitation,
+// roots) reach only the caller of that call.
 //
-// A call ends when its server is silent for the time limit, and at the latest after ten times that; the time stands
-// still while the caller is asked. A slow caller does not block the connection for others, and notifications reach a
-// caller before the answer does. A sent call is repeated only if its fault allows that, see drawbridge.Fault. No error
-// contains a resolved secret value.
+// A call fails if the server sends no response and no progress within the time limit. It also fails after ten times
+// that limit. While a server request waits for the caller's answer, only the second limit counts. A slow caller does
+// not block the connection for other callers. A caller receives all notifications of a call before its result. A sent
+// call is repeated only if its fault permits that, see drawbridge.Fault. No error contains a resolved secret value.
 //
 // The package does not decide which servers may be mounted, how tools are named, or who may call them.
 package upstream
@@ -35,46 +35,48 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// RunReaperProcess must be called first in main, and in TestMain of tests that mount servers. Our executable is run
-// again to end the processes that a server leaves behind (see package process). In that process it never returns; in
-// all others it does nothing. If a program does not call it, its servers are killed when it dies, but their children
-// may stay.
+// RunReaperProcess must be called first in main, and in TestMain of tests that mount servers. Drawbridge runs its own
+// executable again as a reaper, which ends the processes that a server leaves behind (see package process). In a reaper
+// process RunReaperProcess never returns; in all other processes it does nothing. If a program does not call it, its
+// servers are killed when the program dies, but their child processes may stay.
 func RunReaperProcess() { process.RunIfReaper() }
 
-// MountedVariable is the environment variable that tells a server that a fleet started it.
+// MountedVariable is the environment variable that a fleet sets for each server that it starts.
 const MountedVariable = process.MountedVariable
 
-// A MountStore keeps the outcome of mounts for the next process. Its errors are logged and have no other effect.
+// A MountStore stores the results of mounts for later processes. Its errors are logged and have no other effect.
 type MountStore interface {
-	// RecordAttempt records that a server is about to be mounted, before anything of it is started.
+	// RecordAttempt stores that a server is about to be mounted. It is called before the server is started or
+	// connected.
 	RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error
-	// SaveListing records what the server offers.
+	// SaveListing stores the listing of a server.
 	SaveListing(ctx context.Context, listing drawbridge.Listing) error
-	// SaveStatus records the server's status. It is called at each change of state.
+	// SaveStatus stores the status of a server. It is called at each change of state.
 	SaveStatus(ctx context.Context, row string, status drawbridge.ServerStatus) error
 }
 
-// FleetOptions configure one fleet, even if it shares its servers with others. The zero value works.
+// FleetOptions configure one fleet. Fleets that share servers may have different FleetOptions. The zero value works.
 type FleetOptions struct {
-	// KnownListings holds the last listing of servers by row hash. LastStatuses holds their last status by row hash;
-	// its fault is reported until another occurs.
+	// KnownListings contains the last listing of each server, by row hash. LastStatuses contains the last status of
+	// each server, by row hash. The fault of a last status is reported until another fault occurs.
 	KnownListings map[string]drawbridge.Listing
 	LastStatuses  map[string]drawbridge.ServerStatus
-	// OnListed is called with every listing, OnNotification with the server's notifications outside calls except list
-	// changes. Both may be called for several servers at once; for one server OnListed is called in order.
-	// OnNotification must not block. Either may be nil.
+	// OnListed is called with every listing. OnNotification is called with the notifications that a server sends
+	// outside calls, except list changes. Both may be called for several servers concurrently; for one server, OnListed
+	// is called in order. OnNotification must not block. Both may be nil.
 	OnListed       func(context.Context, drawbridge.Listing)
 	OnNotification func(drawbridge.ServerNotification)
-	// AdmitCall refuses calls that the last published listing does not allow. If it is set, a call waits until the
-	// listing of a new connection was published. It may be nil.
+	// AdmitCall returns an error for a call that the last published listing does not permit. If it is set, a call waits
+	// until the listing of a new connection was published. It may be nil.
 	AdmitCall func(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) error
-	// CallObservers are told of the end of each call, unless the caller left before.
+	// CallObservers are called at the end of each call, unless the caller cancelled it.
 	CallObservers []CallObserver
-	// Environ is the environment from which stdio servers get theirs, as "name=value"; nil means the process's.
+	// Environ is the environment from which the environment of stdio servers is made, as "name=value" pairs. Nil means
+	// the environment of this process.
 	Environ []string
 }
 
-// A CallObserver is told how each call of a server ended. It must not block.
+// A CallObserver receives the result or the error of each call. CallEnded must not block.
 type CallObserver interface {
 	CallEnded(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error)
 }
@@ -88,47 +90,54 @@ type Options struct {
 	Version string
 	// MountStore may be nil.
 	MountStore MountStore
-	// Principal owns the mounts that the fleet keeps and lists. Callers of other principals get their own connections.
+	// Principal owns the primary session of each server, which is listed. Callers of other principals get their own
+	// connections.
 	Principal string
-	// Roots are the directories with which shared connections answer roots/list.
+	// Roots are the directories that Drawbridge returns for roots/list on shared connections.
 	Roots []Root
-	// InheritEnv passes our whole environment to stdio servers, unless their row decides otherwise.
+	// InheritEnv passes Drawbridge's whole environment to stdio servers, unless their row specifies otherwise. Known
+	// secrets are not passed.
 	InheritEnv bool
 	// Keeper resolves ${keychain:NAME} in rows; nil resolves none.
 	Keeper secrets.SecretGetter
-	// Elicitation decides which servers may ask people questions, and how many.
+	// Elicitation determines which servers may send elicitation requests, and how many.
 	Elicitation ElicitationRules
 	// OnDemand mounts a server at its first call instead of at the start.
 	OnDemand bool
-	// Vault keeps sign-in credentials; nil keeps them in memory until the fleet ends.
+	// Vault stores sign-in credentials; nil stores them in memory until the pool ends.
 	Vault Vault
-	// ExpiryTime returns the time by which a sign-in that began is judged to have expired; nil is the time itself.
+	// ExpiryTime returns the time with which the expiry of a sign-in is compared: now, or a later time if the clock was
+	// set back. Nil means now.
 	ExpiryTime func(now time.Time) time.Time
-	// HTTPClient sends the requests to HTTP servers; nil means one of the fleet's own. It must have no Timeout.
+	// HTTPClient sends the requests to HTTP servers; nil means a new client for each connection. It must not have a
+	// Timeout.
 	HTTPClient *http.Client
 
-	// Zero durations mean the defaults given here. Negative ones are refused, except IdleStop: never.
+	// For the durations below, zero means the default that the comment states. A negative duration is an error, except
+	// for IdleStop, where it means that servers are never stopped.
 
-	// ProbeTimeout is how long a server has to answer whether it is stateless: 3 s.
+	// ProbeTimeout is how long a server has to answer server/discover, which shows whether it is stateless: 3 s.
 	ProbeTimeout time.Duration
-	// ConnectTimeout bounds a mount up to the handshake, and again the listing: 60 s.
+	// ConnectTimeout bounds connecting and the handshake, and separately the reading of the lists: 60 s.
 	ConnectTimeout time.Duration
-	// CallTimeout is how long a call may go without an answer or progress: 60 s. Ten times as long ends any call.
+	// CallTimeout is how long a call may continue without a response or progress: 60 s. Every call ends after ten times
+	// that duration.
 	CallTimeout time.Duration
-	// IdleStop is how long a stdio server may go uncalled before it is stopped: 15 min.
+	// IdleStop is how long a stdio server may be without calls before it is stopped: 15 min.
 	IdleStop time.Duration
-	// RefreshEvery is the least time between two refreshes caused by the server's list_changed: 5 s.
+	// RefreshEvery is the minimum time between two refreshes that are caused by list_changed notifications: 5 s.
 	RefreshEvery time.Duration
 	// ParkTime is how long a stateless caller's call waits for answers to server requests: 10 min.
 	ParkTime time.Duration
-	// CloseGrace is how long each step of stopping a stdio server waits: 1 s.
+	// CloseGrace is how long Drawbridge waits after each step of stopping a stdio server: 1 s.
 	CloseGrace time.Duration
 }
 
-// A Root is a directory that servers learn of: a file URI, and a name for people, which may be empty.
+// A Root is a directory that Drawbridge returns to servers for roots/list: a file URI, and a display name, which may be
+// empty.
 type Root = interop.Root
 
-// ElicitationRules decide which servers may ask people questions, and how many.
+// ElicitationRules determine which servers may send elicitation requests, and how many.
 type ElicitationRules = interop.ElicitationRules
 
 // The defaults of Options.
@@ -178,20 +187,20 @@ func (o Options) withDefaults() (Options, error) {
 type Fleet struct {
 	pool    *Pool
 	options FleetOptions
-	// ownsPool is set if no other fleet uses the pool: the pool then runs with this fleet.
+	// ownsPool is set if no other fleet uses the pool. The pool then starts and ends with this fleet.
 	ownsPool bool
 	// started is closed when Run has begun.
 	started chan struct{}
 
-	mu     sync.Mutex // guards what is below
-	active bool       // Run runs and was not told to end
+	mu     sync.Mutex // guards the fields below
+	active bool       // Run is running and its ctx has not ended
 	order  []drawbridge.ServerID
 	byName map[drawbridge.ServerID]*managedServer
 	held   map[drawbridge.ServerID]config.Server // the rows of servers that Hold keeps from starting
 }
 
-// NewFleet returns a fleet of rows in configuration order, with a pool of its own. It starts nothing before Run. It
-// returns an error for an invalid option, for two rows of one name, and for a row that may not be mounted.
+// NewFleet returns a fleet for rows in configuration order, with a pool of its own. It starts nothing before Run. It
+// returns an error for an invalid option, for two rows with the same name, and for a row that may not be mounted.
 func NewFleet(ctx context.Context, rows []config.Server, o Options) (*Fleet, error) {
 	p, err := NewPool(ctx, o)
 	if err != nil {
@@ -205,8 +214,8 @@ func NewFleet(ctx context.Context, rows []config.Server, o Options) (*Fleet, err
 	return f, nil
 }
 
-// NewFleet returns a fleet that shares its servers with the pool's other fleets. Its Run must end before the pool's
-// does. The error is as for the function NewFleet.
+// NewFleet returns a fleet that shares its servers with the pool's other fleets. The fleet's Run must end before the
+// pool's Run ends. The errors are the same as for the function NewFleet.
 func (p *Pool) NewFleet(rows []config.Server, part FleetOptions) (*Fleet, error) {
 	if part.Environ == nil {
 		part.Environ = os.Environ()
@@ -222,15 +231,15 @@ func (p *Pool) NewFleet(rows []config.Server, part FleetOptions) (*Fleet, error)
 	return f, nil
 }
 
-// SetRemembered replaces KnownListings and LastStatuses for servers that are added from now on.
+// SetRemembered replaces KnownListings and LastStatuses. The new values apply to servers that are added later.
 func (f *Fleet) SetRemembered(known map[string]drawbridge.Listing, last map[string]drawbridge.ServerStatus) {
 	f.pool.mu.Lock()
 	defer f.pool.mu.Unlock()
 	f.options.KnownListings, f.options.LastStatuses = known, last
 }
 
-// Add adds a server to the fleet; while Run runs, it is mounted. It returns an error for a name in use and for a row
-// that may not be mounted.
+// Add adds a server to the fleet. If Run is running, the server is mounted. Add returns an error for a name in use and
+// for a row that may not be mounted.
 func (f *Fleet) Add(row config.Server) error {
 	f.mu.Lock()
 	if err := f.checkRow(row); err != nil {
@@ -241,7 +250,7 @@ func (f *Fleet) Add(row config.Server) error {
 	return nil
 }
 
-// checkRow returns an error for a row that the fleet cannot add. It needs mu.
+// checkRow returns an error for a row that the fleet cannot add. mu must be held.
 func (f *Fleet) checkRow(row config.Server) error {
 	if err := row.ID.Validate(); err != nil {
 		return err
@@ -255,8 +264,8 @@ func (f *Fleet) checkRow(row config.Server) error {
 	return nil
 }
 
-// addAndUnlock adds the server of a row that checkRow accepted. It needs mu, and unlocks it before the server is
-// mounted.
+// addAndUnlock adds the server of a row that checkRow accepted. mu must be held; addAndUnlock unlocks it before the
+// server is mounted.
 func (f *Fleet) addAndUnlock(row config.Server) {
 	e := f.pool.attachFleet(f, row)
 	f.byName[row.ID] = e
@@ -268,7 +277,8 @@ func (f *Fleet) addAndUnlock(row config.Server) {
 	}
 }
 
-// mountOrNotify mounts a server, and publishes its listing to the fleet if it is mounted already.
+// mountOrNotify mounts a server, unless servers are mounted on demand. If the fleet shares its servers and the server
+// is already listed, it also publishes the listing to the fleet.
 func (f *Fleet) mountOrNotify(e *managedServer) {
 	if !f.pool.o.OnDemand {
 		e.mount()
@@ -278,8 +288,9 @@ func (f *Fleet) mountOrNotify(e *managedServer) {
 	}
 }
 
-// Remove takes a server out of the fleet at once: later calls do not find it. Calls in flight finish; then the server
-// ends, unless another fleet uses it, and gone is closed. The error is for an unknown name.
+// Remove removes a server from the fleet at once: later calls do not find it. If no other fleet uses the server, it is
+// shut down after the calls in flight. gone is closed when the removal is complete. Remove returns an error for an
+// unknown name.
 func (f *Fleet) Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error) {
 	f.mu.Lock()
 	e := f.byName[id]
@@ -289,7 +300,7 @@ func (f *Fleet) Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 	f.order = slices.DeleteFunc(f.order, func(other drawbridge.ServerID) bool { return other == id })
 	f.mu.Unlock()
 	switch {
-	case held: // it never started
+	case held: // the server was never started
 		done := make(chan struct{})
 		close(done)
 		return done, nil
@@ -299,7 +310,8 @@ func (f *Fleet) Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 	return f.detachServer(e), nil
 }
 
-// detachServer ends the fleet's use of a server. The last fleet to leave ends the server after the calls in flight.
+// detachServer ends the fleet's use of a server. If no other fleet uses the server, it is shut down after the calls in
+// flight. gone is closed when that is complete.
 func (f *Fleet) detachServer(e *managedServer) (gone <-chan struct{}) {
 	done := make(chan struct{})
 	if !f.pool.detachFleet(f, e) {
@@ -314,7 +326,7 @@ func (f *Fleet) detachServer(e *managedServer) (gone <-chan struct{}) {
 		e.workers.wait()
 		f.pool.dropServer(e)
 	})
-	if !ended { // nothing runs
+	if !ended { // the pool is not running
 		e.shutDown()
 		f.pool.dropServer(e)
 		close(done)
@@ -323,7 +335,7 @@ func (f *Fleet) detachServer(e *managedServer) (gone <-chan struct{}) {
 }
 
 // Run mounts all servers concurrently and keeps them mounted until ctx ends. It returns when every connection is closed
-// and every child process is gone, except those of servers that another fleet uses. It returns an error if the fleet
+// and every child process has ended, except those of servers that another fleet uses. It returns an error if the fleet
 // was run before.
 func (f *Fleet) Run(ctx context.Context) error {
 	if err := f.startPool(ctx); err != nil {
@@ -341,7 +353,8 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return nil
 }
 
-// startPool starts the pool if the fleet owns it, or waits for its start.
+// startPool starts the pool if the fleet owns it; otherwise it waits until the pool has started. Then it starts the
+// fleet.
 func (f *Fleet) startPool(ctx context.Context) error {
 	if f.ownsPool {
 		if err := f.pool.startRun(); err != nil {
@@ -371,7 +384,8 @@ func (f *Fleet) activate() error {
 	return nil
 }
 
-// detachAll leaves servers that other fleets use to them, and ends the others at once.
+// detachAll detaches the fleet from all its servers. It shuts down the servers that no other fleet uses, without
+// waiting for calls in flight, and returns when they have ended.
 func (f *Fleet) detachAll() {
 	var ends []<-chan struct{}
 	for _, e := range f.servers() {
@@ -386,7 +400,7 @@ func (f *Fleet) detachAll() {
 	}
 }
 
-// Running is closed when Run has begun. Calls that come earlier wait for that.
+// Running returns a channel that is closed when Run has begun. Calls wait until then.
 func (f *Fleet) Running() <-chan struct{} { return f.started }
 
 func (f *Fleet) serverByID(id drawbridge.ServerID) (*managedServer, error) {
@@ -399,7 +413,7 @@ func (f *Fleet) serverByID(id drawbridge.ServerID) (*managedServer, error) {
 	return e, nil
 }
 
-// servers returns the fleet's servers in order.
+// servers returns the fleet's servers in configuration order.
 func (f *Fleet) servers() []*managedServer {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// discover sends server/discover to a stateless server and stores the answer in the session. It returns the eras that
-// server and Drawbridge share.
+// discover sends server/discover. If the server is stateless, it stores the result in the session. It returns the
+// protocol eras that both server and Drawbridge support.
 func (s *session) discover(ctx context.Context) (era drawbridge.ProtocolEra, err error) {
 	params := interop.ToModernParams(nil, s.server.ownRequestMeta(mcp.Version20260728))
 	result, err := s.sendRequest(ctx, mcp.MethodDiscover, params)
@@ -34,15 +34,16 @@ func (s *session) discover(ctx context.Context) (era drawbridge.ProtocolEra, err
 	return era, nil
 }
 
-// fullCapabilities are all capabilities that a client can declare: that a server may ask it something, show apps and
-// offer skills. The primary session declares them, since some servers list a tool only for clients that can use it.
+// fullCapabilities are all client capabilities that Drawbridge knows: server requests, apps and skills. The primary
+// session declares them, since some servers list a tool only for clients that support it.
 const fullCapabilities = `{"roots":{},"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},` +
 	`"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]},"io.modelcontextprotocol/skills":{}}}`
 
-// initialize sends initialize to a stateful server and stores the answer in the session. A session of a caller's own
-// declares that caller's capabilities and version, and our roots if the caller has none. A shared session declares
-// fullCapabilities: some servers list tools that send requests only for clients that accept them. A caller that accepts
-// requests calls those tools on its own session; on the shared one all requests except roots/list are refused.
+// initialize sends initialize to a stateful server and stores the result in the session. With an opener, the session
+// declares the capabilities and version of the opener's caller. Drawbridge's roots are added if the caller declares
+// none. Without an opener, the session is shared and declares fullCapabilities: some servers list tools that send
+// requests only for clients that accept them. A caller that accepts requests calls those tools on an extra session. On
+// the shared session, all server requests except roots/list are refused.
 func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error {
 	s.openingCall = opener
 	version, capabilities := mcp.Version20251125, json.RawMessage(fullCapabilities)
@@ -75,7 +76,7 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	return nil
 }
 
-// saveServerInfo stores the members that both handshakes have.
+// saveServerInfo stores the members that are in the results of both server/discover and initialize.
 func (s *session) saveServerInfo(result json.RawMessage) {
 	s.capabilities = rawjson.Get(result, "capabilities")
 	s.instructions = rawjson.GetString(result, "instructions")
@@ -86,7 +87,8 @@ func (s *session) sendRequest(ctx context.Context, method string, params json.Ra
 	return transport.ResultOrError(s.conn.Call(ctx, method, params, nil))
 }
 
-// ownRequestParams returns params as the session's protocol needs them in a request that Drawbridge itself makes.
+// ownRequestParams returns the params of a request that Drawbridge itself makes, in the form of the session's protocol
+// era.
 func (s *session) ownRequestParams(params json.RawMessage) json.RawMessage {
 	if s.era == drawbridge.Modern {
 		return interop.ToModernParams(params, s.server.ownRequestMeta(s.version))

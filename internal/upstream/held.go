@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// Hold adds a server that does not start before Release, or before it is called, mounted, watched or signed in to.
-// Until then it has no status and cannot be listed. The error is as for Add.
+// Hold adds a server that is not started before Release, or before it is called, mounted, watched or signed in to.
+// Until then the server has no status and cannot be listed. Hold returns the same errors as Add.
 func (f *Fleet) Hold(row config.Server) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -19,7 +19,7 @@ func (f *Fleet) Hold(row config.Server) error {
 	return nil
 }
 
-// Release lets a held server start. It does nothing for any other.
+// Release adds a held server to the fleet as Add does. It does nothing for any other server.
 func (f *Fleet) Release(id drawbridge.ServerID) {
 	f.mu.Lock()
 	row, held := f.held[id]
@@ -31,7 +31,7 @@ func (f *Fleet) Release(id drawbridge.ServerID) {
 	f.addAndUnlock(row)
 }
 
-// isHeld reports whether a server is held.
+// isHeld reports whether a server was added by Hold and not yet released.
 func (f *Fleet) isHeld(id drawbridge.ServerID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,8 +39,8 @@ func (f *Fleet) isHeld(id drawbridge.ServerID) bool {
 	return held
 }
 
-// awaitServer waits until Run has begun, since the first calls may come before. It returns the server, which is
-// released if it was held.
+// awaitServer waits until Run has begun and returns the server. It releases the server if it is held. The first calls
+// may arrive before Run.
 func (f *Fleet) awaitServer(ctx context.Context, id drawbridge.ServerID) (*managedServer, error) {
 	select {
 	case <-f.started:

@@ -14,24 +14,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// maxQueuedNotifications is how many notifications wait for a slow caller; later ones are dropped.
+// maxQueuedNotifications is how many notifications are queued for a slow caller; later notifications are dropped.
 const maxQueuedNotifications = 4096
 
-// maxDurationFactor is how many times its time limit a call may last if it reports progress.
+// maxDurationFactor is the longest duration of a call with progress, as a multiple of its silence limit.
 const maxDurationFactor = 10
 
-// wakeAfter is how long a call is silent before its server is woken. Nearly every call ends sooner.
+// wakeAfter is how long a call is silent before its server is woken, see callWaker. Nearly every call ends sooner.
 const wakeAfter = 5 * time.Second
 
-// maxCallDuration returns the longest duration of a call that reports progress, for the limit of its silence.
+// maxCallDuration returns the longest duration of a call with progress. limit is the silence limit of the call.
 func maxCallDuration(limit time.Duration) time.Duration { return maxDurationFactor * limit }
 
-// A callTimeoutError reports a call that took too long. It is a context.DeadlineExceeded.
+// A callTimeoutError reports a call that exceeded a time limit. errors.Is reports it as context.DeadlineExceeded.
 type callTimeoutError struct {
-	// After is how long the call was silent, or, if Hard, how long it lasted with all its progress.
+	// After is the limit that was exceeded: the limit for the whole call if Hard is set, otherwise the limit for
+	// silence.
 	After time.Duration
 	Hard  bool
-	// Setting is the setting that limits the silence of the call. It limits the whole call too, see maxDurationFactor.
+	// Setting is the name of the setting that limits the silence of a call. The limit for the whole call is
+	// maxDurationFactor times its value.
 	Setting string
 }
 
@@ -49,33 +51,33 @@ func (l *callTimeoutError) Is(target error) bool { return target == context.Dead
 
 // A callTarget is the session that a call runs on.
 type callTarget interface {
-	// HandleNotification handles a notification that came during the call and concerns the server: its lists changed.
+	// HandleNotification handles a notification about the server, such as a list change, that arrived during the call.
 	HandleNotification(method string, params json.RawMessage)
 
-	// RecordNotification records, for people, a notification that came during the call and concerns the call.
+	// RecordNotification stores a notification about the call, so that people can read it.
 	RecordNotification(method string, params json.RawMessage)
 
-	// AnswerServerRequest answers a server request that came during call, as a [transport.Handler] does. It may ask the
-	// call's Peer.
+	// AnswerServerRequest answers a server request that arrived during call. The results are as for HandleRequest of
+	// [transport.Handler]. It may send the request to the call's Peer.
 	AnswerServerRequest(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (result,
 		errorObject json.RawMessage)
 }
 
-// A callWaker is a callTarget that can be woken. A server that has read a call but is stalled in its runtime goes on
-// when it reads another line. Wake must not block.
+// A callWaker is a callTarget that can be woken. A server that has read a call may stall in its language runtime, and
+// continues when it reads another line. Wake sends such a line. It must not block.
 type callWaker interface {
 	Wake()
 }
 
-// An inFlightCall is one call in flight. It keeps the call's time limits and delivers notifications to the caller.
-// Delivery runs in a goroutine that exists only while there are some, so that a slow caller does not block the
-// connection. Its methods may be called from several goroutines.
+// An inFlightCall is one call in flight. It enforces the call's time limits and delivers notifications to the caller.
+// Notifications are delivered by a separate goroutine, so that a slow caller does not block the connection. The
+// goroutine exists only while notifications are queued. The methods may be called from several goroutines.
 type inFlightCall struct {
 	server callTarget
 	call   drawbridge.Call
 	log    *slog.Logger
 	token  json.RawMessage // the caller's progress token, or nil
-	ctx    context.Context // ends with the call: when it is over, or out of time
+	ctx    context.Context // done when the call has ended or exceeded a time limit
 	stop   context.CancelCauseFunc
 
 	limit    time.Duration
@@ -84,15 +86,16 @@ type inFlightCall struct {
 
 	mu              sync.Mutex
 	over            bool
-	silenceDeadline time.Time // when silence ends the call
-	// openQuestions counts requests that the caller has not answered; meanwhile the server's time stands still
+	silenceDeadline time.Time // when the call exceeds the silence limit
+	// openQuestions counts the server requests that wait for the caller's answer. The silence limit is paused while
+	// there are any.
 	openQuestions int
 	notes         []queuedNotification
 	pump          sync.WaitGroup
-	delivering    bool // the pump runs
+	delivering    bool // deliverNotifications is running
 
-	// answering counts the server requests in progress. ended is closed when the server knows, if it must, that the
-	// call is over.
+	// answering counts the server requests in progress. ended is closed when the call is over, after the server was
+	// notified if that is necessary.
 	answering sync.WaitGroup
 	ended     chan struct{}
 }
@@ -107,8 +110,8 @@ var (
 	_ transport.ReconnectListener = (*inFlightCall)(nil)
 )
 
-// newInFlightCall starts tracking a call; finish must end it. The limit is how long the call may be silent. The logger
-// receives what the caller did not accept.
+// newInFlightCall returns a new in-flight call, which must be ended with finish. limit is how long the call may be
+// silent. The logger receives the errors of notifications that the caller did not accept.
 func newInFlightCall(ctx context.Context, server callTarget, call drawbridge.Call, limit time.Duration,
 	logger *slog.Logger) *inFlightCall {
 	x := &inFlightCall{
@@ -124,14 +127,14 @@ func newInFlightCall(ctx context.Context, server callTarget, call drawbridge.Cal
 	return x
 }
 
-// Context ends with the call: when it is over, or out of time.
+// Context returns a context that is done when the call has ended or exceeded a time limit.
 func (x *inFlightCall) Context() context.Context { return x.ctx }
 
 // Call returns the call.
 func (x *inFlightCall) Call() drawbridge.Call { return x.call }
 
-// finish ends the call once every earlier notification was delivered. It returns a *callTimeoutError, without its
-// setting, if time ran out.
+// finish waits until all queued notifications were delivered, and ends the call. If the call exceeded a time limit,
+// finish returns a *callTimeoutError without Setting.
 func (x *inFlightCall) finish() error {
 	x.mu.Lock()
 	x.over = true
@@ -148,7 +151,8 @@ func (x *inFlightCall) finish() error {
 	return nil
 }
 
-// checkTimeouts runs when the time limit is over, and earlier when the call has been silent for wakeAfter.
+// checkTimeouts cancels the call if it has exceeded a time limit; otherwise it wakes the server and restarts the timer.
+// It runs when the timer fires: at a time limit, or after a silence of wakeAfter.
 func (x *inFlightCall) checkTimeouts() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -169,7 +173,7 @@ func (x *inFlightCall) checkTimeouts() {
 	}
 }
 
-// resetTimeout restarts the silence limit. It needs mu.
+// resetTimeout restarts the silence limit. mu must be held.
 func (x *inFlightCall) resetTimeout() {
 	if !x.over {
 		now := time.Now()
@@ -188,7 +192,7 @@ func (x *inFlightCall) HandleNotification(method string, params json.RawMessage)
 	x.passNotification(method, params)
 }
 
-// passNotification passes a notification on to the caller.
+// passNotification queues a notification for the caller.
 func (x *inFlightCall) passNotification(method string, params json.RawMessage) {
 	switch {
 	case method == mcp.NoteProgress:
@@ -200,7 +204,7 @@ func (x *inFlightCall) passNotification(method string, params json.RawMessage) {
 		}
 		params = rawjson.Apply(params, rawjson.Put(x.token, mcp.MetaProgressToken))
 	case method == mcp.NoteElicitComplete && x.call.Caller.Era == drawbridge.Modern:
-		return // the stateless era does not have it
+		return // the stateless era does not have this notification
 	}
 	if x.call.Peer == nil {
 		return
@@ -217,7 +221,7 @@ func (x *inFlightCall) passNotification(method string, params json.RawMessage) {
 	}
 }
 
-// deliverNotifications delivers the queued notifications and ends when there are none.
+// deliverNotifications delivers the queued notifications and returns when the queue is empty.
 func (x *inFlightCall) deliverNotifications() {
 	for {
 		x.mu.Lock()
@@ -240,14 +244,14 @@ func (x *inFlightCall) deliverNotifications() {
 	}
 }
 
-// OnReconnectRequest passes the server's reconnect request on to the caller.
+// OnReconnectRequest passes the server's request to reconnect to the caller.
 func (x *inFlightCall) OnReconnectRequest(after time.Duration) {
 	if p, ok := x.call.Peer.(drawbridge.ReconnectRequester); ok {
 		p.RequestReconnect(after)
 	}
 }
 
-// pauseTimeout stops the call's clock until release is called.
+// pauseTimeout pauses the call's silence limit until release is called. The limit for the whole call stays in effect.
 func (x *inFlightCall) pauseTimeout() (release func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -260,11 +264,12 @@ func (x *inFlightCall) pauseTimeout() (release func()) {
 	}
 }
 
-// HandleRequest answers a server request, by the caller if it accepts such requests.
+// HandleRequest answers a server request that belongs to the call. The request is sent to the caller if the caller
+// accepts such requests.
 func (x *inFlightCall) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
 	x.mu.Lock()
-	if x.over { // the caller has left; requests that need no caller are still answered
+	if x.over { // the caller has left; requests that do not need the caller are still answered
 		x.mu.Unlock()
 		return x.server.AnswerServerRequest(x.ctx, x.call, method, params)
 	}
@@ -277,7 +282,7 @@ func (x *inFlightCall) HandleRequest(ctx context.Context, method string, params 
 	defer context.AfterFunc(x.ctx, cancel)()
 	result, errorObject = x.server.AnswerServerRequest(ctx, x.call, method, params)
 	if x.ctx.Err() != nil {
-		<-x.ended // answered before the cancellation, the server would go on with the call
+		<-x.ended // if the answer arrived before the cancellation, the server would continue the call
 	}
 	return result, errorObject
 }

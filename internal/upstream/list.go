@@ -11,15 +11,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// listAndPublish lists everything the server offers and publishes it. began is when the mount began, zero for a
-// refresh. It returns an error if the tools are not known; with strict, also if they are known only from before, and
-// then nothing is published. Other problems are reported in the status.
+// listAndPublish reads all lists of the server and publishes the listing. began is when the mount began; it is zero for
+// a refresh. listAndPublish returns an error if the tools could not be read and are not known from an earlier listing.
+// With strict, it returns an error whenever the tools could not be read, and then publishes nothing. Other problems are
+// reported in the status.
 func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool) error {
 	ctx, cancel := context.WithTimeout(e.ctx, e.pool.o.ConnectTimeout)
 	defer cancel()
 	l, out, err := e.readListing(ctx, s, began)
 	if err == nil {
-		err = e.ctx.Err() // a list that our own end cut off says nothing about the server
+		err = e.ctx.Err() // a list that was interrupted by the shutdown is not a fault of the server
 	}
 	if strict && err == nil {
 		err = out.Missed[mcp.MethodToolsList]
@@ -47,8 +48,9 @@ func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool)
 	return nil
 }
 
-// readListing reads all lists on a session. A list that fails keeps its last known content. A server that reconnects
-// before its budget allows another listing keeps the last one; it is listed when its time comes.
+// readListing reads all lists on a session. A list that cannot be read keeps its last known content. If a server
+// reconnects before its budget permits another listing, readListing returns the last listing. The server is then listed
+// when the budget permits it.
 func (e *managedServer) readListing(ctx context.Context, s *session, began time.Time) (drawbridge.Listing,
 	listingOutcome, error) {
 	last, _ := e.listing.get()
@@ -70,9 +72,10 @@ func (e *managedServer) readListing(ctx context.Context, s *session, began time.
 	return l, out, err
 }
 
-// Relist lists a connected server again and returns when the listing was published: a server need not notify of
-// changes. It waits for a server that is being connected; one that is not connected is listed when it starts. It
-// returns an error for an unknown name, and if the tools could not be listed; then nothing was published.
+// Relist lists a connected server again and returns when the listing was published, since a server need not send
+// notifications of changes. If the server is being connected, Relist waits for that. If the server is not connected,
+// Relist does nothing and returns false, since the server is listed at its next start. It returns an error for an
+// unknown name. If the tools could not be listed, it returns an error and nothing is published.
 func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error) {
 	if f.isHeld(id) {
 		return false, nil
@@ -84,7 +87,7 @@ func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected b
 	e.sessions.mu.Lock()
 	o := e.sessions.openings[e.primaryKey()]
 	spared := o == nil && e.sessions.live[e.primaryKey()] == nil && len(e.sessions.live) > 0
-	if spared { // other sessions are open
+	if spared { // the primary session was stopped, but other sessions are open
 		o = e.requestSession(e.primaryKey(), nil)
 	}
 	e.sessions.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// newListener returns the change listener of a stateless server's watcher.
+// newListener returns the changeListener for a watcher of a stateless server.
 func (w *watcher) newListener() *changeListener {
 	s, e := w.session, w.server
 	o := listenerOptions{
@@ -30,13 +30,14 @@ func (w *watcher) newListener() *changeListener {
 	return newChangeListener(w.ctx, o)
 }
 
-// sendListen sends a listening request and waits for its end.
+// sendListen sends a listening request for the watch set and returns when the request ends.
 func (s *session) sendListen(ctx context.Context, w drawbridge.WatchSet, in transport.Handler) error {
 	_, err := transport.ResultOrError(s.conn.Call(ctx, mcp.MethodListen, s.listenParams(w), in))
 	return err
 }
 
-// awaitProcessed waits until the server has processed all earlier messages, by waiting for an answer.
+// awaitProcessed waits until the server has processed all earlier messages. It sends server/discover and waits for the
+// response.
 func (s *session) awaitProcessed(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstAckTimeout)
 	defer cancel()

@@ -17,21 +17,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// Bounds of one list of one server: items beyond them are left out.
+// Bounds of one list of one server. Items beyond a bound are left out.
 const (
 	maxListPages = 1000
 	maxListItems = 10_000
-	// maxListBytes is how many bytes the pages of a list may have together before no other is requested.
+	// maxListBytes is the total size of a list's pages at which no further page is requested.
 	maxListBytes = 64 << 20
 )
 
 const (
-	// maxNamedTools is how many omitted tools are named; maxNameBytes limits the name and the reason of each.
+	// maxNamedTools is how many left-out items of a list are named. maxNameBytes limits the length of each name and
+	// reason.
 	maxNamedTools = 5
 	maxNameBytes  = 256
 )
 
-// A listKind is one of the four lists of a server.
+// A listKind describes one of the four lists of a server. of returns the field of a listing that contains the list.
 type listKind struct {
 	method, member, capability string
 	of                         func(*drawbridge.Listing) *[]json.RawMessage
@@ -46,41 +47,42 @@ var listKinds = [...]listKind{
 		func(l *drawbridge.Listing) *[]json.RawMessage { return &l.Templates }},
 }
 
-// A serverList is a server's answer for one kind of list.
+// A serverList is the content of one list, as read from the server.
 type serverList struct {
 	items []json.RawMessage
 	hint  *drawbridge.CacheHint // nil if the server sent none
-	// problem describes what was wrong with a list that is used anyway.
+	// problem describes an error in a list that is used in spite of the error.
 	problem string
-	// leftOut describes the items that no client is shown.
+	// leftOut describes the items that are not shown to clients.
 	leftOut []string
 }
 
-// A listReader reads all lists of a server, each page by page. Reading ends whatever the server answers; a list that
-// fails does not affect the others and keeps its last known content; items are kept byte by byte.
+// A listReader reads all lists of a server, each page by page. Reading is bounded for every response of the server. A
+// list that cannot be read keeps its last known content and does not affect the other lists. Items are stored
+// unchanged.
 type listReader struct {
 	// Request sends a request and returns its result; an error response is a *transport.ResponseError. It is called
 	// from several goroutines.
 	Request func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
-	// Last is the last listing of the server; nil where none is known.
+	// Last is the last listing of the server; nil if there is none.
 	Last *drawbridge.Listing
-	// Headers is set if arguments of tools travel in headers too: tools whose header parameters cannot be sent are left
-	// out.
+	// Headers is set if some arguments of tools are also sent in HTTP headers. Tools whose header parameters are
+	// invalid are then left out.
 	Headers bool
 }
 
-// A listingOutcome describes the lists of a server that could not be read, or only in part.
+// A listingOutcome describes the lists that could not be read, and the items that were left out.
 type listingOutcome struct {
-	// Problems describe, for people, which lists failed or were malformed.
+	// Problems describe the lists that could not be read or were malformed, as text for people.
 	Problems []string
-	// LeftOut describe the items that were left out since they can be shown to no client.
+	// LeftOut describe the items that were left out because no client could use them.
 	LeftOut []string
-	// Missed holds the lists that failed, by method, with the reason.
+	// Missed contains the errors of the lists that could not be read, by method.
 	Missed map[string]error
 }
 
-// readAllLists reads concurrently all lists that the Capabilities of l declare, and stores them and the cache hints in
-// l. It returns an error if the server's tools are known neither now nor from before.
+// readAllLists reads concurrently all lists that l.Capabilities declares. It stores the lists and their cache hints in
+// l. It returns an error if the tools could not be read and Last is nil.
 func readAllLists(ctx context.Context, l *drawbridge.Listing, o listReader) (out listingOutcome, err error) {
 	var lists [len(listKinds)]serverList
 	var faults [len(listKinds)]error
@@ -120,7 +122,7 @@ func readAllLists(ctx context.Context, l *drawbridge.Listing, o listReader) (out
 	return out, nil
 }
 
-// lastKnownList returns a list from the last listing, if there is one.
+// lastKnownList returns a list of the last listing, or an empty list if last is nil.
 func lastKnownList(last *drawbridge.Listing, k listKind) serverList {
 	if last == nil {
 		return serverList{}
@@ -178,7 +180,8 @@ func (o listReader) readList(ctx context.Context, k listKind) (serverList, error
 	}
 }
 
-// readPage requests one page. If the server declares the capability but not the method, the list is empty.
+// readPage requests one page of a list. If the server declares the capability but does not know the method, the page is
+// empty.
 func (o listReader) readPage(ctx context.Context, k listKind, cursor json.RawMessage) (json.RawMessage, error) {
 	var params json.RawMessage
 	if cursor != nil {
@@ -192,7 +195,7 @@ func (o listReader) readPage(ctx context.Context, k listKind, cursor json.RawMes
 	return result, err
 }
 
-// mergeCacheHint keeps the strictest cache hint of all pages.
+// mergeCacheHint merges the cache hint of a page into the hint of the list, which is the strictest of all pages.
 func (l *serverList) mergeCacheHint(result json.RawMessage) {
 	if rawjson.Get(result, "ttlMs") == nil && rawjson.Get(result, "cacheScope") == nil {
 		return
@@ -204,15 +207,15 @@ func (l *serverList) mergeCacheHint(result json.RawMessage) {
 	l.hint = &hint
 }
 
-// checkHeaderParams returns an error for a tool that a client must not use over HTTP, since its header parameters cannot
-// be sent (2026-07-28, Streamable HTTP, Custom Headers).
+// checkHeaderParams returns an error for a tool with invalid header parameters. A client must not use such a tool over
+// HTTP (2026-07-28, Streamable HTTP, Custom Headers).
 func checkHeaderParams(tool json.RawMessage) error {
 	_, err := mcp.ParseHeaderParams(rawjson.Get(tool, "inputSchema"))
 	return err
 }
 
-// checkItemName returns an error for a name that not every store can hold. One such tool would keep all tools of its
-// server from being shown, since its definition could not be pinned.
+// checkItemName returns an error for a name that some stores cannot store: one with a NUL character or invalid UTF-8. A
+// tool with such a name could not be pinned, and all tools of its server would then not be shown.
 func checkItemName(item json.RawMessage) error {
 	for _, member := range []string{"name", "uriTemplate"} {
 		switch name := rawjson.GetString(item, member); {
@@ -225,8 +228,8 @@ func checkItemName(item json.RawMessage) error {
 	return nil
 }
 
-// dropItems leaves out the items of a list, such as "tools", that check returns an error for. It describes the first of
-// them.
+// dropItems removes the items for which check returns an error. member is the name of the list, such as "tools".
+// dropItems returns descriptions of the first maxNamedTools removed items, and the number of the others.
 func (l *serverList) dropItems(member string, check func(item json.RawMessage) error) (troubles []string) {
 	kind := strings.TrimSuffix(member, "s")
 	kept := l.items[:0]
@@ -250,10 +253,10 @@ func (l *serverList) dropItems(member string, check func(item json.RawMessage) e
 	return troubles
 }
 
-// parseCacheHint returns the cache hints of a result.
+// parseCacheHint returns the cache hint of a result.
 func parseCacheHint(result json.RawMessage) drawbridge.CacheHint {
 	var ms int64
-	_ = json.Unmarshal(rawjson.Get(result, "ttlMs"), &ms) // not a number: no hint
+	_ = json.Unmarshal(rawjson.Get(result, "ttlMs"), &ms) // zero if it is not a number
 	const most = int64(365 * 24 * time.Hour / time.Millisecond)
 	return drawbridge.CacheHint{
 		TTL:    time.Duration(max(0, min(ms, most))) * time.Millisecond,

@@ -14,10 +14,10 @@ import (
 // notifyTimeout bounds the sending of a log level or a notification.
 const notifyTimeout = 5 * time.Second
 
-// SetLogLevel requests log lines of a level and above for the caller with that session; the empty session stands for
-// all callers without one of their own. The level is kept until EndSession and sent to the stateful servers; a shared
-// connection gets the most verbose level requested. A server that refuses it is skipped. It returns an error for an
-// unknown level.
+// SetLogLevel requests log lines of a level and above for the caller with that session ID. The empty session ID stands
+// for all callers without a session. The level is stored until EndSession and sent to the stateful servers. A shared
+// connection gets the most verbose level that any session requested. A server that refuses the level is skipped.
+// SetLogLevel returns an error for an unknown level.
 func (f *Fleet) SetLogLevel(ctx context.Context, session, level string) error {
 	if !isLogLevel(level) {
 		return &drawbridge.Fault{
@@ -38,7 +38,7 @@ func (f *Fleet) SetLogLevel(ctx context.Context, session, level string) error {
 	return nil
 }
 
-// setLogLevel sends the level to a stateful server, if it declares logging and does not have that level.
+// setLogLevel sends the log level to a stateful server, if the server declares logging and has a different level.
 func (s *session) setLogLevel(ctx context.Context, level string) {
 	if level == "" || s.era != drawbridge.Legacy || !mcp.DeclaresAny(s.capabilities, "logging") {
 		return
@@ -58,8 +58,8 @@ func (s *session) setLogLevel(ctx context.Context, level string) {
 	s.logLevel = level
 }
 
-// raiseLogLevel makes a stateful server send the log lines that a stateless call asks for, if it sends fewer. The
-// caller's own handler drops lines that it did not ask for.
+// raiseLogLevel sends the log level that a stateless call requests to a stateful server, if that level is more verbose
+// than the current one. The caller's own handler drops lines that it did not request.
 func (s *session) raiseLogLevel(ctx context.Context, call drawbridge.Call) {
 	if s.era != drawbridge.Legacy || call.Caller.Era != drawbridge.Modern {
 		return
@@ -76,8 +76,8 @@ func (s *session) raiseLogLevel(ctx context.Context, call drawbridge.Call) {
 	}
 }
 
-// ForwardNotification sends a notification of the caller with that session to the servers that have a session for that
-// caller. A server that does not accept it within a few seconds is skipped.
+// ForwardNotification sends a notification of a caller to the servers that have a session for that caller. session is
+// the ID of the caller's session. A server that does not accept the notification within notifyTimeout is skipped.
 func (f *Fleet) ForwardNotification(ctx context.Context, session, method string, params json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
@@ -98,8 +98,8 @@ func (f *Fleet) ForwardNotification(ctx context.Context, session, method string,
 	work.Wait()
 }
 
-// EndSession closes what was opened for the caller with that session, and forgets its log level. It does not wait for
-// the end.
+// EndSession closes the connections that were opened for the caller with that session ID, and deletes its log level. It
+// does not wait until the connections are closed.
 func (f *Fleet) EndSession(session string) {
 	if session == "" {
 		return

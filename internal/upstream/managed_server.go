@@ -11,23 +11,25 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/interop"
 )
 
-// A managedServer is one server of the fleet. It has a primary session, which is kept and listed, and extra sessions
-// for callers that cannot share it. Each session has one goroutine that opens, watches and closes it.
+// A managedServer is one server of the pool. It has a primary session, which is kept open and listed, and extra
+// sessions for callers that cannot share the primary session. Each session has one goroutine that opens, watches and
+// closes it.
 //
-// It holds the configuration and the lifetime. What changes is in parts with a lock each; see sessionSet for the order
-// of locks.
+// The fields config and ctx do not change. The state is divided into parts, each with its own lock; see sessionSet for
+// the order of locks.
 type managedServer struct {
 	pool   *Pool
 	config config.Server
 	log    *slog.Logger
-	// fingerprint is the server's key in the pool, environ the environment that its processes get theirs from.
+	// fingerprint is the server's key in the pool. environ is the environment from which the environment of its
+	// processes is made.
 	fingerprint string
 	environ     []string
-	// fleets are the fleets that use the server. notifyMu is held while they receive a listing, so that no fleet gets
-	// an older one later.
+	// fleets are the fleets that use the server. notifyMu is held while the fleets receive a listing, so that each
+	// fleet receives the listings in order.
 	fleets   observerList[*Fleet]
 	notifyMu sync.Mutex
-	ctx      context.Context // ends with the server
+	ctx      context.Context // done when the server is shut down
 	cancel   context.CancelFunc
 	workers  workerGroup
 	signals  primarySignals
@@ -38,16 +40,18 @@ type managedServer struct {
 	health        serverHealth
 	notifications notificationLog
 	elicitations  interop.ElicitationQueue
-	redactor      secretRedactor // the secrets that the server was given
+	redactor      secretRedactor // the secrets that were passed to the server
 }
 
-// primarySignals are what the primary loop waits for.
+// primarySignals are the channels on which the primary loop receives signals.
 type primarySignals struct {
-	// relist makes it list the server again, rewatch apply the watch set, and retryNow try mounting at once.
+	// relist makes the loop list the server again, rewatch makes it apply the watch set, and retryNow makes it retry
+	// mounting at once.
 	relist, rewatch, retryNow chan struct{}
-	// idleCheck makes it check whether the session is idle.
+	// idleCheck makes the loop check whether the session is idle.
 	idleCheck chan struct{}
-	// relistRequests makes it list the server again and send the error. The channels sent have room for it.
+	// relistRequests makes the loop list the server again and send the error on the received channel. That channel must
+	// be buffered.
 	relistRequests chan chan<- error
 }
 
@@ -78,7 +82,7 @@ func newManagedServer(p *Pool, row config.Server, fingerprint string, part Fleet
 // primaryKey returns the key of the primary session.
 func (e *managedServer) primaryKey() sessionKey { return e.sessions.primary }
 
-// mount opens the primary session unless it exists.
+// mount opens the primary session, unless it is open or being opened. It does not wait until the session is open.
 func (e *managedServer) mount() {
 	e.sessions.mu.Lock()
 	defer e.sessions.mu.Unlock()
@@ -87,7 +91,7 @@ func (e *managedServer) mount() {
 	}
 }
 
-// requestSession returns the opening of a session, and starts it if necessary. It needs sessions.mu.
+// requestSession returns the opening of a session, and starts an opening if there is none. sessions.mu must be held.
 func (e *managedServer) requestSession(k sessionKey, opener *drawbridge.Call) *sessionOpening {
 	p := &e.sessions
 	if o := p.openings[k]; o != nil {
@@ -120,8 +124,8 @@ func (e *managedServer) notRunningFault() error {
 	return e.mountFault("start", errNotRunning)
 }
 
-// publishSession makes a session usable. The opening of the primary session goes on until it is listed. It needs
-// sessions.mu.
+// publishSession makes a session usable for calls. The opening of the primary session continues until the server is
+// listed. sessions.mu must be held.
 func (e *managedServer) publishSession(o *sessionOpening, s *session) {
 	e.sessions.publishLocked(o, s)
 	if s.key.sharedByKind {
@@ -129,7 +133,7 @@ func (e *managedServer) publishSession(o *sessionOpening, s *session) {
 	}
 }
 
-// closeSession closes a session, for at most limit.
+// closeSession closes a session within limit, and stores its diagnostics.
 func (e *managedServer) closeSession(s *session, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), limit)
 	defer cancel()
@@ -137,15 +141,15 @@ func (e *managedServer) closeSession(s *session, limit time.Duration) {
 	e.saveDiagnostics(s)
 }
 
-// closeTimeout returns the bound of an orderly close of a session.
+// closeTimeout returns the time limit for an orderly close of a session.
 func (e *managedServer) closeTimeout() time.Duration {
 	return 3*e.pool.o.CloseGrace + quickCloseTimeout
 }
 
-// quickCloseTimeout bounds the close of a session that is of no more use.
+// quickCloseTimeout is the time limit for closing a session that is lost or failed.
 const quickCloseTimeout = 250 * time.Millisecond
 
-// saveDiagnostics keeps the standard error and the junk count of a session that ended.
+// saveDiagnostics stores the standard error and the count of junk lines of a session that ended.
 func (e *managedServer) saveDiagnostics(s *session) {
 	var lines []string
 	if s.proc != nil {
@@ -154,13 +158,13 @@ func (e *managedServer) saveDiagnostics(s *session) {
 	e.health.noteEnded(int(s.junk.Swap(0)), lines, s.proc != nil && s.isPrimary())
 }
 
-// shutDown starts the end of the server and of all its sessions.
+// shutDown starts to end the server and all its sessions, and does not wait.
 func (e *managedServer) shutDown() {
 	e.workers.end()
 	e.cancel()
 }
 
-// waitForCalls waits until no call is in flight or the server ends.
+// waitForCalls waits until no call is in flight, the server ends, or the longest duration of a call has passed.
 func (e *managedServer) waitForCalls() {
 	calm := e.sessions.whenIdle()
 	if calm == nil {

@@ -14,34 +14,37 @@ import (
 )
 
 const (
-	// maxRecentNotifications is how many notifications of a server are kept.
+	// maxRecentNotifications is how many notifications of a server are stored.
 	maxRecentNotifications = 50
-	// maxNotificationText is the length in bytes of a kept notification's params, and of its method.
+	// maxNotificationText is the length in bytes to which the params of a stored notification are cut.
+	// maxNotificationMethod is that length for its method.
 	maxNotificationText, maxNotificationMethod = 500, 100
-	// maxSecretText is the length in bytes of the longest secret that is recognized at the end of the kept params.
+	// maxSecretText is the length in bytes of the longest secret that is still recognized where the params are cut.
 	maxSecretText = 8 << 10
-	// maxCountedMethods is how many methods have a count of their own. Others are counted as otherMethods.
+	// maxCountedMethods is how many methods are counted separately. All other methods are counted together as
+	// otherMethods.
 	maxCountedMethods = 32
 	otherMethods      = "others"
 )
 
-// A notificationLog keeps the last notifications of a server, and counts all of them. Its methods may be called from
-// several goroutines. The zero value is empty.
+// A notificationLog stores the last notifications of a server, and counts all notifications by method. Its methods may
+// be called from several goroutines. The zero value is empty.
 type notificationLog struct {
 	mu     sync.Mutex
 	counts map[string]int
 	recent []drawbridge.ReceivedNotification // oldest first
 }
 
-// recordNotification records a notification of the server, without its secrets.
+// recordNotification stores a notification of the server in the log, with secrets redacted.
 func (e *managedServer) recordNotification(method string, params json.RawMessage) {
 	e.notifications.add(method, func() string {
-		// The redactor sees more than is kept, so that no part of a secret is kept.
+		// The redactor receives more text than is stored, so that no part of a secret is stored.
 		return e.redactor.redact(string(params[:min(len(params), maxNotificationText+maxSecretText)]))
 	})
 }
 
-// add records a notification. Progress is only counted, without its text: a call may send thousands.
+// add counts a notification and stores it. Progress notifications are only counted, since a call may send thousands of
+// them. text returns the params to store.
 func (l *notificationLog) add(method string, text func() string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,14 +67,15 @@ func (l *notificationLog) add(method string, text func() string) {
 		Params: safetext.Truncate(text(), maxNotificationText, safetext.Bytes, "…")})
 }
 
-// report returns the counts and the notifications.
+// report returns the counts by method and the stored notifications.
 func (l *notificationLog) report() (map[string]int, []drawbridge.ReceivedNotification) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.counts), slices.Clone(l.recent)
 }
 
-// Notifications returns what a server may notify of and what it has notified of. It returns an error for an unknown name.
+// Notifications returns the report about a server's notifications: the declared capabilities, the watched resources,
+// the counts and the last notifications. It returns an error for an unknown name.
 func (f *Fleet) Notifications(id drawbridge.ServerID) (drawbridge.NotificationReport, error) {
 	e, err := f.serverByID(id)
 	if err != nil {
@@ -87,7 +91,7 @@ func (f *Fleet) Notifications(id drawbridge.ServerID) (drawbridge.NotificationRe
 	return r, nil
 }
 
-// notifyingCapabilities returns the capabilities with which a server announces notifications.
+// notifyingCapabilities returns the declared capabilities that announce notifications, such as "tools.listChanged".
 func notifyingCapabilities(capabilities json.RawMessage) (declared []string) {
 	for _, path := range [][]string{{"tools", "listChanged"}, {"prompts", "listChanged"}, {"resources", "listChanged"},
 		{"resources", "subscribe"}} {

@@ -18,7 +18,7 @@ func (a *observerList[K]) add(who K) {
 	a.all = append(a.all, who)
 }
 
-// remove deletes an observer, and reports whether the list is empty now.
+// remove deletes an observer and reports whether the list is now empty.
 func (a *observerList[K]) remove(who K) (last bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

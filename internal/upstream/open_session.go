@@ -13,16 +13,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A sessionOpener opens one session. It finds out the server's era by sending server/discover. A server that does not
-// answer gets initialize, in a new process if the first one exited or stays silent.
+// A sessionOpener opens one session. It determines the server's protocol era with server/discover. If the server does
+// not answer that request, it sends initialize, in a new process if the first process exited or stays silent.
 type sessionOpener struct {
 	server *managedServer
 	key    sessionKey
-	// openingCall is the call that wants a session of its own; nil for a shared one.
+	// openingCall is the call for which an extra session is opened; nil for a shared session.
 	openingCall *drawbridge.Call
 }
 
-// openPrimary opens the primary session and returns the eras that the server speaks. It tries the remembered era first.
+// openPrimary opens the primary session and returns the protocol eras that the server supports. It first tries the era
+// that is known from an earlier session.
 func (e *managedServer) openPrimary(ctx context.Context) (*session, drawbridge.ProtocolEra, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.pool.o.ConnectTimeout)
 	defer cancel()
@@ -45,7 +46,8 @@ func (e *managedServer) openPrimary(ctx context.Context) (*session, drawbridge.P
 	return s, era, e.connectFault(ctx, err)
 }
 
-// openExtra opens a session beside the primary one.
+// openExtra opens an extra session, which exists in addition to the primary session. opener is the call for which it is
+// opened.
 func (e *managedServer) openExtra(ctx context.Context, k sessionKey, opener *drawbridge.Call) (*session, error) {
 	g := sessionOpener{e, k, opener}
 	if k.session == "" && k.clientKind == "" {
@@ -55,7 +57,7 @@ func (e *managedServer) openExtra(ctx context.Context, k sessionKey, opener *dra
 		s, _, err := g.openLegacy(ctx)
 		return s, e.connectFault(ctx, err)
 	}
-	// A stateless server needs no handshake: each request carries client info and version.
+	// A stateless server does not need a handshake: each request contains the client info and the version.
 	s, err := g.connect(ctx)
 	if err == nil {
 		s.era, s.version = drawbridge.Modern, mcp.Version20260728
@@ -63,7 +65,7 @@ func (e *managedServer) openExtra(ctx context.Context, k sessionKey, opener *dra
 	return s, e.connectFault(ctx, err)
 }
 
-// connectFault returns the mount fault for err, nil for nil.
+// connectFault returns the mount fault for err, or nil if err is nil.
 func (e *managedServer) connectFault(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -74,7 +76,8 @@ func (e *managedServer) connectFault(ctx context.Context, err error) error {
 	return e.mountFault("connect", err)
 }
 
-// isFinalConnectError reports whether another era would not help: the server cannot be reached or wants a sign-in.
+// isFinalConnectError reports whether an attempt with another protocol era is useless: the server cannot be reached or
+// requires a sign-in.
 func isFinalConnectError(err error) bool {
 	if transport.FaultCodeOf(err) == drawbridge.AuthFailure || oauth.IsTemporary(err) {
 		return true
@@ -122,9 +125,9 @@ func (g sessionOpener) probeAndOpen(ctx context.Context) (*session, drawbridge.P
 	return g.handshakeLegacy(ctx, s)
 }
 
-// handshakeSlowServer sends initialize to a server that did not answer server/discover. It may only be slow to start,
-// as one that npx has to fetch first, and a restart would begin that again. A new process is started after half of the
-// time that is left.
+// handshakeSlowServer sends initialize to a server that did not answer server/discover. The server may only start
+// slowly, for example because npx has to download it. A restart would also restart the download. Therefore a new
+// process is started only after half of the remaining time.
 func (g sessionOpener) handshakeSlowServer(ctx context.Context, s *session) (*session, drawbridge.ProtocolEra, error) {
 	half := ctx
 	if deadline, ok := ctx.Deadline(); ok {
@@ -155,9 +158,9 @@ func (g sessionOpener) openLegacy(ctx context.Context) (*session, drawbridge.Pro
 	return g.handshakeLegacy(ctx, s)
 }
 
-// handshakeLegacy sends initialize. A server without a type that refuses Streamable HTTP is tried as HTTP+SSE
-// (2025-11-25, Transports, Backwards Compatibility). One that refuses initialize gets server/discover once more: it may
-// have been slow to start, or be another than the remembered one.
+// handshakeLegacy sends initialize. A server whose row has no type and that refuses Streamable HTTP is tried with
+// HTTP+SSE (2025-11-25, Transports, Backwards Compatibility). A server that refuses initialize gets server/discover
+// once more: it may have started slowly, or may have become stateless since its era was stored.
 func (g sessionOpener) handshakeLegacy(ctx context.Context, s *session) (*session, drawbridge.ProtocolEra, error) {
 	err := s.initialize(ctx, g.openingCall)
 	if err == nil {
@@ -180,14 +183,16 @@ func (g sessionOpener) handshakeLegacy(ctx context.Context, s *session) (*sessio
 	return nil, 0, g.closeFailed(s, err)
 }
 
-// mayBeSSEOnly reports whether err is how servers that speak only HTTP+SSE refuse Streamable HTTP.
+// mayBeSSEOnly reports whether err is an HTTP status with which servers that support only HTTP+SSE refuse Streamable
+// HTTP.
 func (g sessionOpener) mayBeSSEOnly(err error) bool {
 	status, ok := errors.AsType[*transport.HTTPStatusError](err)
 	return ok && g.server.config.Type == "" && g.server.config.URL != "" &&
 		slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.Code)
 }
 
-// closeFailed closes a session whose handshake failed. It returns the most informative error.
+// closeFailed closes a session whose handshake failed with err. It returns the cause of the session's end if that is
+// known, otherwise err.
 func (g sessionOpener) closeFailed(s *session, err error) error {
 	if errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) && s.proc != nil {
 		if why := s.endCause(); why != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A Pool holds servers that several fleets share: two rows with the same content and the same resolved values are one
-// server. A server ends with the last fleet that uses it. Its methods may be called from several goroutines.
+// A Pool contains servers that several fleets share. Two rows with the same content, after variables were expanded, are
+// one server. A server is shut down when its last fleet is removed. The methods may be called from several goroutines.
 type Pool struct {
 	o    Options
 	dial dialFunc
-	// ctx is the context of NewPool without its end: servers end in their order, see shutDown.
+	// ctx is the context of NewPool without its cancellation, since servers are shut down in order, see shutDown.
 	ctx            context.Context
-	work           sync.WaitGroup // every goroutine; only startWorker adds to it
+	work           sync.WaitGroup // all goroutines; only startWorker adds to it
 	parkedCalls    *interop.ParkedCalls
 	callerSessions callerSessionRegistry
 	clients        clientTraitsCache
@@ -31,18 +31,18 @@ type Pool struct {
 	begun chan struct{}
 	// secrets resolves references in rows.
 	secrets secrets.Resolver
-	// signIns holds the credentials of all servers.
+	// signIns manages the sign-in credentials of all servers.
 	signIns *oauth.Manager
 
 	mu            sync.Mutex
-	running       bool // Run runs and was not told to end
+	running       bool // Run is running and its ctx has not ended
 	finished      bool
 	byFingerprint map[string]*managedServer // by fingerprint
 	order         []*managedServer
 }
 
-// NewPool returns a pool without servers. It ignores the FleetOptions in o, and the end of ctx. It returns an error for
-// an invalid option.
+// NewPool returns a pool without servers. It ignores the FleetOptions in o, and the cancellation of ctx. It returns an
+// error for an invalid option.
 func NewPool(ctx context.Context, o Options) (*Pool, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -61,8 +61,8 @@ func NewPool(ctx context.Context, o Options) (*Pool, error) {
 // errRunning is returned by a second Run.
 var errRunning = errors.New("it is running or was run before")
 
-// Run lets servers be mounted until ctx ends. It returns when every connection is closed and every child process is
-// gone; it returns an error if the pool was run before.
+// Run permits servers to be mounted until ctx ends. It returns when every connection is closed and every child process
+// has ended. It returns an error if the pool was run before.
 func (p *Pool) Run(ctx context.Context) error {
 	if err := p.startRun(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *Pool) startRun() error {
 	return nil
 }
 
-// shutDown ends everything and waits for it.
+// shutDown ends all calls, servers and goroutines of the pool, and waits until they have ended.
 func (p *Pool) shutDown() {
 	p.mu.Lock()
 	p.running, p.finished = false, true
@@ -96,7 +96,8 @@ func (p *Pool) shutDown() {
 	p.work.Wait()
 }
 
-// startWorker runs work in a goroutine that Run waits for. It returns false, and runs nothing, unless Run runs.
+// startWorker runs work in a goroutine that Run waits for. If Run is not running, it returns false and does not run
+// work.
 func (p *Pool) startWorker(work func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,14 +113,15 @@ func (p *Pool) isRunning() bool {
 	return p.running
 }
 
-// servers returns the servers in the order they were added.
+// servers returns the servers in the order in which they were added.
 func (p *Pool) servers() []*managedServer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.order)
 }
 
-// attachFleet adds the fleet to the server of a row, which is created if necessary.
+// attachFleet adds the fleet to the server of a row, and returns the server. The server is created if the pool does not
+// contain it.
 func (p *Pool) attachFleet(f *Fleet, row config.Server) *managedServer {
 	name := p.fingerprint(row, f.options.Environ)
 	p.mu.Lock()
@@ -134,8 +136,8 @@ func (p *Pool) attachFleet(f *Fleet, row config.Server) *managedServer {
 	return e
 }
 
-// detachFleet removes the fleet from a server. It reports whether no fleet is left: the server must then be ended, and
-// is not found again.
+// detachFleet removes the fleet from a server. It reports whether the server now has no fleet. The caller must then
+// shut down the server, which is not found for other rows any more.
 func (p *Pool) detachFleet(f *Fleet, e *managedServer) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,15 +147,15 @@ func (p *Pool) detachFleet(f *Fleet, e *managedServer) (last bool) {
 	return last
 }
 
-// dropServer forgets a server that has ended.
+// dropServer removes a server that has ended from the list of servers.
 func (p *Pool) dropServer(e *managedServer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.order = slices.DeleteFunc(p.order, func(other *managedServer) bool { return other == e })
 }
 
-// fingerprint returns a key for servers with the same row, resolved values and, if inherited, environment. It is made
-// of secrets and kept in memory only.
+// fingerprint returns a key for servers with the same row and, if the row inherits it, the same environment. The key is
+// a hash of secrets and must not be stored on disk.
 func (p *Pool) fingerprint(row config.Server, environ []string) string {
 	inherited := ""
 	if p.inheritsEnv(row) {
@@ -166,7 +168,7 @@ func (p *Pool) fingerprint(row config.Server, environ []string) string {
 	return string(sum[:])
 }
 
-// inheritsEnv reports whether a row's server gets our whole environment.
+// inheritsEnv reports whether a row's server receives Drawbridge's whole environment, except known secrets.
 func (p *Pool) inheritsEnv(row config.Server) bool {
 	if row.EnvIsolation != nil {
 		return !*row.EnvIsolation
@@ -185,7 +187,8 @@ func (e *managedServer) notifyListed(l drawbridge.Listing) {
 	}
 }
 
-// notifyLateFleet publishes the listing to a fleet that came later, if it was made by this process.
+// notifyLateFleet publishes the server's listing to a fleet that was added after the server was listed. It does nothing
+// if the listing was made by an earlier process.
 func (e *managedServer) notifyLateFleet(f *Fleet) {
 	e.notifyMu.Lock()
 	defer e.notifyMu.Unlock()
@@ -195,7 +198,7 @@ func (e *managedServer) notifyLateFleet(f *Fleet) {
 	}
 }
 
-// notifyFleets passes a server's notification to its fleets.
+// notifyFleets passes a server's notification to the fleets that use the server.
 func (e *managedServer) notifyFleets(n drawbridge.ServerNotification) {
 	for _, f := range e.fleets.snapshot() {
 		if f.options.OnNotification != nil {

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// Pauses between attempts to mount a server double from minRemountPause to maxRemountPause.
+	// The pause between attempts to mount a server doubles from minRemountPause to maxRemountPause.
 	minRemountPause = 500 * time.Millisecond
 	maxRemountPause = 60 * time.Second
-	// stableSessionAge is how long a session must have lasted for its loss to reset the pause.
+	// stableSessionAge is how long a session must have been open for the pause to be reset when the session is lost.
 	stableSessionAge = time.Minute
 )
 
-// runPrimary keeps the server mounted and listed: until it is idle, the server ends, or, with OnDemand, it is lost.
+// runPrimary keeps the server mounted and listed. It returns when the server is idle or shut down, and with OnDemand
+// also when the session is lost.
 func (e *managedServer) runPrimary() {
 	pause := minRemountPause
 	for {
@@ -42,8 +43,8 @@ func (e *managedServer) runPrimary() {
 	}
 }
 
-// closeAndAwaitRemount closes a session and reports whether another is wanted after the pause. s is nil after a failed
-// attempt.
+// closeAndAwaitRemount closes a session and waits for the pause. It reports whether the server must then be mounted
+// again. s is nil after a failed attempt.
 func (e *managedServer) closeAndAwaitRemount(s *session, why error, pause time.Duration) bool {
 	ending, idle := e.ctx.Err() != nil, why == errIdle
 	switch {
@@ -66,8 +67,8 @@ func (e *managedServer) closeAndAwaitRemount(s *session, why error, pause time.D
 	return false
 }
 
-// waitToRemount waits out the pause with jitter, or until a caller wants the server. If a sign-in is needed, it waits
-// for that instead. It returns false at the end of the server.
+// waitToRemount waits until the pause, with jitter, has passed or a caller needs the server. If a sign-in is required,
+// it waits for the sign-in and not for the pause. It returns false when the server is shut down.
 func (e *managedServer) waitToRemount(pause time.Duration, why error) bool {
 	timer := time.NewTimer(pause*3/4 + rand.N(pause/2))
 	defer timer.Stop()
@@ -94,8 +95,8 @@ func (e *managedServer) waitToRemount(pause time.Duration, why error) bool {
 	}
 }
 
-// keepPrimaryRunning reports whether a caller waits for the primary session or a listing is due. If not, runPrimary
-// ends.
+// keepPrimaryRunning reports whether a caller waits for the primary session or a listing is due. Otherwise it marks the
+// primary loop as ended, and runPrimary must return.
 func (e *managedServer) keepPrimaryRunning(idle bool) bool {
 	if e.sessions.isPrimaryWanted() {
 		return true
@@ -110,7 +111,7 @@ func (e *managedServer) keepPrimaryRunning(idle bool) bool {
 	return p.primaryRunning
 }
 
-// mountToRelist mounts a server whose primary session was stopped, to list it again.
+// mountToRelist mounts a server whose primary session was stopped, so that the server is listed again.
 func (e *managedServer) mountToRelist() {
 	e.sessions.mu.Lock()
 	defer e.sessions.mu.Unlock()
@@ -119,7 +120,7 @@ func (e *managedServer) mountToRelist() {
 	}
 }
 
-// finishPrimary ends the primary session's opening and state at the end of the server.
+// finishPrimary ends the opening of the primary session and sets the final state when the server is shut down.
 func (e *managedServer) finishPrimary() {
 	p := &e.sessions
 	p.mu.Lock()
@@ -129,7 +130,7 @@ func (e *managedServer) finishPrimary() {
 	p.primaryRunning = false
 	p.mu.Unlock()
 	switch waited := e.health.connectingFor(); {
-	case waited >= slowStart: // the next process reports it, which may have no more patience
+	case waited >= slowStart: // stored for the next process, which may be ended even sooner
 		e.setPhase(drawbridge.Faulted, e.mountFault("start", fmt.Errorf(
 			"it was stopped after %s, before it answered", waited.Round(time.Second))))
 	case !e.health.isFaulted(): // a fault stays visible
@@ -138,11 +139,11 @@ func (e *managedServer) finishPrimary() {
 	e.health.markAttempted()
 }
 
-// slowStart is after what time the start of a server is remembered as slow, while it goes on.
+// slowStart is how long a start may take before it is reported as slow.
 const slowStart = 8 * time.Second
 
-// watchSlowStart remembers a start that takes long as a fault, unless stop is called before. The start goes on: it is
-// for people who ask meanwhile.
+// watchSlowStart reports a fault in the server's status if the start takes longer than slowStart. The start continues:
+// the fault is for people who read the status meanwhile. stop ends the watching.
 func (e *managedServer) watchSlowStart() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	if !e.workers.start(func() {
@@ -161,11 +162,11 @@ func (e *managedServer) watchSlowStart() (stop func()) {
 	}
 	return func() {
 		close(done)
-		<-ended // the status of the start is not saved after that of its end
+		<-ended // so the status of the slow start is saved before the final status
 	}
 }
 
-// tryMount mounts the server: it connects, does the handshake, starts watching, and lists.
+// tryMount mounts the server: it connects, does the handshake, starts the watcher, and lists the server.
 func (e *managedServer) tryMount() (*watcher, error) {
 	began := time.Now()
 	e.sessions.mu.Lock()
@@ -204,7 +205,7 @@ func (e *managedServer) tryMount() (*watcher, error) {
 	return w, nil
 }
 
-// finishPrimaryOpening ends the opening of the primary session after the state was set.
+// finishPrimaryOpening sets the state to Faulted if err is not nil, and then ends the opening of the primary session.
 func (e *managedServer) finishPrimaryOpening(o *sessionOpening, err error) {
 	if err != nil && e.ctx.Err() == nil {
 		e.setPhase(drawbridge.Faulted, err)
@@ -218,7 +219,7 @@ func (e *managedServer) finishPrimaryOpening(o *sessionOpening, err error) {
 	p.finishLocked(p.primary, o, err)
 }
 
-// runExtra opens an extra session and keeps it until it is lost or idle.
+// runExtra opens an extra session and keeps it open until it is lost or idle.
 func (e *managedServer) runExtra(k sessionKey, o *sessionOpening, opener *drawbridge.Call) {
 	p := &e.sessions
 	defer func() {
@@ -282,7 +283,7 @@ func (e *managedServer) runExtra(k sessionKey, o *sessionOpening, opener *drawbr
 var errSessionlessLegacy = errors.New(
 	"the server keeps no sessions, and also supports the stateless protocol")
 
-// isSessionless reports whether the server keeps no state for a stateful session.
+// isSessionless reports whether a session for stateful callers has no session ID: the server stores no state for it.
 func isSessionless(s *session) bool {
 	conn, ok := s.conn.(interface{ HasSession() bool })
 	return ok && s.era == drawbridge.Legacy && s.isStateful() && !conn.HasSession()

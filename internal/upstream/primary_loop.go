@@ -10,8 +10,8 @@ import (
 
 var errIdle = errors.New("the server was idle")
 
-// servePrimary serves the primary session while it lasts: it lists again when lists changed, applies the watch set, and
-// ends the session when it is idle. It returns why the session is over.
+// servePrimary serves the primary session until it ends. It lists the server again when lists changed, applies the
+// watch set, and ends the session when it is idle. It returns the reason of the end.
 func (e *managedServer) servePrimary(w *watcher) error {
 	s := w.session
 	idle := time.NewTimer(e.idleTimeout(s))
@@ -62,10 +62,11 @@ func (e *managedServer) servePrimary(w *watcher) error {
 	}
 }
 
-// forever is a duration that stands for no limit.
+// forever is a duration that means no limit.
 const forever = 1000 * time.Hour
 
-// idleTimeout returns how long a session may go unused: forever unless it has a process.
+// idleTimeout returns how long a session may be idle before it is closed. A session over HTTP may be idle forever,
+// unless it is a session for stateless callers.
 func (e *managedServer) idleTimeout(s *session) time.Duration {
 	if s.key.clientKind != "" && !s.key.sharedByKind {
 		return extraIdleTimeout
@@ -80,11 +81,12 @@ func (e *managedServer) idleTimeout(s *session) time.Duration {
 	return limit
 }
 
-// unusedPrimaryIdle is how long a listed primary session stays if all callers use sessions of another kind.
+// unusedPrimaryIdle is how long the primary session stays open after the listing if all callers use other sessions.
 const unusedPrimaryIdle = 5 * time.Second
 
-// retireIfIdle takes an idle session out of use, or returns how long it has left. It reads the watch set with
-// sessions.mu held: Watch changes that first and then looks for the session, so one of them sees the other.
+// retireIfIdle removes an idle session from the usable sessions, or returns how long the session may still be idle. It
+// reads the watch set while sessions.mu is held. Watch changes the watch set first and then looks for the session. Thus
+// either the session stays open or Watch opens another.
 func (e *managedServer) retireIfIdle(s *session) (left time.Duration) {
 	p := &e.sessions
 	p.mu.Lock()
@@ -102,7 +104,7 @@ func (e *managedServer) retireIfIdle(s *session) (left time.Duration) {
 	return left
 }
 
-// lostFault returns the fault for a mounted server that went away.
+// lostFault returns the fault for a mounted server whose session was lost. why is the cause; it may be nil.
 func (e *managedServer) lostFault(why error) error {
 	if why == nil {
 		why = errors.New("connection lost")

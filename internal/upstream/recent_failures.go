@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// recentFailureWindow is how long after a failed attempt another would most likely fail too.
+// recentFailureWindow is how long the failure of an attempt is used as the result of further attempts, which would most
+// likely fail too.
 const recentFailureWindow = 500 * time.Millisecond
 
-// recentFailures holds recently failed attempts by key. The zero value is empty. Its methods must not be called
-// concurrently.
+// recentFailures stores the errors of recently failed attempts by key. The zero value is empty. Its methods must not be
+// called concurrently.
 type recentFailures[K comparable] struct{ last map[K]timedError }
 
 type timedError struct {
@@ -17,7 +18,7 @@ type timedError struct {
 	err error
 }
 
-// record stores the failure of an attempt.
+// record stores the error of a failed attempt, and deletes errors that are not recent.
 func (f *recentFailures[K]) record(k K, err error) {
 	now := time.Now()
 	maps.DeleteFunc(f.last, func(_ K, old timedError) bool { return now.Sub(old.at) >= recentFailureWindow })
@@ -27,7 +28,7 @@ func (f *recentFailures[K]) record(k K, err error) {
 	f.last[k] = timedError{now, err}
 }
 
-// lastError returns the error of the last attempt, if it is recent.
+// lastError returns the error of the last attempt if that failed recently, otherwise nil.
 func (f *recentFailures[K]) lastError(k K) error {
 	if old, ok := f.last[k]; ok && time.Since(old.at) < recentFailureWindow {
 		return old.err
@@ -35,5 +36,5 @@ func (f *recentFailures[K]) lastError(k K) error {
 	return nil
 }
 
-// forget drops the failure after a successful attempt.
+// forget deletes the error of a key after a successful attempt.
 func (f *recentFailures[K]) forget(k K) { delete(f.last, k) }

@@ -12,23 +12,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// A secretRedactor replaces a server's secrets in its standard error and its errors. The zero value knows none. Its
-// methods may be called from several goroutines.
+// A secretRedactor replaces a server's secrets in texts such as errors and standard error. The zero value contains no
+// secrets. Its methods may be called from several goroutines.
 type secretRedactor struct {
 	mu sync.Mutex
-	// configured are secrets of the row, tokens are access tokens, which change.
+	// configured are the secrets of the row. tokens are access tokens, of which only the last maxTokens are stored.
 	configured, tokens []string
 }
 
 const (
-	// minSecret is the length in bytes of the shortest secret: a shorter one may be an ordinary word.
+	// minSecret is the minimum length in bytes of a secret. A shorter value may be an ordinary word.
 	minSecret = 6
-	// maxConfiguredSecrets and maxTokens bound how many are kept.
+	// maxConfiguredSecrets and maxTokens bound the number of stored secrets.
 	maxConfiguredSecrets = 500
 	maxTokens            = 20
 )
 
-// addPairs adds the values of a member's pairs, env or header, that are references or secret by their name.
+// addPairs adds the secret values of pairs. member is "env" or "header". A value is secret if it was resolved from a
+// reference or if its name indicates a secret.
 func (v *secretRedactor) addPairs(r serverValueResolver, member string, pairs []config.NameValue) {
 	named := map[string]string{}
 	for _, p := range pairs {
@@ -48,15 +49,15 @@ func (v *secretRedactor) addPairs(r serverValueResolver, member string, pairs []
 	}
 }
 
-// addToken adds a token.
+// addToken adds an access token or API key.
 func (v *secretRedactor) addToken(token string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.tokens = appendSecret(v.tokens, token, maxTokens)
 }
 
-// appendSecret adds each line of a value to a list, without a scheme name such as Bearer, and drops the oldest entries
-// above most.
+// appendSecret appends each line of a value to a list of secrets, without a scheme name such as Bearer. It deletes the
+// oldest entries if the list has more than most entries.
 func appendSecret(list []string, value string, most int) []string {
 	for line := range strings.Lines(value) {
 		line = strings.TrimSpace(line)
@@ -71,7 +72,7 @@ func appendSecret(list []string, value string, most int) []string {
 	return slices.Delete(list, 0, max(0, len(list)-most))
 }
 
-// redact returns the text without the secrets.
+// redact returns the text with each secret replaced by drawbridge.Redacted.
 func (v *secretRedactor) redact(text string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -81,7 +82,7 @@ func (v *secretRedactor) redact(text string) string {
 			in = append(in, s)
 		}
 	}
-	// Longest first: a secret that is part of another leaves no remainder.
+	// Longest first: if a secret is part of another secret, the whole longer secret is replaced.
 	slices.SortFunc(in, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range in {
 		text = strings.ReplaceAll(text, s, drawbridge.Redacted)
@@ -89,7 +90,7 @@ func (v *secretRedactor) redact(text string) string {
 	return text
 }
 
-// redactError returns an error whose text has no secrets and that wraps err.
+// redactError returns an error that wraps err and whose text contains no secrets.
 func (v *secretRedactor) redactError(err error) error {
 	if err == nil {
 		return nil
@@ -113,12 +114,12 @@ func (e redactedError) Unwrap() error { return e.err }
 type tokenSource interface {
 	// Token returns the token to send.
 	Token(ctx context.Context) (string, error)
-	// ReplaceToken returns another token than the one that was refused.
+	// ReplaceToken returns another token after the server refused the token used.
 	ReplaceToken(ctx context.Context, used string, status int, header http.Header,
 		body []byte) (another string, err error)
 }
 
-// wrapTokenSource returns a token source with the same tokens, which are redacted from then on.
+// wrapTokenSource returns a token source that returns the tokens of s and adds each token to the redactor.
 func (v *secretRedactor) wrapTokenSource(s tokenSource) tokenSource {
 	return redactingTokenSource{s, v}
 }

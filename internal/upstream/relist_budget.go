@@ -14,30 +14,32 @@ import (
 )
 
 const (
-	// freeChangeBytes is how many bytes of a listing may change at any rate; forgottenBytesPerSecond is how many are
-	// forgiven per second.
+	// freeChangeBytes is how many bytes of a listing may change without delaying the next listing. The number of
+	// counted bytes decreases by forgottenBytesPerSecond.
 	freeChangeBytes         = 16 << 20
 	forgottenBytesPerSecond = 1 << 10
-	// wholeListingDivisor is the fraction of the whole listing that counts with each change: it is read and saved whole
-	// even if only its order changed.
+	// wholeListingDivisor is the divisor for the part of the listing's size that counts with each change. The listing
+	// is read and saved as a whole even if only its order changed.
 	wholeListingDivisor = 64
-	// resaveInterval is how long an unchanged listing is not saved again: it is written whole each time.
+	// resaveInterval is the minimum time between two saves of an unchanged listing, since each save writes the whole
+	// listing.
 	resaveInterval = time.Minute
 )
 
-// A relistBudget decides when a server may be listed again. Changes are recorded forever, so a server that changed all
-// its lists every few seconds would fill the disk. Ordinary servers never wait. The zero value is a full budget. It is
-// for one goroutine.
+// A relistBudget determines when a server may be listed again. Every change is stored permanently, so a server that
+// changed all its lists every few seconds would fill the disk. Ordinary servers never wait. The zero value is an unused
+// budget. The methods must be called from one goroutine.
 type relistBudget struct {
-	// spent is how many changed bytes were not forgiven yet, at the time at.
+	// spent is the number of changed bytes at the time at, after the decrease over time.
 	spent float64
 	at    time.Time
 	// saved is when a listing was last saved.
 	saved time.Time
 }
 
-// recordChange counts what is in only one of the listings, except for the first listing of all. It reports whether the
-// new listing is to be saved, and assumes that it then is: it changed, or was not saved for resaveInterval.
+// recordChange counts the bytes that are in only one of the two listings. It counts nothing for the first listing. It
+// reports whether the new listing must be saved: it changed, or was last saved more than resaveInterval ago. The caller
+// must save the listing in that case.
 func (b *relistBudget) recordChange(before, after *drawbridge.Listing, now time.Time) (save bool) {
 	b.decaySpent(now)
 	switch {
@@ -62,7 +64,7 @@ func listingSize(l *drawbridge.Listing) int {
 	return n
 }
 
-// waitTime returns how long the server must not be listed.
+// waitTime returns how long the server must not be listed again; 0 if it may be listed now.
 func (b *relistBudget) waitTime(now time.Time) time.Duration {
 	b.decaySpent(now)
 	return time.Duration(max(0, b.spent-freeChangeBytes) / forgottenBytesPerSecond * float64(time.Second))
@@ -73,8 +75,8 @@ func (b *relistBudget) decaySpent(now time.Time) {
 	b.at = now
 }
 
-// describeProblems joins the problems of a listing, for people, and adds when the next one is allowed; nil if there are
-// none.
+// describeProblems returns an error that joins the problems of a listing. If the budget is exceeded, it adds the time
+// of the next listing. It returns nil if there are no problems.
 func (b *relistBudget) describeProblems(troubles []string, now time.Time) error {
 	if wait := b.waitTime(now); wait > 0 {
 		until := now.Add(wait).UTC().Format(time.RFC3339)
@@ -100,14 +102,14 @@ func sameListing(a, b *drawbridge.Listing) bool {
 
 func sameBytes(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 
-// changedBytes returns how many bytes of items and instructions are in one listing only.
+// changedBytes returns the size in bytes of the items and instructions that are in only one of the two listings.
 func changedBytes(before, after *drawbridge.Listing) (n int) {
 	type item struct {
 		kind int
 		sum  uint64
 	}
 	seed := maphash.MakeSeed()
-	gone := map[item]int{} // and how large they are
+	gone := map[item]int{} // the value is the size
 	for k := range listKinds {
 		for _, raw := range *listKinds[k].of(before) {
 			gone[item{k, maphash.Bytes(seed, raw)}] = len(raw)

@@ -12,16 +12,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
-// A serverValueResolver resolves the references of a row: values from files, the keychain and commands, which run in
-// Environ. No error contains a value, and values that cannot be sent unchanged are refused.
+// A serverValueResolver resolves the references in a row to values from files, the keychain and commands. Commands run
+// with the environment Environ. Errors contain no resolved values. A value that cannot be sent unchanged is an error.
 type serverValueResolver struct {
 	config.Server
 	Resolver *secrets.Resolver
 	Environ  []string
 }
 
-// resolvePairs returns the pairs of a member, env or header, with their references resolved. A pair that cannot be
-// resolved is left out, since the server may do without; missing holds which and why.
+// resolvePairs returns the pairs of a member, "env" or "header", with their references resolved. A pair that cannot be
+// resolved is left out, since the server may not need it. missing contains a description of each such pair.
 func (r serverValueResolver) resolvePairs(ctx context.Context, member string, pairs []config.NameValue) (
 	found []config.NameValue, missing []string) {
 	if len(r.DeferredValues) == 0 {
@@ -42,8 +42,9 @@ func (r serverValueResolver) resolvePairs(ctx context.Context, member string, pa
 	return found, missing
 }
 
-// resolveAuth returns the row's auth with its references resolved. The error names the member that cannot be resolved
-// and contains no secret; nothing is left out, since a client registered with a secret needs it.
+// resolveAuth returns the row's auth with its references resolved. It returns an error if any member cannot be
+// resolved, since a client that is registered with a secret needs it. The error names the member and contains no
+// secret.
 func (r serverValueResolver) resolveAuth(ctx context.Context) (config.Auth, error) {
 	if r.Auth == nil {
 		return config.Auth{}, nil
@@ -69,8 +70,9 @@ func (r serverValueResolver) resolveAuth(ctx context.Context) (config.Auth, erro
 	return auth, nil
 }
 
-// resolveKey returns the stored API key of the row as a pair for the member, env or header; false if the row has none
-// for it. The error names the missing credential: without its key the server would start and refuse every call.
+// resolveKey returns the row's stored API key as a pair for the member, "env" or "header". It returns false if the row
+// has no key for that member. If the key cannot be read, the error names the credential. Without its key, the server
+// would start and refuse every call.
 func (r serverValueResolver) resolveKey(ctx context.Context, member string) (config.NameValue, bool, error) {
 	target, name := r.KeyTarget()
 	if target != member {
@@ -102,7 +104,7 @@ func (m missingKeyError) Unwrap() error { return m.cause }
 // FaultCode returns AuthFailure.
 func (m missingKeyError) FaultCode() drawbridge.FaultCode { return drawbridge.AuthFailure }
 
-// resolveValue joins the resolved parts of a value. The error contains none of them.
+// resolveValue resolves the parts of a value and joins them. The error contains no part of the value.
 func (r serverValueResolver) resolveValue(ctx context.Context, member string, parts []config.ValuePart) (
 	string, error) {
 	var b strings.Builder
@@ -117,7 +119,7 @@ func (r serverValueResolver) resolveValue(ctx context.Context, member string, pa
 		b.WriteString(text)
 	}
 	stray := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-	if member == "env" || member == "auth" { // it may have more than a line
+	if member == "env" || member == "auth" { // the value may have several lines
 		stray = func(r rune) bool { return r == 0 }
 	}
 	if strings.ContainsFunc(b.String(), stray) {
@@ -126,7 +128,7 @@ func (r serverValueResolver) resolveValue(ctx context.Context, member string, pa
 	return b.String(), nil
 }
 
-// environFromPairs returns pairs as an environment: "name=value" each.
+// environFromPairs returns pairs as "name=value" strings of an environment.
 func environFromPairs(pairs []config.NameValue) []string {
 	env := make([]string, 0, len(pairs))
 	for _, p := range pairs {

@@ -10,11 +10,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// resourceSubscriptions are the resources subscribed to at a stateful server. Their methods are for one goroutine.
+// resourceSubscriptions manages the subscriptions to resources at a stateful server. Its methods must be called from
+// one goroutine.
 type resourceSubscriptions struct {
-	// SendRequest sends a request and returns its result; an error response is a *transport.ResponseError.
+	// SendRequest sends a request and returns its result. An error response is a *transport.ResponseError.
 	SendRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
-	// Supported is set if the server declares resource subscriptions; otherwise none is requested.
+	// Supported is set if the server declares resource subscriptions. Otherwise no subscription is requested.
 	Supported bool
 	// Logger receives errors that are reported nowhere else.
 	Logger *slog.Logger
@@ -26,7 +27,8 @@ var errNoSubscriptions = &drawbridge.Fault{
 	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not support resource subscriptions",
 }
 
-// update subscribes to these resources and unsubscribes from all others. It returns what the server refused.
+// update subscribes to the resources uris and unsubscribes from all others. It returns the subscriptions that the
+// server refused.
 func (s *resourceSubscriptions) update(ctx context.Context, uris []string) (refused watchRefusals) {
 	if !s.Supported {
 		if len(uris) > 0 {
@@ -34,7 +36,7 @@ func (s *resourceSubscriptions) update(ctx context.Context, uris []string) (refu
 		}
 		return refused
 	}
-	wanted := make(map[string]bool, len(uris)) // there may be a thousand of each of many callers
+	wanted := make(map[string]bool, len(uris)) // there may be thousands of URIs
 	for _, uri := range uris {
 		wanted[uri] = true
 	}

@@ -8,16 +8,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// maxCallRetries is how often one call is repeated. Pauses double from minRetryPause to maxRetryPause.
+// maxCallRetries is how many times a call is repeated. The pause before a retry doubles from minRetryPause to
+// maxRetryPause.
 const (
 	maxCallRetries = 2
 	minRetryPause  = 250 * time.Millisecond
 	maxRetryPause  = 2 * time.Second
 )
 
-// waitBeforeRetry waits before the next retry of a call and reports whether it may be made. It returns false at once if
-// the fault does not allow it, and when ctx ends. Jitter keeps callers of a lost server from returning all at once.
-// harmless is as for drawbridge.Fault.MayRetry.
+// waitBeforeRetry waits before the next retry of a call and reports whether the retry is permitted. It returns false at
+// once if the fault does not permit a retry, and returns false when ctx ends. The pause has jitter, so that the callers
+// of a lost server do not retry all at once. harmless is as for drawbridge.Fault.MayRetry.
 func waitBeforeRetry(ctx context.Context, repeats int, f *drawbridge.Fault, harmless bool) bool {
 	if repeats >= maxCallRetries || !f.MayRetry(harmless) {
 		return false
@@ -32,7 +33,8 @@ func waitBeforeRetry(ctx context.Context, repeats int, f *drawbridge.Fault, harm
 	}
 }
 
-// retryPause returns between three quarters and the whole of the pause; chance, from 0 to 1, chooses.
+// retryPause returns the pause before a retry. chance, from 0 to 1, selects a duration between three quarters and the
+// whole of the pause.
 func retryPause(repeats int, chance float64) time.Duration {
 	whole := min(minRetryPause<<min(repeats, 10), maxRetryPause)
 	return whole*3/4 + time.Duration(chance*float64(whole/4))

@@ -11,8 +11,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A serverHealth is the record of how a server is: its state, its last fault and its diagnostics. Its methods may be
-// called from several goroutines. They call nothing that takes another lock.
+// A serverHealth stores the state of a server, its last fault and its diagnostics. Its methods may be called from
+// several goroutines. They do not acquire any other lock.
 type serverHealth struct {
 	// attempted is closed when the first attempt to mount has ended.
 	attempted     chan struct{}
@@ -20,30 +20,31 @@ type serverHealth struct {
 
 	mu            sync.Mutex
 	phase         drawbridge.ServerPhase
-	connecting    time.Time // since when the phase is Connecting; zero in every other phase
+	connecting    time.Time // when the phase Connecting began; zero in every other phase
 	lastFault     string
-	slow          bool     // the last fault is that of a start that takes long
-	loggedFault   string   // the fault that was logged, until the server is well: each attempt again brings the same
-	signInURL     string   // where a person signs in, while that is the fault
-	declineReason string   // why the server was declined to ask people; empty where it was not
+	slow          bool     // the last fault reports a slow start
+	loggedFault   string   // the last logged fault, cleared in Ready: an equal fault is not logged again
+	signInURL     string   // the sign-in URL while a sign-in is required
+	declineReason string   // why an elicitation of the server was declined; empty if none was
 	missingValues []string // values that could not be resolved
-	confinement   string   // what its program is confined from, in words
+	confinement   string   // the restrictions of its program, as text
 	startMillis   int64
 	junkLines     int
 	stderr        []string
 }
 
-// newServerHealth returns the health of a server that was never tried. last is its stored status, or the zero value.
+// newServerHealth returns the health of a server that was not yet mounted. last is its stored status, or the zero
+// value.
 func newServerHealth(last drawbridge.ServerStatus) serverHealth {
 	return serverHealth{attempted: make(chan struct{}), phase: drawbridge.Idle, lastFault: last.Fault,
 		stderr: last.Stderr, startMillis: last.StartMillis, confinement: last.Confined}
 }
 
-// markAttempted records that the first attempt to mount has ended.
+// markAttempted closes attempted, when the first attempt to mount has ended.
 func (h *serverHealth) markAttempted() { h.attemptedOnce.Do(func() { close(h.attempted) }) }
 
-// enter changes the state, and returns it: a fault that needs a sign-in has a state of its own. The last fault stays.
-// news reports whether the fault is to be logged.
+// enter changes the state and returns the new state. The new state is NeedsSignIn instead of Faulted if the fault
+// requires a sign-in. If fault is nil, the last fault stays. news reports whether the fault must be logged.
 func (h *serverHealth) enter(phase drawbridge.ServerPhase, fault error) (now drawbridge.ServerPhase, news bool) {
 	needed := oauth.SignInRequired(fault)
 	if phase == drawbridge.Faulted && needed.CanSignIn() {
@@ -72,20 +73,20 @@ func (h *serverHealth) enter(phase drawbridge.ServerPhase, fault error) (now dra
 	case phase == drawbridge.Ready:
 		h.loggedFault = ""
 		if h.slow {
-			h.lastFault, h.slow = "", false // it did answer
+			h.lastFault, h.slow = "", false // the slow server has answered
 		}
 	}
 	return phase, news
 }
 
-// isFaulted reports whether the state is a fault that another attempt may end.
+// isFaulted reports whether the state is Faulted.
 func (h *serverHealth) isFaulted() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.phase == drawbridge.Faulted
 }
 
-// connectingFor returns how long the server has been connecting; 0 in every other state.
+// connectingFor returns how long the server has been in the state Connecting; 0 in every other state.
 func (h *serverHealth) connectingFor() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +96,8 @@ func (h *serverHealth) connectingFor() time.Duration {
 	return time.Since(h.connecting)
 }
 
-// noteDecline stores, for people, why the server's elicitation was declined and what would allow it.
+// noteDecline stores why an elicitation of the server was declined and which setting would permit it. An empty reason
+// is ignored.
 func (h *serverHealth) noteDecline(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,21 +111,22 @@ func (h *serverHealth) noteMissing(values []string) {
 	h.missingValues = values
 }
 
-// noteStart stores how long the last start took.
+// noteStart stores the duration of the last start.
 func (h *serverHealth) noteStart(millis int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.startMillis = millis
 }
 
-// noteConfinement stores what the server's program is confined from.
+// noteConfinement stores a description of the restrictions of the server's program.
 func (h *serverHealth) noteConfinement(text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.confinement = text
 }
 
-// noteEnded keeps the diagnostics of a session that ended. Without lines the last ones stay, unless replace is set.
+// noteEnded stores the diagnostics of a session that ended: the count of junk lines and the lines of standard error. If
+// lines is empty, the earlier lines are kept unless replace is set.
 func (h *serverHealth) noteEnded(junk int, lines []string, replace bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,14 +136,14 @@ func (h *serverHealth) noteEnded(junk int, lines []string, replace bool) {
 	}
 }
 
-// lastStderr returns the lines that an ended process wrote to standard error.
+// lastStderr returns the lines that the last ended process wrote to standard error.
 func (h *serverHealth) lastStderr() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.stderr
 }
 
-// report fills in the members of a status that are known here.
+// report sets the members of a status that the serverHealth stores.
 func (h *serverHealth) report(s *drawbridge.ServerStatus) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,33 +8,34 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A serverListing is the last known listing of a server. Its methods may be called from several goroutines. They call
-// nothing that takes another lock.
+// A serverListing stores the last known listing of a server. Its methods may be called from several goroutines. They do
+// not acquire any other lock.
 type serverListing struct {
-	// budget belongs to the primary loop, which alone lists the server.
+	// budget is used only by the primary loop, which lists the server.
 	budget relistBudget
 
 	mu      sync.Mutex
-	last    *drawbridge.Listing // nil before the first; never changed
+	last    *drawbridge.Listing // nil before the first listing; its content is not changed
 	thisRun bool                // last was made by this process
-	tools   toolTraits          // those of last
-	leftOut []string            // describes the items that no client is shown
+	tools   toolTraits          // the traits of the tools in last
+	leftOut []string            // describes the items that are not shown to clients
 }
 
-// newServerListing returns a listing that an earlier process made.
+// newServerListing returns a serverListing with a listing that an earlier process made. headers is as for
+// parseToolTraits.
 func newServerListing(known *drawbridge.Listing, headers bool) serverListing {
 	return serverListing{last: known, tools: parseToolTraits(known.Tools, headers)}
 }
 
-// set replaces the listing by one of this process, together with the traits of its tools and
-// the items that were left out.
+// set replaces the listing by a listing of this process, with the traits of its tools and descriptions of the items
+// that were left out.
 func (l *serverListing) set(fresh *drawbridge.Listing, tools toolTraits, leftOut []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last, l.thisRun, l.tools, l.leftOut = fresh, true, tools, leftOut
 }
 
-// get returns the listing, or nil, and reports whether this process made it.
+// get returns the last listing, or nil, and reports whether this process made it.
 func (l *serverListing) get() (last *drawbridge.Listing, thisRun bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,8 +12,9 @@ import (
 
 var _ callTarget = (*session)(nil)
 
-// AnswerServerRequest answers a server request that came during call: by the caller, if it declared the capability, or
-// by ourselves.
+// AnswerServerRequest answers a server request that arrived during call. If the caller declared the capability that the
+// request needs, the request is sent to the caller. Otherwise Drawbridge answers roots/list itself and refuses all
+// other requests.
 func (s *session) AnswerServerRequest(ctx context.Context, call drawbridge.Call, method string,
 	params json.RawMessage) (result, errorObject json.RawMessage) {
 	capability := mcp.RequiredCapability(method)

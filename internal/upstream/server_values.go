@@ -8,8 +8,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// resolveValues returns the pairs of a row's member, env or header, with references resolved. Pairs that are left out
-// are reported in the status.
+// resolveValues returns the pairs of the row's member "env" or "header", with references resolved. Pairs that cannot be
+// resolved are left out and reported in the status.
 func (e *managedServer) resolveValues(ctx context.Context, member string, pairs []config.NameValue) []config.NameValue {
 	found, missing := e.valueResolver().resolvePairs(ctx, member, pairs)
 	e.redactor.addPairs(e.valueResolver(), member, found)
@@ -20,8 +20,8 @@ func (e *managedServer) resolveValues(ctx context.Context, member string, pairs 
 	return found
 }
 
-// withKey appends the row's stored API key to the pairs of a member, env or header, in the place of a pair with its
-// name.
+// withKey appends the row's stored API key to the pairs of a member, "env" or "header". It replaces a pair with the
+// name of the key.
 func (e *managedServer) withKey(ctx context.Context, member string, pairs []config.NameValue) ([]config.NameValue,
 	error) {
 	key, ok, err := e.valueResolver().resolveKey(ctx, member)
@@ -35,8 +35,8 @@ func (e *managedServer) withKey(ctx context.Context, member string, pairs []conf
 	return append(pairs, key), nil
 }
 
-// resolveAuth returns the row's auth with references resolved. Call it only for a sign-in: a
-// reference may be a command, which may ask a person for input.
+// resolveAuth returns the row's auth with references resolved. It must be called only for a sign-in, since a reference
+// may be a command that asks a person for input.
 func (e *managedServer) resolveAuth(ctx context.Context) (config.Auth, error) {
 	return e.valueResolver().resolveAuth(ctx)
 }

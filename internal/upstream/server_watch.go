@@ -7,20 +7,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A serverWatch is the watch set of a server. Its methods may be called from several goroutines. They call nothing that
-// takes another lock of the server, except that of its list of fleets.
+// A serverWatch stores the watch set of a server. Its methods may be called from several goroutines. They do not
+// acquire any other lock of the server, except the lock of its list of fleets.
 type serverWatch struct {
 	changed chan struct{} // wakes the primary loop when wanted changes
 
 	mu sync.Mutex
-	// requested holds the watch set of each fleet; wanted is their union less what the server refused.
+	// requested contains the watch set of each fleet. wanted is the union of these sets without the items that the
+	// server refused permanently.
 	requested watchRequests[*Fleet]
 	wanted    drawbridge.WatchSet
-	// version counts changes of wanted. appliedVersion is the last version that the server applied, and refused what it
-	// refused of that.
+	// version counts the changes of wanted. appliedVersion is the last version that the server applied. refused
+	// contains the server's refusals of that version.
 	version, appliedVersion int
 	refused                 watchRefusals
-	// versionSignal is closed and replaced when version grows, appliedSignal when appliedVersion does.
+	// versionSignal is closed and replaced when version grows. appliedSignal is closed and replaced when the server has
+	// applied a version.
 	versionSignal, appliedSignal chan struct{}
 }
 
@@ -28,8 +30,8 @@ func newServerWatch(changed chan struct{}) serverWatch {
 	return serverWatch{changed: changed, versionSignal: make(chan struct{}), appliedSignal: make(chan struct{})}
 }
 
-// request replaces the watch set of a fleet. It returns the items that are new, and the version to wait for. ok is
-// false if the fleet has left the server: its watch would never be removed.
+// request replaces the watch set of a fleet. It returns the items that no fleet requested before, and the version to
+// wait for. ok is false if the fleet has been removed from the server, since its watch set would then never be deleted.
 func (t *serverWatch) request(f *Fleet, fleets *observerList[*Fleet], w drawbridge.WatchSet) (
 	fresh drawbridge.WatchSet, version int, ok bool) {
 	t.mu.Lock()
@@ -43,14 +45,14 @@ func (t *serverWatch) request(f *Fleet, fleets *observerList[*Fleet], w drawbrid
 	return fresh, t.version, true
 }
 
-// withdraw removes items from the watch set of a fleet, so that they are new when they are requested again.
+// withdraw removes items from the watch set of a fleet, so that they count as new when they are requested again.
 func (t *serverWatch) withdraw(f *Fleet, items drawbridge.WatchSet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.requested.set(f, t.requested.forOwner(f).Without(items))
 }
 
-// removeFleet drops the watch set of a fleet that has left the server.
+// removeFleet deletes the watch set of a fleet that was removed from the server.
 func (t *serverWatch) removeFleet(f *Fleet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +62,7 @@ func (t *serverWatch) removeFleet(f *Fleet) {
 	}
 }
 
-// updateLocked makes the primary loop and the mirrors apply the watch set. It needs mu.
+// updateLocked makes the primary loop and the mirror watchers apply the watch set. mu must be held.
 func (t *serverWatch) updateLocked() {
 	t.wanted = t.requested.union()
 	t.version++
@@ -69,7 +71,7 @@ func (t *serverWatch) updateLocked() {
 	t.versionSignal = make(chan struct{})
 }
 
-// isWatching reports whether anything is watched.
+// isWatching reports whether the watch set is not empty.
 func (t *serverWatch) isWatching() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,15 +92,16 @@ func (t *serverWatch) nextVersion() <-chan struct{} {
 	return t.versionSignal
 }
 
-// progress returns the version that the server has applied, what it refused of some items, and a channel that is closed
-// when it has applied another.
+// progress returns the last version that the server applied, the server's refusals of items in of, and a channel. The
+// channel is closed when the server has applied another version.
 func (t *serverWatch) progress(of drawbridge.WatchSet) (applied int, refused watchRefusals, next <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.appliedVersion, t.refused.within(of), t.appliedSignal
 }
 
-// markApplied records that the server applied a version, except what it refused; gone is not wanted any more.
+// markApplied stores that the server applied a version, except the refused items. The items in gone are removed from
+// the watch set.
 func (t *serverWatch) markApplied(version int, refused watchRefusals, gone drawbridge.WatchSet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

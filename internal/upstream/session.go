@@ -13,19 +13,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A sessionKey identifies a session: callers with the same key share it.
+// A sessionKey identifies a session. Callers with the same key share the session.
 type sessionKey struct {
-	// era is zero for the primary session, whose era is found out.
+	// era is the protocol era of the session. It is zero for the primary session, whose era is detected.
 	era       drawbridge.ProtocolEra
 	principal string
-	// session is the caller's session, for a private session.
+	// session is the ID of the caller's session, for a private session; otherwise empty.
 	session string
-	// clientKind is the kind of client that the session was opened for. slot numbers sessions that have one call at a
-	// time; it is zero for one that calls share.
+	// clientKind is the client kind for which the session was opened. slot numbers the sessions that run one call at a
+	// time; it is zero for a session that calls share.
 	clientKind string
 	slot       int
-	// singleUse ends the session with its first call. sharedByKind marks a session that stateful callers of one kind
-	// share.
+	// singleUse is set for a session that is closed after its first call. sharedByKind is set for a session that
+	// stateful callers of one client kind share.
 	singleUse, sharedByKind bool
 }
 
@@ -33,7 +33,8 @@ type sessionKey struct {
 type session struct {
 	server *managedServer
 	key    sessionKey
-	// openingCall is the call that an unshared session was opened for; nil for shared ones.
+	// openingCall is the call for which an extra session was opened; nil for the primary session and other shared
+	// sessions.
 	openingCall *drawbridge.Call
 
 	conn transport.Conn
@@ -41,7 +42,7 @@ type session struct {
 	junk atomic.Int64
 
 	// The result of the handshake.
-	era                drawbridge.ProtocolEra // what is spoken here
+	era                drawbridge.ProtocolEra // the era of this connection
 	version            string
 	info, capabilities json.RawMessage
 	instructions       string
@@ -54,11 +55,12 @@ type session struct {
 
 	calls sessionCalls
 
-	levelMu  sync.Mutex // is held while the level is set
-	logLevel string     // of log lines, as the server was told it
+	levelMu  sync.Mutex // held while the log level is sent
+	logLevel string     // the log level that the server accepted last
 
-	// The fields below are guarded by sessions.mu of the server. opening is the primary session's, which ends when its
-	// listing was published. listErr is why its tools are known only from before.
+	// sessions.mu of the server guards the fields below. opening is the opening of a primary session; it ends when the
+	// listing was published. listErr is the error if the tools could not be listed and are known only from an earlier
+	// listing.
 	opening  *sessionOpening
 	listErr  error
 	borrowed int // how many calls use the session
@@ -75,19 +77,20 @@ func newSession(e *managedServer, k sessionKey) *session {
 // isPrivate reports whether the session belongs to one stateful caller.
 func (s *session) isPrivate() bool { return s.key.session != "" }
 
-// hasCallerCapabilities reports whether the server learned its callers' capabilities. The primary session declares all
-// capabilities, and its requests are refused.
+// hasCallerCapabilities reports whether the session declared the capabilities of its callers. The primary session
+// declares all capabilities, and server requests on it are refused.
 func (s *session) hasCallerCapabilities() bool { return s.isPrivate() || s.key.clientKind != "" }
 
-// isStateful reports whether the session is an extra one for stateful callers: private, or shared by kind.
+// isStateful reports whether this is an extra session for stateful callers: private, or shared by client kind.
 func (s *session) isStateful() bool { return s.isPrivate() || s.key.sharedByKind }
 
-// hasSingleCaller reports whether all calls were one caller's, so that server requests belong to that caller.
+// hasSingleCaller reports whether all calls on the session came from one caller, so that server requests belong to that
+// caller.
 func (s *session) hasSingleCaller() bool {
 	return s.isPrivate() || s.key.sharedByKind && !s.calls.hadSeveralCallers()
 }
 
-// belongsTo reports whether the session has, so far, only calls of the caller with that session.
+// belongsTo reports whether all calls on the session so far came from the caller with that session ID.
 func (s *session) belongsTo(session string) bool {
 	return s.key.session == session || s.key.sharedByKind && s.calls.areAllOf(session)
 }
@@ -95,7 +98,7 @@ func (s *session) belongsTo(session string) bool {
 // isPrimary reports whether this is the primary session.
 func (s *session) isPrimary() bool { return s.key.era == 0 }
 
-// markLost makes the session's goroutine close it. The first cause counts.
+// markLost makes the session's goroutine close the session. Only the first cause is stored.
 func (s *session) markLost(cause error) {
 	s.loseOnce.Do(func() {
 		s.cause = cause
@@ -103,7 +106,7 @@ func (s *session) markLost(cause error) {
 	})
 }
 
-// close ends the connection and its process. An early end of ctx kills the process.
+// close closes the connection and ends its process. If ctx ends early, the process is killed.
 func (s *session) close(ctx context.Context) {
 	if s.conn == nil {
 		return
@@ -113,7 +116,8 @@ func (s *session) close(ctx context.Context) {
 	}
 }
 
-// endCause returns why the session is over. A process's exit status says more than the end of its output.
+// endCause returns why the session ended. For a process it waits for the exit status, which is more informative than
+// the end of the output.
 func (s *session) endCause() error {
 	if isClosed(s.lost) {
 		return s.cause
@@ -132,15 +136,15 @@ func (s *session) endCause() error {
 	}
 }
 
-// processExitWait is how long after its output a process may end.
+// processExitWait is how long endCause waits for the exit of a process whose output has ended.
 const processExitWait = time.Second
 
-// RecordNotification records a notification for people.
+// RecordNotification stores a notification in the server's log for people.
 func (s *session) RecordNotification(method string, params json.RawMessage) {
 	s.server.recordNotification(method, params)
 }
 
-// HandleNotification handles a notification outside any call.
+// HandleNotification handles a notification that the connection did not attribute to a call.
 func (s *session) HandleNotification(method string, params json.RawMessage) {
 	s.RecordNotification(method, params)
 	switch method {
@@ -148,7 +152,7 @@ func (s *session) HandleNotification(method string, params json.RawMessage) {
 		s.triggerRelist()
 		return
 	case mcp.NoteProgress, mcp.NoteListenAck, mcp.NoteCancelled:
-		return // late, or without meaning here
+		return // late, or meaningless outside a call
 	case mcp.NoteTask:
 		params = s.server.pool.o.Elicitation.PrepareInputRequests(s.server.config.ID, params)
 	}
@@ -156,21 +160,21 @@ func (s *session) HandleNotification(method string, params json.RawMessage) {
 		x.passNotification(method, params)
 		return
 	}
-	// Notifications on another principal's connection are for that principal, who cannot be reached here outside a
-	// call; the same holds for connections of stateless callers.
+	// A notification on another principal's connection belongs to that principal. That principal cannot be reached
+	// outside a call. The same holds for connections of stateless callers.
 	reachable := s.isStateful() || s.key.principal == s.server.pool.o.Principal && s.key.clientKind == ""
 	if reachable {
 		n := drawbridge.ServerNotification{Server: s.server.config.ID, Session: s.key.session,
 			Method: method, Params: params}
 		if s.isPrivate() || !transport.IsServerWideNotification(method) || s.server.config.URL == "" &&
 			s.server.config.Share != "all" {
-			n.Principal = s.key.principal // otherwise it concerns all callers of this connection
+			n.Principal = s.key.principal // otherwise it is for all callers of the connection
 		}
 		s.server.notifyFleets(n)
 	}
 }
 
-// triggerRelist lists the server again, since its lists changed or may have.
+// triggerRelist starts another listing of the server, since its lists changed or may have changed.
 func (s *session) triggerRelist() {
 	if s.isPrimary() || s.needsMirrorWatch() {
 		wakeOne(s.server.signals.relist)
@@ -178,8 +182,9 @@ func (s *session) triggerRelist() {
 	}
 }
 
-// currentCall returns the call that a message must belong to: the only one in flight or, if all are one caller's, the
-// newest. The connection cannot tell, since it counts our own requests too.
+// currentCall returns the call that a message must belong to, or nil if that is unknown. It returns the only call in
+// flight, or the newest call if all calls in flight came from one caller. The connection cannot determine that call,
+// since it also counts Drawbridge's own requests.
 func (s *session) currentCall() *inFlightCall {
 	calls := s.calls.current()
 	if n := len(calls); n == 1 || n > 1 && s.hasSingleCaller() {
@@ -188,8 +193,9 @@ func (s *session) currentCall() *inFlightCall {
 	return nil
 }
 
-// HandleRequest answers a request that the connection cannot attribute to a call. Before the first call, and later if
-// all calls are one caller's, it goes to the call that the session was opened for.
+// HandleRequest answers a server request that the connection cannot attribute to a call. With one call in flight, the
+// request belongs to that call. Without a call in flight, the request goes to the caller for which the session was
+// opened, if no other caller has used the session.
 func (s *session) HandleRequest(ctx context.Context, method string, params json.RawMessage) (result,
 	errorObject json.RawMessage) {
 	calls := s.calls.current()
@@ -202,16 +208,17 @@ func (s *session) HandleRequest(ctx context.Context, method string, params json.
 		return s.AnswerServerRequest(ctx, *s.openingCall, method, params)
 	case s.openingCall != nil && s.key.clientKind != "" && method == mcp.MethodRootsList &&
 		mcp.ClientAcceptsRequest(s.openingCall.Caller.Capabilities, method, params):
-		// An error is better than our answer: a server that asks some time after the handshake keeps the answer for
-		// good.
+		// Return an error and not Drawbridge's roots: a server that asks some time after the handshake stores the
+		// answer permanently.
 		return nil, mcp.NewErrorObject(mcp.CodeInternal, "roots/list: ask the client during a call",
 			nil)
 	}
 	return s.AnswerServerRequest(ctx, drawbridge.Call{}, method, params)
 }
 
-// answerForAnyCall asks the caller of all these calls. Since the request may belong to any of them, the clocks of all
-// stop meanwhile, and the request lasts as long as one of them.
+// answerForAnyCall sends a server request to the caller of all these calls. The request may belong to any of them.
+// Therefore the silence limits of all calls are paused meanwhile, and the request is cancelled only when all calls have
+// ended.
 func (s *session) answerForAnyCall(ctx context.Context, calls []*inFlightCall, method string, params json.RawMessage) (
 	result, errorObject json.RawMessage) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -229,14 +236,15 @@ func (s *session) answerForAnyCall(ctx context.Context, calls []*inFlightCall, m
 	return s.AnswerServerRequest(ctx, calls[len(calls)-1].Call(), method, params)
 }
 
-// Wake makes a server on pipes read one more line: a cheap request. Programs built with Go 1.26 can stall for a minute
-// until they do, see package process.
+// Wake sends a cheap request to a server on pipes, so that the server reads one more line. Programs built with Go 1.26
+// can stall for a minute until they read a line, see package process.
 func (s *session) Wake() { transport.WakeServer(s.conn, s.ownRequestParams(nil)) }
 
 // isOver reports whether the session cannot be used any more.
 func (s *session) isOver() bool { return isClosed(s.lost) || isClosed(s.conn.Done()) }
 
-// acquire counts a call. It returns false for a session that is over. It needs sessions.mu of the server.
+// acquire counts a call on the session. It returns false for a session that is over. The server's sessions.mu must be
+// held.
 func (s *session) acquire() bool {
 	if s.isOver() {
 		return false
@@ -245,14 +253,14 @@ func (s *session) acquire() bool {
 	return true
 }
 
-// setListError stores why the tools of the connection are known only from before; nil if they were listed.
+// setListError stores the error of the last attempt to list the tools; nil if they were listed.
 func (s *session) setListError(err error) {
 	s.server.sessions.mu.Lock()
 	defer s.server.sessions.mu.Unlock()
 	s.listErr = err
 }
 
-// listError returns the error of setListError.
+// listError returns the error that setListError stored.
 func (s *session) listError() error {
 	s.server.sessions.mu.Lock()
 	defer s.server.sessions.mu.Unlock()

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// A sessionCalls tracks the calls of one session, to find the one that a message of the server belongs to. The zero
-// value has had none. Its methods may be called from several goroutines, and call nothing that takes another lock.
+// A sessionCalls tracks the calls of one session, to find the call that a server message belongs to. The zero value has
+// no calls. Its methods may be called from several goroutines. They do not acquire any other lock.
 type sessionCalls struct {
 	mu       sync.Mutex
 	inFlight []*inFlightCall // the newest last
-	called   bool            // there was a call
-	// firstCaller is the first caller's session; several is set if there were others.
+	called   bool            // set at the first call
+	// firstCaller is the session ID of the first caller. several is set if there was a call of another caller.
 	firstCaller string
 	several     bool
 }
@@ -45,21 +45,21 @@ func (c *sessionCalls) current() []*inFlightCall {
 	return slices.Clone(c.inFlight)
 }
 
-// hadCall reports whether there was a call.
+// hadCall reports whether there was any call on the session.
 func (c *sessionCalls) hadCall() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.called
 }
 
-// hadSeveralCallers reports whether there were calls of more than one caller's session.
+// hadSeveralCallers reports whether callers with different session IDs made calls.
 func (c *sessionCalls) hadSeveralCallers() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.several
 }
 
-// areAllOf reports whether every call so far was of one caller's session.
+// areAllOf reports whether every call so far was made by the caller with that session ID.
 func (c *sessionCalls) areAllOf(session string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

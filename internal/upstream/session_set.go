@@ -9,45 +9,48 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// A sessionSet holds the sessions of one server: those that are open, those that are being opened, and what decides
-// which session a call gets. It is one type because these change together:
+// A sessionSet contains the open sessions of one server and the openings of further sessions. It also contains the
+// state that determines which session a call uses. It is one type because these parts change together:
 //
-//   - A session is published, and its opening ended, in one step. A key without a session and without an opening is
+//   - A session is published and its opening is ended in one step. A key without a session and without an opening is
 //     free.
-//   - A server that sends requests takes its callers off shared sessions. None is published or borrowed after that.
-//   - The use count of a session and the slots and groups are changed with the session, so that none is ended in use.
+//   - When a server sends requests, its callers stop using shared sessions. No call borrows a shared session after
+//     that.
+//   - The use count of a session changes together with the slots and group sizes, so that no session is closed in use.
 //
-// Two rules lead to the other parts of a server:
+// Two rules concern the other parts of a server:
 //
-//   - The opening of the primary session ends after its listing was stored. Code that finds no listing while it holds
-//     mu therefore finds that opening, if there is one, and no second one is made.
-//   - A watch set is changed before its fleet looks for the primary session, and read with mu held before an idle one
-//     is ended. So a watched session stays, or the fleet opens another.
+//   - The opening of the primary session ends after the listing was stored. Code that holds mu and finds no listing
+//     therefore finds that opening, if there is one, and does not start a second opening.
+//   - A watch set is changed before its fleet looks for the primary session. It is read with mu held before an idle
+//     session is ended. So a watched session stays open, or the fleet opens another session.
 //
-// Its lock is taken before those of the watch set, the listing, the health, the workers and the calls of a session, and
-// after no other lock of the server. The methods named Locked need mu; it guards the fields of each session that say
-// so, too.
+// mu is acquired before the locks of the watch set, the listing, the health, the workers and the calls of a session. It
+// is acquired after no other lock of the server. Methods named Locked require that mu is held. mu also guards some
+// fields of each session, as their comment states.
 type sessionSet struct {
-	primary  sessionKey // of the primary session
-	overHTTP bool       // sessions take no process
+	primary  sessionKey // the key of the primary session
+	overHTTP bool       // sessions have no process
 
 	mu             sync.Mutex
 	live           map[sessionKey]*session
 	openings       map[sessionKey]*sessionOpening
-	primaryRunning bool // runPrimary runs
-	// claimedSlots are the slots in use; slotFreed is closed and replaced when one is freed.
+	primaryRunning bool // runPrimary is running
+	// claimedSlots are the keys whose slot is in use. slotFreed is closed and replaced when a slot is freed or a
+	// session ends.
 	claimedSlots map[sessionKey]bool
 	slotFreed    chan struct{}
-	// drained is closed when the last call has ended; nil unless waitForCalls waits.
+	// drained is closed when the last call in flight has ended; nil unless waitForCalls waits.
 	drained chan struct{}
-	// failures are the recent failed openings. groupSizes counts the sessions of each group until they are closed.
+	// failures stores the recent errors of openings. groupSizes counts the sessions of each group, until they are
+	// closed.
 	failures   recentFailures[sessionKey]
 	groupSizes map[sessionGroup]int
-	era        drawbridge.ProtocolEra // the eras that the server speaks; 0 while unknown
-	// sessionlessLegacy is set if the server speaks both eras and keeps no sessions in the stateful one: it cannot send
-	// requests there.
+	era        drawbridge.ProtocolEra // the protocol eras of the server; 0 while unknown
+	// sessionlessLegacy is set if the server supports both eras and assigns no session ID in the stateful era. Such a
+	// server cannot send requests in that era.
 	sessionlessLegacy bool
-	// asksClients is set once the server has sent a client a request.
+	// asksClients is set after the server has sent a request that needs a client capability.
 	asksClients bool
 }
 
@@ -55,10 +58,11 @@ type sessionSet struct {
 type sessionOpening struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	// ready is closed when the session can be used, or err is set.
+	// ready is closed when the session can be used, or when the opening failed with err.
 	ready chan struct{}
 	err   error
-	// listed is closed after ready. For the primary session that is when it is listed, or fault is set.
+	// listed is closed when the opening has ended, after ready. For the primary session, the server is then listed, or
+	// fault is set.
 	listed chan struct{}
 	fault  error
 }
@@ -69,8 +73,8 @@ func newSessionSet(primary sessionKey, overHTTP, asksClients bool) sessionSet {
 		claimedSlots: map[sessionKey]bool{}, groupSizes: map[sessionGroup]int{}, slotFreed: make(chan struct{})}
 }
 
-// A sessionGroup identifies sessions counted against one bound: one principal's, for its stateless callers or for its
-// stateful ones.
+// A sessionGroup identifies the sessions that are counted against one bound: all private sessions of a principal, or
+// all other extra sessions of that principal.
 type sessionGroup struct {
 	principal string
 	private   bool
@@ -78,10 +82,10 @@ type sessionGroup struct {
 
 func (k sessionKey) group() sessionGroup { return sessionGroup{k.principal, k.session != ""} }
 
-// isExtra reports whether the session counts against its group's bound.
+// isExtra reports whether the session counts against the bound of its group.
 func (k sessionKey) isExtra() bool { return k.session != "" || k.clientKind != "" }
 
-// primaryEraLocked returns the era of the primary session: stateless if the server speaks both.
+// primaryEraLocked returns the era of the primary session: stateless if the server supports both eras.
 func (p *sessionSet) primaryEraLocked() drawbridge.ProtocolEra {
 	if p.era.Has(drawbridge.Modern) {
 		return drawbridge.Modern
@@ -89,7 +93,7 @@ func (p *sessionSet) primaryEraLocked() drawbridge.ProtocolEra {
 	return p.era
 }
 
-// knownEra returns the eras that the server is known to speak.
+// knownEra returns the protocol eras that the server is known to support; 0 if unknown.
 func (p *sessionSet) knownEra() drawbridge.ProtocolEra {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +114,8 @@ func (p *sessionSet) isPrimaryWanted() bool {
 	return p.openings[p.primary] != nil
 }
 
-// primaryProcess returns the process of the primary session, or of one that took its place; nil if there is none.
+// primaryProcess returns the process of the primary session, or of a shared session if the primary session was stopped.
+// It returns nil if there is no such process.
 func (p *sessionSet) primaryProcess() *process.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,14 +143,15 @@ func (p *sessionSet) usable() []*session {
 	return live
 }
 
-// publishLocked makes a session usable. The opening of the primary session goes on until it is listed.
+// publishLocked makes a session usable for calls. The opening of the primary session continues until the server is
+// listed.
 func (p *sessionSet) publishLocked(o *sessionOpening, s *session) {
 	p.live[s.key] = s
 	p.failures.forget(s.key)
 	close(o.ready)
 }
 
-// finishLocked ends an opening, with err or successfully.
+// finishLocked ends an opening. err is nil if the opening succeeded.
 func (p *sessionSet) finishLocked(k sessionKey, o *sessionOpening, err error) {
 	o.fault = err
 	if !isClosed(o.ready) {
@@ -157,7 +163,7 @@ func (p *sessionSet) finishLocked(k sessionKey, o *sessionOpening, err error) {
 	delete(p.openings, k)
 }
 
-// remove takes a session out of use.
+// remove removes a session from the usable sessions.
 func (p *sessionSet) remove(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +172,7 @@ func (p *sessionSet) remove(s *session) {
 	}
 }
 
-// endCallerSession ends the private sessions of a caller's session, and those that are being opened.
+// endCallerSession ends the private sessions of the caller with that session ID, and cancels their openings.
 func (p *sessionSet) endCallerSession(session string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +188,7 @@ func (p *sessionSet) endCallerSession(session string) {
 	}
 }
 
-// markAsksClients records that the server sends requests: from now on callers that accept requests get private
+// markAsksClients stores that the server sends requests. From now on, callers that accept requests get private
 // sessions.
 func (p *sessionSet) markAsksClients() {
 	p.mu.Lock()
@@ -193,7 +199,8 @@ func (p *sessionSet) markAsksClients() {
 	}
 }
 
-// retireSharedLocked ends an unused shared session whose callers now have private ones.
+// retireSharedLocked ends a shared session that is not in use, if the server sends requests. The callers of such a
+// server use private sessions.
 func (p *sessionSet) retireSharedLocked(s *session) {
 	if s.key.sharedByKind && p.asksClients && s.borrowed == 0 {
 		delete(p.live, s.key)
@@ -201,7 +208,7 @@ func (p *sessionSet) retireSharedLocked(s *session) {
 	}
 }
 
-// giveBack ends the use of a borrowed session, see managedServer.returnSession.
+// giveBack ends the use of a borrowed session, see managedServer.returnSession. open is its callMayRun.
 func (p *sessionSet) giveBack(s *session, open bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,12 +224,12 @@ func (p *sessionSet) giveBack(s *session, open bool) {
 		s.markLost(errSingleUse)
 	}
 	if p.groupSizes[s.key.group()] >= p.maxGroupSessions(s.key) {
-		p.wakeWaitersLocked() // it may make room now
+		p.wakeWaitersLocked() // a waiting call may now open a session
 	}
 	p.releaseSlotLocked(s.key)
 }
 
-// whenIdle returns a channel that is closed when no call is in flight, or nil if none is now.
+// whenIdle returns a channel that is closed when no call is in flight. It returns nil if no call is in flight now.
 func (p *sessionSet) whenIdle() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +240,7 @@ func (p *sessionSet) whenIdle() <-chan struct{} {
 	return p.drained
 }
 
-// hasNoCallsLocked reports whether no session is borrowed.
+// hasNoCallsLocked reports whether no session is borrowed by a call.
 func (p *sessionSet) hasNoCallsLocked() bool {
 	for _, s := range p.live {
 		if s.borrowed > 0 {
@@ -243,7 +250,8 @@ func (p *sessionSet) hasNoCallsLocked() bool {
 	return true
 }
 
-// isPrimaryUnusedLocked reports whether the primary session is a process that no caller uses.
+// isPrimaryUnusedLocked reports whether the primary session is a process without any call so far, and a shared session
+// is open.
 func (p *sessionSet) isPrimaryUnusedLocked(home *session) bool {
 	if home.calls.hadCall() || home.proc == nil {
 		return false
@@ -269,8 +277,8 @@ func (p *sessionSet) maxGroupSessions(k sessionKey) int {
 	return maxExtraSessions
 }
 
-// claimSlotLocked returns the key of the session for a call. Of a key with slots it claims the first free one until
-// releaseSlotLocked. It returns false when all slots are in use.
+// claimSlotLocked returns the key of the session for a call. If k has a slot, it claims a free slot until
+// releaseSlotLocked, preferably the slot of an open session. It returns false if all slots are in use.
 func (p *sessionSet) claimSlotLocked(k sessionKey) (sessionKey, bool) {
 	if k.slot == 0 {
 		return k, true
@@ -292,7 +300,7 @@ func (p *sessionSet) claimSlotLocked(k sessionKey) (sessionKey, bool) {
 	return fresh, fresh.slot > 0
 }
 
-// releaseSlot frees a claimed slot.
+// releaseSlot frees a claimed slot and wakes the calls that wait for one.
 func (p *sessionSet) releaseSlot(k sessionKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,13 +314,14 @@ func (p *sessionSet) releaseSlotLocked(k sessionKey) {
 	}
 }
 
-// wakeWaitersLocked wakes calls that wait for a slot or for room.
+// wakeWaitersLocked wakes the calls that wait for a slot or for permission to open a session.
 func (p *sessionSet) wakeWaitersLocked() {
 	close(p.slotFreed)
 	p.slotFreed = make(chan struct{})
 }
 
-// canUseLocked reports whether a call has a session to use, or one may be opened.
+// canUseLocked reports whether a call can use a session with that key: the session is open, is being opened, or may be
+// opened.
 func (p *sessionSet) canUseLocked(k sessionKey) bool {
 	if s := p.live[k]; s != nil && !s.isOver() || p.openings[k] != nil {
 		return true
@@ -320,15 +329,15 @@ func (p *sessionSet) canUseLocked(k sessionKey) bool {
 	return p.makeRoomLocked(k)
 }
 
-// makeRoomLocked reports whether one more session may be opened. At the bound it ends the session that was idle
-// longest; there is room once that has ended.
+// makeRoomLocked reports whether one more session may be opened. At the bound it returns false and ends the session
+// that was idle longest. Another session may be opened when that session has ended.
 func (p *sessionSet) makeRoomLocked(k sessionKey) bool {
 	if !k.isExtra() || p.groupSizes[k.group()] < p.maxGroupSessions(k) {
 		return true
 	}
 	var oldest *session
 	for other, s := range p.live {
-		idle := s.borrowed == 0 && s.calls.hadCall() && !p.claimedSlots[other] // one that has not begun is about to
+		idle := s.borrowed == 0 && s.calls.hadCall() && !p.claimedSlots[other] // without a call yet: about to be used
 		if idle && other.isExtra() && other.group() == k.group() &&
 			(oldest == nil || s.lastUsed.Before(oldest.lastUsed)) {
 			oldest = s

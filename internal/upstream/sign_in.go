@@ -10,11 +10,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A Vault keeps credentials; see package oauth.
+// A Vault stores sign-in credentials; see package oauth.
 type Vault = oauth.Vault
 
-// Access returns the sign-in manager of a principal at a server. It returns an error for an
-// unknown server, and ErrSignInNotConfigured for a server without a sign-in.
+// Access returns the manager of a principal's sign-in at a server. It returns an error for an unknown server, and wraps
+// ErrSignInNotConfigured for a server without a sign-in.
 func (f *Fleet) Access(id drawbridge.ServerID, principal string) (drawbridge.SignInManager, error) {
 	f.Release(id)
 	e, err := f.serverByID(id)
@@ -27,25 +27,25 @@ func (f *Fleet) Access(id drawbridge.ServerID, principal string) (drawbridge.Sig
 	return nil, fmt.Errorf("sign in at %s: %w", id, ErrSignInNotConfigured)
 }
 
-// ErrNotSignedIn is wrapped if there was nothing to sign out from. ErrSignInNotConfigured is wrapped if a server's row
-// does not allow signing in.
+// ErrNotSignedIn is wrapped by the error of a sign-out without a sign-in. ErrSignInNotConfigured is wrapped by an error
+// if the server's row does not permit signing in.
 var (
 	ErrNotSignedIn         = oauth.ErrNotSignedIn
 	ErrSignInNotConfigured = errors.New("its row has no sign-in settings, or sets the credential itself")
 )
 
-// callerAuth returns the authorization of callers at the server.
+// callerAuth returns the CallerAuth that finds the credentials of callers at the server.
 func (e *managedServer) callerAuth() oauth.CallerAuth {
 	return oauth.CallerAuth{Row: e.config, Owner: e.pool.o.Principal, Manager: e.pool.signIns,
 		ResolveAuth: e.resolveAuth, OnToken: e.redactor.addToken}
 }
 
-// credential returns the credential of a principal, or nil if the row does not allow signing in.
+// credential returns the credential of a principal, or nil if the row does not permit signing in.
 func (e *managedServer) credential(principal string) *oauth.Credential {
 	return e.callerAuth().Credential(principal)
 }
 
-// tokenSource returns the token source of a principal, or nil.
+// tokenSource returns the token source of a principal, or nil if the row does not permit signing in.
 func (e *managedServer) tokenSource(principal string) transport.TokenSource {
 	if c := e.credential(principal); c != nil {
 		return e.redactor.wrapTokenSource(c)
@@ -56,7 +56,8 @@ func (e *managedServer) tokenSource(principal string) transport.TokenSource {
 // TokenVariable is the environment variable that passes a token to a stdio server.
 const TokenVariable = oauth.TokenVariable
 
-// awaitSignIn returns a channel that is closed after the needed sign-in, here or in another process, or when ctx ends.
+// awaitSignIn returns a channel that is closed when the user has signed in as needed requires, or when ctx ends. The
+// sign-in may take place in another process. awaitSignIn returns nil if a sign-in is not possible.
 func (e *managedServer) awaitSignIn(ctx context.Context, needed *oauth.SignInRequiredError) <-chan struct{} {
 	done := make(chan struct{})
 	c := e.credential(e.pool.o.Principal)
@@ -66,23 +67,24 @@ func (e *managedServer) awaitSignIn(ctx context.Context, needed *oauth.SignInReq
 	return done
 }
 
-// signedInSince reports whether err was a missing sign-in and the principal has signed in since.
+// signedInSince reports whether err reports a missing sign-in and the principal has signed in since then.
 func (e *managedServer) signedInSince(principal string, err error) bool {
 	needed := oauth.SignInRequired(err)
 	c := e.credential(principal)
 	return needed != nil && c != nil && c.HasNewerToken(needed)
 }
 
-// needsUserSignIn reports whether a call failed for a missing sign-in that its caller can be asked for.
+// needsUserSignIn reports whether a call failed because of a missing sign-in that its caller can be asked for.
 func (e *managedServer) needsUserSignIn(call drawbridge.Call, err error) bool {
 	return e.pool.clients.canBeAsked(call.Caller) && e.callerAuth().CanAskToSignIn(call, err)
 }
 
-// maxSignInVisits is how often the user is asked to sign in for one call: once, and again for more scopes.
+// maxSignInVisits is how many times the user is asked to sign in for one call. A second sign-in may be necessary for
+// more scopes.
 const maxSignInVisits = 3
 
-// callWithSignIn makes a call. If the server requires a sign-in, the caller is asked to take the user there, and the
-// call goes on afterwards.
+// callWithSignIn makes a call. If the server requires a sign-in, callWithSignIn asks the caller to open the sign-in
+// page for the user. After the sign-in it repeats the call.
 func (e *managedServer) callWithSignIn(ctx context.Context, f *Fleet, call drawbridge.Call) (drawbridge.Result, error) {
 	result, err := e.callWithRetry(ctx, f, call)
 	for visits := 0; visits < maxSignInVisits && e.needsUserSignIn(call, err); visits++ {

@@ -21,7 +21,8 @@ func (f *Fleet) Status() []drawbridge.ServerStatus {
 	return out
 }
 
-// status returns the server's status. Its parts are read one after another: each is true, at moments close together.
+// status returns the server's status. The parts of the status are read one after another and may differ by a short
+// time.
 func (e *managedServer) status() drawbridge.ServerStatus {
 	s := drawbridge.ServerStatus{Server: e.config.ID, Transport: e.config.Transport()}
 	e.health.report(&s)
@@ -39,14 +40,14 @@ func (e *managedServer) status() drawbridge.ServerStatus {
 	return s
 }
 
-// reportSessions fills in the members of a status that come from the sessions.
+// reportSessions sets the members of a status that depend on the sessions.
 func (e *managedServer) reportSessions(s *drawbridge.ServerStatus) {
 	p := &e.sessions
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Era, s.Asks = p.era.String(), p.asksClients
 	if s.Phase == drawbridge.Idle && len(p.live) > 0 {
-		s.Phase = drawbridge.Ready // its primary session was stopped, others are open
+		s.Phase = drawbridge.Ready // the primary session was stopped, but others are open
 	}
 	for _, session := range p.live {
 		s.Junk += int(session.junk.Load())
@@ -62,11 +63,11 @@ func (e *managedServer) reportSessions(s *drawbridge.ServerStatus) {
 	}
 }
 
-// statusSaveTimeout bounds the saving of a status, also at shutdown.
+// statusSaveTimeout is the time limit for saving a status or a listing, also at shutdown.
 const statusSaveTimeout = 5 * time.Second
 
-// setPhase changes the server's state and saves the status. The last fault stays visible. Only the primary loop calls
-// it, so that saves are in order.
+// setPhase changes the server's state and saves the status. Without a new fault, the last fault stays in the status.
+// Only the primary loop and watchSlowStart call setPhase, never at the same time, so that statuses are saved in order.
 func (e *managedServer) setPhase(phase drawbridge.ServerPhase, fault error) {
 	phase, news := e.health.enter(phase, fault)
 	status := e.status()
@@ -86,8 +87,8 @@ func (e *managedServer) setPhase(phase drawbridge.ServerPhase, fault error) {
 	}
 }
 
-// AwaitFirstAttempt waits until the first attempt to mount the server has ended, successfully or not. The error is for
-// an unknown name, or ctx's.
+// AwaitFirstAttempt waits until the first attempt to mount the server has ended, successfully or not. It returns an
+// error for an unknown name, and ctx.Err() if ctx ends first.
 func (f *Fleet) AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error {
 	e, err := f.serverByID(id)
 	if err != nil {
@@ -101,7 +102,7 @@ func (f *Fleet) AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) e
 	}
 }
 
-// Mount mounts the server now, unless it is mounted, and waits until it is listed.
+// Mount mounts the server, unless it is mounted, and waits until the server is listed. It returns the listing.
 func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
 	e, err := f.awaitServer(ctx, id)
 	if err != nil {
@@ -122,8 +123,8 @@ func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.L
 
 var errReconnected = errors.New("the server is connected again, as a person asked")
 
-// Reconnect closes the connections of a server, with the calls in flight on them, and mounts it again. It returns when
-// the server is listed.
+// Reconnect closes all connections of a server and mounts it again. Calls in flight on these connections fail.
+// Reconnect returns when the server is listed.
 func (f *Fleet) Reconnect(ctx context.Context, id drawbridge.ServerID) error {
 	if e, err := f.serverByID(id); err == nil {
 		for _, s := range e.sessions.usable() {
@@ -134,8 +135,8 @@ func (f *Fleet) Reconnect(ctx context.Context, id drawbridge.ServerID) error {
 	return err
 }
 
-// waitListed waits until an opening of the primary session, if any, has ended. It returns why it did not end in a
-// listing.
+// waitListed waits until an opening of the primary session has ended, and returns its error. It returns nil if o is
+// nil. It returns an error if ctx ends first or limit has passed.
 func (e *managedServer) waitListed(ctx context.Context, o *sessionOpening, limit time.Duration) error {
 	if o == nil {
 		return nil

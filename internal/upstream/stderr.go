@@ -7,9 +7,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 )
 
-// ReadStderr calls each with the last lines that a server wrote to standard error, oldest first, also after its process
-// ended. With follow it continues with new lines, over restarts of the server, until ctx ends, which is not an error.
-// It returns an error for an unknown name, and those of each.
+// ReadStderr calls each with the last lines that a server wrote to standard error, oldest first. It also works after
+// the server's process has ended. With follow, it then calls each with new lines, also after restarts of the server,
+// until ctx ends. The end of ctx is not an error. ReadStderr returns an error for an unknown name, and the errors of
+// each.
 func (f *Fleet) ReadStderr(ctx context.Context, id drawbridge.ServerID, follow bool,
 	each func(line string) error) error {
 	e, err := f.serverByID(id)

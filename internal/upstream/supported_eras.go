@@ -10,7 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// supportedEras returns the eras that server and Drawbridge share, from a discovery result.
+// supportedEras returns the protocol eras that both server and Drawbridge support. result is the result of
+// server/discover.
 func supportedEras(result json.RawMessage) (era drawbridge.ProtocolEra) {
 	for v := range rawjson.Elements(rawjson.Get(result, "supportedVersions")) {
 		version, _ := rawjson.DecodeString(v)
@@ -21,8 +22,8 @@ func supportedEras(result json.RawMessage) (era drawbridge.ProtocolEra) {
 	return era
 }
 
-// offersModernVersion reports whether a server refused the version of a request and lists ours as supported. A client
-// chooses from that list and asks again (2026-07-28, Versioning).
+// offersModernVersion reports whether err is a refusal of the request's protocol version that lists Drawbridge's
+// version as supported. A client selects a version from that list and repeats the request (2026-07-28, Versioning).
 func offersModernVersion(err error) bool {
 	refused, ok := errors.AsType[*transport.ResponseError](err)
 	if !ok || mcp.ErrorCode(refused.Object) != mcp.CodeUnsupportedVersion {

@@ -13,11 +13,11 @@ import (
 )
 
 // A server of 2025-11-25 may have tools that must be called as tasks: the caller creates a task and fetches its result
-// later. For a caller that does not, because it does not know tasks or speaks the other era, Drawbridge creates the
-// task and waits for its result.
+// later. Some callers do not know tasks or use the other protocol era. For these callers Drawbridge creates the task
+// and waits for its result.
 
-// needsTask reports whether a call must create a task and does not. By the specification, a tool's demand counts only
-// if its server declares task support for calls.
+// needsTask reports whether Drawbridge must create a task for a call: the tool requires a task and the call does not
+// create one. By the specification, a tool's requirement counts only if its server declares task support for calls.
 func (s *session) needsTask(call drawbridge.Call) bool {
 	if s.era != drawbridge.Legacy || call.Method != mcp.MethodToolsCall {
 		return false
@@ -27,7 +27,8 @@ func (s *session) needsTask(call drawbridge.Call) bool {
 		rawjson.Get(s.capabilities, "tasks", "requests", "tools", "call") != nil
 }
 
-// callTask makes a call on the session and returns its result, by way of a task if the tool requires one.
+// callTask makes a call on the session and returns its result. If the tool requires a task, callTask creates the task
+// and waits for its result.
 func (s *session) callTask(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	if !s.needsTask(call) {
 		return s.roundTrip(ctx, call)
@@ -43,10 +44,10 @@ func (s *session) callTask(ctx context.Context, call drawbridge.Call) (json.RawM
 		StripTask: interop.StripRelatedTask, CancelTask: s.cancelTask}.CallAsTask(ctx, call)
 }
 
-// taskCancelTimeout bounds the cancellation of a task, for which the caller of a call waits.
+// taskCancelTimeout is the time limit for cancelling a task. The caller of the call waits for that.
 const taskCancelTimeout = 2 * time.Second
 
-// cancelTask cancels a task whose call has ended, if the server supports that.
+// cancelTask cancels a task whose call has ended, if the server supports cancelling tasks.
 func (s *session) cancelTask(ctx context.Context, id json.RawMessage) {
 	if rawjson.Get(s.capabilities, "tasks", "cancel") == nil || s.isOver() {
 		return

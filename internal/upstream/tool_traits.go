@@ -8,15 +8,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// toolTraits holds requirements of a server's tools, by name. The zero value has none.
+// toolTraits contains special requirements of a server's tools, by tool name. The zero value contains none.
 type toolTraits struct {
-	// HeaderParams are the arguments that are also sent in headers.
+	// HeaderParams are the arguments that are also sent in HTTP headers.
 	HeaderParams map[string][]mcp.HeaderParam
-	// TaskOnly are the tools that must be called as tasks.
+	// TaskOnly is the set of tools that must be called as tasks.
 	TaskOnly map[string]bool
 }
 
-// parseToolTraits returns the traits of listed tools; HeaderParams only with headers.
+// parseToolTraits returns the traits of listed tools. It parses HeaderParams only if headers is set.
 func parseToolTraits(tools []json.RawMessage, headers bool) toolTraits {
 	t := toolTraits{TaskOnly: taskOnlyTools(tools)}
 	if headers {
@@ -25,7 +25,7 @@ func parseToolTraits(tools []json.RawMessage, headers bool) toolTraits {
 	return t
 }
 
-// headerParamsByTool returns the arguments that are also sent in headers, by tool.
+// headerParamsByTool returns the arguments that are also sent in HTTP headers, by tool name.
 func headerParamsByTool(tools []json.RawMessage) map[string][]mcp.HeaderParam {
 	var marks map[string][]mcp.HeaderParam
 	for _, tool := range tools {

@@ -16,12 +16,14 @@ import (
 // watchTimeout bounds one watch request.
 const watchTimeout = listenAckTimeout
 
-// Watch replaces the fleet's watch set at a server; an empty one ends watching. It waits until the server has applied
-// it. The watch is established again whenever the server was away. A stateful server notifies of its tasks unasked.
+// Watch replaces the fleet's watch set at a server; an empty set ends watching. Watch waits until the server has
+// applied the set. The set is applied again after each reconnection. A stateful server sends notifications of its tasks
+// without a request.
 //
-// The error is for items that were not watched before: a *drawbridge.UnwatchedError if the server refused some of it,
-// otherwise a *drawbridge.Fault. The caller must then call Watch with the rest. What a server refuses later is logged
-// and dropped until the next Watch.
+// Watch returns an error only for items that were not watched before. If the server refused some of them, the error is
+// a *drawbridge.UnwatchedError, otherwise a *drawbridge.Fault. The items in the error are not watched; the caller must
+// then call Watch with the remaining items. If a server refuses items later, the refusal is logged and the items are
+// not watched until the next Watch.
 func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error {
 	if w.IsEmpty() && f.isHeld(id) {
 		return nil
@@ -39,7 +41,7 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 		return unknownServerFault(id)
 	}
 	var o *sessionOpening
-	e.sessions.mu.Lock() // after the watch set was changed, see retireIfIdle
+	e.sessions.mu.Lock() // only after the watch set was changed, see retireIfIdle
 	home := e.sessions.live[e.primaryKey()]
 	away := home == nil || home.isOver()
 	if away && !fresh.IsEmpty() {
@@ -47,7 +49,7 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	}
 	e.sessions.mu.Unlock()
 	if away && o == nil {
-		return nil // a server that is away watches nothing; it hears of this when it is back
+		return nil // the set is applied when the server is connected again
 	}
 	if err = e.awaitWatch(ctx, step, o, turn, fresh); err == nil {
 		return nil
@@ -59,8 +61,8 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	return err
 }
 
-// awaitWatch waits until the server, which o opens if it is away, has applied a version. It returns an error
-// for the items of fresh that were refused.
+// awaitWatch waits until the server has applied the version turn. o is the opening of the primary session, or nil if it
+// is open. awaitWatch returns an error for the items of fresh that were refused.
 func (e *managedServer) awaitWatch(ctx context.Context, step string, o *sessionOpening, turn int,
 	fresh drawbridge.WatchSet) error {
 	if o != nil {
@@ -90,16 +92,16 @@ func (e *managedServer) awaitWatch(ctx context.Context, step string, o *sessionO
 	}
 }
 
-// A watcher applies a server's watch set on one session, by subscriptions or by a listening request. Refusals on extra
-// sessions are ignored: there the primary watch is repeated as far as possible.
+// A watcher applies a server's watch set on one session, with subscriptions or a listening request. On an extra
+// session, refusals are only logged, since the primary session determines the result of Watch.
 type watcher struct {
 	ctx     context.Context
 	server  *managedServer
 	session *session
-	// subscriptions are for a stateful server, listener for a stateless one.
+	// subscriptions is used for a stateful server, listener for a stateless server.
 	subscriptions resourceSubscriptions
 	listener      *changeListener
-	// acknowledged is closed when the server has accepted or refused the watch for the first time.
+	// acknowledged is closed when the server has accepted or refused the watch set for the first time.
 	acknowledged chan struct{}
 	ackOnce      sync.Once
 }
@@ -118,29 +120,29 @@ func (e *managedServer) newWatcher(ctx context.Context, s *session) *watcher {
 	return w
 }
 
-// firstAckTimeout is how long a listing waits for the server to acknowledge the watch.
+// firstAckTimeout is how long a listing waits until the server acknowledges the watch set.
 const firstAckTimeout = 500 * time.Millisecond
 
-// startWatch applies the watch set before the server is listed: a change in between would be lost.
+// startWatch applies the watch set before the server is listed, so that no change after the listing is missed.
 func (w *watcher) startWatch() {
 	w.applyWatch()
 	w.awaitFirstAck()
 }
 
-// awaitFirstAck waits for the first acknowledgement, but not for long.
+// awaitFirstAck waits for the first acknowledgement, for at most firstAckTimeout.
 func (w *watcher) awaitFirstAck() {
 	timer := time.NewTimer(firstAckTimeout)
 	defer timer.Stop()
 	select {
 	case <-w.acknowledged:
-	case <-timer.C: // the server need not hurry
+	case <-timer.C: // the server may acknowledge later
 	case <-w.ctx.Done():
 	}
 }
 
-// mirrorWatch repeats the primary watch on a caller's own session if that is a process of its own, since the primary
-// session does not see changes made there. It begins before the session's first call and goes on until stop. HTTP
-// sessions all reach the same server and need none.
+// mirrorWatch applies the watch set also on an extra session that is a process of its own. The primary session does not
+// see changes in that process. It starts before the session's first call and continues until stop is called. HTTP
+// sessions do not need it, since all of them reach the same server.
 func (e *managedServer) mirrorWatch(s *session) (stop func()) {
 	if !s.needsMirrorWatch() {
 		return func() {}
@@ -167,19 +169,19 @@ func (e *managedServer) mirrorWatch(s *session) (stop func()) {
 	}
 }
 
-// needsMirrorWatch reports whether the session is an extra process for callers of the primary principal.
+// needsMirrorWatch reports whether the session is an extra process for stateful callers of the primary principal.
 func (s *session) needsMirrorWatch() bool {
 	return s.isStateful() && s.server.config.URL == "" && s.key.principal == s.server.pool.o.Principal
 }
 
-// stopListening ends the listening.
+// stopListening ends the listening request of a stateless server.
 func (w *watcher) stopListening() {
 	if w.listener != nil {
 		w.listener.stop()
 	}
 }
 
-// applyWatch sends the watch set to the server, or starts to.
+// applyWatch sends the watch set to a stateful server, or makes the listener of a stateless server send it.
 func (w *watcher) applyWatch() {
 	if w.listener != nil {
 		w.listener.update()
@@ -189,12 +191,13 @@ func (w *watcher) applyWatch() {
 	ctx, cancel := context.WithTimeout(w.ctx, watchTimeout)
 	defer cancel()
 	refused := w.subscriptions.update(ctx, wanted.URIs)
-	if !w.session.isOver() { // otherwise the next session reports
+	if !w.session.isOver() { // otherwise the next session applies the set
 		w.markApplied(turn, refused, refused.finalOnes().watchSet())
 	}
 }
 
-// markApplied records that the server applied a version, except what it refused; gone is not wanted any more.
+// markApplied logs the refusals of a version. On the primary session it also stores the version as applied, see
+// serverWatch.markApplied.
 func (w *watcher) markApplied(turn int, refused watchRefusals, gone drawbridge.WatchSet) {
 	w.ackOnce.Do(func() { close(w.acknowledged) })
 	e := w.server

@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/transport"
 )
 
-// A watchRefusal is a part of a watch set that a server refused, with the reason.
+// A watchRefusal is a part of a watch set that a server refused, with the error.
 type watchRefusal struct {
 	drawbridge.UnwatchedError
 	// Final is set if another attempt is useless.
@@ -18,7 +18,7 @@ type watchRefusal struct {
 // watchRefusals are all refusals of one watch set.
 type watchRefusals []watchRefusal
 
-// watchSet returns everything that is refused.
+// watchSet returns all refused items.
 func (r watchRefusals) watchSet() (all drawbridge.WatchSet) {
 	for _, one := range r {
 		all.URIs, all.Tasks = append(all.URIs, one.Unwatched.URIs...), append(all.Tasks, one.Unwatched.Tasks...)
@@ -26,7 +26,7 @@ func (r watchRefusals) watchSet() (all drawbridge.WatchSet) {
 	return all
 }
 
-// within returns the refusals, restricted to w.
+// within returns the refusals restricted to the items in w.
 func (r watchRefusals) within(w drawbridge.WatchSet) (out watchRefusals) {
 	for _, one := range r {
 		if one.Unwatched = w.Intersect(one.Unwatched); !one.Unwatched.IsEmpty() {
@@ -46,7 +46,8 @@ func (r watchRefusals) finalOnes() (out watchRefusals) {
 	return out
 }
 
-// newWatchRefusal returns the refusal for a request that ended with err. It is final if the server itself refused.
+// newWatchRefusal returns the refusal of the items in what, for a request that ended with err. The refusal is final if
+// the server answered with an error, or if err is not retryable.
 func newWatchRefusal(what drawbridge.WatchSet, err error) watchRefusal {
 	a := classifyListenError(err)
 	return watchRefusal{drawbridge.UnwatchedError{Unwatched: what, Err: err}, a.fromServer || !a.retryable}
@@ -54,8 +55,8 @@ func newWatchRefusal(what drawbridge.WatchSet, err error) watchRefusal {
 
 // A listenError classifies the error of a listening request.
 type listenError struct {
-	// fromServer: the server answered with an error. retryable: the next attempt may succeed. unsupported: the server
-	// does not know the method.
+	// fromServer is set if the server answered with an error. retryable is set if another attempt may succeed.
+	// unsupported is set if the server does not know the method.
 	fromServer, retryable, unsupported bool
 }
 

@@ -4,7 +4,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// watchRequests hold the watch sets of several owners. The zero value is empty. Its methods must not be called
+// watchRequests stores the watch sets of several owners. The zero value is empty. Its methods must not be called
 // concurrently.
 type watchRequests[K comparable] struct {
 	by  map[K]drawbridge.WatchSet

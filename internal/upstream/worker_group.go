@@ -2,16 +2,16 @@ package upstream
 
 import "sync"
 
-// A workerGroup owns the goroutines of one server. The ends of the server and of the pool wait for them.
+// A workerGroup owns the goroutines of one server. Server and pool wait for these goroutines when they end.
 type workerGroup struct {
 	pool *Pool
-	work sync.WaitGroup // grows under mu, and not after ended
+	work sync.WaitGroup // mu is held to add; nothing is added after ended
 
 	mu    sync.Mutex
 	ended bool
 }
 
-// start runs work in a goroutine. It returns false, and runs nothing, after end and unless the pool runs.
+// start runs work in a goroutine. It returns false and does not run work if end was called or the pool is not running.
 func (g *workerGroup) start(work func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -29,7 +29,7 @@ func (g *workerGroup) start(work func()) bool {
 	return ok
 }
 
-// end refuses further work.
+// end makes start refuse further work.
 func (g *workerGroup) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,5 +43,5 @@ func (g *workerGroup) hasEnded() bool {
 	return g.ended
 }
 
-// wait waits until all work has ended. Call end first.
+// wait waits until all work has ended. end must be called first.
 func (g *workerGroup) wait() { g.work.Wait() }

@@ -8,11 +8,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// minMainPart is the share of a page's text that its main part must have: with less, the marks of the page mislead.
+// minMainPart is the minimum share of a page's text in its main part. An element with less text is not used as the main
+// part.
 const minMainPart = 0.1
 
-// keepMainPart removes from a page what is not its main part: all but the element main, or else the only article, if it
-// has enough of the text, and menus, headers and footers of the page. A page that marks none of that stays as it is.
+// keepMainPart removes everything except the main part from a page. The main part is the only element main, or else the
+// only article, if it has enough of the text. It also removes menus, headers and footers of the page. A page without
+// any of these elements is not changed.
 func keepMainPart(doc *html.Node) {
 	body := first(doc, func(n *html.Node) bool { return n.DataAtom == atom.Body })
 	if body == nil {
@@ -37,8 +39,8 @@ func isMain(n *html.Node) bool { return n.DataAtom == atom.Main || attribute(n, 
 
 func isArticle(n *html.Node) bool { return n.DataAtom == atom.Article }
 
-// isBesideMain reports whether an element is a menu, a form or the like, or the header or footer of the page. Those of an
-// article belong to it.
+// isBesideMain reports whether an element does not belong to the main part: a menu, a form or the like, or the header
+// or footer of the page. The header and footer of an article belong to the article.
 func isBesideMain(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Nav, atom.Aside, atom.Form, atom.Dialog, atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe:
@@ -56,7 +58,7 @@ func isBesideMain(n *html.Node) bool {
 		slices.Contains([]string{"navigation", "banner", "contentinfo", "search", "complementary"}, attribute(n, "role"))
 }
 
-// removeAround removes the elements beside a node and beside those that contain it, up to an element.
+// removeAround removes all siblings of node and of its ancestors below up.
 func removeAround(up, node *html.Node) {
 	for ; node != up && node.Parent != nil; node = node.Parent {
 		for _, sibling := range slices.Collect(node.Parent.ChildNodes()) {
@@ -67,7 +69,7 @@ func removeAround(up, node *html.Node) {
 	}
 }
 
-// outermost returns the elements below a node that are wanted, without those inside of them.
+// outermost returns the elements below node for which wanted returns true. It does not search inside these elements.
 func outermost(node *html.Node, wanted func(*html.Node) bool) (all []*html.Node) {
 	for child := range node.ChildNodes() {
 		if child.Type == html.ElementNode && wanted(child) {

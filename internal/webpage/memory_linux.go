@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitMemory bounds how much more memory this process may map.
+// limitMemory limits how much more memory this process may map, in bytes.
 func limitMemory(more uint64) {
 	var pages uint64
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -18,5 +18,5 @@ func limitMemory(more uint64) {
 		return
 	}
 	limit := pages*uint64(os.Getpagesize()) + more
-	_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: limit, Max: limit}) // without it GOMEMLIMIT is left
+	_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: limit, Max: limit}) // if this fails, only GOMEMLIMIT applies
 }

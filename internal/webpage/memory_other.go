@@ -2,5 +2,5 @@
 
 package webpage
 
-// limitMemory does nothing: this system has no such bound.
+// limitMemory does nothing: this system has no such limit.
 func limitMemory(uint64) {}

@@ -18,8 +18,8 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// PDF files are read by a process of their own: the library was not written for hostile files. The process has no
-// network, no files of the person, little memory and little time, as far as the system supports that.
+// PDF files are read by a separate process, because the library was not written for hostile files. The process has no
+// network, no access to the person's files, little memory and little time, as far as the system supports these limits.
 const (
 	pdfReaderArgument = "drawbridge-read-pdf"
 	pdfTimeout        = 20 * time.Second
@@ -27,12 +27,12 @@ const (
 	maxPDFText        = 4 << 20
 )
 
-// pdfReaderEnabled is true if this program calls RunIfPDFReader, so that running it again reads a PDF file. It is a fact
-// about the process, written once.
+// pdfReaderEnabled is true if this program calls RunIfPDFReader. Only then can it start itself again as a PDF reader.
+// It is set once, at the start of the process.
 var pdfReaderEnabled atomic.Bool
 
-// RunIfPDFReader must be called first thing in main, after process.RunIfReaper. It returns at once, unless this process
-// was started by this package to read a PDF file: then it does that and never returns.
+// RunIfPDFReader must be called at the beginning of main, after process.RunIfReaper. If this package started the
+// process to read a PDF file, RunIfPDFReader reads the file and never returns. Otherwise it returns at once.
 func RunIfPDFReader() {
 	if len(os.Args) != 2 || os.Args[1] != pdfReaderArgument {
 		pdfReaderEnabled.Store(true)
@@ -46,7 +46,7 @@ func RunIfPDFReader() {
 	os.Exit(0)
 }
 
-// runPDFReader reads a PDF file and writes its text.
+// runPDFReader reads a PDF file from in and writes its text to out.
 func runPDFReader(in io.Reader, out io.Writer) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -80,14 +80,14 @@ func pdfText(body []byte) (string, error) {
 	return safetext.Truncate(strings.ToValidUTF8(all.String(), "\uFFFD"), maxPDFText, safetext.Bytes, ""), nil
 }
 
-// glyphsOf returns the glyphs of a page in their order. It drops those that the library adds after each text: a line
-// feed, as the font shows it.
+// glyphsOf returns the glyphs of a page in their order. It omits the line feed that the library adds after each text,
+// decoded with the text's font.
 func glyphsOf(page pdf.Page) (kept []pdf.Text) {
 	lineFeed := map[string]string{}
 	for _, name := range page.Fonts() {
 		font := page.Font(name)
 		base := font.BaseFont()
-		base = base[strings.Index(base, "+")+1:] // as the glyphs have it, without the mark of a subset
+		base = base[strings.Index(base, "+")+1:] // without the prefix of a font subset, as in the glyphs
 		lineFeed[base] = font.Encoder().Decode("\n")
 	}
 	all := page.Content().Text
@@ -101,7 +101,8 @@ func glyphsOf(page pdf.Page) (kept []pdf.Text) {
 	return kept
 }
 
-// appendPage appends the glyphs of a page in their order. A glyph on another height begins a line, and a gap is a space.
+// appendPage appends the glyphs of a page in their order. It adds a line break before a glyph at another height, and a
+// space for a gap between glyphs.
 func appendPage(all *strings.Builder, glyphs []pdf.Text) {
 	var last pdf.Text
 	for i, g := range glyphs {
@@ -121,7 +122,7 @@ func appendPage(all *strings.Builder, glyphs []pdf.Text) {
 	}
 }
 
-// readPDF returns the text of a PDF file, which another process reads.
+// readPDF returns the text of a PDF file. It starts another process that reads the file.
 func readPDF(ctx context.Context, body []byte) (text string, err error) {
 	if !pdfReaderEnabled.Load() {
 		return "", errors.New("this program reads no PDF files: it does not call gateway.RunReaperProcess first in main")
@@ -137,7 +138,7 @@ func readPDF(ctx context.Context, body []byte) (text string, err error) {
 	defer os.RemoveAll(home)
 	ctx, cancel := context.WithTimeout(ctx, pdfTimeout)
 	defer cancel()
-	userHome, _ := os.UserHomeDir() // without one nothing of it can be read
+	userHome, _ := os.UserHomeDir() // without a home directory there are no files to protect
 	p, err := process.Start(ctx, process.Spec{Command: self, Args: []string{pdfReaderArgument}, Dir: home,
 		Env: []string{"GOMAXPROCS=1", "GOMEMLIMIT=512MiB"}, Grace: 100 * time.Millisecond,
 		Confinement: &confine.Profile{Offline: true, Home: home, Dir: home, UserHome: userHome}})

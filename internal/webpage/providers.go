@@ -47,7 +47,7 @@ func providers() map[string]provider {
 		"searxng": {title: "SearXNG",
 			request: func(query string, _ int, key string) searchRequest {
 				r := searchRequest{path: "/search", query: url.Values{"q": {query}, "format": {"json"}}}
-				if key != "" { // for a server behind a proxy that asks for one
+				if key != "" { // for a server behind a proxy that requires a key
 					r.header = map[string]string{"Authorization": "Bearer " + key}
 				}
 				return r
@@ -66,14 +66,14 @@ func numbered(values url.Values, name string, n int) url.Values {
 	return values
 }
 
-// An item is a result in the JSON of the providers, which name its text differently.
+// An item is a result in the JSON of a provider. Providers name the text of a result differently.
 type item struct {
 	Title, URL                 string
 	Description, Content, Text string
 	Highlights                 []string
 }
 
-// parseItems reads an answer with the results at its top.
+// parseItems parses a response with the member results at its top level.
 func parseItems(answer []byte) ([]Result, error) {
 	var a struct{ Results []item }
 	err := decodeAnswer(answer, &a)
@@ -82,7 +82,7 @@ func parseItems(answer []byte) ([]Result, error) {
 
 func decodeAnswer(answer []byte, to any) error {
 	if err := json.Unmarshal(answer, to); err != nil {
-		return errors.New("it is not the expected JSON") // the decoder's error may quote it
+		return errors.New("it is not the expected JSON") // the decoder's error may quote the response
 	}
 	return nil
 }
@@ -96,8 +96,8 @@ func results(items []item) []Result {
 	return all
 }
 
-// withoutMarkup returns a text in which providers mark the words of the query, without the marks and with characters in
-// place of entities.
+// withoutMarkup returns a text without HTML elements and entities. Providers mark the words of the query with such
+// elements.
 func withoutMarkup(text string) string {
 	if !strings.ContainsAny(text, "<&") {
 		return text
@@ -124,8 +124,9 @@ func appendText(b *strings.Builder, n *html.Node) {
 	}
 }
 
-// parseDuckDuckGo reads DuckDuckGo's page of results for browsers without scripts. A result is an element with the class
-// result: its link has the class result__a, its text the class result__snippet. Advertisements have the class result--ad.
+// parseDuckDuckGo parses DuckDuckGo's page of results for browsers without scripts. A result is an element with the
+// class result. Its link has the class result__a, its text the class result__snippet. Advertisements have the class
+// result--ad.
 func parseDuckDuckGo(answer []byte) (all []Result, err error) {
 	doc, err := html.Parse(bytes.NewReader(answer))
 	if err != nil {
@@ -155,7 +156,7 @@ func parseDuckDuckGo(answer []byte) (all []Result, err error) {
 	return all, nil
 }
 
-// linkTarget returns the address that a link of DuckDuckGo leads to: it may be in the parameter uddg of its own address.
+// linkTarget returns the target address of a link of DuckDuckGo. The link may contain the target in its parameter uddg.
 func linkTarget(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {

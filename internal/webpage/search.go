@@ -19,7 +19,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
 )
 
-// The bounds of a search.
+// The limits of a search.
 const (
 	SearchTimeout = 10 * time.Second
 	DefaultCount  = 5
@@ -29,7 +29,7 @@ const (
 	maxSnippet = 600
 )
 
-// A Result is a page that a provider found. Snippet is a part of its text, without markup.
+// A Result is a page that a provider found. Snippet is a part of the page's text, without markup.
 type Result struct {
 	Title   string `json:"title"`
 	URL     string `json:"url"`
@@ -38,13 +38,13 @@ type Result struct {
 
 // SearchOptions configure a Searcher.
 type SearchOptions struct {
-	// Provider is one of SearchProviders. BaseURL is its address; empty means the provider's own.
+	// Provider is one of SearchProviders. BaseURL is its address; empty means the provider's default address.
 	Provider, BaseURL string
-	// FindKey returns the key; nil for none.
+	// FindKey returns the key; a nil FindKey means no key.
 	FindKey func(context.Context) (drawbridge.Secret, error)
 }
 
-// SearchProviders returns the names of the providers, which are those that the settings accept.
+// SearchProviders returns the names of the providers that the settings accept, without "none".
 func SearchProviders() []string {
 	return slices.DeleteFunc(config.SearchProviders(), func(name string) bool { return name == "none" })
 }
@@ -56,26 +56,26 @@ type Searcher struct {
 	client   *http.Client
 }
 
-// A provider is the API of a provider.
+// A provider describes the API of a search provider.
 type provider struct {
 	title, baseURL string
 	needsKey       bool
-	// request returns the request of a search. parse returns the results of an answer.
+	// request returns the request for a search. parse returns the results in a response.
 	request func(query string, count int, key string) searchRequest
 	parse   func(answer []byte) ([]Result, error)
 }
 
-// A searchRequest is a search as HTTP. Without a body it is a GET.
+// A searchRequest is the HTTP request for a search. Without a body, its method is GET.
 type searchRequest struct {
 	path   string
 	query  url.Values
 	header map[string]string
-	// form and object are the body: at most one is set.
+	// form and object are the body; at most one of them is set.
 	form   url.Values
 	object map[string]any
 }
 
-// NewSearcher returns a searcher. The error is for an unknown provider, a missing key or a missing address.
+// NewSearcher returns a searcher. It returns an error for an unknown provider, a missing key or a missing address.
 func NewSearcher(o SearchOptions) (*Searcher, error) {
 	p, ok := providers()[o.Provider]
 	switch {
@@ -94,13 +94,13 @@ func NewSearcher(o SearchOptions) (*Searcher, error) {
 		return nil, errors.New("the address of the search provider is not a valid URL")
 	}
 	client := safehttp.NewPageClient(base.Hostname())
-	// A redirect would carry the query, and the key in a header of its own, to another host.
+	// A redirect would send the query, and a key in a header of the provider, to another host.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Searcher{options: o, provider: p, client: client}, nil
 }
 
-// Search returns at most count results, best first, each URL once. Texts are in one line. The errors name the provider,
-// and never contain the key or a text of the answer.
+// Search returns at most count results, best first, each URL once. Texts are in one line. The errors name the provider.
+// They never contain the key or a text of the response.
 func (s *Searcher) Search(ctx context.Context, query string, count int) ([]Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, SearchTimeout)
 	defer cancel()
@@ -160,7 +160,7 @@ func (s *Searcher) newRequest(ctx context.Context, query string, count int) (*ht
 	return req, nil
 }
 
-// send returns the body of a successful answer.
+// send returns the body of a successful response.
 func (s *Searcher) send(req *http.Request) ([]byte, error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
@@ -190,7 +190,8 @@ func (s *Searcher) send(req *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// cleanResults returns the first results with a usable URL, each URL once, with texts in one line and of a bounded length.
+// cleanResults returns the first count results that have a valid URL, each URL once. Texts are in one line and of
+// limited length.
 func cleanResults(results []Result, count int) (kept []Result) {
 	seen := map[string]bool{}
 	for _, r := range results {

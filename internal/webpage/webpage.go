@@ -1,6 +1,7 @@
-// Package webpage fetches pages of the web, turns them into text that a model can read, and asks search providers for
-// pages: Brave, Tavily, Exa, a SearXNG server, or DuckDuckGo. It bounds the time, the bytes and the redirects of a fetch.
-// Which addresses a fetch may reach is decided by the client that it is given, see safehttp.NewPageClient.
+// Package webpage fetches web pages, and converts them to text that a model can read. It also sends searches to search
+// providers: Brave, Tavily, Exa, a SearXNG server, or DuckDuckGo. It limits the time, the bytes and the redirects of a
+// fetch. The HTTP client that the caller passes determines which addresses a fetch may reach, see
+// safehttp.NewPageClient.
 package webpage
 
 import (
@@ -24,31 +25,32 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// The bounds of a fetch.
+// The limits of a fetch.
 const (
 	Timeout      = 30 * time.Second
 	DefaultBytes = 1 << 20
 	MaxBytes     = 5 << 20
 )
 
-// A Page is an answer to a fetch.
+// A Page is the response to a fetch.
 type Page struct {
-	// URL is the address that answered, Via are the addresses before it that redirected.
+	// URL is the address of the response. Via are the addresses that redirected to it.
 	URL string
 	Via []string
-	// Status is the HTTP status, Type the media type without parameters.
+	// Status is the HTTP status. Type is the media type without parameters.
 	Status int
 	Type   string
-	// Body is the body, in UTF-8 if it is a text, at most the bytes that were allowed. Cut reports that there is more.
+	// Body is the body of the response, at most as many bytes as Fetch was allowed to read. A text is converted to
+	// UTF-8. Cut reports whether the response was longer.
 	Body []byte
 	Cut  bool
 }
 
-// Fetch requests a page with GET. maxBytes bounds the body. An answer with an error status is a Page, too. The error
-// names the step, and the address that was refused.
+// Fetch requests a page with GET. maxBytes limits the body. A response with an error status is also returned as a Page.
+// The error names the failed step, and the reason if the address was refused.
 func Fetch(ctx context.Context, client *http.Client, address string, maxBytes int64) (Page, error) {
 	if u, err := url.Parse(address); err == nil {
-		address = u.String() // with characters escaped that people write as they are
+		address = u.String() // escapes characters that people write unescaped
 	}
 	if err := safehttp.CheckPageURL(address); err != nil {
 		return Page{}, fmt.Errorf("the URL %w", err)
@@ -84,7 +86,8 @@ func Fetch(ctx context.Context, client *http.Client, address string, maxBytes in
 	return page, nil
 }
 
-// describe returns the cause of a failed request without its URL, and what a person can do about a refused address.
+// describe returns the cause of a failed request without its URL. For a refused address, it tells how a person can
+// allow it.
 func describe(err error) error {
 	switch {
 	case errors.Is(err, safehttp.ErrForbidden):
@@ -109,7 +112,7 @@ func redirects(resp *http.Response) (via []string) {
 	return via
 }
 
-// toUTF8 returns a text in UTF-8.
+// toUTF8 converts a text to UTF-8. It returns body unchanged if that fails.
 func toUTF8(body []byte, contentType string) []byte {
 	r, err := charset.NewReader(bytes.NewReader(body), contentType)
 	if err != nil {
@@ -134,9 +137,9 @@ func (p Page) IsText() bool {
 		strings.HasSuffix(p.Type, "xml") || strings.HasSuffix(p.Type, "yaml") || p.Type == "application/javascript"
 }
 
-// Text returns the title and the text of a page: HTML as Markdown, the text of a PDF file, other texts as they are. With
-// readable set, only the main part of an HTML page is returned if there is one. The error is for a page that is not a
-// text.
+// Text returns the title and the text of a page: HTML as Markdown, the text of a PDF file, other texts unchanged. If
+// readable is true, it returns only the main part of an HTML page, if there is one. It returns an error for a page that
+// is not a text.
 func (p Page) Text(ctx context.Context, readable bool) (title, text string, err error) {
 	switch {
 	case p.IsPDF():
@@ -167,7 +170,7 @@ func newConverter() *converter.Converter {
 		table.NewTablePlugin()))
 }
 
-// maxTitle is the number of bytes of a title.
+// maxTitle is the maximum size of a title in bytes.
 const maxTitle = 500
 
 // titleOf returns the title of an HTML document.

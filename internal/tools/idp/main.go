@@ -1,4 +1,4 @@
-// Command idp is the tests' identity provider, to try a sign-in by hand: go run ./internal/tools/idp serve.
+// Command idp runs the identity provider of the tests, to try a sign-in by hand: go run ./internal/tools/idp serve.
 package main
 
 import (

@@ -12,34 +12,35 @@ import (
 )
 
 const (
-	// maxColumns is the longest line; a tab counts as tabColumns.
+	// maxColumns is the maximum length of a line; a tab counts as tabColumns columns.
 	maxColumns = 120
 	tabColumns = 4
 )
 
-// banned matches phrases that a reader has to decode. The style guide says what to write in their place.
+// banned matches phrases that are hard to understand. The style guide lists the words to use instead.
 var banned = regexp.MustCompile(
 	`(?i)says whether|\bgives\b|\b(?:nobody|somebody|whoever|anew|midst)\b|\b(?:is|are) no [a-z]` +
 		`|\bbut for\b|of which there is none`)
 
-// plain matches standard English that banned would match: "there is no such file", "it is no longer used".
+// plain matches correct English phrases that banned would match too: "there is no such file", "it is no longer used".
 var plain = regexp.MustCompile(`(?i)\bthere (?:is|are) no\b|\b(?:is|are) no longer\b`)
 
 // wordLists are packages whose string literals are data of a detector, not texts for people.
 var wordLists = []string{"internal/injection"}
 
-// phrases counts the banned phrases of the program.
+// phrases lists the places of the banned phrases in the program, each as "file:line".
 type phrases struct {
 	shown  []string // in public packages, and in texts that a person may see
 	inside []string // in comments of internal packages
 }
 
+// bannedIn returns the number of banned phrases in text.
 func bannedIn(text string) int {
 	text = plain.ReplaceAllString(strings.ReplaceAll(text, "gives up", ""), "")
 	return len(banned.FindAllString(text, -1))
 }
 
-// language notes the banned phrases of a file of the program.
+// language adds the banned phrases of the file to f.phrases, if the file belongs to the program.
 func (f *reading) language() {
 	dir := path.Dir(f.name)
 	if f.test || !isProgram(dir) {
@@ -68,7 +69,8 @@ func (f *reading) language() {
 	})
 }
 
-// longLines counts the lines of a file and those of more than maxColumns columns.
+// longLines adds the number of lines of a file to s.lines, and the number of lines over maxColumns columns to
+// s.overlong.
 func (s *shape) longLines(source []byte) {
 	for line := range strings.Lines(string(source)) {
 		s.lines++
@@ -79,7 +81,7 @@ func (s *shape) longLines(source []byte) {
 	}
 }
 
-// isOneWord reports whether a name in mixed case is one word.
+// isOneWord reports whether a Go name is one word: it has no capital after the first letter, or only capitals.
 func isOneWord(name string) bool {
 	for i, r := range name {
 		if i > 0 && unicode.IsUpper(r) {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// A limit is one measured point of the code's shape and the most, or the least, that it may be.
+// A limit is one measured value of the code's shape, and the maximum or minimum that the project allows for it.
 type limit struct {
 	name    string
 	value   float64
 	bound   float64
-	least   bool // bound is the least, not the most
+	least   bool // bound is the minimum, not the maximum
 	percent bool
 	where   string
 }
@@ -36,14 +36,14 @@ func (l limit) bar() string {
 	return "≤ " + l.show(l.bound)
 }
 
-// The bounds of the language and of contexts.
+// The maximum numbers of banned phrases and of calls of context.Background.
 const (
 	maxShownPhrases  = 0
 	maxInsidePhrases = 17
 	maxBackgrounds   = 1
 )
 
-// facts returns measured points without a bound.
+// facts returns texts with the measured values that have no limit.
 func (s *shape) facts() []string {
 	return []string{
 		fmt.Sprintf("lines of code of the program: %d", s.programLines()),
@@ -53,7 +53,7 @@ func (s *shape) facts() []string {
 	}
 }
 
-// limits holds what was measured against the project's table.
+// limits returns the measured values with the project's limits for them.
 func (s *shape) limits() []limit {
 	long := slices.DeleteFunc(slices.Clone(s.functions), func(p point) bool { return p.size <= 60 })
 	function, file, wide := largest(s.functions), largest(s.files), largest(s.interfaces)
@@ -90,7 +90,7 @@ func (s *shape) limits() []limit {
 	}
 }
 
-// largest returns the first of the largest points, or a zero point.
+// largest returns the point with the largest size, the first of several, or the zero point if points is empty.
 func largest(points []point) point {
 	var most point
 	for _, p := range points {
@@ -101,7 +101,7 @@ func largest(points []point) point {
 	return most
 }
 
-// percentile returns the size that n percent of the points do not exceed.
+// percentile returns the n-th percentile of the sizes: n percent of the points are not larger.
 func percentile(points []point, n int) int {
 	if len(points) == 0 {
 		return 0
@@ -129,7 +129,7 @@ func places(points []point) []string {
 	return all
 }
 
-// some names the first few places.
+// some returns a text with the first few places, and the number of further places.
 func some(places []string) string {
 	const few = 4
 	switch {

@@ -1,10 +1,10 @@
-// Shape measures how the code of this repository is built and holds it against the limits of the project.
+// Shape measures properties of the code of this repository and compares them with the limits of the project.
 //
 //	go run ./internal/tools/shape [DIR]
 //
-// It prints one line a limit, with the measured value and where it was found, and exits with 1 when one is broken. It
-// reads Go files only, by their syntax, whatever their build tags are; generated files, testdata and hidden folders are
-// left out. It changes nothing.
+// It prints one line for each limit, with the measured value and the places in the code. It exits with status 1 if a
+// value exceeds its limit. It parses all Go files without type checking, and ignores build tags. It skips generated
+// files, testdata and hidden directories. It changes no file.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// report prints the limits and reports whether all of them hold.
+// report prints the limits and reports whether the measured values comply with all of them.
 func report(w io.Writer, limits []limit) bool {
 	ok := true
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

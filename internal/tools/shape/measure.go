@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// A point is one thing with a size, and its place.
+// A point is a measured function, file or interface: its size and its place in the code.
 type point struct {
 	size  int
 	where string
 }
 
-// A shape is what was measured.
+// A shape holds all measured values.
 type shape struct {
 	functions, files, interfaces []point
 	inits, sleeps                []string
@@ -37,10 +37,10 @@ type shape struct {
 	plainFuncs, methods          oneWords
 }
 
-// oneWords counts the functions of the program and those whose name is one word.
+// oneWords counts functions: all of them, and the functions whose name is one word.
 type oneWords struct{ all, one int }
 
-// measure reads every Go file under fsys.
+// measure reads every Go file under fsys and returns the measured values.
 func measure(fsys fs.FS) (*shape, error) {
 	s := &shape{byDir: map[string]*pkg{}}
 	if gomod, err := fs.ReadFile(fsys, "go.mod"); err == nil {
@@ -102,7 +102,7 @@ func (s *shape) read(name string, source []byte) error {
 	return nil
 }
 
-// codeLines counts the lines that hold more than blanks and comments.
+// codeLines returns the number of lines that contain code, not only blanks and comments.
 func codeLines(source []byte) int {
 	fset := token.NewFileSet()
 	file := fset.AddFile("", -1, len(source))
@@ -124,7 +124,7 @@ func codeLines(source []byte) int {
 	}
 }
 
-// A reading is one file on its way into a shape.
+// A reading is a parsed file whose measured values are added to a shape.
 type reading struct {
 	*shape
 	fset *token.FileSet
@@ -194,7 +194,8 @@ func (f *reading) call(n *ast.CallExpr) {
 	}
 }
 
-// errorString counts the literal that an error begins with.
+// errorString examines the string literal at the beginning of an error's text. It counts the literal, and lists it as
+// bad if it begins with "failed" or a similar word.
 func (f *reading) errorString(arg ast.Expr) {
 	for {
 		sum, ok := arg.(*ast.BinaryExpr)
@@ -220,8 +221,8 @@ func (f *reading) errorString(arg ast.Expr) {
 	}
 }
 
-// suppressions finds the comments that silence a linter. Each must have a reason: after the check's name for
-// staticcheck's form, after a second "//" for the other.
+// suppressions finds the comments that suppress a linter's warning. Each must have a reason: after the name of the
+// check in a "//lint:" comment, and after a second "//" in a "//nolint" comment.
 func (f *reading) suppressions() {
 	for _, group := range f.file.Comments {
 		for _, c := range group.List {
@@ -242,8 +243,8 @@ func (f *reading) suppressions() {
 	}
 }
 
-// exported counts the exported names of a file and those without a comment: functions, methods of exported types,
-// types, constants and variables. A comment above a group of constants or variables speaks for all of them.
+// exported counts the exported names of a file, and lists the names without a comment: functions, methods of exported
+// types, types, constants and variables. A comment above a group of constants or variables counts for each of them.
 func (f *reading) exported() {
 	for _, decl := range f.file.Decls {
 		switch d := decl.(type) {
@@ -297,7 +298,7 @@ func receiverExported(d *ast.FuncDecl) bool {
 	}
 }
 
-// silent names the packages without a package comment.
+// silent returns the directories of the packages without a package comment, sorted.
 func (s *shape) silent() []string {
 	var all []string
 	for dir, p := range s.byDir {

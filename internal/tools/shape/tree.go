@@ -12,26 +12,27 @@ import (
 
 // A pkg is one directory with Go files.
 type pkg struct {
-	code       int // lines that hold a token, tests left out
+	code       int // lines with code, without tests
 	documented bool
 	main       bool
-	library    bool            // it has files that are not tests
-	imports    map[string]bool // directories of this module that its files import, tests left out
+	library    bool            // it has files other than tests
+	imports    map[string]bool // directories of this module that its files import, without the imports of tests
 }
 
-// notProgram are directories whose packages are for tests and for work on the code; the program imports none of them.
+// notProgram are directories of packages for tests and development; the program does not import them.
 var notProgram = []string{"mcptest", "internal/storetest", "internal/oauthtest", "internal/tools", "test", "examples"}
 
+// isProgram reports whether the packages in dir belong to the program.
 func isProgram(dir string) bool {
 	return !slices.ContainsFunc(notProgram, func(d string) bool { return dir == d || strings.HasPrefix(dir, d+"/") })
 }
 
-// isPublic reports whether a program outside this module may import the package.
+// isPublic reports whether programs outside this module may import the package in dir.
 func isPublic(dir string) bool {
 	return !slices.Contains(strings.Split(dir, "/"), "internal")
 }
 
-// addImports notes which packages of this module a file imports.
+// addImports adds the packages of this module that a file imports to p.imports.
 func (p *pkg) addImports(module string, file *ast.File) {
 	for _, spec := range file.Imports {
 		name, err := strconv.Unquote(spec.Path.Value)
@@ -69,7 +70,8 @@ func (s *shape) packagesWhere(match func(dir string, p *pkg) bool) []string {
 	return dirs
 }
 
-// libraries returns the packages of the program that other packages may import, and those of them with one importer.
+// libraries returns the packages of the program that other packages can import, and in once the libraries that exactly
+// one package imports.
 func (s *shape) libraries() (all, once []string) {
 	importers := map[string]int{}
 	for dir, p := range s.byDir {
@@ -92,7 +94,7 @@ func (s *shape) libraries() (all, once []string) {
 	return all, once
 }
 
-// programLines counts the lines of code of the program: blank lines, comments and tests are left out.
+// programLines returns the number of lines of code of the program, without blank lines, comments and tests.
 func (s *shape) programLines() (total int) {
 	for _, dir := range s.programPackages() {
 		total += s.byDir[dir].code
@@ -100,7 +102,7 @@ func (s *shape) programLines() (total int) {
 	return total
 }
 
-// largestPackages returns the program's packages of more than most lines of code, largest first.
+// largestPackages returns the directories of the program's packages with more than most lines of code, largest first.
 func (s *shape) largestPackages(most int) []string {
 	all := slices.Collect(maps.Keys(s.byDir))
 	all = slices.DeleteFunc(all, func(dir string) bool { return !isProgram(dir) || s.byDir[dir].code <= most })
