@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// A ProtocolEra is a protocol generation, or a set of them: a server may speak both.
+// A ProtocolEra is a set of protocol generations. A caller speaks one generation; a server may speak both.
 type ProtocolEra uint8
 
 // The protocol generations. The zero value means "not known yet".
 const (
 	// Legacy is the stateful protocol, up to 2025-11-25: initialize, sessions, requests from the server.
 	Legacy ProtocolEra = 1 << iota
-	// Modern is the stateless protocol, from 2026-07-28: every request carries all that its server needs.
+	// Modern is the stateless protocol, from 2026-07-28: every request contains everything that the server needs to
+	// answer it.
 	Modern
 )
 
@@ -26,7 +27,7 @@ func (e ProtocolEra) String() string {
 	return [...]string{"unknown", "legacy", "modern", "both"}[e&3]
 }
 
-// A CallerKind is the kind of program a call comes from.
+// A CallerKind is the kind of program that a call comes from.
 type CallerKind uint8
 
 // The kinds of caller. The zero value is an unknown caller, which may do nothing.
@@ -51,43 +52,55 @@ func (k CallerKind) String() string {
 // A Transport is the way a call reached Drawbridge.
 type Transport string
 
-// The transports. The empty Transport is for calls that a part of the program itself makes.
+// The transports. The empty Transport is for calls that Drawbridge itself makes.
 const (
 	StdioTransport Transport = "stdio"
 	HTTPTransport  Transport = "http"
 )
 
-// A Caller identifies the sender of a call. The server makes it from what was authenticated, never from claims in a
-// payload: a payload may reduce the caller's rights, and never adds to them.
+// A Caller identifies the sender of a call. Drawbridge creates a Caller from authenticated data, never from claims in a
+// payload. A payload may reduce the caller's rights but cannot add any.
 type Caller struct {
 	Kind CallerKind
+	// StartedBy is the kind of the caller that started the script; it is set for the kind Sandbox only.
+	StartedBy CallerKind
 	// Transport is the way the call arrived; it confers no rights.
 	Transport Transport
 	// Principal owns the private data: the operating system's user on stdio and loopback, a token's subject on HTTP.
 	Principal string
 	// Session is the key of a stateful session; empty without one. Two sessions never share session data.
 	Session string
-	// Thread and Run locate an agent's call; they are empty for other callers.
+	// Thread and Run are the ids of the thread and of the run that an agent's call belongs to; empty for other callers.
 	Thread, Run string
-	// Dir is the absolute path of the directory that the caller works in; empty if it is unknown. Relative paths in calls
-	// of Drawbridge's own tools start there.
+	// Dir is the absolute path of the directory that the caller works in; empty if it is unknown. Relative paths in
+	// calls to Drawbridge's own tools are resolved against Dir.
 	Dir string
 	// Scopes are the rights held. An empty list grants nothing.
 	Scopes []Scope
-	// AccessToken is the access token by which an OAuth issuer vouched for the caller; empty for all other callers. It
-	// is sent only to that issuer, to exchange it for another token.
+	// AccessToken is the access token of an OAuth issuer with which the caller authenticated; empty for all other
+	// callers. Drawbridge sends it only to that issuer, to exchange it for another token.
 	AccessToken Secret
-	// Era is the generation the caller speaks, Legacy or Modern; Protocol is the revision.
+	// Era is the protocol generation of the caller, Legacy or Modern; Protocol is the protocol version, such as
+	// "2025-11-25".
 	Era      ProtocolEra
 	Protocol string
 	// Client is the client's name and version as an MCP Implementation object; Capabilities is the object the client
-	// declared. Both are claims, and either may be nil.
+	// declared. Neither is verified, and either may be nil.
 	Client, Capabilities json.RawMessage
 }
 
-// HasScopes reports whether the caller is known and holds every scope of want.
+// OriginKind returns the kind of the caller that started the script, for a call by a script, and Kind for other calls. A
+// script has the rights of that caller at most.
+func (c Caller) OriginKind() CallerKind {
+	if c.Kind == Sandbox {
+		return c.StartedBy
+	}
+	return c.Kind
+}
+
+// HasScopes reports whether the caller is known, or was started by a known caller, and holds every scope of want.
 func (c Caller) HasScopes(want []Scope) bool {
-	if c.Kind == Nobody {
+	if c.OriginKind() == Nobody {
 		return false
 	}
 	for _, w := range want {
@@ -98,32 +111,34 @@ func (c Caller) HasScopes(want []Scope) bool {
 	return true
 }
 
-// A Peer reaches the client of a call. Messages that a server sends during the call go through it, so they stay tied to
-// the call that caused them.
+// A Peer sends messages to the client that made a call. Messages that a server sends during a call go through the
+// call's Peer, so the client receives them as part of that call.
 type Peer interface {
 	// Notify sends a notification, such as progress or a log line. An error means that the client is gone.
 	Notify(ctx context.Context, method string, params json.RawMessage) error
 
-	// Request sends a request (sampling, elicitation, roots) and waits for its result object. The error is a *Fault;
-	// with Raw set it is the client's own error. If the client does not accept requests, the code is NotFound.
+	// Request sends a request (sampling, elicitation, roots) and waits for its result object. The error is a *Fault; if
+	// its Raw is set, the client itself returned the error. If the client does not accept requests, the code is
+	// NotFound.
 	Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
 
-// A Call is one request: for a card, or for a resource, a prompt or a completion.
+// A Call is one request: to call a card, to read a resource, to get a prompt, or to complete an argument.
 type Call struct {
 	Caller Caller
 	// Method is the MCP method: "tools/call", "resources/read", "prompts/get", "completion/complete".
 	Method string
-	// Params is the params object as the caller sent it. Each later edit changes single members by name. Nil means
-	// absent.
+	// Params is the params object as the caller sent it. Drawbridge edits single members by name and leaves all others
+	// as they are. Nil means that params is absent.
 	Params json.RawMessage
 	// Peer is nil if the client receives no messages during the call.
 	Peer Peer
 }
 
-// A ReconnectRequester is a Peer that may be able to ask its client to disconnect and to fetch the rest of the call
-// later: "the server MAY close the connection without terminating the stream" (transports of 2025-11-25). The upstream
-// passes on such a request from its server. Nothing happens if the client's protocol has no message for it.
+// A ReconnectRequester is a Peer that can ask its client to disconnect and to fetch the rest of the response later. See
+// "the server MAY close the connection without terminating the stream" (transports of 2025-11-25). Drawbridge calls
+// RequestReconnect when the called server makes this request. The method does nothing if the client's protocol has no
+// such message.
 type ReconnectRequester interface {
 	RequestReconnect(after time.Duration)
 }

@@ -27,9 +27,9 @@ var (
 	exitPlanText string
 )
 
-// A Delegate carries out a task by an agent of its own.
+// A Delegate lets another agent carry out a task.
 type Delegate interface {
-	// RunTask works towards an objective for the caller of a call, and returns what it found or did.
+	// RunTask lets the agent work towards an objective for the caller of call, and returns the agent's report.
 	RunTask(ctx context.Context, call drawbridge.Call, objective string) (report string, err error)
 }
 
@@ -37,7 +37,7 @@ type Delegate interface {
 type SaaSGateway interface {
 	// DiscoverActions returns the actions that match a query, best first.
 	DiscoverActions(ctx context.Context, call drawbridge.Call, query string) ([]SaaSAction, error)
-	// ExecuteAction runs an action for the caller of a call, and returns its result.
+	// ExecuteAction runs an action for the caller of call, and returns its result.
 	ExecuteAction(ctx context.Context, call drawbridge.Call, action string,
 		arguments json.RawMessage) (drawbridge.Result, error)
 }
@@ -49,19 +49,19 @@ type SaaSAction struct {
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 }
 
-// A MemoryStore keeps a note for each run.
+// A MemoryStore stores a note for each run.
 type MemoryStore interface {
 	ReadMemory(ctx context.Context, run string) (string, error)
 	ReplaceMemory(ctx context.Context, run, text string) error
 }
 
-// maxMemory is the number of bytes of a note.
+// maxMemory is the maximum size of a note in bytes.
 const maxMemory = 64 << 10
 
-// InMemoryStore is a MemoryStore that lasts as long as the process.
+// InMemoryStore is a MemoryStore in the memory of the process.
 type InMemoryStore struct{ notes *stateTable[string] }
 
-// NewInMemoryStore returns a store without notes.
+// NewInMemoryStore returns an empty store.
 func NewInMemoryStore() *InMemoryStore { return &InMemoryStore{newStateTable[string]()} }
 
 // ReadMemory returns the note of a run; empty if there is none.
@@ -95,7 +95,7 @@ type appTodoOutput struct {
 
 var appTodoMarks = map[string]string{"pending": "[ ]", "active": "[~]", "done": "[x]", "dropped": "[-]"}
 
-// newTodoCard returns the app card todo. Its list is its own: the cards todo_read and todo_set have another one.
+// newTodoCard returns the app card todo. It does not share its list with the cards todo_read and todo_set.
 func newTodoCard(deck.Context) (drawbridge.Card, error) {
 	lists := newStateTable[[]appTodoItem]()
 	return newShipped(Description[appTodoInput]{
@@ -121,7 +121,7 @@ func newTodoCard(deck.Context) (drawbridge.Card, error) {
 	}), nil
 }
 
-// completeAppTodo fills in the states and weights that are absent. The error is a ToolError.
+// completeAppTodo sets absent states and weights to their defaults, and checks the items. The error is a ToolError.
 func completeAppTodo(items []appTodoItem) error {
 	if len(items) > maxTodoItems {
 		return ToolError(fmt.Sprintf("The list has %d items; %d are allowed.", len(items), maxTodoItems))
@@ -318,8 +318,8 @@ type enterPlanOutput struct {
 	Applied       bool `json:"applied"`
 }
 
-// newEnterPlanCard returns the card with which a model asks to plan before it acts. The card changes nothing: a host
-// that has a plan mode sees the call.
+// newEnterPlanCard returns the card with which a model asks to plan before it acts. The card itself has no effect: a
+// host with a plan mode can react to the call.
 func newEnterPlanCard(deck.Context) (drawbridge.Card, error) {
 	return newShipped(Description[planInput]{
 		Name: "enter_plan_mode", Title: "Plan first", Text: enterPlanText, AcceptsText: true, Examples: []planInput{{}},

@@ -1,15 +1,16 @@
-// Package cards holds the cards that Drawbridge ships, and the constructor they are made with.
+// Package cards contains the cards that Drawbridge ships, and the constructor that creates them.
 //
-// A card has a Go type for its arguments, one for its result, a handler, and a Markdown file with its description. The
-// control cards show and steer Drawbridge itself, see ControlCards. The built-in cards and the app cards read and write
-// files and keep lists, see NewCatalogue. A gateway offers them to the command line and, by a profile, to clients.
+// A card has a Go type for its arguments, a Go type for its result, a handler, and a Markdown file with its
+// description. The control cards show and control Drawbridge itself, see ControlCards. The built-in cards and the app
+// cards read and write files, run commands and store lists, see NewCatalogue. A gateway offers them on the command line
+// and, if a profile selects them, to clients.
 //
-// A card's JSON schemas are generated from its Go types (see New), so the listed schema, the decoded
-// arguments and the result cannot disagree.
+// A card's JSON schemas are generated from its Go types (see New). The listed schema, the decoded arguments and the
+// result therefore always agree.
 //
-// The package guarantees that a handler gets checked arguments, and that arguments which do not match the schema are
-// answered with a tool error naming the argument and its type. Every result has a text for people and a value for
-// programs. A card reads and prepares; it cannot write to the workspace.
+// A handler receives only checked arguments. For arguments that do not match the schema, the result is a tool error
+// that names the argument and its type. A result has a text for people and a value for programs, unless Answer.Raw
+// replaces both.
 package cards
 
 import "github.com/drawbridge-mcp/drawbridge"
@@ -20,7 +21,7 @@ type CardLister interface {
 	Cards(caller drawbridge.Caller) []drawbridge.Spec
 }
 
-// ControlCards returns the cards that show and steer Drawbridge itself, in listed order. They are always listed.
+// ControlCards returns the cards that show and control Drawbridge itself, in listed order. They are always listed.
 func ControlCards(d CardLister, servers SignInServers) []drawbridge.Card {
 	return []drawbridge.Card{newToolsCard(d), newScopesCard(), newWorkspaceCard(), newSignInCard(servers)}
 }

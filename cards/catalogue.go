@@ -5,14 +5,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// The groups of the cards that only read, of the other built-in cards, and of the app cards.
+// The memberships of cards: readOnly for cards that only read, mutating for the other built-in cards, appOnly for the
+// app cards.
 var (
 	readOnly = []deck.Membership{deck.MemberSurvey, deck.MemberAll}
 	mutating = []deck.Membership{deck.MemberAll}
 	appOnly  = []deck.Membership{deck.MemberApp}
 )
 
-// NewCatalogue returns the catalogue of the tools that Drawbridge brings itself: the built-in cards, then the app cards.
+// NewCatalogue returns the catalogue of the cards that Drawbridge ships: the built-in cards, then the app cards.
 func NewCatalogue() *deck.Catalogue {
 	c, err := deck.NewCatalogue(append(BuiltinDescriptors(), AppCards()...)...)
 	if err != nil {
@@ -23,7 +24,7 @@ func NewCatalogue() *deck.Catalogue {
 
 // BuiltinDescriptors returns the built-in cards, in order.
 func BuiltinDescriptors() []deck.Card {
-	lists := NewChecklists() // todo_read and todo_set of one list of cards share their checklists
+	lists := NewChecklists() // the cards todo_read and todo_set of one result share their checklists
 	return []deck.Card{
 		{ID: "read", Title: "Read file", Summary: "Read a text file, an image or a notebook.", Profiles: readOnly,
 			Build: newReadCard},
@@ -67,12 +68,13 @@ func AppCards() []deck.Card {
 	}
 }
 
-// BuildBuiltin builds the built-in card with an ID. For errors see [deck.Catalogue.Build].
+// BuildBuiltin builds the built-in card with the given ID. For its errors, see [deck.Catalogue.Build].
 func BuildBuiltin(id drawbridge.CardName, c deck.Context) (drawbridge.Card, error) {
 	return builtins().Build(id, c)
 }
 
-// BuildBuiltinsForProfile builds the built-in cards that a profile selects, in order. For errors see [deck.Provision].
+// BuildBuiltinsForProfile builds the built-in cards that a profile selects, in order. For its errors, see
+// [deck.Provision].
 func BuildBuiltinsForProfile(p deck.Profile, c deck.Context) ([]drawbridge.Card, error) {
 	built, err := deck.Provision(builtins(), p, c)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // maxEditSize is the maximum size in bytes of a file that a card writes.
 const maxEditSize = 16 << 20
 
-// fileSystemOf returns the file system of a context.
+// fileSystemOf returns the file system of a context, or the disk if the context has none.
 func fileSystemOf(c deck.Context) deck.FileSystem {
 	if c.FS != nil {
 		return c.FS
@@ -24,7 +24,7 @@ func fileSystemOf(c deck.Context) deck.FileSystem {
 // disk is the file system of this machine.
 type disk struct{}
 
-// Open opens a regular file or a directory. For other files it returns an error, without waiting for their other end.
+// Open opens a regular file or a directory. For other files, such as a FIFO, it returns an error without blocking.
 func (disk) Open(path string) (fs.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|openWithoutWaiting, 0)
 	if err != nil {
@@ -40,7 +40,8 @@ func (disk) Open(path string) (fs.File, error) {
 	return f, nil
 }
 
-// WriteFile replaces a file. A link is followed, and stays.
+// WriteFile creates or replaces a file, and creates missing directories. If path is a link, WriteFile replaces the
+// target of the link.
 func (disk) WriteFile(path string, data []byte) error {
 	path, err := configfile.ResolveLinks(path)
 	if err != nil {
@@ -71,7 +72,7 @@ func (disk) WriteFile(path string, data []byte) error {
 	return keepOwner(path, info)
 }
 
-// fileError returns the text for the model about a failed step on a file.
+// fileError returns the error for a failed step on a file, as a text for the model.
 func fileError(step, path string, err error) ToolError {
 	return ToolError("Could not " + step + " " + path + ": " + configfile.WithoutPath(err) + ".")
 }

@@ -6,5 +6,5 @@ import "io/fs"
 
 const openWithoutWaiting = 0
 
-// keepOwner does nothing: the system keeps owners by itself.
+// keepOwner does nothing: on this system, the owner of a replaced file need not be restored.
 func keepOwner(string, fs.FileInfo) error { return nil }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// openWithoutWaiting is the flag with which opening a FIFO does not block.
+// openWithoutWaiting is the flag that prevents blocking when a FIFO is opened.
 const openWithoutWaiting = syscall.O_NONBLOCK
 
 // keepOwner restores the owner of a replaced file. Only a privileged process can replace a file of another user.

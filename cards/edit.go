@@ -14,7 +14,7 @@ import (
 //go:embed edit.md
 var editText string
 
-// maxEdits is the number of edits of one call.
+// maxEdits is the maximum number of edits in one call.
 const maxEdits = 100
 
 type editInput struct {
@@ -34,9 +34,9 @@ type editOfSeveral struct {
 type editOutput struct {
 	Path         string `json:"path"`
 	Replacements int    `json:"replacements"`
-	// Tolerated names the differences that were accepted to find the text; empty if it was found as it is.
+	// Tolerated names the differences between oldText and the file that were ignored; empty if there were none.
 	Tolerated string `json:"tolerated,omitempty"`
-	// Diff is a unified diff, without its middle if it is long.
+	// Diff is a unified diff; the middle of a long diff is omitted.
 	Diff string `json:"diff"`
 }
 
@@ -63,7 +63,7 @@ func newEditCard(c deck.Context) (drawbridge.Card, error) {
 	}), nil
 }
 
-// edits returns the edits of a call, from either form.
+// edits returns the edits of a call: the list, or the single edit in oldText and newText.
 func (in editInput) edits() ([]edit.Edit, error) {
 	single := in.OldText != "" || in.NewText != "" || in.ReplaceAll
 	switch {
@@ -112,7 +112,7 @@ func (b fileBackend) edit(caller drawbridge.Caller, path string, edits []edit.Ed
 	return Answer[editOutput]{Text: text + "\n\n" + out.Diff, Value: out}, nil
 }
 
-// readForEdit returns the content of a file that the caller has read as it is now.
+// readForEdit returns the content of a file. It returns an error if the caller has not read the current content.
 func (b fileBackend) readForEdit(caller drawbridge.Caller, path string) (string, error) {
 	f, err := b.files.Open(path)
 	if err != nil {

@@ -1,33 +1,35 @@
 package cards
 
-// The keys of the handles that cards use, see [deck.Context]. The first three are those of the system that Drawbridge
-// follows.
+// The keys of the handles that cards use, see [deck.Context]. The first three keys have the names of the system that
+// Drawbridge follows.
 const (
 	// DelegateKey is the key of a [Delegate], which carries out tasks for the card task.
 	DelegateKey = "delegate"
 	// SaaSGatewayKey is the key of a [SaaSGateway], which finds and runs actions for the card saas-action.
 	SaaSGatewayKey = "saasGateway"
-	// MemoryStoreKey is the key of a [MemoryStore], which keeps the note of the card memory. Without one the note is
-	// kept in memory.
+	// MemoryStoreKey is the key of a [MemoryStore], which stores the note of the card memory. Without it, the note is
+	// stored in the memory of the process.
 	MemoryStoreKey = "memoryStore"
 
 	// ChecklistsKey is the key of [Checklists], which the cards todo_read and todo_set share.
 	ChecklistsKey = "checklists"
-	// JobsKey is the key of [Jobs], which the cards that execute share.
+	// JobsKey is the key of [Jobs], which the cards that run commands share.
 	JobsKey = "jobs"
-	// ReadGateKey is the key of a [ReadGate]: files must be read before they are overwritten. Without one they need not.
+	// ReadGateKey is the key of a [ReadGate], which requires that files are read before they are overwritten. Without
+	// it, there is no such requirement.
 	ReadGateKey = "readGate"
-	// ReadTrailKey is the key of a [deck.ReadTrail], which keeps what was read.
+	// ReadTrailKey is the key of a [deck.ReadTrail], which stores the names of the files and pages that were read.
 	ReadTrailKey = "readTrail"
-	// UndoKey is the key of an [UndoLog], which keeps the earlier content of changed files.
+	// UndoKey is the key of an [UndoLog], which stores the earlier content of changed files.
 	UndoKey = "undo"
 	// ProtectedFilesKey is the key of [ProtectedFiles], which searches skip.
 	ProtectedFilesKey = "protectedFiles"
-	// ClientProfileKey is the key of a [ClientProfile]: commands may be confined by profile.
+	// ClientProfileKey is the key of a [ClientProfile], which returns the profile that confines a client's commands.
 	ClientProfileKey = "clientProfile"
 	// ShellEnvKey is the key of a [ShellEnv], which adds variables to the environment of commands.
 	ShellEnvKey = "shellEnv"
-	// WebClientKey is the key of a [WebClient]. Without one the card webfetch reaches public addresses.
+	// WebClientKey is the key of a [WebClient]. Without it, the card webfetch uses a client that reaches only public
+	// addresses.
 	WebClientKey = "webClient"
 	// WebSearchKey is the key of a [WebSearch], which finds pages for the card websearch.
 	WebSearchKey = "webSearch"

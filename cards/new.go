@@ -18,9 +18,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// A Description describes a card whose arguments are an In.
+// A Description describes a card whose arguments have the type In.
 type Description[In any] struct {
-	// Name is the name the card is listed and called by; Title is for people.
+	// Name is the name under which the card is listed and called. Title is the name for people.
 	Name, Title string
 	// Text is the description for models. Its first line is the summary.
 	Text string
@@ -28,9 +28,12 @@ type Description[In any] struct {
 	Examples []In
 	// Annotations are hints for clients; nil means a card that only reads.
 	Annotations *Annotations
-	// Scopes must all be held by the caller. Code in the sandbox may call only a card without scopes.
+	// Scopes are the scopes that a caller must have.
 	Scopes []drawbridge.Scope
-	// AcceptsText accepts arguments that a model wrote as a text with a JSON object in it, and null for no arguments.
+	// NotForScripts keeps scripts in the sandbox from calling the card.
+	NotForScripts bool
+	// AcceptsText also accepts arguments that a model sent as a string with a JSON object in it, and null for no
+	// arguments.
 	AcceptsText bool
 }
 
@@ -42,42 +45,44 @@ type Annotations struct {
 	OpenWorld   bool `json:"openWorldHint"`
 }
 
-// An Answer is what a card returns: a text for people and a value for programs.
+// An Answer is the result of a card: a text for people and a value for programs.
 type Answer[Out any] struct {
 	Text  string
 	Value Out
-	// Blocks are content blocks after the text: images, for example. They are optional.
+	// Blocks are optional content blocks after the text, such as images.
 	Blocks []json.RawMessage
-	// IsError marks the result of a call that did not succeed, but has a value all the same.
+	// IsError marks the result of a call that failed but has a value.
 	IsError bool
-	// Raw, if set, is the whole result object and replaces Text and Value. It is for results of another shape, such as
-	// a request for input.
+	// Raw, if set, is the whole result object and replaces Text and Value. It is for results of another form, such as a
+	// request for input.
 	Raw json.RawMessage
 }
 
-// A Handler carries out a call of a card. Its arguments are decoded and checked. A ToolError is shown to the model.
+// A Handler carries out a call of a card. Its arguments are already decoded and checked. A ToolError is shown to the
+// model.
 type Handler[In, Out any] func(ctx context.Context, call drawbridge.Call, in In) (Answer[Out], error)
 
-// A ToolError is a text for the model about a call that did not succeed. It becomes a result with "isError" set.
+// A ToolError is a text for the model about a failed call. It becomes a result with "isError" set.
 type ToolError string
 
 // Error returns the text.
 func (e ToolError) Error() string { return string(e) }
 
 // New returns the card that d describes. Its input and output schemas are generated from the structs In and Out: names
-// from json tags, descriptions from jsonschema tags; members with omitempty or omitzero are optional. Arguments that do
-// not match the input schema are answered with a tool error. New panics if a type has no schema.
+// from json tags, descriptions from jsonschema tags. Members with omitempty or omitzero are optional. Arguments that do
+// not match the input schema result in a tool error. New panics if a type has no schema.
 func New[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Card {
 	return newCard(d, newDefinition[In, Out](d), handle)
 }
 
-// definitions are the definitions of the shipped cards, as New makes them. A test compares them.
+// definitions contains the definitions of the shipped cards, as New generates them. A test checks that they are up to
+// date.
 //
 //go:embed definitions/*.json
 var definitions embed.FS
 
-// newShipped is New for a card of this package. It takes the definition from a file: generating a dozen schemas would
-// take milliseconds at each start.
+// newShipped is New for a card of this package. It reads the definition from an embedded file, because generating a
+// dozen schemas would take milliseconds at each start.
 func newShipped[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Card {
 	var definition bytes.Buffer
 	text, err := definitions.ReadFile("definitions/" + d.Name + ".json")
@@ -85,7 +90,7 @@ func newShipped[In, Out any](d Description[In], handle Handler[In, Out]) drawbri
 		err = json.Compact(&definition, text)
 	}
 	if err != nil {
-		return New(d, handle) // a new card, whose file the test will write
+		return New(d, handle) // the file does not exist yet; a test writes it
 	}
 	return newCard(d, definition.Bytes(), handle)
 }
@@ -116,7 +121,7 @@ func inputSchema[In any](d Description[In]) *jsonschema.Schema {
 }
 
 func newCard[In, Out any](d Description[In], definition json.RawMessage, handle Handler[In, Out]) drawbridge.Card {
-	// Most processes start without a call of the card: its schema is resolved by the first one.
+	// Many processes never call the card, so its schema is resolved at the first call.
 	resolve := sync.OnceValues(func() (*jsonschema.Resolved, error) { return inputSchema(d).Resolve(nil) })
 	summary, _, _ := strings.Cut(strings.TrimSpace(d.Text), "\n")
 	run := func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
@@ -143,7 +148,7 @@ func newCard[In, Out any](d Description[In], definition json.RawMessage, handle 
 	}
 	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(d.Name), Tool: d.Name, Definition: definition,
-		Title: d.Title, Summary: summary, Scopes: d.Scopes, Sandbox: len(d.Scopes) == 0,
+		Title: d.Title, Summary: summary, Scopes: d.Scopes, Sandbox: !d.NotForScripts,
 	}
 	return shippedCard{spec, run, func() json.RawMessage { return newDefinition[In, Out](d) }}
 }
@@ -152,7 +157,7 @@ func newCard[In, Out any](d Description[In], definition json.RawMessage, handle 
 type shippedCard struct {
 	spec drawbridge.Spec
 	run  func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
-	// generate returns the definition that follows from the description and the structs.
+	// generate returns the definition that New generates from the description and the structs.
 	generate func() json.RawMessage
 }
 
@@ -180,8 +185,8 @@ func schemaOf[T any]() *jsonschema.Schema {
 	return s
 }
 
-// removeNull removes the type "null" from lists and from optional members: cards omit them instead. A required pointer
-// keeps it.
+// removeNull removes the type "null" from arrays and from optional members: cards omit a member instead of sending
+// null. A required pointer keeps the type.
 func removeNull(s *jsonschema.Schema) {
 	for name, property := range s.Properties {
 		optional := !slices.Contains(s.Required, name)
@@ -198,8 +203,8 @@ func removeNull(s *jsonschema.Schema) {
 	}
 }
 
-// decodeArguments decodes arguments into target and checks them against a schema. Absent arguments are an empty object.
-// The error is a sentence for the model.
+// decodeArguments decodes arguments into target and checks them against a schema. Absent arguments count as an empty
+// object. The error is a sentence for the model.
 func decodeArguments(arguments json.RawMessage, resolved *jsonschema.Resolved, target any) error {
 	if arguments == nil {
 		arguments = json.RawMessage("{}")
@@ -238,7 +243,7 @@ func decodeArguments(arguments json.RawMessage, resolved *jsonschema.Resolved, t
 	return nil
 }
 
-// allowedArguments lists the arguments of a schema, for a model.
+// allowedArguments returns a text for the model with the arguments of a schema.
 func allowedArguments(schema *jsonschema.Schema) string {
 	if len(schema.Properties) == 0 {
 		return "this tool has no arguments"
@@ -287,12 +292,12 @@ func newResult[Out any](a Answer[Out]) (drawbridge.Result, error) {
 	return drawbridge.Result{Raw: rawjson.Apply(textContent(a.Text, a.Blocks...), edits...)}, nil
 }
 
-// newToolError returns the result of a failed call: an error that the model can read and correct.
+// newToolError returns the result of a failed call: an error that the model can read.
 func newToolError(text string) drawbridge.Result {
 	return drawbridge.Result{Raw: rawjson.Apply(textContent(text), rawjson.Put(json.RawMessage("true"), "isError"))}
 }
 
-// textContent returns a result object whose content is a text block, and more blocks after it.
+// textContent returns a result object whose content is a text block, followed by more blocks.
 func textContent(text string, more ...json.RawMessage) json.RawMessage {
 	content := []byte{'['}
 	content = append(content,
@@ -303,7 +308,7 @@ func textContent(text string, more ...json.RawMessage) json.RawMessage {
 	return rawjson.Apply(nil, rawjson.Put(append(content, ']'), "content"))
 }
 
-// mustMarshal returns v as JSON; v is a schema or annotations, which always encode.
+// mustMarshal returns v as JSON. It panics if v cannot be encoded.
 func mustMarshal(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

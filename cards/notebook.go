@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxCellOutput is the number of bytes that are shown of one output of a notebook's cell.
+// maxCellOutput is the maximum number of bytes shown of one output of a notebook cell.
 const maxCellOutput = 4 << 10
 
 // notebookFile is the part of a Jupyter notebook (nbformat 4) that is shown.
@@ -41,7 +41,8 @@ func (t *notebookText) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(t))
 }
 
-// readNotebook returns the cells of a notebook as text, with its images as content blocks. The window counts cells.
+// readNotebook returns the cells of a notebook as text, with its images as content blocks. in.Offset and in.Limit count
+// cells.
 func readNotebook(r io.Reader, out readOutput, in readInput) (answer Answer[readOutput], err error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxNotebookBytes))
 	if err != nil {
@@ -49,7 +50,7 @@ func readNotebook(r io.Reader, out readOutput, in readInput) (answer Answer[read
 	}
 	var book notebookFile
 	if err := json.Unmarshal(data, &book); err != nil {
-		return readLines(strings.NewReader(string(data)), out, in) // shown as the text that it is
+		return readLines(strings.NewReader(string(data)), out, in) // it is not a notebook, and is shown as text
 	}
 	first, last := max(in.Offset, 1), len(book.Cells)
 	if in.Limit > 0 {
@@ -78,7 +79,7 @@ func readNotebook(r io.Reader, out readOutput, in readInput) (answer Answer[read
 	return answer, nil
 }
 
-// text returns what an output says.
+// text returns the text of an output: its error, its plain text or its stream.
 func (o notebookOut) text() string {
 	if o.Name != "" {
 		return o.Name + ": " + o.Value
@@ -90,10 +91,11 @@ func (o notebookOut) text() string {
 	return string(o.Text)
 }
 
-// maxNotebookImages is the number of images that are shown of a notebook.
+// maxNotebookImages is the maximum number of images shown of a notebook.
 const maxNotebookImages = 10
 
-// images returns the images of an output as content blocks, if not too many were shown already.
+// images returns the images of an output as content blocks. shown is the number of images already shown; there are at
+// most maxNotebookImages in total.
 func (o notebookOut) images(shown int) (blocks []json.RawMessage) {
 	for _, mimeType := range []string{"image/png", "image/jpeg"} {
 		var data notebookText
@@ -107,7 +109,7 @@ func (o notebookOut) images(shown int) (blocks []json.RawMessage) {
 	return slices.Clip(blocks)
 }
 
-// cutText returns at most n bytes of a text, and says how many it left out.
+// cutText returns at most n bytes of a text. If it omits bytes, it adds a note with their number.
 func cutText(text string, n int) string {
 	if len(text) <= n {
 		return strings.TrimRight(text, "\n")

@@ -27,18 +27,18 @@ import (
 //go:embed read.md
 var readText string
 
-// The bounds of the card read.
+// The limits of the card read.
 const (
 	defaultReadLines = 2000
 	maxReadLines     = 50_000
-	maxReadBytes     = 64 << 10 // the ceiling of the text of a result
+	maxReadBytes     = 64 << 10 // the maximum size of a result's text
 	maxLineBytes     = 2000     // a longer line is cut
 	maxImageBytes    = 5 << 20
 	maxNotebookBytes = 16 << 20
 	binaryPrefix     = 4 << 10 // a NUL in the first bytes makes a file binary
 )
 
-// mcpScheme begins the URI of a resource of a mounted server: mcp://<server>/<the resource's own URI>.
+// mcpScheme is the beginning of the URI of a mounted server's resource: mcp://<server>/<the resource's own URI>.
 const mcpScheme = "mcp://"
 
 // ScopeFSRead and ScopeFSWrite are the scopes that the built-in cards require: to read files, and to write them.
@@ -47,7 +47,7 @@ const (
 	ScopeFSWrite drawbridge.Scope = "fs:write"
 )
 
-// A ResourceReader reads a resource of a mounted server for the caller of a call, and returns the result of
+// A ResourceReader reads a resource of a mounted server for the caller of call, and returns the result of
 // resources/read.
 type ResourceReader func(ctx context.Context, call drawbridge.Call, server drawbridge.ServerID,
 	uri string) (drawbridge.Result, error)
@@ -62,14 +62,15 @@ type readOutput struct {
 	Path string `json:"path"`
 	// Kind is "text", "image", "notebook", "binary" or "resource".
 	Kind string `json:"kind"`
-	// First, Last and Lines are line numbers, and the number of lines of the file; Lines is -1 if it was not counted.
+	// First and Last are the numbers of the first and the last returned line. Lines is the number of lines of the file.
+	// For a notebook, they count cells.
 	First int   `json:"first,omitempty"`
 	Last  int   `json:"last,omitempty"`
 	Lines int   `json:"lines,omitempty"`
 	Size  int64 `json:"size"`
-	// Encoding is the encoding of a file that is not UTF-8.
+	// Encoding is the name of the encoding, if the file is not plain UTF-8.
 	Encoding string `json:"encoding,omitempty"`
-	// Cut reports that lines past the ceiling of a result were left out.
+	// Cut reports whether lines were omitted because the result would be too large.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -101,7 +102,8 @@ func newReadCard(c deck.Context) (drawbridge.Card, error) {
 	}), nil
 }
 
-// read reads a file as what it is: text, image, notebook, or something else that is only named.
+// read reads a file according to its content: as text, image or notebook. For any other file, it returns only a
+// description.
 func (b fileBackend) read(caller drawbridge.Caller, path string, in readInput) (answer Answer[readOutput], err error) {
 	f, err := b.files.Open(path)
 	if err != nil {
@@ -147,7 +149,8 @@ func (b fileBackend) read(caller drawbridge.Caller, path string, in readInput) (
 	return answer, nil
 }
 
-// detectEncoding returns the encoding of a text that begins with head; no decoder for UTF-8, and for what is not text.
+// detectEncoding returns the encoding of a text that begins with head. decoder is nil for UTF-8, and for data that is
+// not text.
 func detectEncoding(head []byte) (name string, decoder *encoding.Decoder) {
 	switch {
 	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
@@ -172,7 +175,7 @@ func validUTF8Prefix(b []byte) bool {
 	return false
 }
 
-// readLines returns a window of lines with their numbers.
+// readLines returns the requested lines of a text with their numbers.
 func readLines(r io.Reader, out readOutput, in readInput) (Answer[readOutput], error) {
 	first, limit := max(in.Offset, 1), in.Limit
 	if limit == 0 {
@@ -202,7 +205,7 @@ func readLines(r io.Reader, out readOutput, in readInput) (Answer[readOutput], e
 	return Answer[readOutput]{Text: text, Value: out}, nil
 }
 
-// A lineWindow reads some lines of a text, and counts all.
+// A lineWindow collects at most limit lines of a text, starting at line first, and counts all lines.
 type lineWindow struct {
 	reader       *bufio.Reader
 	first, limit int
@@ -233,7 +236,7 @@ func (w *lineWindow) read() error {
 	}
 }
 
-// nextLine reads a line and returns its size. If keep is set, it appends the beginning of the line to buffer.
+// nextLine reads a line and returns its size. If keep is true, it appends the beginning of the line to buffer.
 func (w *lineWindow) nextLine(buffer []byte, keep bool) (line []byte, size int, err error) {
 	for {
 		part, err := w.reader.ReadSlice('\n')
@@ -247,7 +250,8 @@ func (w *lineWindow) nextLine(buffer []byte, keep bool) (line []byte, size int, 
 	}
 }
 
-// addLine adds a line of a size with its number. The first line past the ceiling of a result is the last one.
+// addLine appends a line with its number to the text. size is the size of the whole line. If the text is now too large,
+// addLine sets cut, and no more lines are added.
 func (w *lineWindow) addLine(line []byte, size int) {
 	text := strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD")
 	if size > maxLineBytes+len("\r\n") {
@@ -278,7 +282,7 @@ func imageBlock(data, mimeType string) json.RawMessage {
 		rawjson.Put(rawjson.Quote(mimeType), "mimeType"))
 }
 
-// readResource reads mcp://<server>/<uri>.
+// readResource reads the resource mcp://<server>/<uri>. rest is the part after mcp://.
 func readResource(ctx context.Context, reader ResourceReader, call drawbridge.Call,
 	rest string) (Answer[readOutput], error) {
 	server, uri, ok := strings.Cut(rest, "/")
@@ -296,7 +300,8 @@ func readResource(ctx context.Context, reader ResourceReader, call drawbridge.Ca
 	return Answer[readOutput]{Raw: raw}, err
 }
 
-// resourceContent turns the result of resources/read into that of a tool: each content becomes an embedded resource.
+// resourceContent converts the result of resources/read to the result of a tool: each content becomes an embedded
+// resource.
 func resourceContent(result json.RawMessage) (json.RawMessage, error) {
 	var contents []json.RawMessage
 	if err := json.Unmarshal(rawjson.Get(result, "contents"), &contents); err != nil {

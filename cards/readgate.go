@@ -8,31 +8,32 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// The refusals of a read gate, in the words that models are trained on.
+// The errors of a ReadGate, in a wording that models know from their training.
 const (
 	notReadText  = ToolError("File has not been read yet. Read it first before writing to it.")
 	modifiedText = ToolError("File has been modified since read, either by the user or by a linter. " +
 		"Read it again before attempting to write it.")
 )
 
-// A ReadGate remembers which files each run has read, so that no run overwrites what it has not seen.
+// A ReadGate stores which files each run has read. A run may overwrite a file only if it has read the current content.
 type ReadGate struct {
 	seen *stateTable[map[string]fileStamp]
 }
 
-// maxGateFiles is the number of files that are remembered of a run.
+// maxGateFiles is the maximum number of files stored for a run.
 const maxGateFiles = 10_000
 
-// A fileStamp tells whether a file was changed.
+// A fileStamp is the state of a file by which changes are detected.
 type fileStamp struct {
 	modified time.Time // rounded down to milliseconds
 	size     int64
 }
 
-// NewReadGate returns a gate that has seen nothing.
+// NewReadGate returns an empty gate.
 func NewReadGate() *ReadGate { return &ReadGate{newStateTable[map[string]fileStamp]()} }
 
-// note remembers a file as it is now, after it was read or written; nil info forgets it.
+// note stores the current state of a file after it was read or written. If info is nil, note removes the file from the
+// gate.
 func (g *ReadGate) note(caller drawbridge.Caller, path string, info fs.FileInfo) {
 	if g == nil {
 		return
@@ -49,8 +50,8 @@ func (g *ReadGate) note(caller drawbridge.Caller, path string, info fs.FileInfo)
 	})
 }
 
-// check returns the refusal for a write to an existing file; nil if the run has read the file as it is now. info is nil
-// if the file could not be examined. A person at the command line may write what they have not read.
+// check returns an error for a write to an existing file, unless the run has read the current content. If info is nil,
+// it removes the file from the gate and returns nil. A person at the command line may write files without reading them.
 func (g *ReadGate) check(caller drawbridge.Caller, path string, info fs.FileInfo) (err error) {
 	if g == nil || caller.Kind == drawbridge.Author {
 		return nil
@@ -73,19 +74,19 @@ func stampOf(info fs.FileInfo) fileStamp {
 	return fileStamp{info.ModTime().Truncate(time.Millisecond), info.Size()}
 }
 
-// A fileBackend is what the cards for files share.
+// A fileBackend contains the data that the cards for files share.
 type fileBackend struct {
 	context deck.Context
 	files   deck.FileSystem
 	gate    *ReadGate
 	trail   *deck.ReadTrail
 	undo    UndoLog
-	// protected reports the files that searches skip; nil skips none.
+	// protected reports whether searches must skip a file; nil skips no file.
 	protected ProtectedFiles
 }
 
-// ProtectedFiles reports whether an absolute path, without links, is a file that only the person at the command line may
-// read.
+// ProtectedFiles reports whether only the person at the command line may read a file. The path is absolute and contains
+// no links.
 type ProtectedFiles func(path string) bool
 
 func newFileBackend(c deck.Context) (b fileBackend, err error) {
@@ -103,7 +104,7 @@ func newFileBackend(c deck.Context) (b fileBackend, err error) {
 	return b, err
 }
 
-// noteRead records that a caller has read a file.
+// noteRead stores that a caller has read a file, in the gate and in the trail.
 func (b fileBackend) noteRead(caller drawbridge.Caller, path string, info fs.FileInfo) {
 	b.gate.note(caller, path, info)
 	b.trail.Add(deck.RunOf(caller), deck.Source{Kind: "file", Name: path})

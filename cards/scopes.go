@@ -16,7 +16,7 @@ var scopesText string
 // scopesInput is empty: the card has no arguments.
 type scopesInput struct{}
 
-// scopesOutput describes the caller. Client is the client's own claim.
+// scopesOutput describes the caller. Client is the name that the client gave itself; it is not verified.
 type scopesOutput struct {
 	Kind   string             `json:"kind"`
 	Name   string             `json:"name"`
@@ -24,7 +24,7 @@ type scopesOutput struct {
 	Scopes []drawbridge.Scope `json:"scopes"`
 }
 
-// newScopesCard returns the card that tells its caller who they are and which scopes they hold.
+// newScopesCard returns the card that shows the identity and the scopes of its caller.
 func newScopesCard() drawbridge.Card {
 	return newShipped(Description[scopesInput]{
 		Name: "drawbridge_scopes", Title: "Show my scopes", Text: scopesText,

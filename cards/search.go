@@ -25,15 +25,15 @@ var grepText string
 //go:embed find.md
 var findText string
 
-// The bounds of the cards that list and search.
+// The limits of the cards that list and search.
 const (
 	maxListedEntries = 2000
 	defaultHits      = 200
 	maxHits          = 5000
 	maxHitContext    = 20
-	maxHitLine       = 500 // bytes of a line that is shown
+	maxHitLine       = 500 // the maximum number of bytes shown of a line
 	maxFound         = 500
-	maxSearchBytes   = 64 << 10 // the ceiling of the text of a result
+	maxSearchBytes   = 64 << 10 // the maximum size of a result's text
 )
 
 type lsInput struct {
@@ -194,7 +194,7 @@ func newGrepCard(c deck.Context) (drawbridge.Card, error) {
 	}), nil
 }
 
-// pattern returns the pattern of a call, and the bounds of the search.
+// pattern returns the search pattern and the search options of a call.
 func (in grepInput) pattern() (p *filesearch.Pattern, o filesearch.GrepOptions, err error) {
 	o = filesearch.GrepOptions{MaxLines: cmp.Or(in.Limit, defaultHits), Context: in.Context}
 	switch {
@@ -278,7 +278,7 @@ func clampLines(text string) string {
 	return text[:strings.LastIndexByte(text[:maxSearchBytes], '\n')+1]
 }
 
-// notes says how complete a result is.
+// notes returns sentences about omitted matches and files that were not searched.
 func (o grepOutput) notes(incomplete bool) string {
 	var notes []string
 	if o.Matches == 0 {
@@ -303,7 +303,7 @@ func (o grepOutput) notes(incomplete bool) string {
 	return strings.Join(notes, "\n")
 }
 
-// listFiles lists the files at a path, which may be a single file, whose names match a glob.
+// listFiles lists the files below path whose names match glob. path may also be a single file.
 func (b fileBackend) listFiles(ctx context.Context, caller drawbridge.Caller, path, glob string,
 	o filesearch.ListOptions) (root string, l filesearch.Listing, err error) {
 	if b.protected != nil && caller.Kind != drawbridge.Author {

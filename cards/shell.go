@@ -29,33 +29,33 @@ var (
 // ScopeExec is the scope of the cards that execute commands.
 const ScopeExec drawbridge.Scope = "exec"
 
-// The bounds of the cards that execute.
+// The limits of the cards that run commands.
 const (
 	defaultTimeLimit = 2 * time.Minute
 	maxTimeLimit     = 10 * time.Minute
 	maxCommand       = 256 << 10
-	maxStreamBytes   = 64 << 10 // the ceiling of each stream in a result
+	maxStreamBytes   = 64 << 10 // the maximum size of each stream in a result
 	pollWindow       = 32 << 10
 	bgProcessLines   = 2000
 )
 
-// Jobs are the commands that the cards bash, process and bg-process run. One value is shared by the cards, so that each
-// lists the jobs of all.
+// Jobs are the commands that the cards bash, process and bg-process run. The cards share one value, so that each card
+// lists the jobs of all of them.
 type Jobs struct{ table *jobs.Table }
 
-// NewJobs returns an empty list of jobs, whose commands run in a shell. Close ends them.
+// NewJobs returns an empty list of jobs. Their commands run in the given shell. Close ends the jobs.
 func NewJobs(shell deck.Shell) *Jobs { return &Jobs{jobs.NewTable(shell)} }
 
 // Close ends all jobs, and waits until they have ended.
 func (j *Jobs) Close() error { return j.table.Close() }
 
-// A closingCard is a card with jobs of its own.
+// A closingCard is a card that has its own jobs and closes them.
 type closingCard struct {
 	drawbridge.Card
 	io.Closer
 }
 
-// withJobs builds a card on the jobs of a context, or on jobs of its own.
+// withJobs builds a card with the jobs of a context, or with its own jobs if the context has none.
 func withJobs(c deck.Context, build func(shellBackend) drawbridge.Card) (drawbridge.Card, error) {
 	shared, err := deck.Handle[*Jobs](c, JobsKey)
 	if err != nil {
@@ -81,7 +81,7 @@ func withJobs(c deck.Context, build func(shellBackend) drawbridge.Card) (drawbri
 	return closingCard{build(b), own}, nil
 }
 
-// A shellBackend is what the cards that execute share.
+// A shellBackend contains the data that the cards for commands share.
 type shellBackend struct {
 	context deck.Context
 	jobs    *jobs.Table
@@ -92,8 +92,8 @@ type shellBackend struct {
 // A ClientProfile returns the profile of a client, and NoProfile for the person at the command line and the agent.
 type ClientProfile func(drawbridge.Caller) deck.Profile
 
-// A ShellEnv returns variables for the environment of a command before it is started, as "name=value". An error keeps
-// the command from starting.
+// A ShellEnv returns variables for the environment of a command before it is started, as "name=value". If it returns an
+// error, the command is not started.
 type ShellEnv func(ctx context.Context, caller drawbridge.Caller, command, dir string) ([]string, error)
 
 // start starts a command in a directory for a caller.
@@ -132,15 +132,16 @@ type bashInput struct {
 	Cwd       string `json:"cwd,omitempty" jsonschema:"The directory to run in; the working directory if absent."`
 }
 
-// A commandState is how a command ended, or that it runs.
+// A commandState describes a command that runs or has ended.
 type commandState struct {
 	// Status is a text such as "exit 0".
 	Status string `json:"status"`
 	// ExitCode is -1 for a command that did not exit by itself.
 	ExitCode int `json:"exitCode"`
-	// Cause is exited, signalled, time limit, stopped, cancelled or closed; running for a job that runs.
+	// Cause is "exited", "signalled", "time limit", "stopped", "cancelled" or "closed"; it is "running" while the
+	// command runs.
 	Cause string `json:"cause"`
-	// Stdout and Stderr are the numbers of bytes that were written in all.
+	// Stdout and Stderr are the total numbers of bytes that the command has written.
 	Stdout int64 `json:"stdoutBytes"`
 	Stderr int64 `json:"stderrBytes"`
 	TookMS int64 `json:"tookMs"`
@@ -176,7 +177,7 @@ func newBashCard(c deck.Context) (drawbridge.Card, error) {
 	})
 }
 
-// await waits for a command, and returns its output. If ctx ends, the command ends too.
+// await waits for a command, and returns its output. If ctx ends, await stops the command.
 func (b shellBackend) await(ctx context.Context, job *jobs.Job) (answer Answer[commandState], err error) {
 	select {
 	case <-job.Done():
@@ -194,7 +195,7 @@ func (b shellBackend) await(ctx context.Context, job *jobs.Job) (answer Answer[c
 	return Answer[commandState]{Text: text.String(), Value: state, IsError: state.failed()}, nil
 }
 
-// writeStream writes a stream under its name, unless it is empty.
+// writeStream writes the text of a stream with its name as heading, unless the text is empty.
 func writeStream(w *strings.Builder, name, text string) {
 	if text == "" {
 		return
@@ -248,10 +249,10 @@ func newProcessCard(c deck.Context) (drawbridge.Card, error) {
 	})
 }
 
-// A streamCursor is how far a run has read the streams of a job.
+// A streamCursor contains the positions up to which a run has read the streams of a job.
 type streamCursor struct{ stdout, stderr int64 }
 
-// writeFrom writes what a stream has from a cursor on, and returns the next cursor.
+// writeFrom writes the output of a stream from a cursor on, and returns the next cursor.
 func writeFrom(w *strings.Builder, name string, stream *jobs.Output, cursor int64) (next int64) {
 	text, elided, next := stream.From(cursor, pollWindow)
 	if elided > 0 {

@@ -14,11 +14,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ScopeSignIn is the scope of callers that may sign the owner in at servers. Such a caller decides whose account all
-// callers use.
+// ScopeSignIn is the scope of callers that may sign the owner in at servers. The account of that sign-in is then used
+// for all callers.
 const ScopeSignIn drawbridge.Scope = "drawbridge:sign-in"
 
-// SignInServers are the servers as the sign-in card sees them.
+// SignInServers provides the sign-in card with the servers and their sign-ins.
 type SignInServers interface {
 	// WaitingForSignIn returns the servers that wait for a sign-in, in order.
 	WaitingForSignIn() []drawbridge.ServerID
@@ -32,15 +32,15 @@ var signInText string
 // signInTimeout is how long the card waits for a person.
 const signInTimeout = 5 * time.Minute
 
-// signInPollInterval is the time between two checks whether the person signed in another way.
+// signInPollInterval is the time between two checks whether the person has signed in in another way.
 const signInPollInterval = time.Second
 
-// signInInput names the server; an empty one asks for the servers that wait.
+// signInInput names the server. If Server is empty, the card lists the servers that wait for a sign-in.
 type signInInput struct {
 	Server drawbridge.ServerID `json:"server,omitempty" jsonschema:"The server's name."`
 }
 
-// signInOutput has either Waiting, or the server and the state of its sign-in.
+// signInOutput contains either Waiting, or the server and the state of its sign-in.
 type signInOutput struct {
 	Waiting  []drawbridge.ServerID `json:"waiting,omitzero"`
 	Server   drawbridge.ServerID   `json:"server,omitempty"`
@@ -51,7 +51,7 @@ type signInOutput struct {
 // newSignInCard returns the card that signs the user in at a server.
 func newSignInCard(d SignInServers) drawbridge.Card {
 	return newShipped(Description[signInInput]{
-		Name: "drawbridge_sign_in", Title: "Sign in at a server", Text: signInText,
+		Name: "drawbridge_sign_in", NotForScripts: true, Title: "Sign in at a server", Text: signInText,
 		Examples:    []signInInput{{}},
 		Annotations: &Annotations{Idempotent: true, OpenWorld: true},
 		Scopes:      []drawbridge.Scope{ScopeSignIn},
@@ -63,7 +63,7 @@ func newSignInCard(d SignInServers) drawbridge.Card {
 	})
 }
 
-// waitingServersAnswer lists the servers that wait for a sign-in.
+// waitingServersAnswer returns the answer that lists the servers that wait for a sign-in.
 func waitingServersAnswer(waiting []drawbridge.ServerID) Answer[signInOutput] {
 	names := make([]string, 0, len(waiting))
 	for _, id := range waiting {
@@ -77,7 +77,8 @@ func waitingServersAnswer(waiting []drawbridge.ServerID) Answer[signInOutput] {
 	return Answer[signInOutput]{Text: text, Value: signInOutput{Waiting: append([]drawbridge.ServerID{}, waiting...)}}
 }
 
-// signInAtServer sends the caller's user to the sign-in page, in the way that the caller supports.
+// signInAtServer opens the sign-in page for the caller's user, in a way that the caller's client supports. If the
+// client supports none, it returns the address of the page.
 func signInAtServer(ctx context.Context, d SignInServers, call drawbridge.Call, id drawbridge.ServerID) (
 	Answer[signInOutput], error) {
 	manager, err := d.ServerSignIn(id)
@@ -128,8 +129,8 @@ func signInElicitation(id drawbridge.ServerID, pending drawbridge.PendingSignIn)
 		rawjson.Put(rawjson.Quote(text), "message"))
 }
 
-// elsewhereText names the endpoints that are on another origin than the issuer's, between two texts; it is empty if
-// there are none.
+// elsewhereText returns the endpoints that are on another origin than the issuer's, with before and after around them.
+// It returns "" if there are none.
 func elsewhereText(pending drawbridge.PendingSignIn, before, after string) string {
 	if at := pending.Elsewhere(); at != "" {
 		return before + at + after
@@ -137,7 +138,7 @@ func elsewhereText(pending drawbridge.PendingSignIn, before, after string) strin
 	return ""
 }
 
-// awaitSignIn waits for the person after the client answered the elicitation.
+// awaitSignIn waits until the person has signed in, if the client's response accepts the elicitation.
 func awaitSignIn(ctx context.Context, manager drawbridge.SignInManager, pending drawbridge.PendingSignIn,
 	id drawbridge.ServerID, response json.RawMessage) (Answer[signInOutput], error) {
 	if action := rawjson.GetString(response, "action"); action != "accept" {
@@ -150,7 +151,8 @@ func awaitSignIn(ctx context.Context, manager drawbridge.SignInManager, pending 
 		err := pending.Wait(brief)
 		ended := brief.Err() == nil || ctx.Err() != nil
 		cancel()
-		// The person may have finished before this sign-in began: a stateless client repeats the call afterwards.
+		// The person may have signed in before this sign-in began, because a stateless client repeats the call
+		// afterwards.
 		if state, stateErr := manager.Status(); err == nil || stateErr == nil && state.SignedIn {
 			return signedInAnswer(id), nil
 		}
@@ -160,7 +162,7 @@ func awaitSignIn(ctx context.Context, manager drawbridge.SignInManager, pending 
 	}
 }
 
-// signedInAnswer reports a completed sign-in.
+// signedInAnswer returns the answer for a completed sign-in.
 func signedInAnswer(id drawbridge.ServerID) Answer[signInOutput] {
 	return Answer[signInOutput]{
 		Text:  fmt.Sprintf("Signed in at %s. Its tools appear in the list in a moment.", id),
@@ -168,7 +170,7 @@ func signedInAnswer(id drawbridge.ServerID) Answer[signInOutput] {
 	}
 }
 
-// toolError returns err as a text for a model and its user, without the step.
+// toolError returns err as a text for a model and its user. Of a Fault, it returns only the cause.
 func toolError(err error) ToolError {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Err != nil {
 		return ToolError(f.Err.Error())

@@ -11,14 +11,15 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// These bound the state that a card keeps for runs: how many runs, and how long after its last call a run is forgotten.
+// maxStates is the maximum number of states that a card stores. stateLifetime is how long a state is stored after its
+// last use.
 const (
 	maxStates     = 1000
 	stateLifetime = 24 * time.Hour
 )
 
-// A stateTable keeps a value for each run, see [deck.RunOf]. It drops the value of a run that made no call for
-// stateLifetime, and past maxStates the least recently used one.
+// A stateTable stores a value for each run, see [deck.RunOf]. It deletes the value of a run that made no call for
+// stateLifetime. If there are more than maxStates values, it deletes the least recently used one.
 type stateTable[T any] struct {
 	mu     sync.Mutex
 	states *lru.Cache[string, *runState[T]]
@@ -39,8 +40,8 @@ func newStateTable[T any]() *stateTable[T] {
 	return &stateTable[T]{states: states, now: time.Now}
 }
 
-// use calls do with the value of the caller's run, one call at a time. A name tells the states of one run apart; it may
-// be empty.
+// use calls do with the value of the caller's run, one call at a time. name distinguishes several values of one run; it
+// may be empty.
 func (t *stateTable[T]) use(caller drawbridge.Caller, name string, do func(*T)) {
 	key, now := deck.RunOf(caller)+"\x00"+name, t.now()
 	t.mu.Lock()
@@ -56,7 +57,7 @@ func (t *stateTable[T]) use(caller drawbridge.Caller, name string, do func(*T)) 
 	do(&state.value)
 }
 
-// resolvePath returns the absolute path that a caller means, see [deck.Context.ResolvePath].
+// resolvePath returns the absolute path for a path that a caller sent, see [deck.Context.ResolvePath].
 func resolvePath(c deck.Context, caller drawbridge.Caller, path string) (string, error) {
 	if strings.ContainsRune(path, 0) {
 		return "", ToolError("The path contains a NUL character.")
@@ -64,7 +65,8 @@ func resolvePath(c deck.Context, caller drawbridge.Caller, path string) (string,
 	return c.ResolvePath(caller, path)
 }
 
-// relativePath returns a path as it is shown to a caller: relative to the caller's directory if it is below.
+// relativePath returns a path as it is shown to a caller: relative to the caller's directory if the path is below that
+// directory.
 func relativePath(c deck.Context, caller drawbridge.Caller, path string) string {
 	dir, err := c.WorkingDir(caller)
 	if err != nil {

@@ -17,7 +17,8 @@ var (
 	todoSetText string
 )
 
-// These bound a checklist: its items, and the bytes of an item's text.
+// maxTodoItems is the maximum number of items in a checklist, maxTodoText the maximum number of bytes of an item's
+// text.
 const (
 	maxTodoItems = 500
 	maxTodoText  = 2000
@@ -47,7 +48,7 @@ type todoOutput struct {
 // todoMarks are the marks of the statuses.
 var todoMarks = map[string]string{"pending": "[ ]", "active": "[~]", "done": "[x]"}
 
-// A Checklists keeps the checklist of each run. The cards todo_read and todo_set share one.
+// Checklists stores the checklist of each run. The cards todo_read and todo_set share one value.
 type Checklists struct{ lists *stateTable[[]todoItem] }
 
 // NewChecklists returns empty checklists.
@@ -87,7 +88,7 @@ func newTodoSetCard(c deck.Context, lists *Checklists) (drawbridge.Card, error) 
 	}), nil
 }
 
-// checkTodo returns a ToolError for a list that cannot be kept.
+// checkTodo returns a ToolError if a list is invalid.
 func checkTodo(items []todoItem) error {
 	if len(items) > maxTodoItems {
 		return ToolError(fmt.Sprintf("The list has %d items; %d are allowed.", len(items), maxTodoItems))
@@ -125,7 +126,7 @@ func describeTodo(items []todoItem) Answer[todoOutput] {
 	return Answer[todoOutput]{Text: b.String(), Value: out}
 }
 
-// checklistsOf returns the checklists of a context, or those given.
+// checklistsOf returns the checklists of a context, or otherwise if the context has none.
 func checklistsOf(c deck.Context, otherwise *Checklists) (*Checklists, error) {
 	lists, err := deck.Handle[*Checklists](c, ChecklistsKey)
 	if lists == nil {

@@ -15,13 +15,13 @@ var toolsText string
 // maxListedTools is the maximum number of tools in one result.
 const maxListedTools = 200
 
-// toolsInput holds the filters; an empty one matches every tool.
+// toolsInput contains the filters. An empty filter matches every tool.
 type toolsInput struct {
 	Server string `json:"server,omitempty" jsonschema:"Only tools of this server."`
 	Query  string `json:"query,omitempty" jsonschema:"Only tools with all these words in name, title or summary."`
 }
 
-// toolsOutput has the matching tools, at most maxListedTools of them, and the number of all that match.
+// toolsOutput contains at most maxListedTools matching tools. Total is the number of all matching tools.
 type toolsOutput struct {
 	Tools []listedTool `json:"tools"`
 	Total int          `json:"total"`

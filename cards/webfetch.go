@@ -23,7 +23,7 @@ import (
 //go:embed webfetch.md
 var webfetchText string
 
-// The bounds of the card webfetch.
+// The limits of the card webfetch.
 const (
 	maxPageText    = 64 << 10
 	cachedPages    = 30
@@ -44,16 +44,16 @@ type webfetchInput struct {
 }
 
 type webfetchOutput struct {
-	// URL is the address that answered, Redirects are those before it.
+	// URL is the address of the response. Redirects are the addresses that redirected to it.
 	URL       string   `json:"url"`
 	Redirects []string `json:"redirects,omitempty"`
 	Status    int      `json:"status"`
 	Type      string   `json:"type"`
 	Title     string   `json:"title,omitempty"`
-	// Bytes is the size of the whole text. Next is the offset to go on at, if there is more.
+	// Bytes is the size of the whole text. Next is the offset of the text that was not returned, if any.
 	Bytes int `json:"bytes"`
 	Next  int `json:"next,omitempty"`
-	// Cut reports that the page is longer than what was fetched.
+	// Cut reports whether the page is longer than the fetched part.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -61,7 +61,7 @@ type webfetchOutput struct {
 type webBackend struct {
 	client WebClient
 	trail  *deck.ReadTrail
-	// pages are fetched pages, by principal and URL.
+	// pages contains recently fetched pages, by principal, URL and size limit.
 	pages *lru.Cache[string, cachedPage]
 	now   func() time.Time
 }
@@ -100,7 +100,7 @@ func newWebfetchCard(c deck.Context) (drawbridge.Card, error) {
 	})}, nil
 }
 
-// A foreignCard returns texts of others.
+// A foreignCard is a card whose results contain texts of third parties, such as web pages.
 type foreignCard struct{ drawbridge.Card }
 
 var _ deck.ForeignCard = foreignCard{}
@@ -142,7 +142,7 @@ func (b webBackend) fetch(ctx context.Context, caller drawbridge.Caller, in webf
 	return Answer[webfetchOutput]{Text: out.header() + shown + out.footer(in.Offset, len(shown)), Value: out, IsError: failed}, nil
 }
 
-// page returns a page that was fetched a short time ago, or fetches it.
+// page returns a page from the cache, or fetches it.
 func (b webBackend) page(ctx context.Context, caller drawbridge.Caller, in webfetchInput) (webpage.Page, error) {
 	limit := cmp.Or(in.MaxBytes, webpage.DefaultBytes)
 	key := fmt.Sprintf("%q %q %d", caller.Principal, in.URL, limit)
@@ -169,7 +169,7 @@ func (o webfetchOutput) header() string {
 	return text.String() + "\n"
 }
 
-// footer returns how to get the rest of a text that is not complete.
+// footer returns a note that tells the model how to get the rest of an incomplete text.
 func (o webfetchOutput) footer(from, shown int) string {
 	switch {
 	case o.Next > 0:

@@ -16,7 +16,7 @@ import (
 //go:embed websearch.md
 var websearchText string
 
-// maxQuery is the number of bytes of a query.
+// maxQuery is the maximum number of bytes of a query.
 const maxQuery = 2000
 
 // A SearchResult is a page that a search found.

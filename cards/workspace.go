@@ -13,12 +13,13 @@ var workspaceText string
 // workspaceInput is empty: the card has no arguments.
 type workspaceInput struct{}
 
-// workspaceOutput has the open workspace, or nil.
+// workspaceOutput contains the open workspace, or nil.
 type workspaceOutput struct {
 	Workspace *struct{} `json:"workspace"`
 }
 
-// newWorkspaceCard returns the card that names the open workspace. Workspaces do not exist yet, so it is always null.
+// newWorkspaceCard returns the card that names the open workspace. Workspaces do not exist yet, so the workspace is
+// always null.
 func newWorkspaceCard() drawbridge.Card {
 	return newShipped(Description[workspaceInput]{
 		Name: "drawbridge_workspace", Title: "Show the workspace", Text: workspaceText,

@@ -68,7 +68,7 @@ func (b fileBackend) write(caller drawbridge.Caller, path, content string) (answ
 	return Answer[writeOutput]{Text: fmt.Sprintf("Saved %d byte(s) to %s.", len(content), out.Path), Value: out}, nil
 }
 
-// stat describes a file. The error is fs.ErrNotExist if it does not exist.
+// stat returns the FileInfo of a file. The error is fs.ErrNotExist if the file does not exist.
 func (b fileBackend) stat(path string) (fs.FileInfo, error) {
 	f, err := b.files.Open(path)
 	if err != nil {
@@ -78,7 +78,8 @@ func (b fileBackend) stat(path string) (fs.FileInfo, error) {
 	return f.Stat()
 }
 
-// replace writes a file for a tool. The earlier content is kept first: what cannot be kept is not overwritten.
+// replace writes a file for a tool. It first stores the earlier content in the undo log. If that fails, it does not
+// write the file.
 func (b fileBackend) replace(caller drawbridge.Caller, tool, path string, data []byte) error {
 	done := func([]byte) error { return nil }
 	if b.undo != nil {
@@ -92,7 +93,7 @@ func (b fileBackend) replace(caller drawbridge.Caller, tool, path string, data [
 	}
 	info, err := b.stat(path)
 	if err != nil {
-		info = nil // the gate then forgets the file
+		info = nil // note then removes the file from the gate
 	}
 	b.gate.note(caller, path, info)
 	return done(data)

@@ -216,6 +216,8 @@ type Server struct {
 	HoldResults bool
 	// ScanResults examines the server's results after they have been sent to the caller, if the deck has a ResultScanner.
 	ScanResults bool
+	// NotForScripts reports whether scripts in the sandbox may not call the server's tools.
+	NotForScripts bool
 	// Remembered is the listing of the server from an earlier process; see [Deck.ListingToVet]. [Deck.Configure] enrols
 	// it, unless the deck already has a listing for the same configuration. If it is nil, the cards in the ledger are
 	// shown.

@@ -207,7 +207,7 @@ func (d *Deck) serverFromLedger(s Server) *serverState {
 	for _, e := range all {
 		if live[e.Card.Tool].Key == e.Key {
 			offers = append(offers, offeredItem{ownName: e.Card.Tool, Name: rawjson.GetString(e.Card.Definition,
-				"name"), Raw: e.Card.Definition})
+				"name"), Raw: e.Card.Definition, notForScripts: s.NotForScripts})
 		}
 	}
 	m.tools = d.maker.makeItems(tools, s.ID, offers, nil, false)

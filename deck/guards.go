@@ -233,7 +233,7 @@ func (g *guardChain) hideReason(caller drawbridge.Caller, kind string, spec draw
 
 // showsOwnTools reports whether the caller may see Drawbridge's own tools.
 func (g *guardChain) showsOwnTools(caller drawbridge.Caller) (shown bool) {
-	if caller.Kind == drawbridge.Author || caller.Kind == drawbridge.Agent {
+	if kind := caller.OriginKind(); kind == drawbridge.Author || kind == drawbridge.Agent {
 		return true
 	}
 	defer func() {

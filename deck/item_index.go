@@ -297,7 +297,8 @@ func sameBytes(a, b json.RawMessage) bool {
 // listForCaller returns the part of the list that the caller may see.
 func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	seen := make([]byte, len(s.groups))
-	all := caller.Kind != drawbridge.Nobody
+	fromScript := caller.Kind == drawbridge.Sandbox
+	all := caller.Kind != drawbridge.Nobody && !fromScript
 	inside := s.guards.showsOwnTools(caller)
 	for i, g := range s.groups {
 		switch {
@@ -316,6 +317,9 @@ func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 	if screened {
 		seen = append(seen, s.guards.callerClass(caller)...)
 	}
+	if fromScript {
+		seen = append(seen, "script"...)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if list, ok := s.partialLists.Get(string(seen)); ok {
@@ -327,7 +331,8 @@ func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
 		if seen[i] == 1 {
 			groups = append(groups, g)
 			for j, raw := range g.items {
-				if it := s.items[g.from+j]; !screened || !s.guards.hides(caller, it.kind, it.spec) {
+				it := s.items[g.from+j]
+				if mayRunInScripts(caller, it) && (!screened || !s.guards.hides(caller, it.kind, it.spec)) {
 					list.Items = append(list.Items, raw)
 				}
 			}
@@ -353,7 +358,12 @@ func combinedHint(groups []itemGroup, whole bool) drawbridge.CacheHint {
 
 // visibleTo reports whether the item is visible to the caller.
 func (s *itemIndex) visibleTo(caller drawbridge.Caller, it *item) bool {
-	return caller.HasScopes(it.spec.Scopes) && (!it.inside || s.guards.showsOwnTools(caller)) && !s.guards.hides(caller, it.kind, it.spec)
+	return caller.HasScopes(it.spec.Scopes) && mayRunInScripts(caller, it) && (!it.inside || s.guards.showsOwnTools(caller)) && !s.guards.hides(caller, it.kind, it.spec)
+}
+
+// mayRunInScripts reports whether the item is not a tool that is kept from scripts, or the caller is not a script.
+func mayRunInScripts(caller drawbridge.Caller, it *item) bool {
+	return caller.Kind != drawbridge.Sandbox || it.kind != tools.word || it.spec.Sandbox
 }
 
 // findByName returns the visible item that is listed under name. If there is none, it returns the only visible item

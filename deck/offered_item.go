@@ -71,12 +71,14 @@ type offeredItem struct {
 	Raw                  json.RawMessage
 	ownArguments         map[string]string
 	heldReason, nextStep string
+	// notForScripts reports whether scripts in the sandbox may not call the tool.
+	notForScripts bool
 }
 
 // equal reports whether two offers result in the same item.
 func (o offeredItem) equal(other offeredItem) bool {
 	return o.ownName == other.ownName && o.Name == other.Name && o.heldReason == other.heldReason &&
-		o.nextStep == other.nextStep &&
+		o.nextStep == other.nextStep && o.notForScripts == other.notForScripts &&
 		sameBytes(o.Raw, other.Raw) && maps.Equal(o.ownArguments, other.ownArguments)
 }
 
@@ -92,7 +94,8 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 		if b, ok := before(len(offers)); ok && !seen[b.ownName] && (most == 0 || len(offers) < most) &&
 			s.matchesOffer(b) {
 			seen[b.ownName] = true
-			offers = append(offers, offeredItem{b.ownName, b.Name, s.Definition, nil, s.HeldReason, s.NextStep})
+			offers = append(offers, offeredItem{ownName: b.ownName, Name: b.Name, Raw: s.Definition,
+				heldReason: s.HeldReason, nextStep: s.NextStep})
 			continue
 		}
 		own, ok := rawjson.DecodeString(rawjson.Get(s.Original, member))
@@ -120,7 +123,8 @@ func selectOffers(kind, member string, list []VettedItem, most int, before func(
 		if !sameBytes(s.Original, s.Definition) {
 			name = rawjson.GetString(s.Definition, member)
 		}
-		offers = append(offers, offeredItem{own, name, s.Definition, s.OwnArguments, s.HeldReason, s.NextStep})
+		offers = append(offers, offeredItem{ownName: own, Name: name, Raw: s.Definition,
+			ownArguments: s.OwnArguments, heldReason: s.HeldReason, nextStep: s.NextStep})
 	}
 	return offers, out
 }

@@ -118,6 +118,9 @@ func (m *serverState) selectOffers(k itemKind, list []VettedItem, most int, befo
 		}
 		return before[i].offer, true
 	})
+	for i := range offers {
+		offers[i].notForScripts = m.NotForScripts
+	}
 	m.omitted = append(m.omitted, out...)
 	return offers
 }

@@ -190,7 +190,7 @@ func (mk itemMaker) makeItem(k itemKind, server drawbridge.ServerID, o offeredIt
 	case tools:
 		it.names = naming.ToolNames(mk.naming, server, o.Name)
 		card := newUpstreamCard(mk.upstream, server, it.names[0], o.Raw)
-		card.spec.Tool = o.ownName
+		card.spec.Tool, card.spec.Sandbox = o.ownName, !o.notForScripts
 		it.card, it.spec = card, card.spec
 		it.pageURIs = pageURIsOf(o.Raw)
 		return it

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// pathGrants are the paths that a program may use, each a directory with its content or one file. System paths may be
-// missing; those that the row names must exist.
+// pathGrants are the paths that a program may use: each is a file, or a directory with its content. system and read are
+// readable, write is writable. System paths may be missing, but paths that the row names must exist.
 type pathGrants struct {
 	system, read, write []string
 }
 
-// grantsOf returns the grants for a program and its PATH.
+// grantsOf returns the paths that a confined program may use. program is the program's path and search is its PATH.
 func (c Profile) grantsOf(program, search string) pathGrants {
 	g := pathGrants{system: systemPaths(), read: slices.Clone(c.Read), write: append(slices.Clone(c.Write), c.Home)}
 	g.system = append(g.system, program)
@@ -36,8 +36,8 @@ func (c Profile) grantsOf(program, search string) pathGrants {
 	return g
 }
 
-// startsInUserHome reports whether the program would start in the person's home or in a directory that contains it,
-// which it must not write.
+// startsInUserHome reports whether the program would start in the user's home directory or in a parent directory of it.
+// The program must not write there.
 func (c Profile) startsInUserHome() bool { return c.Dir == "" || c.containsUserHome(c.Dir) }
 
 func (c Profile) containsUserHome(dir string) bool {
@@ -56,8 +56,9 @@ func containsPath(dir, other string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// toolchainPaths returns a directory of programs with the paths that these programs need: the libraries of a version
-// manager's node, the settings of a virtual environment's python. It omits directories that contain the person's home.
+// toolchainPaths returns a directory of programs and the paths that these programs need. Examples are the libraries of
+// a version manager's node and the settings of a Python virtual environment. It returns nil for a directory that
+// contains the user's home directory.
 func (c Profile) toolchainPaths(dir string) []string {
 	if !filepath.IsAbs(dir) || c.containsUserHome(dir) {
 		return nil
@@ -72,8 +73,8 @@ func (c Profile) toolchainPaths(dir string) []string {
 	return all
 }
 
-// systemPaths are the paths that every program may read: the system's files and the kernel's information. Files of
-// users are not among them.
+// systemPaths returns the paths that every program may read: files of the system and information of the kernel. They do
+// not include files of users.
 func systemPaths() []string {
 	return []string{
 		"/bin", "/sbin", "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys", "/nix/store",
@@ -82,12 +83,12 @@ func systemPaths() []string {
 	}
 }
 
-// devicePaths are the devices that a program may write to; they store nothing.
+// devicePaths returns the devices that a program may write to. These devices store nothing.
 func devicePaths() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 }
 
-// splitDirsAndFiles separates existing paths into directories and files.
+// splitDirsAndFiles separates paths into directories and files. It omits paths that do not exist.
 func splitDirsAndFiles(paths []string) (dirs, files []string) {
 	for _, p := range paths {
 		switch info, err := os.Stat(p); {
@@ -101,5 +102,5 @@ func splitDirsAndFiles(paths []string) (dirs, files []string) {
 	return dirs, files
 }
 
-// searchPath returns the PATH of an environment.
+// searchPath returns the PATH variable of an environment.
 func searchPath(env []string) string { return strings.TrimSpace(lookupVariable(env, "PATH")) }

@@ -1,14 +1,14 @@
 // Package confine restricts the program of a stdio server to the resources that its row names.
 //
-// A confined program reads the system's directories, its own files and the paths that its row permits. It writes its
-// working directory, a home of its own and the paths that its row permits. It reaches no socket of other programs on
-// the machine, no other process, and, if the row asks for it, no network. The support of the kernel is detected before
-// a program starts: a row that requires confinement never starts with less. Only Linux supports it: Landlock for files
-// and signals, a filter of system calls for the rest.
+// A confined program may read the system's directories, its own files and the paths that its row permits. It may write
+// its working directory, its own home directory and the paths that its row permits. It cannot access sockets of other
+// programs on the machine or other processes. It cannot access the network if the row denies that. The support of the
+// kernel is detected before a program starts. A row that requires confinement is not started without it. Only Linux is
+// supported: Landlock restricts files and signals, and a system call filter restricts the rest.
 //
-// It does not contain a malicious program that has the network: what that program may read, it may send. Names, sizes
-// and modes of files are not hidden. The program may change modes, times and attributes of files that belong to its
-// user; as root, owners too.
+// Confinement does not stop a malicious program that may use the network: the program can send all data that it may
+// read. Names, sizes and modes of files are not hidden. The program may change modes, times and attributes of files
+// that belong to its user; as root, it may also change owners.
 package confine
 
 import (
@@ -25,31 +25,34 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// ReexecName is argv[0] of our executable when it runs to confine itself and then become the program. The arguments
-// after it are the profile, the program's path, and its whole argv.
+// ReexecName is argv[0] of Drawbridge's own executable when it runs to confine itself and then execute the program. The
+// following arguments are the profile as JSON, the program's path, and the program's whole argv.
 const ReexecName = "drawbridge-confine"
 
 // A Profile lists the resources that a program may use. Paths are absolute.
 type Profile struct {
-	// Required forbids starting the program with less confinement.
+	// Required prevents the start of the program if the system does not support the confinement.
 	Required bool
-	// Read and Write are the files and directories that the row permits to read, and to write too; they must exist.
+	// Read contains the files and directories that the row permits to read, and Write those that it also permits to
+	// write. They must exist.
 	Read, Write []string
-	// Offline denies the network.
+	// Offline denies access to the network.
 	Offline bool
-	// Home is the program's own home directory, which is created if it is missing. UserHome is the person's, which it
-	// cannot use.
+	// Home is the program's own home directory, which is created if it is missing. UserHome is the user's home
+	// directory, which the program cannot use.
 	Home, UserHome string
-	// Temp is its own directory for temporary files, beneath Home; Prepare creates it.
+	// Temp is the program's own directory for temporary files, beneath Home. Prepare creates it.
 	Temp string
-	// Dir is its working directory, which it may write, unless that is UserHome or contains it: then it starts in Home.
+	// Dir is the program's working directory, which the program may write. If Dir is UserHome or contains it, the
+	// program may not write Dir and starts in Home.
 	Dir string
-	// RowVariables are the names of the variables that the row sets; they are not changed.
+	// RowVariables are the names of the variables that the row sets. Environ does not change these variables.
 	RowVariables []string
 }
 
-// ProfileFor returns the profile of a row, or nil if the row asks for none. environ is the environment that the
-// server's is made from. principal is the owner of the process: each has a home of its own.
+// ProfileFor returns the profile of a row, or nil if the row does not request confinement. environ is the environment
+// from which the server's environment is made. principal is the owner of the process; each principal has a separate
+// home directory for the program.
 func ProfileFor(row config.Server, environ []string, principal string) *Profile {
 	if row.Confine.Level == "" || row.Command == "" {
 		return nil
@@ -74,23 +77,24 @@ func ProfileFor(row config.Server, environ []string, principal string) *Profile 
 
 // A Support describes the confinement that a system supports.
 type Support struct {
-	// Landlock is the version of its interface; 0 means that it is missing.
+	// Landlock is the version of the kernel's Landlock interface; 0 means that it is missing.
 	Landlock int
 	// Seccomp is true if system calls can be filtered.
 	Seccomp bool
-	// MissingReason is why nothing is supported; empty if something is.
+	// MissingReason is why the system does not support any confinement; empty if it supports some.
 	MissingReason string
 }
 
-// The versions of Landlock that matter. The first covers all changes of files (Linux 6.2), the second signals and
-// abstract sockets (6.12), the third sockets in the file system.
+// The Landlock versions that confinement depends on. landlockFiles covers all changes of files (Linux 6.2).
+// landlockSignals covers signals and abstract sockets (Linux 6.12). landlockSockets covers sockets in the file system.
 const (
 	landlockFiles   = 3
 	landlockSignals = 6
 	landlockSockets = 9
 )
 
-// An UnsupportedError is the error for a program that must not start because the system lacks support; Why names it.
+// An UnsupportedError reports that a program must not start because the system does not support a required confinement.
+// Why names what is missing.
 type UnsupportedError struct{ Why string }
 
 func (e *UnsupportedError) Error() string {
@@ -98,10 +102,10 @@ func (e *UnsupportedError) Error() string {
 		`confine = "required" cannot be met: %s (confine = "auto" starts it with the confinement that the system supports)`, e.Why)
 }
 
-// FaultCode returns PolicyBlocked: a retry is useless.
+// FaultCode returns PolicyBlocked, since a retry is useless.
 func (e *UnsupportedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
-// CheckSupport returns an error for what the system lacks if confinement is required, else nil.
+// CheckSupport returns an error that names what the system lacks, if confinement is required. Otherwise it returns nil.
 func (c Profile) CheckSupport(r Support) error {
 	var why string
 	switch {
@@ -122,8 +126,8 @@ func (c Profile) CheckSupport(r Support) error {
 	return &UnsupportedError{why}
 }
 
-// Describe returns the restrictions that the system can enforce, such as "files, sockets, signals", or why there are
-// none; any reports whether there are some.
+// Describe returns the restrictions that the system can enforce, such as "files, sockets, signals". If it can enforce
+// none, Describe returns the reason, and any is false.
 func (c Profile) Describe(r Support) (words string, any bool) {
 	why := r.MissingReason
 	if why == "" && c.Home == "" {
@@ -150,8 +154,9 @@ func (c Profile) Describe(r Support) (words string, any bool) {
 
 const noHome = "no place for a home of its own: HOME is not set"
 
-// Prepare creates the home. In it, it links each path of the row that lies in the person's home, so that programs find
-// it at the usual place. It returns an error if the home cannot be created or a path of the row is missing.
+// Prepare creates the program's home directory. For each path of the row in the user's home directory, it creates a
+// link in the program's home directory. Programs then find the path at the usual place. It returns an error if the home
+// directory cannot be created or a path of the row is missing.
 func (c *Profile) Prepare() error {
 	for _, p := range slices.Concat(c.Read, c.Write) {
 		if _, err := os.Stat(p); err != nil {
@@ -164,11 +169,11 @@ func (c *Profile) Prepare() error {
 	return nil
 }
 
-// tempParent is the directory in a home that holds the directories for temporary files.
+// tempParent is the directory in the program's home that contains the directories for temporary files.
 const tempParent = ".tmp"
 
-// makeHomeLinks creates the links in the home. The program has written there before, and this process is not confined:
-// so no link is followed.
+// makeHomeLinks creates the program's home directory with its links, and a directory for temporary files. It does not
+// follow links: the program may have created links there, and this process is not confined.
 func (c *Profile) makeHomeLinks() error {
 	if err := os.MkdirAll(c.Home, 0o700); err != nil {
 		return err
@@ -183,9 +188,9 @@ func (c *Profile) makeHomeLinks() error {
 		if err != nil || rel == "." || !filepath.IsLocal(rel) {
 			continue
 		}
-		// else another path of the row contains it, or the program created it
+		// Otherwise another path of the row contains p, or the program created a file in its place.
 		if home.MkdirAll(filepath.Dir(rel), 0o700) == nil {
-			_ = home.Symlink(p, rel) // what is there stays
+			_ = home.Symlink(p, rel) // existing files are kept
 		}
 	}
 	if info, err := home.Lstat(tempParent); err == nil && !info.IsDir() {
@@ -206,11 +211,11 @@ func (c Profile) RemoveTemp() {
 		return
 	}
 	defer home.Close()
-	_ = home.RemoveAll(filepath.Join(tempParent, filepath.Base(c.Temp))) // what cannot be taken away does no harm
+	_ = home.RemoveAll(filepath.Join(tempParent, filepath.Base(c.Temp))) // a remaining directory is harmless
 }
 
-// Environ returns the program's environment: its home and temporary directories are its own, unless the row sets them,
-// and no variable leads to the person's.
+// Environ returns the environment of a confined program. HOME and TMPDIR are set to the program's own directories, and
+// the XDG variables are removed. Variables that the row sets are not changed.
 func (c Profile) Environ(env []string) []string {
 	moved := []string{"HOME=" + c.Home, "TMPDIR=" + c.Temp}
 	out := make([]string, 0, len(env)+len(moved))
@@ -228,12 +233,12 @@ func (c Profile) Environ(env []string) []string {
 	return out
 }
 
-// isHomeVariable reports whether a variable of the base environment points to files of the person.
+// isHomeVariable reports whether a variable of the base environment points to files of the user.
 func isHomeVariable(name string) bool {
 	return name == "HOME" || name == "TMPDIR" || strings.HasPrefix(name, "XDG_")
 }
 
-// lookupVariable returns the value of a variable; the last one counts if the name is repeated.
+// lookupVariable returns the value of a variable. If the name is repeated, the last value counts.
 func lookupVariable(env []string, name string) string {
 	for _, v := range slices.Backward(env) {
 		if n, value, ok := strings.Cut(v, "="); ok && n == name {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errorFD is the descriptor on which a program that could not be confined writes the error. On success it is closed
-// without output.
+// errorFD is the file descriptor to which RunConfined writes the error if the program could not be confined. If the
+// program was executed, the descriptor is closed without output.
 const errorFD = 3
 
 // DetectSupport returns the confinement that this system supports.
@@ -26,8 +26,9 @@ func DetectSupport() Support {
 	return Support{Landlock: version, Seccomp: canFilterCalls()}
 }
 
-// RunConfined confines this process and turns it into a program. It returns only on failure, with a status, after
-// writing the error to errorFD. args are the profile, the program's path, and its whole argv.
+// RunConfined confines this process and executes a program in it. args are the profile as JSON, the program's path, and
+// the program's whole argv. RunConfined returns only on failure: it writes the error to errorFD and returns the exit
+// status.
 func RunConfined(args []string) int {
 	unix.CloseOnExec(errorFD)
 	said := os.NewFile(errorFD, "said")
@@ -35,7 +36,7 @@ func RunConfined(args []string) int {
 	return 126
 }
 
-// confineAndExec returns why the program was not started.
+// confineAndExec confines this process and executes the program. It returns only on failure, with the error.
 func confineAndExec(args []string) error {
 	if len(args) < 3 {
 		return errors.New("confine: the program is missing from the arguments")
@@ -54,7 +55,7 @@ func confineAndExec(args []string) error {
 			return fmt.Errorf("confine: %w", err)
 		}
 	}
-	runtime.LockOSThread() // what is given up is given up by the thread that becomes the program
+	runtime.LockOSThread() // restrictions apply to this thread, which becomes the program
 	if reach.Landlock > 0 {
 		if err := c.restrictFiles(reach.Landlock, c.grantsOf(program, searchPath(env))); err != nil {
 			return fmt.Errorf("confine: %w", err)
@@ -71,7 +72,8 @@ func confineAndExec(args []string) error {
 	return fmt.Errorf("confine: %w", syscall.Exec(program, argv, env))
 }
 
-// restrictFiles drops access to all files but those granted, and to whatever else the kernel's Landlock covers.
+// restrictFiles drops access to all files except the granted paths, and to all other resources that the kernel's
+// Landlock version covers. Network access is dropped only if the profile is offline.
 func (c Profile) restrictFiles(version int, g pathGrants) error {
 	presets := []landlock.Config{
 		landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8,

@@ -2,10 +2,10 @@
 
 package confine
 
-// DetectSupport reports that this system supports no confinement.
+// DetectSupport reports that this system does not support confinement.
 func DetectSupport() Support {
 	return Support{MissingReason: "Drawbridge can confine programs on Linux only"}
 }
 
-// RunConfined does nothing here: no program is confined.
+// RunConfined returns an error status: this system cannot confine programs.
 func RunConfined([]string) int { return 126 }

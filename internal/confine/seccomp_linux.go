@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets of the fields of struct seccomp_data: the call's number, the architecture it is made for, and the low halves
-// of its first arguments, which come first on these little-endian processors.
+// The offsets of fields in struct seccomp_data. The fields are the number of the system call, the architecture of its
+// caller, and the low halves of the first three arguments. On these little-endian processors, the low half comes first.
 const (
 	offsetNumber = 0
 	offsetArch   = 4
@@ -20,7 +20,7 @@ const (
 	offsetArg3   = 32
 )
 
-// x32Bit is set in the numbers of x32 system calls, the second set of amd64.
+// x32Bit is set in the numbers of x32 system calls, the second set of system calls on amd64.
 const x32Bit = 0x40000000
 
 // canFilterCalls reports whether system calls can be filtered.
@@ -31,9 +31,10 @@ func canFilterCalls() bool {
 	return errno == 0
 }
 
-// refusedCalls are calls that servers do not need and that lead out of the confinement or to weak parts of the kernel.
-// Those of io_uring do the work of other calls unseen by any filter. In a namespace of its own, a process has all
-// capabilities. The arguments of clone3 are in memory, where no filter sees them.
+// refusedCalls returns the system calls that are refused. Servers do not need them, and they circumvent the confinement
+// or reach weakly protected parts of the kernel. io_uring executes other system calls without the filter. unshare and
+// setns can enter a namespace, in which a process has all capabilities. The flags of clone3 are in memory, which a
+// filter cannot read.
 func refusedCalls() []uint32 {
 	return []uint32{
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
@@ -47,11 +48,11 @@ func refusedCalls() []uint32 {
 	}
 }
 
-// namespaceFlags are the flags with which clone creates a namespace.
+// namespaceFlags are the flags of clone that create a namespace.
 const namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP
 
-// socketFamilies are the families of sockets that may be created. Unix sockets lead to the session bus, container
-// engines and key agents.
+// socketFamilies returns the socket families that may be created. Unix sockets are excluded if noUnix is set, since
+// they lead to the session bus, container engines and key agents.
 func socketFamilies(offline, noUnix bool) (all []uint32) {
 	if !offline {
 		all = append(all, unix.AF_INET, unix.AF_INET6)
@@ -62,8 +63,8 @@ func socketFamilies(offline, noUnix bool) (all []uint32) {
 	return all
 }
 
-// filterSocket filters the call that creates a socket: only the allowed families, and of netlink only the protocol that
-// lists the machine's own addresses.
+// filterSocket returns the filter instructions for the system call socket. They permit the allowed families, and for
+// netlink only the protocol that lists the machine's own addresses.
 func filterSocket(allowed []uint32) []unix.SockFilter {
 	p := []unix.SockFilter{loadInstruction(offsetArg1)}
 	for _, family := range allowed {
@@ -73,7 +74,8 @@ func filterSocket(allowed []uint32) []unix.SockFilter {
 		skipUnlessEqual(unix.NETLINK_ROUTE, 1), returnVerdict(unix.SECCOMP_RET_ALLOW), returnErrno(unix.EACCES))
 }
 
-// filterSocketpair filters the call that creates two connected sockets: none that could also send elsewhere.
+// filterSocketpair returns the filter instructions for the system call socketpair. They permit only types of Unix
+// sockets that cannot send to any other address.
 func filterSocketpair() []unix.SockFilter {
 	const kind = 0xf // the other bits are flags
 	return []unix.SockFilter{
@@ -84,7 +86,8 @@ func filterSocketpair() []unix.SockFilter {
 	}
 }
 
-// filterClone filters the call that starts a thread or a process.
+// filterClone returns the filter instructions for the system call clone, which starts a thread or a process. They
+// refuse flags that create a namespace.
 func filterClone() []unix.SockFilter {
 	return []unix.SockFilter{
 		loadInstruction(offsetArg1), {Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 1, K: namespaceFlags},
@@ -92,8 +95,8 @@ func filterClone() []unix.SockFilter {
 	}
 }
 
-// seccompProgram returns the filter program: it reads a call's data and returns a verdict. Calls made for another
-// processor architecture fail as unknown.
+// seccompProgram returns the filter program, which reads the data of a system call and returns a verdict. System calls
+// for another processor architecture fail with ENOSYS.
 func seccompProgram(offline, noUnix bool) []unix.SockFilter {
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
@@ -107,7 +110,7 @@ func seccompProgram(offline, noUnix bool) []unix.SockFilter {
 	for _, number := range refusedCalls() {
 		errno := unix.EPERM
 		if number == unix.SYS_IO_URING_SETUP || number == unix.SYS_CLONE3 {
-			errno = unix.ENOSYS // as on a kernel without it, so that programs go another way
+			errno = unix.ENOSYS // as on an older kernel, so that programs use an alternative
 		}
 		p = append(p, skipUnlessEqual(number, 1), returnErrno(errno))
 	}
@@ -126,8 +129,8 @@ func loadInstruction(at uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 }
 
-// skipUnlessEqual continues with the next instruction for this value, and else skips so many; skipIfEqual is the
-// reverse.
+// skipUnlessEqual returns an instruction that skips the next skip instructions unless the loaded value equals value.
+// skipIfEqual returns the reverse: it skips if the values are equal.
 func skipUnlessEqual(value uint32, skip uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: skip, K: value}
 }
@@ -144,7 +147,7 @@ func returnErrno(errno syscall.Errno) unix.SockFilter {
 	return returnVerdict(unix.SECCOMP_RET_ERRNO | uint32(errno))
 }
 
-// installFilter installs the filter on this thread, permanently, and for all that it starts.
+// installFilter installs the filter permanently on this thread and on all processes that it starts.
 func installFilter(offline, noUnix bool) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err

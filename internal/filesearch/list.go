@@ -4,6 +4,7 @@
 package filesearch
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"io/fs"
@@ -86,8 +87,10 @@ func List(ctx context.Context, files Opener, root string, o ListOptions) (Listin
 		workers.Go(l.work)
 	}
 	workers.Wait()
-	if l.err != nil {
-		return Listing{}, l.err
+	l.mu.Lock() // fail may be running
+	defer l.mu.Unlock()
+	if err := cmp.Or(l.err, ctx.Err()); err != nil {
+		return Listing{}, err
 	}
 	slices.SortFunc(l.found.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return l.found, nil

@@ -53,7 +53,7 @@ func (g *OwnToolGuard) ShowsOwnTools(caller drawbridge.Caller) bool {
 
 // ProfileOf returns the profile of an external client. It returns NoProfile for any other caller.
 func (g *OwnToolGuard) ProfileOf(caller drawbridge.Caller) deck.Profile {
-	if caller.Kind != drawbridge.External {
+	if caller.OriginKind() != drawbridge.External {
 		return deck.NoProfile
 	}
 	return g.profileOf(caller)
@@ -90,7 +90,7 @@ func (g *OwnToolGuard) HideReason(caller drawbridge.Caller, kind string, spec dr
 		return allow
 	}
 	refused := drawbridge.Verdict{Effect: drawbridge.Deny, Rule: ownToolsRule, Hide: true}
-	switch caller.Kind {
+	switch caller.OriginKind() {
 	case drawbridge.Author, drawbridge.Agent:
 		return allow
 	case drawbridge.External:
@@ -121,7 +121,7 @@ func (g *OwnToolGuard) CallerClass(caller drawbridge.Caller) string {
 	if !g.HidesAnything() {
 		return ""
 	}
-	class := caller.Kind.String() + " " + string(g.profileOf(caller))
+	class := caller.OriginKind().String() + " " + string(g.profileOf(caller))
 	for _, scope := range explicitScopes {
 		if holdsByName(caller, scope) {
 			class += " " + string(scope)

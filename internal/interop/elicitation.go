@@ -17,19 +17,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 )
 
-// ElicitationRules decide which questions servers may ask people. The zero value works.
+// ElicitationRules decide which questions servers may ask people. The zero value is ready to use.
 type ElicitationRules struct {
-	// Enabled is the default for servers whose rows do not decide; nil allows external clients and refuses our own
-	// agents.
+	// Enabled is the default for servers whose rows do not set it. Nil allows questions to external clients and refuses
+	// questions to Drawbridge's own agents.
 	Enabled *bool
-	// Timeout is how long a form waits for a person; 0 is 2 minutes. Capacity is how many questions of one server wait
-	// for one person at once; 0 is 16. Beyond either, the question is declined or cancelled.
+	// Timeout is how long a form waits for a person's answer; 0 means 2 minutes. Then the question is cancelled.
+	// Capacity is the maximum number of open questions of one server to one person; 0 means 16. Further questions are
+	// declined.
 	Timeout  time.Duration
 	Capacity int
-	// Inspect returns a server's elicitation or sampling as the person or model may be shown it. If nil, invisible
-	// characters are removed from elicitations, and sampling stays as it is.
+	// Inspect returns the params of a server's elicitation or sampling request in the form that may be shown to the
+	// person or the model. If it is nil, invisible characters are removed from elicitations, and sampling requests are
+	// not changed.
 	Inspect func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage
-	// NoSensitiveMarks turns off the marking of fields that seem to ask for secrets.
+	// NoSensitiveMarks turns off the marking of form fields that seem to ask for secrets.
 	NoSensitiveMarks bool
 }
 
@@ -39,8 +41,8 @@ const (
 	defaultFormCapacity = 16
 )
 
-// BlockReason returns why a server may not ask the person behind a caller, and which setting would allow it; "" if it
-// may.
+// BlockReason returns the reason why a server may not ask the person behind a caller, and the setting that would allow
+// it. It returns "" if the server may ask.
 func (r ElicitationRules) BlockReason(row config.Server, caller drawbridge.Caller) string {
 	said := row.ElicitationEnabled
 	switch {
@@ -52,22 +54,22 @@ func (r ElicitationRules) BlockReason(row config.Server, caller drawbridge.Calle
 		return ""
 	case r.Enabled != nil:
 		return "elicitation_enabled = false in [mcp] declines: elicitation_enabled = true in its row would allow it"
-	case caller.Kind == drawbridge.Agent:
+	case caller.OriginKind() == drawbridge.Agent:
 		return "a session declines: elicitation_enabled = true in its row would allow it"
 	}
 	return ""
 }
 
-// An ElicitationQueue passes the questions of one server to people, as many at once as the rules allow. The zero value
-// is empty.
+// An ElicitationQueue passes the questions of one server to people and limits the number of open questions. The zero
+// value is ready to use.
 type ElicitationQueue struct {
 	mu   sync.Mutex
-	open map[string]int // by principal
+	open map[string]int // number of open questions by principal
 }
 
-// AskUser sends a server's request to a caller and returns the answer. A form beyond the capacity is declined, one
-// beyond the timeout cancelled; a URL that is not a web page is declined. Answers are not inspected, and pages not
-// opened. A nil queue passes everything on.
+// AskUser sends a server's request to a caller and returns the answer. It declines a question that exceeds the
+// capacity, and a question with a URL that is not a web page. It cancels a form at the timeout. It does not inspect
+// answers and does not open pages. A nil queue passes all requests on.
 func (d *ElicitationQueue) AskUser(ctx context.Context, r ElicitationRules, principal string, peer drawbridge.Peer,
 	method string, params json.RawMessage) (json.RawMessage, error) {
 	if d == nil || method != mcp.MethodElicitation {
@@ -78,7 +80,7 @@ func (d *ElicitationQueue) AskUser(ctx context.Context, r ElicitationRules, prin
 	}
 	defer d.release(principal)
 	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if rawjson.GetString(params, "mode") != "url" { // a person on a web page takes as long as needed
+	if rawjson.GetString(params, "mode") != "url" { // a visit to a web page has no time limit
 		bounded, cancel = context.WithTimeout(ctx, cmp.Or(r.Timeout, defaultFormTimeout))
 	}
 	defer cancel()
@@ -110,15 +112,15 @@ func (d *ElicitationQueue) release(principal string) {
 	}
 }
 
-// Members that Drawbridge adds to the _meta of an elicitation, beside MetaServer: the names of fields that seem to ask
-// for secrets, as a list, and the origin of the page.
+// Members that Drawbridge adds to the _meta of an elicitation, in addition to MetaServer. MetaSensitive is the list of
+// the fields that seem to ask for secrets. MetaOrigin is the origin of the web page.
 const (
 	MetaSensitive = "drawbridge/sensitive"
 	MetaOrigin    = "drawbridge/origin"
 )
 
-// annotate returns an elicitation as a person may be shown it, with marks. Names and values of fields stay as they are:
-// answers refer to them.
+// annotate returns the params of an elicitation in the form that may be shown to a person, with MetaSensitive and
+// MetaOrigin. It does not change names and values of fields, because answers refer to them.
 func (r ElicitationRules) annotate(id drawbridge.ServerID, params json.RawMessage) json.RawMessage {
 	origin, names := elicitationOrigin(params), sensitiveFields(params)
 	if r.Inspect != nil {
@@ -148,7 +150,7 @@ func stripInvisible(params json.RawMessage) json.RawMessage {
 	})
 }
 
-// stripInvisibleInSchema cleans the titles and descriptions of a schema, at every depth.
+// stripInvisibleInSchema returns a schema without invisible characters in its titles and descriptions, at every depth.
 func stripInvisibleInSchema(schema json.RawMessage) json.RawMessage {
 	return rawjson.MapValues(schema, func(m rawjson.Member) json.RawMessage {
 		switch {
@@ -165,7 +167,7 @@ func stripInvisibleInSchema(schema json.RawMessage) json.RawMessage {
 	})
 }
 
-// stripInvisibleText returns a JSON string without invisible characters; a clean one stays byte for byte.
+// stripInvisibleText returns a JSON string without invisible characters. If there are none, it returns the same bytes.
 func stripInvisibleText(value json.RawMessage) json.RawMessage {
 	text, ok := rawjson.DecodeString(value)
 	if !ok {
@@ -173,7 +175,7 @@ func stripInvisibleText(value json.RawMessage) json.RawMessage {
 	}
 	clean := strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n', r == '\t', r == '\u200c', r == '\u200d', r == '\ufe0f': // scripts and pictures need the joiners
+		case r == '\n', r == '\t', r == '\u200c', r == '\u200d', r == '\ufe0f': // scripts and emojis need the joiners
 			return r
 		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector,
 			unicode.Other_Default_Ignorable_Code_Point):
@@ -187,7 +189,7 @@ func stripInvisibleText(value json.RawMessage) json.RawMessage {
 	return rawjson.Quote(clean)
 }
 
-// isAmbiguous reports whether two readers could read one of these members differently: it is repeated, or another
+// isAmbiguous reports whether two parsers may read one of these members differently: the member is repeated, or another
 // member has a similar name.
 func isAmbiguous(object json.RawMessage, names ...string) bool {
 	seen := make([]bool, len(names))
@@ -202,8 +204,8 @@ func isAmbiguous(object json.RawMessage, names ...string) bool {
 	return false
 }
 
-// elicitationURL returns the address that an elicitation sends a person to. Some clients do not check the mode, so any
-// url counts.
+// elicitationURL returns the address of the page to which an elicitation sends a person, nil if it is invalid. byURL
+// reports whether the elicitation has an address. Some clients do not check the mode, so any member url counts.
 func elicitationURL(params json.RawMessage) (address *url.URL, byURL bool) {
 	if rawjson.GetString(params, "mode") != "url" && rawjson.Get(params, "url") == nil {
 		return nil, false
@@ -215,15 +217,15 @@ func elicitationURL(params json.RawMessage) (address *url.URL, byURL bool) {
 	return address, true
 }
 
-// hasUnsafeURL reports whether an elicitation sends a person, by any reading, to something that is not a web page: a
-// file, a script, another program.
+// hasUnsafeURL reports whether an elicitation may send a person to an address that is not a web page, such as a file or
+// a script. An ambiguous elicitation is unsafe too.
 func hasUnsafeURL(params json.RawMessage) bool {
 	address, byURL := elicitationURL(params)
 	return isAmbiguous(params, "mode", "url", "message", "requestedSchema") || byURL && webHost(address) == ""
 }
 
 // webHost returns the host of a web page in ASCII, with its port. It returns "" for any other address, and for a host
-// that looks different from what it is.
+// that may be mistaken for another one.
 func webHost(address *url.URL) string {
 	if address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
 		return ""
@@ -234,7 +236,7 @@ func webHost(address *url.URL) string {
 		return ""
 	case host == address.Hostname():
 		return address.Host
-	case strings.HasPrefix(address.Host, "["): // no number has other letters
+	case strings.HasPrefix(address.Host, "["): // an IPv6 address has no other letters
 		return ""
 	case address.Port() != "":
 		return host + ":" + address.Port()
@@ -242,7 +244,8 @@ func webHost(address *url.URL) string {
 	return host
 }
 
-// elicitationOrigin returns the origin of the page, without user info and in unambiguous letters; "" for none.
+// elicitationOrigin returns the origin of the page of an elicitation, in ASCII and without user info; "" if there is no
+// safe address.
 func elicitationOrigin(params json.RawMessage) string {
 	if address, byURL := elicitationURL(params); byURL && !hasUnsafeURL(params) {
 		return address.Scheme + "://" + webHost(address)
@@ -250,7 +253,7 @@ func elicitationOrigin(params json.RawMessage) string {
 	return ""
 }
 
-// ErrorForServer returns the JSON-RPC error that tells a server why its request has no answer.
+// ErrorForServer returns the JSON-RPC error that responds to a server's request that failed with err.
 func ErrorForServer(err error) json.RawMessage {
 	f := drawbridge.AsFault(err)
 	if f.Raw != nil {

@@ -312,6 +312,7 @@ func MethodOf(kind string) string {
 // first use.
 type callerView struct {
 	kind         drawbridge.CallerKind
+	startedBy    drawbridge.CallerKind // of a script
 	principal    string
 	scopes       []drawbridge.Scope
 	implement    json.RawMessage
@@ -321,7 +322,7 @@ type callerView struct {
 }
 
 func newCallerView(c *drawbridge.Caller) callerView {
-	return callerView{kind: c.Kind, principal: c.Principal, scopes: c.Scopes, implement: c.Client}
+	return callerView{kind: c.Kind, startedBy: c.StartedBy, principal: c.Principal, scopes: c.Scopes, implement: c.Client}
 }
 
 // foldedPrincipal returns the principal, folded like the patterns that it is compared with.
@@ -334,7 +335,7 @@ func (c *callerView) foldedPrincipal() string {
 
 // hasScopes reports whether the caller has every scope of want.
 func (c *callerView) hasScopes(want []drawbridge.Scope) bool {
-	return drawbridge.Caller{Kind: c.kind, Scopes: c.scopes}.HasScopes(want)
+	return drawbridge.Caller{Kind: c.kind, StartedBy: c.startedBy, Scopes: c.scopes}.HasScopes(want)
 }
 
 // programName returns the folded name of the client program, as the client declared it; empty if the client declared

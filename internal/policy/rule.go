@@ -254,7 +254,18 @@ func (r *compiledRule) matchMethod(s *ruleSubject) matchResult {
 func (r *compiledRule) matchesCaller(c *callerView) bool {
 	return (r.callers == nil || r.callers.match(c.foldedPrincipal())) &&
 		(r.clients == nil || r.clients.match(c.programName())) &&
-		(r.kinds == nil || r.kinds.match(c.kind.String())) && (r.scopes == nil || c.hasScopes(r.scopes))
+		(r.kinds == nil || r.matchesKind(c)) && (r.scopes == nil || c.hasScopes(r.scopes))
+}
+
+// matchesKind reports whether the rule's kinds match the caller. A script has two kinds: "sandbox", and the kind of the
+// caller that started it. An allowing rule must match the second one, so that a script gets no right that its caller
+// does not have.
+func (r *compiledRule) matchesKind(c *callerView) bool {
+	if c.kind != drawbridge.Sandbox {
+		return r.kinds.match(c.kind.String())
+	}
+	return r.kinds.match(c.startedBy.String()) ||
+		r.effect != drawbridge.Allow && r.kinds.match(c.kind.String())
 }
 
 // looksAtCaller reports whether the rule has conditions on the caller, apart from its expression.

@@ -107,7 +107,7 @@ func ClassKey(caller drawbridge.Caller, guards string) string {
 		parts = append(parts, string(scope))
 	}
 	slices.Sort(parts)
-	return strings.Join(append(parts, caller.Kind.String(), guards), "\x00")
+	return strings.Join(append(parts, caller.Kind.String(), caller.OriginKind().String(), guards), "\x00")
 }
 
 // New returns a Finder with the given options.
