@@ -15,7 +15,7 @@ func (a *app) auditCommand() *cobra.Command {
 		ErrAlreadyPrinted: errAlreadyPrinted}.Command())
 }
 
-// recordAction runs an action of a person and records it in the audit.
+// recordAction calls do, which carries out an action of a person, and records the action in the audit.
 func (a *app) recordAction(act gateway.AdminAction, do func() error) error {
 	return a.gatewayConfig().AdminRecorder()(act, do)
 }

@@ -24,8 +24,9 @@ func (a *app) shieldCommand() *cobra.Command {
 	}.command())
 }
 
-// relistAfterDecision makes the running hub apply a decision. The hub lists the servers again, because their lists may
-// have changed. If no hub runs, the command itself opens the deck once, so that "mcp list" shows the new state.
+// relistAfterDecision makes the running hub apply a person's decision, such as accepting a changed tool, and returns a
+// description of the result. The hub first requests the lists of the servers again, because a list may have changed
+// since. If no hub runs, this process opens a gateway once, so that "mcp list" shows the new state.
 func (a *app) relistAfterDecision(ctx context.Context, servers ...drawbridge.ServerID) (string, error) {
 	text, err := a.relistHub(servers...)
 	if !errors.Is(err, hub.ErrNoHub) {
@@ -37,8 +38,8 @@ func (a *app) relistAfterDecision(ctx context.Context, servers ...drawbridge.Ser
 	})
 }
 
-// listMountedItems returns the items that a server lists, unchanged, and the servers that could not be listed. An empty
-// server selects all servers.
+// listMountedItems returns the items that a server lists, as the server sent them: tools, prompts, resources, templates
+// and its instructions. absent are the servers that could not be listed. An empty server selects all servers.
 func (a *app) listMountedItems(ctx context.Context, server drawbridge.ServerID) (all []serverItem,
 	absent []unlistedServer, err error) {
 	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {

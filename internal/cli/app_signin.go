@@ -22,7 +22,7 @@ func (a *app) newSignInCommands() signInCommands {
 	}
 }
 
-// withSignInGateway calls work with the servers of a gateway that starts servers only on demand.
+// withSignInGateway opens a gateway and calls work while it runs. The gateway starts a server only when work needs it.
 func (a *app) withSignInGateway(ctx context.Context, work func(context.Context, admin.SignInServers) error) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *app) withSignInGateway(ctx context.Context, work func(context.Context, 
 	return a.withRunningGateway(ctx, g, func(ctx context.Context) error { return work(ctx, g) })
 }
 
-// offerSignIn asks at a terminal whether to sign in at a server that requires it.
+// offerSignIn asks at a terminal whether to sign in at a server that requires it, and signs in if the person agrees.
 func (a *app) offerSignIn(ctx context.Context, id drawbridge.ServerID) error {
 	if !a.confirmDefaultYes(ctx, fmt.Sprintf("Sign in at %q now? (yes or no) [yes]: ", id)) {
 		return nil // the text that was printed names the command
@@ -46,7 +46,8 @@ func (a *app) startSignIn(ctx context.Context, id drawbridge.ServerID) error {
 	return a.newSignInCommands().signInDefault(ctx, id)
 }
 
-// confirmDefaultYes asks a yes-or-no question. An empty answer means yes. It returns false if there is no answer.
+// confirmDefaultYes asks a yes-or-no question. An empty line means yes. It returns false if no line can be read, for
+// example because there is no terminal.
 func (a *app) confirmDefaultYes(ctx context.Context, question string) bool {
 	yes, err := a.confirm(ctx, question, true)
 	return err == nil && yes

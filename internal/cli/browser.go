@@ -13,8 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// openBrowser opens an address in a browser, which may outlive this command. The error is the reason why no browser was
-// started; the caller adds "open it yourself".
+// openBrowser opens an address in a browser, and does not wait until the browser ends. The error is the reason why no
+// browser was started; the caller adds "open it yourself".
 func (d signInCommands) openBrowser(address string) error {
 	if err := checkBrowserURL(address); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (d signInCommands) openBrowser(address string) error {
 }
 
 // checkBrowserURL returns an error unless an address is an http or https URL without spaces, quotes and angle brackets.
-// The check is necessary because the address comes from a server's metadata.
+// A server chooses the address, and the address becomes an argument of the browser's command.
 func checkBrowserURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.HasPrefix(address, "-") ||

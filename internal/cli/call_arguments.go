@@ -20,8 +20,9 @@ type callArguments struct {
 	words  []string
 }
 
-// readCallArguments reads the arguments from the words after the tool's name. For a single "-" it reads the object from
-// in. The error is an admin.UserError if the object is invalid.
+// readCallArguments returns the arguments that the words after the tool's name contain: one JSON object, or KEY=VALUE
+// words. Without words, the object is empty. For a single "-" it reads the object from in. The error is an
+// admin.UserError if the object is invalid.
 func readCallArguments(in io.Reader, words []string) (callArguments, error) {
 	switch {
 	case len(words) == 0:

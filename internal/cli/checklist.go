@@ -19,9 +19,9 @@ type checklistItem struct {
 	Marked  bool
 }
 
-// askChecklist shows the items. The person marks and unmarks them by number, and ends with Enter. Action is the verb
-// for what Enter does with the marked items, such as "copies". The result has the indexes of the marked items. The
-// error means that there was no answer.
+// askChecklist shows the items. The person marks and unmarks them by number, and ends with Enter. action is the verb
+// for the effect of Enter on the marked items, such as "copies". marked contains the indexes of the marked items. The
+// error means that there is no terminal, or that the person ended the input.
 func (a *app) askChecklist(ctx context.Context, action string, items []checklistItem) (marked []int, err error) {
 	d, ok := a.startDialogue(ctx)
 	if !ok {
@@ -57,8 +57,8 @@ func chooseItems(d *term.Dialogue, action string, items []checklistItem) (marked
 	return marked, nil
 }
 
-// markItems changes the marks of the items according to an answer. If the answer is invalid, markItems changes nothing
-// and returns the problem.
+// markItems changes the marks of the items according to words, the words of an answer: numbers of items, "all" or
+// "none". If a word is invalid, markItems changes nothing and returns the problem.
 func markItems(items []checklistItem, words []string) (problem string) {
 	marks := make([]bool, len(items))
 	for i, item := range items {

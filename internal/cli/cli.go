@@ -158,8 +158,8 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	return root
 }
 
-// rejectUnknownCommand returns an error if a command that only has subcommands gets other arguments. The error suggests
-// the most similar subcommand.
+// rejectUnknownCommand checks the arguments of a command that only has subcommands. It returns an error if there are
+// any, because they name no subcommand. The error suggests the most similar subcommand.
 func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -221,8 +221,9 @@ func (a *app) gatewayConfig() gateway.Config {
 	}
 }
 
-// openOnDemandGateway opens a gateway that starts servers only on demand. It logs only errors, since the command itself
-// reports the state of the servers. While a hub runs, the gateway does not change the status of servers in the store.
+// openOnDemandGateway opens a gateway that starts a server only when the command needs it. The gateway logs only
+// errors, because the command itself prints the state of the servers. While a hub runs, the gateway does not change the
+// statuses of servers in the store, because the hub stores them.
 func (a *app) openOnDemandGateway(ctx context.Context) (*gateway.Gateway, error) {
 	return a.openGateway(ctx, func(c *gateway.Config) {
 		c.OnDemand = true
@@ -248,7 +249,7 @@ func (a *app) configOptions() config.Options {
 	return config.Options{Paths: a.configPaths, Dir: a.Dir, LookupEnv: a.Env, KeychainValue: a.vaultSecrets().Lookup}
 }
 
-// configNotes returns the warnings of the configuration for a person. It adds a text for each row that was refused or
+// configNotes returns the warnings of the configuration for a person. It adds a text for each server that is refused or
 // needs approval.
 func configNotes(set config.Configuration) (all []string) {
 	for _, w := range set.Warnings {

@@ -194,7 +194,8 @@ func (d askCommands) watchPendingCalls(ctx context.Context) error {
 	}
 }
 
-// errNoLongerPending is the cause with which a question ends if its call no longer waits for an answer.
+// errNoLongerPending ends the question about a call that no longer waits, because it was answered elsewhere or has
+// ended. It is the cancellation cause of the question's context.
 var errNoLongerPending = errors.New("the call no longer waits")
 
 // awaitCallAnswered waits until a call no longer waits for approval, and then returns errNoLongerPending. If ctx ends
@@ -218,8 +219,8 @@ func awaitCallAnswered(ctx context.Context, queue *admin.Approvals, id string) e
 	}
 }
 
-// promptForAnswer shows a waiting call, asks for an answer, and stores the answer. An empty answer leaves the call
-// waiting. The question ends without an answer if the call no longer waits.
+// promptForAnswer shows a waiting call, asks for an answer, and stores the answer. After an empty answer the call
+// continues to wait. If the call is answered elsewhere or ends meanwhile, the question ends without an answer.
 func (d askCommands) promptForAnswer(ctx context.Context, queue *admin.Approvals, keys *term.KeyReader,
 	p admin.PendingCall) error {
 	if p.Damage != nil {

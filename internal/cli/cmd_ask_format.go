@@ -9,8 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// formatPendingCall returns the text on which a person decides: the name, caller, reason, time limit, hashes and
-// arguments of a call.
+// formatPendingCall returns the text that a person reads before a decision on a call. It contains the name, caller,
+// reason, time limit, hashes and arguments of the call.
 func formatPendingCall(p admin.PendingCall) string {
 	var b strings.Builder
 	c := p.Call
@@ -42,7 +42,7 @@ func formatPendingCall(p admin.PendingCall) string {
 }
 
 // writeReadableJSON writes JSON for a person: indented, with members in their original order and with decoded strings.
-// It marks duplicate keys.
+// It marks duplicate keys, because the server may use either value.
 func writeReadableJSON(b *strings.Builder, value json.RawMessage, indent string) {
 	if len(value) == 0 {
 		return
@@ -98,14 +98,15 @@ func writeClosingBracket(b *strings.Builder, empty bool, indent string, bracket 
 	b.WriteByte(bracket)
 }
 
-// formatJSONLine returns readable JSON on one line, cut to a number of characters.
+// formatJSONLine returns readable JSON on one line, with at most the given number of characters.
 func formatJSONLine(value json.RawMessage, most int) string {
 	var b strings.Builder
 	writeReadableJSON(&b, value, "")
 	return safetext.Truncate(strings.Join(strings.Fields(b.String()), " "), most, safetext.Runes, "…")
 }
 
-// truncateEscaped returns a text on one line, with invisible characters escaped, and cut to a number of characters.
+// truncateEscaped returns a text on one line, with invisible characters escaped, and with at most the given number of
+// characters.
 func truncateEscaped(text string, most int) string {
 	return safetext.Truncate(safetext.Exact(text), most, safetext.Runes, "…")
 }

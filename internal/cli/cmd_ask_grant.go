@@ -49,7 +49,7 @@ tool's definition stays the same. With --any-arguments, the arguments may differ
 	return cmd
 }
 
-// grantColumns returns two columns: the arguments of a grant, and when the grant ends.
+// grantColumns returns two cells of a table, separated by a tab: the arguments of a grant, and when the grant ends.
 func grantColumns(g admin.Grant) string {
 	with, ends := formatJSONLine(g.Call.Arguments, 40), "for ever"
 	if g.AnyArguments {

@@ -72,7 +72,8 @@ func (d AuditCommands) showCommand() *cobra.Command {
 	}
 }
 
-// A storedRecordJSON is a stored record as "show" and "export" print it. Record is the JSON of the record, unchanged.
+// A storedRecordJSON is a stored record as "audit show" and "audit export" print it. Record is the JSON of the record,
+// unchanged. Kind, Key, and the hashes Prev and Hash are set only by "audit export".
 type storedRecordJSON struct {
 	Seq    uint64          `json:"seq"`
 	Stored time.Time       `json:"stored"`
@@ -135,7 +136,7 @@ func (d AuditCommands) exporter() func(storedRecordJSON) error {
 	return func(row storedRecordJSON) error { return enc.Encode(row) }
 }
 
-// parseSinceFlag parses the time of a flag. It returns the zero time for an empty text. The error is an
+// parseSinceFlag parses the value of --since. It returns the zero time for an empty text. The error is an
 // admin.UserError.
 func parseSinceFlag(text string, now time.Time) (time.Time, error) {
 	if text == "" {

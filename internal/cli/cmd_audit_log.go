@@ -54,7 +54,8 @@ without an outcome is still running, or its process died.`,
 	return cmd
 }
 
-// printLog prints the selected calls. With follow, it then prints each further call when the call ends, until ctx ends.
+// printLog prints the calls that q selects. With follow, it also prints each further call when the call ends, and
+// returns when ctx ends.
 func (d AuditCommands) printLog(ctx context.Context, a *admin.Audit, q admin.AuditQuery, follow, asJSON bool) error {
 	if follow {
 		return a.Follow(ctx, q, func(r audit.Record) { d.printFollowedRecord(r, asJSON) })

@@ -11,11 +11,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exitUnknownSigner is the exit code for an intact chain whose signer is unknown.
+// exitUnknownSigner is the exit code of "audit verify" if the hash chain is intact, but the owner of the key that
+// signed it is unknown.
 const exitUnknownSigner ExitError = 3
 
-// verificationExit returns the error that sets the exit code. It returns nil if the audit is intact and its signer is
-// known.
+// verificationExit returns the error that sets the exit code of "audit verify". It returns ErrAlreadyPrinted if the
+// chain is broken, records were lost, or the store was replaced. For an unknown signer it returns exitUnknownSigner,
+// and otherwise nil.
 func (d AuditCommands) verificationExit(v *admin.AuditVerification) error {
 	switch {
 	case v.ChainErr != nil, v.Lost.Notes > 0, v.LostStore != nil:
@@ -149,16 +151,17 @@ type auditVerificationJSON struct {
 	Keys     []string   `json:"keys"`
 	// Unknown is the reason why the signer is unknown.
 	Unknown string `json:"unknown_signer,omitempty"`
-	// Lost summarizes the notes on lost records. Torn summarizes the notes on records that a process did not finish
-	// before it died. ClockJumped summarizes the notes on clock jumps, after which no record was removed by age.
+	// Lost summarizes the audit's notes on lost records. Torn summarizes the notes on records that a process did not
+	// finish before it died. ClockJumped summarizes the notes on jumps of the store's clock; after a jump no record was
+	// removed by age.
 	Lost        *admin.NoteSummary `json:"lost,omitempty"`
 	Torn        *admin.NoteSummary `json:"torn,omitempty"`
 	ClockJumped *admin.NoteSummary `json:"clock_jumped,omitempty"`
 	// RemovedAt and RemovedBy are the time and the reason of the removal of the records before First.
 	RemovedAt *time.Time `json:"removed_at,omitempty"`
 	RemovedBy string     `json:"removed_by,omitempty"`
-	// LostStore is set if the store is not the one that was used before, and states why. Waiting lists directories with
-	// records of calls that belong to another store.
+	// LostStore is empty if the store is the one that was used before; otherwise it states what happened to that store.
+	// Waiting lists directories with records of calls that were made for another store.
 	LostStore string                 `json:"lost_store,omitempty"`
 	Waiting   []gateway.WaitingSpool `json:"waiting,omitempty"`
 	// Clock describes a jump of the store's clock that is not confirmed.

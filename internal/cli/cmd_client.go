@@ -64,8 +64,8 @@ servers, or * for everything.`,
 	return cmd
 }
 
-// createClient adds a client and prints its token. Standard output receives only the token, so that a script can read
-// it, or the client as JSON.
+// createClient adds a client. With asJSON it prints the client with its token as JSON. Otherwise it prints only the
+// token on standard output, so that a script can read it, and a description on standard error.
 func (d clientTokenCommands) createClient(ctx context.Context, c admin.Client, asJSON bool) error {
 	c, first, err := d.Admin().AddClient(ctx, c)
 	if err != nil {

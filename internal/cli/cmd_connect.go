@@ -172,7 +172,8 @@ func (a *app) connectClient(ctx context.Context, id string, o clientConfigFlags)
 }
 
 // directCopiesToRemove returns the servers to remove from a client's file because Drawbridge serves them too. With
-// --replace all such servers are removed; otherwise the person is asked at a terminal.
+// --replace it returns all such servers. At a terminal it asks the person, unless --yes or --json is set. Otherwise it
+// prints the command that removes them, and returns none. With --mcp it returns none, or an error if --replace is set.
 func (a *app) directCopiesToRemove(ctx context.Context, id string, set config.Configuration, o clientConfigFlags) (
 	[]string, error) {
 	if len(a.configPaths) > 0 {
@@ -237,8 +238,9 @@ type connectReport struct {
 	Done bool `json:"done"`
 }
 
-// applyClientPlan shows a plan, and applies it if the person agrees or --yes is set. If it does not apply the plan, it
-// returns errAlreadyPrinted.
+// applyClientPlan shows the planned change of a client's file, and makes it if the person agrees or --yes is set. If
+// the plan is not applied, applyClientPlan prints that and returns errAlreadyPrinted. A plan without changes needs no
+// agreement. verb is "connect" or "disconnect".
 func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o clientConfigFlags,
 	verb string) (done bool, err error) {
 	if !o.asJSON && !plan.IsEmpty() {
@@ -310,8 +312,8 @@ func (a *app) clientEntry() (config.ClientEntry, error) {
 	return e, nil
 }
 
-// directoryVariables returns XDG_CONFIG_HOME and XDG_STATE_HOME if they differ from the defaults. The variables locate
-// this program's files, and some clients, such as Codex, do not pass them on.
+// directoryVariables returns XDG_CONFIG_HOME and XDG_STATE_HOME if they differ from the defaults. They locate this
+// program's files. The client's entry must contain them, because some clients, such as Codex, do not pass them on.
 func (a *app) directoryVariables() (env []config.NameValue) {
 	home, _ := a.Env("HOME")
 	for _, known := range []struct{ name, usual string }{{"XDG_CONFIG_HOME", ".config"},
@@ -327,8 +329,8 @@ func (a *app) directoryVariables() (env []config.NameValue) {
 // firstListingTimeout limits the first listing of servers. It is long because npm may have to download packages.
 const firstListingTimeout = time.Minute
 
-// listNewServers starts and lists the servers that were never listed, and prints the results. This is necessary because
-// some clients use only the tools of the first list that they receive.
+// listNewServers starts and lists the servers that were never listed, and prints the results. Otherwise their tools
+// would be missing from the first list of tools, and some clients request no second list.
 func (a *app) listNewServers(ctx context.Context, client string) {
 	rows, list, err := a.adminService().ServerStatuses(ctx, false)
 	if err != nil {

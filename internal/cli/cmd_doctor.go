@@ -102,8 +102,8 @@ func errorFinding(about string, err error) doctor.Finding {
 	return f
 }
 
-// examineConfig adds the findings on the rows, the store, the credentials, the vector store and the models. With probe
-// it also starts the servers.
+// examineConfig adds the findings on the servers, the store, the credentials, the vector store and the models. With
+// probe it also starts the servers.
 func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Configuration, probe bool) error {
 	p := doctor.Input{Set: set, Environ: a.Environ, Secrets: a.vaultSecrets(),
 		Tip: func(fault string) string { return admin.FaultTip(errors.New(fault)) }}
@@ -144,8 +144,8 @@ func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Con
 	return a.probeServers(ctx, c)
 }
 
-// addStoreReport adds the findings on the store. It also sets the stored statuses of servers and the rejected rows in
-// p.
+// addStoreReport adds the findings on the store. For the later checks it sets p.Statuses, the last statuses of the
+// servers, and p.Rejected, which reports the rejected servers.
 func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *doctor.Input) {
 	c.Store = report.Location
 	c.CheckStoreWritable(report.Location)
@@ -178,8 +178,8 @@ func (a *app) addStoreReport(c *doctorReport, report admin.StoreReport, p *docto
 	}
 }
 
-// examineVectors adds a problem if the configured vector store does not answer. A store whose URL requires a command is
-// checked only with probe.
+// examineVectors adds a problem if the configured vector store does not answer. If a command prints a part of the
+// store's URL, the check runs that command; therefore it is made only with probe.
 func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Settings, probe bool) {
 	if len(s.Vectors.Store) == 0 {
 		return
@@ -245,7 +245,7 @@ func (a *app) probeServers(ctx context.Context, c *doctorReport) error {
 	return nil
 }
 
-// cannotStart reports whether an earlier finding already shows that a server cannot be started.
+// cannotStart reports whether the report already shows that the program of a server was not found.
 func (c *doctorReport) cannotStart(s config.Server) bool {
 	return slices.ContainsFunc(c.Servers, func(one doctor.ServerInfo) bool {
 		return one.Source == s.Origin.String() && one.Program == "" && s.Command != ""
@@ -285,8 +285,9 @@ func (a *app) checkHub(c *doctorReport) {
 	}
 }
 
-// checkClients adds the findings on the files of clients: which clients are not connected, which program the others
-// start, and which servers they start themselves.
+// checkClients adds the findings on the files of clients. It adds a note that names the clients that are not connected
+// to Drawbridge. For a connected client it checks the program that the client starts, and whether the client also
+// starts servers itself.
 func (a *app) checkClients(c *doctorReport, set config.Configuration) {
 	c.Clients = a.adminService().ClientStates()
 	var others []string

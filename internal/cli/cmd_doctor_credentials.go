@@ -10,8 +10,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// examineCredentials adds the states of the vault and of each server's credential. It starts no server and sends no
-// request.
+// examineCredentials adds the states of the vault and of each server's credential, and a problem for each server that
+// needs a sign-in. It starts no server and sends no request.
 func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set config.Configuration,
 	statuses []drawbridge.ServerStatus) {
 	v, err := a.openVault()
@@ -45,8 +45,9 @@ func (a *app) examineCredentials(ctx context.Context, c *doctorReport, set confi
 	}
 }
 
-// signInAdvice returns the sign-in command for a server that needs a sign-in. If the server uses the credential of
-// another server, the command names that server. The result is empty if no server can sign in for the credential.
+// signInAdvice returns the command that signs in for a server. A stdio server may use the credential of another server,
+// which has the same credential ID and can sign in. The command then names that other server. The result is empty if
+// there is no such server.
 func signInAdvice(rows []config.Server, row config.Server) string {
 	auth := row.Auth
 	if auth == nil || row.URL != "" || auth.Issuer != "" || auth.TokenURL != "" || auth.CredentialID == "" {

@@ -14,7 +14,8 @@ import (
 )
 
 // examineOtherPrograms adds a problem if no server is configured although other programs have servers. It adds a note
-// for each file of another program that still contains plain-text secrets of copied servers.
+// for each file of another program that still contains plain-text secrets of copied servers. With --mcp it adds
+// nothing.
 func (a *app) examineOtherPrograms(c *doctorReport, set config.Configuration) {
 	if len(a.configPaths) > 0 {
 		return
@@ -32,7 +33,8 @@ func (a *app) examineOtherPrograms(c *doctorReport, set config.Configuration) {
 	}
 }
 
-// examineHeld adds a problem for each tool whose changed definition waits for a decision. No call reaches such a tool.
+// examineHeld adds a problem for each tool whose definition changed and waits for a person's decision. Until the
+// decision, no call reaches such a tool.
 func (a *app) examineHeld(ctx context.Context, c *doctorReport) {
 	held, err := a.adminService().HeldTools(ctx, "")
 	if err != nil {
@@ -47,7 +49,8 @@ func (a *app) examineHeld(ctx context.Context, c *doctorReport) {
 	}
 }
 
-// checkDirectCopies adds a problem if a connected client itself starts servers that Drawbridge serves too.
+// checkDirectCopies adds a problem if a connected client itself starts servers that Drawbridge serves too, because
+// calls to them bypass Drawbridge's rules.
 func (a *app) checkDirectCopies(c *doctorReport, s admin.ClientState, set config.Configuration) {
 	direct, err := a.adminService().DirectCopies(s.Client, set)
 	if err != nil || len(direct) == 0 || len(a.configPaths) > 0 {
@@ -59,8 +62,8 @@ func (a *app) checkDirectCopies(c *doctorReport, s admin.ClientState, set config
 		Fix: fmt.Sprintf("drawbridge connect %s --replace", s.Client)})
 }
 
-// printServers prints the program of each server. Variables that all programs receive are printed once, and so is a
-// finding that several servers share.
+// printServers prints the program of each server. A variable that all programs receive, and a finding that several
+// servers share, are printed only once.
 func (c *doctorReport) printServers(a *app) {
 	var common []string
 	first := true

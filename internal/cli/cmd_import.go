@@ -117,8 +117,8 @@ func (a *app) runImport(ctx context.Context, o importFlags) error {
 	return err
 }
 
-// reloadHubAfterImport makes a running hub read the copied servers. It prints the error of a failed reload and returns
-// nil.
+// reloadHubAfterImport makes a running hub read the copied servers. If the reload fails, it prints the error and
+// returns nil, because the servers are copied already.
 func (a *app) reloadHubAfterImport() error {
 	live, err := a.reloadHub()
 	switch {
@@ -131,7 +131,8 @@ func (a *app) reloadHubAfterImport() error {
 	return nil
 }
 
-// printImportableServers prints a table of the servers, and below the table the notes on single servers.
+// printImportableServers prints a table of the servers that other programs configure. Below the table it prints the
+// notes on single servers.
 func (a *app) printImportableServers(found admin.ImportReport) error {
 	for _, w := range found.Notes {
 		safetext.Fprintln(a.Err, w)

@@ -10,8 +10,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// importServers writes the new rows, with their plain-text secrets or with references to stored secrets. It returns
-// false if the person did not answer the question about the secrets.
+// importServers copies the new servers into the person's configuration. If the person agrees, it first stores their
+// plain-text secrets encrypted, and the copies refer to the stored secrets. If the person does not answer the question
+// about the secrets, nothing is copied, and done is false.
 func (a *app) importServers(ctx context.Context, o importFlags, found *admin.ImportReport) (done bool, err error) {
 	move, err := a.confirmSecretsMove(ctx, o, found.MovableSecrets)
 	if err != nil {
@@ -21,8 +22,9 @@ func (a *app) importServers(ctx context.Context, o importFlags, found *admin.Imp
 	return err == nil, err
 }
 
-// confirmSecretsMove reports whether to move n secrets out of the file. It asks the person if no flag decides. The
-// error means that there was no answer.
+// confirmSecretsMove reports whether to store n secrets of copied servers encrypted, instead of in plain text in the
+// configuration file. --secrets decides. Without it the person is asked at a terminal; elsewhere, or with --yes or
+// --json, the result is false. The error means that the person did not answer.
 func (a *app) confirmSecretsMove(ctx context.Context, o importFlags, n int) (bool, error) {
 	switch {
 	case n == 0 || o.secrets == "keep":

@@ -64,8 +64,8 @@ last error. If no hub runs, the command asks the models one question to learn th
 	return cmd
 }
 
-// measureIndex returns the sizes of the lists that a client on standard input would receive. It also returns the time
-// to index all tools and the status of the models.
+// measureIndex counts the tools, and the tokens of the full list and the short list, that a client on standard input
+// would receive. It also measures the time to index all tools and returns the status of the models.
 func (d toolIndexCommands) measureIndex(ctx context.Context, g *gateway.Gateway) indexStats {
 	v := g.Deck().SearchView(g.Owner())
 	now := v.Stats()
@@ -83,8 +83,8 @@ func (d toolIndexCommands) measureIndex(ctx context.Context, g *gateway.Gateway)
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// probeModels waits for the vectors and runs one search if a model can be used. It returns the status of the models
-// afterwards: whether they answered in time.
+// probeModels tests the configured models: it waits for the vectors of the tools, and runs one search if a model can be
+// used. The returned status shows whether the models answered.
 func (d toolIndexCommands) probeModels(ctx context.Context, g *gateway.Gateway) gateway.ModelStatus {
 	v := g.Deck().SearchView(g.Owner())
 	d.awaitVectors(ctx, g, v.BuildIndex)
@@ -99,7 +99,7 @@ func (d toolIndexCommands) probeModels(ctx context.Context, g *gateway.Gateway) 
 const vectorsTimeout = 10 * time.Second
 
 // awaitVectors waits for the vectors of the embedding model, if one is configured. The wait ends when all texts have a
-// vector, after an error, or after vectorsTimeout. Build passes the texts to the model and returns their number.
+// vector, after an error, or after vectorsTimeout. build passes the texts to the model and returns the number of texts.
 func (d toolIndexCommands) awaitVectors(ctx context.Context, g *gateway.Gateway, build func() int) {
 	l := g.Library()
 	if l == nil || build() == 0 {
@@ -137,7 +137,7 @@ func printModelHealth(w io.Writer, who string, away, at time.Time, err string) {
 	}
 }
 
-// formatProgressBar returns a progress bar with this many cells, followed by the numbers.
+// formatProgressBar returns a progress bar with the given number of cells, followed by "DONE of ALL".
 func formatProgressBar(done, all, cells int) string {
 	full := 0
 	if all > 0 {

@@ -122,8 +122,8 @@ func (d evalCommand) run(ctx context.Context, o evalFlags) error {
 	return d.printReport(r, o.run)
 }
 
-// readEvalFile opens a file and returns the rows that read finds in it. The error is an admin.UserError if the file
-// cannot be opened or a row is invalid.
+// readEvalFile opens a file of tools or queries, and returns the rows that read returns for it. The error is an
+// admin.UserError if the file cannot be opened or a row is invalid.
 func readEvalFile[T any](d evalCommand, name string, read func(string, io.Reader) ([]T, error)) ([]T, error) {
 	f, err := os.Open(d.resolvePath(name))
 	if err != nil {
@@ -152,8 +152,8 @@ func (d evalCommand) isSameFile(one, other string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// unknownTools returns the IDs of the tools that queries need and that are not among tools: each ID once, in order of
-// occurrence.
+// unknownTools returns the IDs of the tools that queries need but that are not among tools. Each ID is returned once,
+// in the order of the queries.
 func unknownTools(queries []index.EvalQuery, tools []index.Document) (missing []string) {
 	known := make(map[string]bool, len(tools))
 	for _, t := range tools {
@@ -186,7 +186,7 @@ func (d evalCommand) resolvePath(name string) string {
 	return filepath.Join(d.Dir, name)
 }
 
-// writeRankings writes rows to the file of the flag, if it is set.
+// writeRankings writes the rows to the file that --run names. Without --run it does nothing.
 func (d evalCommand) writeRankings(o evalFlags, rows []index.Ranking) error {
 	if o.run == "" {
 		return nil

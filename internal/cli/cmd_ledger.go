@@ -96,7 +96,8 @@ func (d ledgerCommands) logCommand() *cobra.Command {
 	return cmd
 }
 
-// printOtherStreams prints that the record of this configuration is empty, and names the other records of the store.
+// printOtherStreams prints that the ledger of this configuration has no entries. It also names the other ledgers in the
+// store, because each set of --mcp files has a ledger of its own.
 func (d ledgerCommands) printOtherStreams(ctx context.Context, l *admin.Ledger) error {
 	streams, err := l.Streams(ctx)
 	if err != nil {

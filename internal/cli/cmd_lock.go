@@ -81,8 +81,8 @@ server can be listed, nothing is written.`,
 	return cmd
 }
 
-// printUnlisted prints the servers that could not be listed, or only in part. Their lines in the lockfile stay
-// unchanged.
+// printUnlisted prints the servers that could not be listed, or were listed only in part. The lockfile keeps its lines
+// for the missing parts.
 func (d lockCommands) printUnlisted(all []admin.UnlistedServer) {
 	for _, u := range all {
 		text := "could not be listed, so its lines stay as they were"
@@ -93,8 +93,8 @@ func (d lockCommands) printUnlisted(all []admin.UnlistedServer) {
 	}
 }
 
-// printLockReport prints the result of writing the lockfile, unless asJSON is set. It returns ErrAlreadyPrinted if the
-// lockfile is incomplete.
+// printLockReport prints the result of writing the lockfile, unless asJSON is set. It returns ErrAlreadyPrinted if a
+// server or a definition could not be written to the lockfile.
 func (d lockCommands) printLockReport(r admin.LockReport, asJSON bool) error {
 	if !asJSON {
 		d.printLockCounts(r)

@@ -268,8 +268,8 @@ func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbri
 	return nil
 }
 
-// maxSuccessStderr is how many lines of standard error are printed for a server that started. In these lines the server
-// may report that it cannot work.
+// maxSuccessStderr is how many of the last lines of standard error are printed for a server that started. A server may
+// write there that it cannot work, for example because a key is missing.
 const maxSuccessStderr = 3
 
 // printSearchedPath prints, with --verbose, the PATH in which a server's command was not found.
@@ -280,7 +280,7 @@ func (a *app) printSearchedPath(row config.Server) {
 	}
 }
 
-// withRunningGateway runs the gateway until work has returned.
+// withRunningGateway calls work while the gateway runs, and stops the gateway when work has returned.
 func (a *app) withRunningGateway(ctx context.Context, g *gateway.Gateway, work func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)

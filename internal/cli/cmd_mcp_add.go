@@ -111,8 +111,9 @@ func lookupSharedFlag(cmd *cobra.Command, word string) (flag *pflag.Flag, value 
 	return nil, "", false
 }
 
-// addServer adds the server that the words describe. If the words are incomplete, it asks the person for the rest. With
-// probe, it tries the URL of a server that the words describe completely.
+// addServer adds the server that the words describe. If the words are incomplete, it asks the person for the rest, and
+// then offers a test of the server. If they are complete and probe is set, it tests a server with a URL, but only at a
+// terminal.
 func (a *app) addServer(ctx context.Context, words []string, asJSON, probe bool) error {
 	r := a.adminService()
 	q, err := r.ParseAdd(words)
@@ -146,8 +147,9 @@ func (a *app) addServer(ctx context.Context, words []string, asJSON, probe bool)
 	return nil // the server is added, and no test is made
 }
 
-// splitCommandLine splits a command that is a whole command line into the command and its arguments, if the person
-// agrees. Without a terminal it only prints the problem, since the command may be intended.
+// splitCommandLine checks whether the command contains a whole command line, with its arguments. If so, and if the
+// person agrees, it splits the command into the command and its arguments. Without a terminal it only prints the
+// problem, because the name of the program may contain spaces.
 func (a *app) splitCommandLine(ctx context.Context, q admin.AddRequest, asJSON bool) (admin.AddRequest, error) {
 	split, ok := q.Split()
 	if !ok {

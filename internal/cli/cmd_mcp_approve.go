@@ -53,8 +53,8 @@ func serverIDs(words []string) (ids []drawbridge.ServerID) {
 	return ids
 }
 
-// approveServers shows the rows, asks about each row unless yes is set, and approves the rows that the person agrees
-// to.
+// approveServers shows the configurations of servers that wait for approval, and asks about each server unless yes is
+// set. It approves the servers that the person agrees to.
 func (a *app) approveServers(ctx context.Context, ids []drawbridge.ServerID, yes, asJSON bool) error {
 	r := a.adminService()
 	entries, err := r.DecidableServers(ctx, ids...)
@@ -81,8 +81,9 @@ func (a *app) approveServers(ctx context.Context, ids []drawbridge.ServerID, yes
 	return nil
 }
 
-// confirmApprovals shows the rows that are not approved yet, and asks about each row unless yes is set. It returns the
-// rows that the person agrees to, and the rows that were approved before.
+// confirmApprovals shows the configurations of the servers that are not approved yet, and asks about each server unless
+// yes is set. It returns the servers that the person agrees to, and the servers that were approved before. If yes is
+// not set and there is no terminal, it returns an error.
 func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 	yes bool) (agreed []admin.ServerEntry, err error) {
 	absent := !yes && !a.isInteractive()
@@ -116,7 +117,8 @@ func (a *app) confirmApprovals(ctx context.Context, entries []admin.ServerEntry,
 	return agreed, nil
 }
 
-// printApprovalQuestion prints a row before its approval: the changes since the last decision, and the whole row.
+// printApprovalQuestion prints the configuration of a server before its approval. If the configuration changed since
+// the last decision, it prints the changes first.
 func printApprovalQuestion(w io.Writer, e admin.ServerEntry) {
 	safetext.Fprintf(w, "%s, from %s:\n", e.Name, e.Source)
 	if e.Decision == admin.DecisionOutdated {

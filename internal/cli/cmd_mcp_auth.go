@@ -30,7 +30,7 @@ type signInCommands struct {
 	Vault func() (*secrets.Vault, error)
 	// WithSignInServers calls work with the servers of a running gateway, which starts servers only on demand.
 	WithSignInServers func(ctx context.Context, work func(context.Context, admin.SignInServers) error) error
-	// SignOutProvider returns the sign-ins of the configured servers.
+	// SignOutProvider returns the provider of the sign-ins at the configured servers; it starts no server.
 	SignOutProvider func(context.Context, admin.ServerList) (admin.SignInProvider, error)
 	// ErrAlreadyPrinted is the error of a command that failed and has printed the reason.
 	ErrAlreadyPrinted error
@@ -110,10 +110,10 @@ func (d signInCommands) unauthCommand() *cobra.Command {
 type signInReport struct {
 	drawbridge.CredentialStatus
 	Outcome admin.SignInOutcome `json:"outcome"`
-	// Kept is the place where the credential is stored.
+	// Kept describes where the credential is stored and how it is protected.
 	Kept  string `json:"kept,omitempty"`
 	Tools int    `json:"tools"`
-	// Fault is the error of the server after the sign-in.
+	// Fault is the error of the first connection to the server after the sign-in.
 	Fault string `json:"fault,omitempty"`
 }
 
@@ -189,7 +189,8 @@ func readCredential(s admin.SignInProvider, id drawbridge.ServerID) (drawbridge.
 	return access.Status()
 }
 
-// readRedirectURL returns the value of --code. For "-" it reads a line from a terminal, or else all of standard input.
+// readRedirectURL returns the value of --code, which is the last address of the browser. For "-" it reads one line from
+// a terminal, or all of standard input if there is no terminal.
 func (d signInCommands) readRedirectURL(ctx context.Context, text string) (string, error) {
 	if text != "-" {
 		return text, nil
@@ -296,8 +297,8 @@ func (d signInCommands) signOut(ctx context.Context, id drawbridge.ServerID, asJ
 	return err
 }
 
-// A terminalSignInPrompter guides a person through a sign-in: it prints the address, opens a browser and, at a
-// terminal, asks for the address that the browser ended at.
+// A terminalSignInPrompter guides a person through a sign-in: it prints the address of the sign-in page and opens a
+// browser. At a terminal it also asks for the last address of the browser, which contains the result of the sign-in.
 type terminalSignInPrompter struct {
 	commands     signInCommands
 	opensBrowser bool
@@ -305,7 +306,8 @@ type terminalSignInPrompter struct {
 
 var _ admin.SignInPrompter = (*terminalSignInPrompter)(nil)
 
-// ShowSignInURL prints the address of the sign-in page, and opens a browser if opensBrowser is set.
+// ShowSignInURL prints the address of the sign-in page, and opens a browser if opensBrowser is set. For a sign-in on
+// another device it also prints the code, and opens no browser.
 func (u *terminalSignInPrompter) ShowSignInURL(p admin.SignInPrompt) {
 	w := u.commands.Err
 	if p.Elsewhere != "" {
@@ -327,8 +329,8 @@ func (u *terminalSignInPrompter) ShowSignInURL(p admin.SignInPrompt) {
 	fmt.Fprintln(w, "Your browser should show it now.")
 }
 
-// ConfirmEndpoints asks at a terminal whether a sign-in may use two origins: the sign-in page and the token endpoint in
-// asked. Without a terminal it returns asked as the error.
+// ConfirmEndpoints asks at a terminal whether a sign-in may use the two origins in asked. They are the origins of the
+// sign-in page and of the token endpoint. Without a terminal it returns asked as the error.
 func (u *terminalSignInPrompter) ConfirmEndpoints(ctx context.Context,
 	asked *drawbridge.EndpointsNotAcceptedError) (bool, error) {
 	talk, ok := term.StartDialogue(ctx, u.commands.In, u.commands.Err)
@@ -345,8 +347,9 @@ func (u *terminalSignInPrompter) ConfirmEndpoints(ctx context.Context,
 	return talk.Confirm("Sign in at the first, and send the result to the second? [y/N] ", false)
 }
 
-// AskRedirectURL asks for the last address of the browser. Wrong is the defect of the previous address, or nil. Without
-// a terminal it returns wrong; if wrong is nil, it waits until ctx ends.
+// AskRedirectURL asks for the last address of the browser. wrong describes what is wrong with the address that was
+// entered before; nil at the first question. Without a terminal it returns wrong; if wrong is nil, it waits until ctx
+// ends.
 func (u *terminalSignInPrompter) AskRedirectURL(ctx context.Context, wrong error) (string, error) {
 	talk, ok := term.StartDialogue(ctx, u.commands.In, u.commands.Err)
 	if !ok {

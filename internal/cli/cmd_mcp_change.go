@@ -61,7 +61,8 @@ func toErrors(texts []string) (all []error) {
 	return all
 }
 
-// printChange prints a change on one line, and its notes on standard error.
+// printChange prints a change of the configuration on one line, and the notes of the change on standard error. With
+// asJSON it prints only the change, as JSON.
 func (a *app) printChange(c admin.Change, asJSON bool) error {
 	if asJSON {
 		return PrintJSON(a.Out, c)

@@ -139,8 +139,8 @@ func (a *app) printRawResult(raw json.RawMessage, err error) error {
 	return err
 }
 
-// printServerItems prints the items that a server returns for the list methods. Each line has the item's name on the
-// server and its description. With asJSON the definitions are printed.
+// printServerItems prints the items that a server returns for the list methods, such as prompts/list. Each line has the
+// item's name on the server and its description. With asJSON it prints the definitions as one JSON array.
 func (a *app) printServerItems(ctx context.Context, g *gateway.Gateway, id drawbridge.ServerID, asJSON bool,
 	methods ...string) error {
 	items, err := a.adminService().ServerItems(ctx, g, commandLineCaller(g), id, methods...)

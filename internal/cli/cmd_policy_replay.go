@@ -50,7 +50,8 @@ The exit code is 3 if a verdict differs, and 0 if none differs.`,
 	return cmd
 }
 
-// printReplayResult prints the result of a replay. The error is ExitError(3) if a verdict changed.
+// printReplayResult prints the result of a replay, which evaluates the rules for recorded calls. The error is
+// ExitError(3) if a call would get another verdict now.
 func (d policyCommands) printReplayResult(r gateway.ReplayReport, asJSON bool) error {
 	var err error
 	if asJSON {

@@ -90,8 +90,8 @@ func (a *app) printHubState(s hub.State) error {
 	return tw.Flush()
 }
 
-// printCallers prints a table of the callers, with the name that each client declared and its sessions, calls and
-// errors.
+// printCallers prints a table of the callers. Each line has the name that the client declared, and the numbers of its
+// sessions, calls and errors.
 func printCallers(w io.Writer, callers []server.ClientActivity) error {
 	if len(callers) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func dashIfEmpty(text string) string {
 	return text
 }
 
-// formatBytes returns a number of bytes for people; "-" for 0, which may mean unknown.
+// formatBytes returns a number of bytes for people. It returns "-" for 0, which may mean that the number is unknown.
 func formatBytes(bytes int64) string {
 	switch {
 	case bytes == 0:

@@ -21,7 +21,7 @@ type secretCommands struct {
 	Out, Err io.Writer
 	// Admin returns the service that stores the secrets.
 	Admin func() *admin.Service
-	// PrintChange prints the change of a server's row.
+	// PrintChange prints the change of a server's configuration.
 	PrintChange func(c admin.Change, asJSON bool) error
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tokenEnvVar is the environment variable that may hold the bearer token of the HTTP endpoint.
+// tokenEnvVar is the environment variable that may contain the bearer token of the HTTP endpoint.
 const tokenEnvVar = "DRAWBRIDGE_TOKEN"
 
 func (a *app) serveCommand() *cobra.Command {
@@ -110,8 +110,8 @@ func (a *app) runServe(ctx context.Context, addr, token string, origins []string
 	return ignoreCanceled(hub.ServeHTTP(ctx, o, listener, ready))
 }
 
-// publishedAddress returns the address of a listener for people: the host in named and the actual port. If named has no
-// host, it returns the actual address.
+// publishedAddress returns the address of a listener for people: the host in named, which is the value of --http, and
+// the port of actual. If named has no host, it returns actual.
 func publishedAddress(named string, actual net.Addr) string {
 	host, _, err := net.SplitHostPort(named)
 	_, port, badPort := net.SplitHostPort(actual.String())

@@ -157,8 +157,8 @@ func (s *setupRun) printNothingToCopy(scan config.ImportScan) {
 	}
 }
 
-// pickServers asks which servers to copy, and asks for another name if the name of a server is taken. With --yes it
-// picks the servers that are marked by default.
+// pickServers asks which servers to copy. For a chosen server whose name is already used, it also asks for another
+// name. With --yes it does not ask which servers, and picks the servers that are marked by default.
 func (s *setupRun) pickServers(ctx context.Context, scan config.ImportScan, offers []admin.ImportOffer) (
 	picks []admin.ImportPick, err error) {
 	items := make([]checklistItem, len(offers))

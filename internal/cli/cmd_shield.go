@@ -39,13 +39,13 @@ type shieldCommands struct {
 	Out, Err io.Writer
 	// Env looks up a variable of the environment.
 	Env func(name string) (string, bool)
-	// ListItems returns the items of one server or of all, and the servers that could not be listed. An unknown server
-	// is an error.
+	// ListItems returns the items of one server, and the servers that could not be listed. An empty server selects all
+	// servers. An unknown server is an error.
 	ListItems func(ctx context.Context, server drawbridge.ServerID) ([]serverItem, []unlistedServer, error)
 	// Admin returns the service that carries out decisions.
 	Admin func() *admin.Service
 	// IsInteractive reports whether a person can be asked at a terminal. Confirm asks a yes-or-no question, and returns
-	// otherwise for an empty answer.
+	// the value of otherwise for an empty answer.
 	IsInteractive func() bool
 	Confirm       func(ctx context.Context, question string, otherwise bool) (bool, error)
 	// ErrAlreadyPrinted is the error of a command that failed and has printed the reason.
@@ -170,8 +170,8 @@ func (d shieldCommands) scanMounted(ctx context.Context, s *shield.Shield, serve
 	return nil
 }
 
-// heldReasons returns the reasons why items of servers are held. The key is the server and the item's label, with a
-// space between them.
+// heldReasons returns why items are held: their definition changed, and a person has not accepted the new one. The key
+// of the map is the server and the item's label, with a space between them. An empty server selects all servers.
 func (d shieldCommands) heldReasons(ctx context.Context, server drawbridge.ServerID) (map[string]string, error) {
 	all, err := d.Admin().HeldTools(ctx, server)
 	if err != nil {
@@ -225,7 +225,7 @@ func maxOneScanFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// A scanOutcome is the result of a scan of one row.
+// A scanOutcome is the result of the check of one item of a server, or of one row of a file.
 type scanOutcome struct {
 	ID string `json:"id"`
 	// Line is the line number of a row that cannot be read; 0 for any other row.
@@ -236,7 +236,8 @@ type scanOutcome struct {
 	Canonical json.RawMessage     `json:"canonical"`
 }
 
-// judge checks an item of a kind, and sets the kind, the verdict, the reasons and the canonical text.
+// judge checks raw, the JSON of an item of the given kind. It stores the kind, the verdict, the reasons and the
+// canonical text in o.
 func (o *scanOutcome) judge(ctx context.Context, s *shield.Shield, kind string, raw json.RawMessage) error {
 	o.Kind = kind
 	if kind == "text" || kind == "instructions" {
@@ -302,8 +303,8 @@ func (p *scanPrinter) printOutcome(o scanOutcome) error {
 	return nil
 }
 
-// finish prints the number of outcomes for each verdict, unless the output is JSON. It returns err, or
-// errAlreadyPrinted if the scan failed.
+// finish prints the number of outcomes for each verdict, unless the output is JSON. It returns err if err is not nil,
+// and errAlreadyPrinted if the scan failed.
 func (p *scanPrinter) finish(err error) error {
 	if err == nil && !p.json && p.counts != [4]int{} {
 		safetext.Fprintf(p.out, "%d clean, %d flagged, %d blanked, %d held\n", p.counts[shield.VerdictClean],

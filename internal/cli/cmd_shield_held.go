@@ -46,7 +46,8 @@ text is served meanwhile.`,
 	return cmd
 }
 
-// heldTools returns the held tools that words name: a server, and optionally its tools. Without words it returns all.
+// heldTools returns the held tools that words name: words[0] is a server, and further words are its tools. Without
+// further words it returns all held tools of the server; without any word, the held tools of all servers.
 func (d shieldCommands) heldTools(ctx context.Context, words []string) ([]admin.HeldTool, error) {
 	if len(words) == 0 {
 		return d.Admin().HeldTools(ctx, "")
@@ -188,7 +189,7 @@ func undecidedTools(tools []admin.HeldTool) (all []admin.HeldTool) {
 }
 
 // confirmTools shows the changes of each tool, and asks about each tool unless yes is set. It returns the tools that
-// the person agrees to.
+// the person agrees to, or all tools if yes is set. If yes is not set and there is no terminal, it returns an error.
 func (d shieldCommands) confirmTools(ctx context.Context, tools []admin.HeldTool,
 	yes bool) (agreed []admin.HeldTool, err error) {
 	for _, h := range tools {

@@ -36,8 +36,8 @@ func listingItems(l drawbridge.Listing) (all []serverItem) {
 	return all
 }
 
-// mountedItems returns the items that a server lists, unchanged, and the servers that could not be listed. An empty
-// server selects all servers.
+// mountedItems returns the items that a server lists, as the server sent them. absent are the servers that could not be
+// listed. An empty server selects all servers.
 func mountedItems(g *gateway.Gateway, server drawbridge.ServerID) (all []serverItem, absent []unlistedServer) {
 	for _, s := range g.Status() {
 		if server != "" && server != s.Server || s.Phase == drawbridge.Disabled || s.Phase == drawbridge.NeedsApproval {

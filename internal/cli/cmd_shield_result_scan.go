@@ -18,7 +18,8 @@ import (
 // Base64 data that decodes to text.
 type resultScanner struct{ *shield.Shield }
 
-// scan returns the report of CheckResult, with the further findings in texts that only the gateway's guard checks.
+// scan checks a result and returns the report of CheckResult. It adds the findings in texts that the gateway checks but
+// CheckResult skips, such as member names and Base64 data.
 func (a resultScanner) scan(ctx context.Context, raw json.RawMessage) (shield.Report, error) {
 	report, err := a.CheckResult(raw)
 	if err != nil {
@@ -61,10 +62,11 @@ func (a resultScanner) scan(ctx context.Context, raw json.RawMessage) (shield.Re
 	return report, nil
 }
 
-// eachGuardedText calls look for each text that the gateway checks in a result. Which texts the gateway checks depends
-// on the method of the call. The members of a result suggest the method, but a server may send any members. Therefore
-// the result is checked as a result of each method. Text that may be Base64 is passed to look only for the methods
-// whose members the result has.
+// eachGuardedText calls look with each text of a result that the gateway would check. Which texts the gateway checks
+// depends on the method of the call, which is unknown here. Therefore eachGuardedText processes the result as a result
+// of each method: tools/call, resources/read, prompts/get and tasks/get. The members of a result, such as "contents"
+// for resources/read, suggest its method. A text that may be Base64 is passed to look only for a method that the
+// members suggest.
 func eachGuardedText(ctx context.Context, raw json.RawMessage, look func(text string) (shown string, rules []string)) {
 	plainly := func(text string) (string, []string) {
 		if isBase64Alphabet(text) {
@@ -101,8 +103,8 @@ func isBase64Alphabet(text string) bool {
 	})
 }
 
-// textPointers returns the JSON pointer of the first occurrence of each text of the map in a result. A text may occur
-// as it is or encoded in Base64.
+// textPointers returns where the texts that are the keys of the map first occur in a result, as JSON pointers by text.
+// A text may occur as it is or encoded in Base64.
 func textPointers(ctx context.Context, raw json.RawMessage, of map[string][]shield.Finding) map[string]string {
 	at := map[string]string{}
 	for t := range eachJSONText(raw) {
@@ -121,7 +123,7 @@ func (t jsonText) isBinary() bool {
 	return !t.isName && slices.Contains([]string{"data", "blob"}, t.memberName())
 }
 
-// decodedTexts returns the texts that the gateway decodes from binary data.
+// decodedTexts returns the texts that the gateway decodes from t if t is binary data. For other text it returns nil.
 func (t jsonText) decodedTexts(ctx context.Context) (said []string) {
 	if t.isBinary() {
 		alone := slices.Concat([]byte(`{"contents":[{"blob":`), rawjson.Quote(t.text), []byte("}]}"))

@@ -51,13 +51,15 @@ func maxOneResultID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// A heldEntry is a result that was held back, as an element of the JSON list.
+// A heldEntry is an element of the JSON list of "shield results": a result that was held back and that the caller did
+// not receive.
 type heldEntry struct {
 	State string `json:"state"`
 	admin.HeldResult
 }
 
-// A flaggedEntry is a result that was passed on and flagged, as an element of the JSON list.
+// A flaggedEntry is an element of the JSON list of "shield results": a result that the caller received, and in which a
+// rule matched.
 type flaggedEntry struct {
 	State string `json:"state"`
 	admin.FlaggedResult
@@ -103,7 +105,7 @@ func (d shieldCommands) listResults(ctx context.Context, asJSON, showText bool) 
 }
 
 // printFlagged prints the results that were passed on and flagged, and the servers with results that were not examined.
-// AfterTable reports whether another table was printed before.
+// If afterTable is set, another table was printed before, and printFlagged prints an empty line between the tables.
 func (d shieldCommands) printFlagged(flagged []admin.FlaggedResult, scans []admin.ScanSummary,
 	showText, afterTable bool) error {
 	if afterTable && len(flagged) > 0 {

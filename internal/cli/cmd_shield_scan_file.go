@@ -17,7 +17,8 @@ import (
 type unreadableRowError struct{ error }
 
 // eachFileRow calls do for each row of a file; "-" is standard input. If do returns an unreadableRowError, eachFileRow
-// goes on with the next row and marks the scan as failed. It prints the first such error, and the number of such rows.
+// continues with the next row and marks the scan in p as failed. It prints the first such error. If several rows cannot
+// be read, it also prints their number.
 func (d shieldCommands) eachFileRow(file string, p *scanPrinter, do func(jsonLine) error) error {
 	in := d.In
 	if file != "-" {
@@ -48,7 +49,8 @@ func (d shieldCommands) eachFileRow(file string, p *scanPrinter, do func(jsonLin
 	return nil
 }
 
-// rowKinds returns the names of the members that can contain the content of a row. The name is the kind of the content.
+// rowKinds returns the names of the members that can contain the content of a row, such as "tool". The name of the
+// member is the kind of the content.
 func rowKinds() []string {
 	return []string{"tool", "prompt", "resource", "template", "elicitation", "instructions", "text", "result"}
 }
@@ -120,7 +122,8 @@ func rowSubject(line []byte) (kind string, raw json.RawMessage, err error) {
 	return "row", nil, fmt.Errorf("neither a tool nor an object with one of %s", strings.Join(rowKinds(), ", "))
 }
 
-// checkRowValue checks that a value has the JSON type of its kind; a definition that is null, for example, is refused.
+// checkRowValue checks that a value has the JSON type of its kind. For example, it returns an error for a definition
+// that is null. It also returns an error for a definition that is nested too deeply.
 func checkRowValue(kind string, raw json.RawMessage) error {
 	switch first := raw[0]; kind {
 	case "text", "instructions":

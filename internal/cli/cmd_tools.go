@@ -103,8 +103,9 @@ func (a *app) printTools(list command.ToolList) error {
 	return tw.Flush()
 }
 
-// printMissingServers prints the notes on servers, and which servers are missing. AtHub reports whether the hub runs
-// the servers. It returns errAlreadyPrinted if a missing server was never listed.
+// printMissingServers prints the notes on the servers, and why the tools of a server are missing from the list. atHub
+// reports whether the hub starts the servers. If a server was never listed, so that its tools are missing, it returns
+// errAlreadyPrinted.
 func (a *app) printMissingServers(list command.ToolList, atHub bool) error {
 	for _, s := range list.Servers {
 		for _, note := range s.Notes {
@@ -195,7 +196,8 @@ schema. The exit code is 1 when the tool reports an error.`,
 	return cmd
 }
 
-// callTool calls a tool and prints its result. It requests the tool's schema only for KEY=VALUE words.
+// callTool calls a tool and prints its result. It requests the tool's schema only for KEY=VALUE words, whose values are
+// converted to the types in the schema.
 func (a *app) callTool(ctx context.Context, r requester, name string, given callArguments, asJSON bool) error {
 	arguments := given.object
 	if arguments == nil {
@@ -223,8 +225,8 @@ func (a *app) callTool(ctx context.Context, r requester, name string, given call
 	return nil
 }
 
-// withDeck runs work with a gateway that starts servers only on demand. If the configuration has notes, it prints their
-// number.
+// withDeck opens a gateway that starts a server only when work needs it, and calls work while the gateway runs. If the
+// configuration has notes, it prints their number.
 func (a *app) withDeck(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error {
 	g, err := a.openOnDemandGateway(ctx)
 	if err != nil {

@@ -40,9 +40,10 @@ type searchHit struct {
 	Scores  *hitScores          `json:"scores,omitempty"`
 }
 
-// hitScores are the scores of one tool, each a share of the best tool's score. Words, Meaning and Far are the scores of
-// the three search methods: words, the built-in encoder and an external model. The other fields are the scores of a
-// word search in that part of the tool alone.
+// hitScores are the scores of one tool by search method and by field. Each score is relative to the best score that any
+// tool has for that method or field, from 0 to 1. Words, Meaning and Far are the scores of the search methods: matching
+// words, the built-in encoder, and an external model, which replaces the encoder. Name, Server, Description and
+// Parameters are the scores of matching words in that field only.
 type hitScores struct {
 	Words       float64 `json:"words"`
 	Meaning     float64 `json:"meaning"`
@@ -99,7 +100,8 @@ alone: its name, its server, its description and its parameters.`,
 	return cmd
 }
 
-// searchCards returns the tools that match a query, and reports whether any of them contains a word of the query.
+// searchCards returns at most top tools that match a query, best first. matched reports whether any of the tools
+// contains a word of the query. With explain, each hit has its scores by search method and field.
 func (d toolIndexCommands) searchCards(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string,
 	top int, explain bool) (all []searchHit, matched bool) {
 	all = []searchHit{}

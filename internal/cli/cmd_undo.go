@@ -111,7 +111,8 @@ func (a *app) printUndoRuns(runs []undo.Run) error {
 	return tw.Flush()
 }
 
-// printUndoPlan prints the run, the action for each file, and the other calls of the client that are not undone.
+// printUndoPlan prints the run whose changes are undone and the action for each of its files. It also prints the later
+// calls of the same client that cannot be undone.
 func (a *app) printUndoPlan(plan admin.UndoResult) {
 	safetext.Fprintf(a.Err, "run %s, by %s (%s), %s\n", plan.Run.ID, plan.Run.Caller, plan.Run.Client, formatAgo(plan.Run.Last))
 	for _, s := range plan.Steps {

@@ -10,8 +10,8 @@ import (
 // isInteractive reports whether a person can be asked at a terminal.
 func (a *app) isInteractive() bool { return term.IsInteractive(a.In, a.Err) }
 
-// startDialogue starts a dialogue, which the caller must close. It drops the input that was typed before, because that
-// input does not answer a question of this dialogue. It returns false without a terminal.
+// startDialogue starts a dialogue at the terminal, which the caller must close. It drops the input that was typed
+// before, because that input does not answer a question of this dialogue. It returns false if there is no terminal.
 func (a *app) startDialogue(ctx context.Context) (*term.Dialogue, bool) {
 	d, ok := term.StartDialogue(ctx, a.In, a.Err)
 	if ok {
@@ -20,8 +20,8 @@ func (a *app) startDialogue(ctx context.Context) (*term.Dialogue, bool) {
 	return d, ok
 }
 
-// confirm asks a yes-or-no question at the terminal. For an empty answer it returns otherwise. The error means that
-// there is no terminal or no answer.
+// confirm asks a yes-or-no question at the terminal. For an empty line it returns the value of otherwise. The error
+// means that there is no terminal, or that no line could be read.
 func (a *app) confirm(ctx context.Context, question string, otherwise bool) (bool, error) {
 	d, ok := a.startDialogue(ctx)
 	if !ok {
@@ -31,7 +31,8 @@ func (a *app) confirm(ctx context.Context, question string, otherwise bool) (boo
 	return d.Confirm(question, otherwise)
 }
 
-// confirmDefaultNo asks a yes-or-no question. An empty answer means no. It returns false if there is no answer.
+// confirmDefaultNo asks a yes-or-no question. An empty line means no. It also returns false if no line can be read, for
+// example because there is no terminal.
 func (a *app) confirmDefaultNo(ctx context.Context, question string) bool {
 	yes, err := a.confirm(ctx, question+" [y/N] ", false)
 	return err == nil && yes

@@ -25,7 +25,9 @@ func printSignInState(w io.Writer, l admin.ServerWithCredential) {
 	printSignInURL(w, l.Server, l.SignIn, l.SignInPending)
 }
 
-// printSignInURL prints the address of a sign-in that has begun. Open reports whether a process waits for its result.
+// printSignInURL prints the address of a sign-in that has begun; it prints nothing for an empty address. open reports
+// whether a process waits for the result of the sign-in. If none waits, printSignInURL also prints the command that
+// completes the sign-in.
 func printSignInURL(w io.Writer, id drawbridge.ServerID, address string, open bool) {
 	switch {
 	case address == "":

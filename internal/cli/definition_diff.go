@@ -16,8 +16,8 @@ const (
 	maxPrintedChanges = 20
 )
 
-// PrintDefinitionDiff writes the changes of a definition, indented, up to a limit. Removed words are marked [-gone-]
-// and new words {+new+}, as in git, and coloured if colour is set.
+// PrintDefinitionDiff writes the changes of a definition, indented, at most maxPrintedChanges of them. Removed words
+// are marked [-gone-] and new words {+new+}, as in git, and coloured if colour is set.
 func PrintDefinitionDiff(w io.Writer, d admin.DefinitionDiff, colour bool) {
 	if d.Kind == "unreadable" {
 		fmt.Fprintln(w, "  duplicate keys or invalid JSON: parsers may disagree")
@@ -35,8 +35,8 @@ func PrintDefinitionDiff(w io.Writer, d admin.DefinitionDiff, colour bool) {
 	}
 }
 
-// formatTextRun formats a run of changed or unchanged text. A long unchanged run loses its middle, or its beginning if
-// it is the first run.
+// formatTextRun formats a run of removed, new or unchanged text. In a long unchanged run, "…" replaces the middle. In
+// the first run of a change, it replaces the beginning, so that only the text right before the change remains.
 func formatTextRun(r shield.DiffRun, colour, first bool) string {
 	before, after := map[byte]string{'-': "[-", '+': "{+"}[r.Op], map[byte]string{'-': "-]", '+': "+}"}[r.Op]
 	if colour && r.Op != ' ' {

@@ -36,8 +36,8 @@ type ExitError int
 // Error returns an empty text.
 func (ExitError) Error() string { return "" }
 
-// interruptedError returns err. If Ctrl-C ended the command, it returns an error with the exit code 130 instead, as
-// shells do. Ctx is the context of the command, which Ctrl-C cancels.
+// interruptedError returns an error with the exit code 130, as shells do, if Ctrl-C ended the command. Otherwise it
+// returns err. ctx is the context of the command, which Ctrl-C cancels.
 func interruptedError(ctx context.Context, err error) error {
 	const by ExitError = 130
 	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
@@ -115,7 +115,8 @@ func formatStartTime(ms int64) string {
 	return (time.Duration(ms) * time.Millisecond).String()
 }
 
-// formatAgo returns how long ago t was, such as "now" or "5m ago". It returns "never" for the zero time.
+// formatAgo returns how long ago t was, such as "now" or "5m ago". It returns a date if t is two days ago or longer,
+// and "never" for the zero time.
 func formatAgo(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -148,8 +149,8 @@ func printRawJSONList(w io.Writer, items []json.RawMessage) error {
 	return err
 }
 
-// parseTime parses a moment as a person writes it: a time of today, a local date and time, an RFC 3339 time, or a
-// duration before now.
+// parseTime parses a moment as a person writes it: a time of today, or a local date with or without a time. It also
+// accepts an RFC 3339 time, and a duration before now such as "2h".
 func parseTime(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(strings.TrimPrefix(text, "-")); err == nil {
 		return now.Add(-d), nil

@@ -37,8 +37,7 @@ func (r jsonLine) id() string {
 	return strconv.Itoa(r.Number)
 }
 
-// eachJSONLine calls do for each line of a file that is not empty. It returns the first error of do or of reading the
-// file.
+// eachJSONLine calls do for each non-empty line of a file. It returns the first error of do or of reading the file.
 func eachJSONLine(in io.Reader, do func(jsonLine) error) error {
 	return eachJSONLineWithin(in, maxJSONLine, do)
 }
@@ -86,8 +85,8 @@ type lineReader struct {
 	line     []byte
 }
 
-// next returns the next line, which is valid until the next call. It skips a line that is too long, and then sets long.
-// The error is io.EOF with the last line.
+// next returns the next line, which is valid until the next call. If a line is longer than maxBytes, next drops the
+// line and sets long. The error is io.EOF with the last line.
 func (r *lineReader) next() (line []byte, long bool, err error) {
 	r.line = r.line[:0]
 	for {
@@ -104,8 +103,8 @@ func (r *lineReader) next() (line []byte, long bool, err error) {
 	}
 }
 
-// appendPart appends part to the line. A full buffer doubles, up to the size of the longest valid line with its line
-// end.
+// appendPart appends part to the line. If the buffer is full, its size doubles, but not beyond the size of the longest
+// allowed line with its line end.
 func (r *lineReader) appendPart(part []byte) {
 	if need := len(r.line) + len(part); need > cap(r.line) {
 		grown := make([]byte, len(r.line), max(need, min(2*cap(r.line), r.maxBytes+len("\r\n"))))
@@ -115,8 +114,8 @@ func (r *lineReader) appendPart(part []byte) {
 	r.line = append(r.line, part...)
 }
 
-// checkDefinitionDepth returns an error for a definition that is nested too deeply. The gateway could not read such a
-// definition in the list of a server.
+// checkDefinitionDepth returns an error for a definition that is nested too deeply. The list of a server adds levels
+// around a definition, and the gateway refuses a list that exceeds rawjson.MaxDepth.
 func checkDefinitionDepth(definition json.RawMessage) error {
 	const around = 3 // levels around it: the message, its result and the list
 	deep, most := 0, 0

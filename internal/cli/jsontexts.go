@@ -21,8 +21,8 @@ type jsonText struct {
 // A pathStep is one step of the path to a value in an object or array.
 type pathStep struct {
 	array bool
-	// name is the name of the current member. For an array, it is the name of the member whose value the array is.
-	// valueNext is set if the name of a member was read and its value was not.
+	// For an object, name is the name of the current member. For an array, name is the name of the member whose value
+	// is the array. valueNext is set if the name of a member was read, but its value was not read yet.
 	name      string
 	valueNext bool
 	index     int

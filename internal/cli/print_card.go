@@ -39,8 +39,8 @@ func printCard(out io.Writer, spec drawbridge.Spec, notes []string) error {
 	return nil
 }
 
-// printToolResult prints the result of a tool for a person, as drawbridge.Result.Text returns it. At a terminal,
-// control characters are escaped.
+// printToolResult prints the result of a tool for a person, as drawbridge.Result.Text returns it. If the tool requests
+// input from the client, a note is printed instead. At a terminal, control characters are escaped.
 func printToolResult(out io.Writer, result json.RawMessage) {
 	text := drawbridge.Result{Raw: result}.Text()
 	if kind := rawjson.GetString(result, "resultType"); kind != "" && kind != "complete" {

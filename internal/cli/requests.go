@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ownFlag is the name of the flag with which a command starts servers itself, although a hub runs.
+// ownFlag is the name of the flag that makes a command start servers itself, even if a hub runs.
 const ownFlag = "own"
 
 // addOwnFlag adds the flag --own to a command.
@@ -26,9 +26,10 @@ type requester struct {
 	g *gateway.Gateway // nil for the hub
 }
 
-// withRequests calls work with a requester for the hub. If own is set, no hub runs or the hub is too old, the requester
-// is for a gateway of this process. Work may be called a second time when the hub cannot be used. Therefore its first
-// request must come before it prints or reads anything.
+// withRequests calls work with a requester for the hub. If no hub runs, or the hub is too old, work returns
+// hub.ErrNoHub. Then withRequests calls work again, with a requester for a gateway of this process. If own is set, only
+// that second call is made. Because work may be called twice, its first request must come before it prints output or
+// reads input.
 func (a *app) withRequests(ctx context.Context, own bool, work func(context.Context, requester) error) error {
 	if !own {
 		if err := work(ctx, requester{a: a}); !errors.Is(err, hub.ErrNoHub) {
@@ -40,8 +41,9 @@ func (a *app) withRequests(ctx context.Context, own bool, work func(context.Cont
 	})
 }
 
-// do carries out a request and returns its result. Meanwhile it shows why the request waits. The error is hub.ErrNoHub
-// if the requester is for the hub and no hub can be used.
+// do carries out a request and returns its result. While the request waits, do shows the reason. The error is
+// hub.ErrNoHub if the requester is for the hub and no hub can be used. It is errInterruptedAtQuestion if the user
+// pressed Ctrl-C when asked for an approval.
 func (r requester) do(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	request, err := command.NewRequest(method, params)
 	if err != nil {

@@ -96,7 +96,7 @@ func formatProgress(p command.Progress) string {
 	return line
 }
 
-// formatWait returns the time left for an answer, such as "5m" or "90s".
+// formatWait returns the time left for an answer, such as "5m" or "1m30s".
 func formatWait(until time.Time) string {
 	left := time.Until(until).Round(time.Second)
 	text := left.String()
@@ -126,7 +126,8 @@ func (d *waitDisplay) showApproval(p command.Approval) {
 	})
 }
 
-// ask shows a call and asks for the answer. The question ends when the request ends.
+// ask shows a call, asks for the answer, and sends the answer. The question ends when the request ends. Ctrl-C at the
+// question cancels the request.
 func (d *waitDisplay) ask(p command.Approval) {
 	a := d.r.a
 	fmt.Fprintf(a.Err, "%s\n", formatPendingCall(admin.PendingCall{ID: p.ID, Until: p.Until, Call: p.Call}))

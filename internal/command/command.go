@@ -1,9 +1,11 @@
-// Package command carries out the requests of the command line on a gateway. If a hub runs, the gateway is in the hub;
-// otherwise it is in the process of the command. Both return the same results, so a command prints the same output.
+// Package command carries out the requests of the command line, such as listing and calling tools, on a gateway. The
+// hub is the process that runs the servers for all clients. If a hub runs, its gateway is used; otherwise the command
+// opens a gateway in its own process. Both return the same results, so a command prints the same output.
 //
-// The caller of a request is the user of the operating system. A call passes the deck like every other call: rules,
-// approvals and the audit apply. While a request runs, events report why it waits: a server starts, a tool reports
-// progress, or a person must approve the call. The package prints nothing and reads no configuration file.
+// The caller of a request is the user of the operating system. A tool call passes through the deck, as the call of a
+// client does: rules, approvals and the audit apply. While a request waits, events report the reason: a server starts,
+// a tool reports progress, or a person must approve the call. The package prints nothing and reads no configuration
+// file.
 package command
 
 import (
@@ -26,7 +28,8 @@ const (
 	MethodTools = "drawbridge/tools"
 	// MethodTool finds one tool by its name. Params are ToolParams, the result is a Tool.
 	MethodTool = "drawbridge/tool"
-	// MethodMount mounts a server. Params are ServerParams, the result is a MountResult.
+	// MethodMount mounts a server: it connects to the server and requests its lists. Params are ServerParams, the
+	// result is a MountResult.
 	MethodMount = "drawbridge/mount"
 	// MethodItems lists the items of one server. Params are ServerParams, the result is a list of Tool.
 	MethodItems = "drawbridge/items"
@@ -41,7 +44,8 @@ type Request struct {
 	Params RawText `json:"params,omitempty"`
 }
 
-// NewRequest returns a request with params encoded as JSON. The bytes of a json.RawMessage stay unchanged.
+// NewRequest returns a request with params encoded as JSON. If params is a json.RawMessage, its bytes are used
+// unchanged.
 func NewRequest(method string, params any) (Request, error) {
 	if raw, ok := params.(json.RawMessage); ok {
 		return Request{Method: method, Params: RawText(raw)}, nil
@@ -61,9 +65,9 @@ func Caller(g *gateway.Gateway) drawbridge.Caller {
 	return c
 }
 
-// Run carries out a request on a running gateway and returns the result. Dir is the working directory of the command.
-// Run calls event for each reason to wait; event may be nil. Calls of event do not overlap, and none is made after Run
-// returns. The error is a *drawbridge.Fault, or the error of ctx.
+// Run carries out a request on a running gateway and returns the result as JSON. dir is the working directory of the
+// command. While the request waits, Run calls event with the reasons; event may be nil. Calls of event do not overlap,
+// and none is made after Run returns. The error is a *drawbridge.Fault, or the error of ctx.
 func Run(ctx context.Context, g *gateway.Gateway, dir string, r Request, event func(Event)) (json.RawMessage, error) {
 	w := newWaitReporter(g, event)
 	defer w.close()
@@ -111,8 +115,9 @@ type runner struct {
 	wait   *waitReporter
 }
 
-// call sends an MCP call to the deck. If the call names a tool, call first finds the tool, which may mount a server,
-// and checks the arguments.
+// call sends an MCP call to the deck and returns the result. For tools/call it first finds the tool, which may mount a
+// server, and checks the arguments. If the arguments are invalid, call returns a fault, and the deck does not receive
+// the call. A call that the rules deny goes to the deck in any case, because the deck writes the denial to the audit.
 func (c runner) call(ctx context.Context, r Request) (json.RawMessage, error) {
 	name := ""
 	if r.Method == mcp.MethodToolsCall {
@@ -148,7 +153,9 @@ func isUnknown(err error) bool {
 }
 
 // findTool returns the tool with a name. If the name is unknown, findTool mounts the server whose ID is the prefix of
-// the name. If no server has such an ID, findTool mounts the servers that were never listed and waits for them.
+// the name, and looks for the tool again. If no server has such an ID, it mounts the servers that were never listed,
+// and waits for them at most defaultWait. The error is a fault if a rule hides the tool, if the name is still unknown,
+// or if the server cannot be mounted.
 func (c runner) findTool(ctx context.Context, name string) (drawbridge.Spec, error) {
 	if spec, ok := c.g.Deck().FindCard(c.caller, drawbridge.CardName(name)); ok {
 		return spec, nil
@@ -170,7 +177,8 @@ func (c runner) findTool(ctx context.Context, name string) (drawbridge.Spec, err
 	return spec, nil
 }
 
-// serverOfTool returns the mountable server whose ID is the prefix of a qualified name, and false if there is none.
+// serverOfTool returns the ID that is the prefix of a qualified name. Only servers that may be started are considered.
+// It returns false if none of them has such an ID.
 func (c runner) serverOfTool(name string) (drawbridge.ServerID, bool) {
 	set := c.g.Config()
 	for _, s := range set.Mountable() {

@@ -31,7 +31,7 @@ type Event struct {
 	Kind EventKind `json:"event"`
 	// Server, Seconds, Program and First are set for a StartingEvent. Server is the server that starts. Seconds is how
 	// long the request has waited for the start. Program is the base name of the server's program, if it has one. First
-	// reports whether the server was never listed before.
+	// is set if no list was ever received from the server, so that its program may have to be downloaded.
 	Server  drawbridge.ServerID `json:"server,omitempty"`
 	Seconds int                 `json:"seconds,omitempty"`
 	Program string              `json:"program,omitempty"`
@@ -49,7 +49,8 @@ type Progress struct {
 	Message  string  `json:"message,omitempty"`
 }
 
-// An Approval is a call that waits for a person's approval. ID identifies the call, and the wait ends at Until.
+// An Approval is a call that waits for a person's approval. ID identifies the call. Without an answer, the call is
+// refused at Until.
 type Approval struct {
 	ID    string                  `json:"id"`
 	Until time.Time               `json:"until"`
@@ -59,7 +60,8 @@ type Approval struct {
 // startingInterval is the interval between two StartingEvents for a server.
 const startingInterval = time.Second
 
-// A waitReporter sends the events of one request. It is also the drawbridge.Peer of the request's call.
+// A waitReporter sends the events of one request. It is also the drawbridge.Peer of the request's call: it receives the
+// notifications that the server sends during the call.
 type waitReporter struct {
 	g    *gateway.Gateway
 	work sync.WaitGroup
@@ -94,8 +96,8 @@ func (w *waitReporter) send(e Event) {
 	}
 }
 
-// watchStarts sends a StartingEvent every startingInterval while the server starts, until stop is called. An empty id
-// selects all servers that were never listed.
+// watchStarts sends a StartingEvent every startingInterval for each selected server that is starting, until the caller
+// calls stop. It selects the server with the given id; an empty id selects all servers that were never listed.
 func (w *waitReporter) watchStarts(id drawbridge.ServerID) (stop func()) {
 	done := make(chan struct{})
 	began := time.Now()
@@ -117,8 +119,8 @@ func (w *waitReporter) watchStarts(id drawbridge.ServerID) (stop func()) {
 	return func() { close(done) }
 }
 
-// starting returns a StartingEvent for the server if it is starting. An empty id selects all servers that were never
-// listed.
+// starting returns a StartingEvent for each selected server that is starting now. It selects the server with the given
+// id; an empty id selects all servers that were never listed.
 func (w *waitReporter) starting(id drawbridge.ServerID) (all []Event) {
 	set := w.g.Config()
 	for _, s := range w.g.Status() {

@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Fault is an error in the form in which the control protocol sends it. Text is the text of the fault's cause, or the
-// whole text of an error that is not a *drawbridge.Fault.
+// A Fault is an error as the hub sends it to a command, in JSON. Text is the text of the fault's cause, or the whole
+// text of an error that is not a *drawbridge.Fault.
 type Fault struct {
 	Kind      drawbridge.FaultKind `json:"kind,omitempty"`
 	Code      drawbridge.FaultCode `json:"code,omitempty"`
@@ -19,7 +19,7 @@ type Fault struct {
 	Raw       json.RawMessage      `json:"raw,omitempty"`
 }
 
-// EncodeFault returns an error in the form of the control protocol. It returns nil for nil.
+// EncodeFault converts an error to a Fault. It returns nil for nil.
 func EncodeFault(err error) *Fault {
 	if err == nil {
 		return nil

@@ -14,11 +14,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// The faults in this file name the rule that hides a tool or denies a call, and the reason why a tool is left out. Only
-// the user at the command line may see this, because that user wrote the rules.
+// The faults in this file name the rule that hides a tool or denies a call, or the reason why the deck omits a tool.
+// Only the user at the command line may receive this information, because that user wrote the rules.
 
-// unknownToolFault returns the fault for a tool name that the caller cannot use. The fault states why the tool is
-// hidden or left out, or suggests the most similar name. Params are the params of the call, or nil.
+// unknownToolFault returns the fault for a tool name that the caller cannot use. If a rule hides the tool, the fault
+// names the rule. If the deck omits the tool, the fault states the reason. Otherwise it suggests the listed tool with
+// the most similar name, if there is one. params are the params of the call, or nil.
 func (c runner) unknownToolFault(name string, params json.RawMessage) error {
 	f := &drawbridge.Fault{Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown tool " + name,
 		Next: "drawbridge tools list"}
@@ -37,8 +38,8 @@ func (c runner) unknownToolFault(name string, params json.RawMessage) error {
 	return f
 }
 
-// explainDenial returns the fault of a denied call with the rule that denies the call. It returns any other error
-// unchanged.
+// explainDenial adds the rule that denies a call to err, the fault of the call, and returns the result. If no rule
+// denies the call, it returns err unchanged.
 func (c runner) explainDenial(name string, params json.RawMessage, err error) error {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Code != drawbridge.PolicyBlocked {
@@ -67,7 +68,7 @@ func withPosition(why, position string) string {
 	return fmt.Sprintf("%s (%s)", why, position)
 }
 
-// omissionReason returns the reason why a tool is left out of the deck. It returns "" for any other name.
+// omissionReason returns the reason why the deck omits a tool that its server lists. It returns "" for any other name.
 func (c runner) omissionReason(name string) string {
 	for _, m := range c.g.Deck().ServerSummaries() {
 		own, ok := strings.CutPrefix(name, string(m.Server)+drawbridge.NameSeparator)
@@ -103,9 +104,9 @@ func (c runner) nearestTool(name string) string {
 	return ""
 }
 
-// checkArguments returns a fault if a required argument is missing, or if the schema does not allow an argument. The
-// caller then gets the fault without a start of the server. If an argument is missing, the fault also names the
-// arguments that the schema does not list.
+// checkArguments returns a fault if the arguments of a call lack a required argument, or have one that the tool's input
+// schema forbids. Such a call is refused without a request to the server. If an argument is missing, the fault also
+// names the given arguments that the schema does not list.
 func checkArguments(spec drawbridge.Spec, arguments json.RawMessage) error {
 	schema := rawjson.Get(spec.Definition, "inputSchema")
 	var missing, unknown []string

@@ -19,8 +19,8 @@ type ToolsParams struct {
 	// WaitMillis is how long to wait for servers that were never listed, in milliseconds. 0 means 10 seconds. With a
 	// negative number the wait has no limit: it ends when each server has a listing or a fault.
 	WaitMillis int64 `json:"wait_ms,omitempty"`
-	// Profile is a profile of Drawbridge's own tools: only the tools that it selects are listed. If Profile is empty,
-	// the tools that clients see are listed.
+	// Profile is the name of a profile of Drawbridge's own tools, such as "read-only". Only the tools of that profile
+	// are listed. If Profile is empty, the result is the list that clients receive, without Drawbridge's own tools.
 	Profile string `json:"profile,omitempty"`
 }
 
@@ -38,8 +38,8 @@ type ToolParams struct {
 	ForCall bool `json:"for_call,omitempty"`
 }
 
-// ServerParams are the params of MethodMount and MethodItems. MethodItems returns the items of each list method in
-// Lists.
+// ServerParams are the params of MethodMount and MethodItems. Lists are MCP list methods, such as prompts/list.
+// MethodItems returns the server's items of these lists; MethodMount ignores Lists.
 type ServerParams struct {
 	Server drawbridge.ServerID `json:"server"`
 	Lists  []string            `json:"lists,omitempty"`
@@ -68,7 +68,8 @@ func (t Tool) Spec() drawbridge.Spec {
 		Definition: json.RawMessage(t.Definition)}
 }
 
-// A RawText is JSON text of a server. In other JSON it is encoded as a string, so that its bytes stay unchanged.
+// A RawText is JSON text whose bytes must stay unchanged, such as the definition of a tool. Inside another JSON
+// document it is encoded as a JSON string.
 type RawText json.RawMessage
 
 // MarshalText returns the bytes of r unchanged.
@@ -87,8 +88,8 @@ type ToolList struct {
 	Servers []drawbridge.ServerStatus `json:"servers"`
 }
 
-// Missing returns the servers that were never listed and that failed, still connect or need a sign-in. The list lacks
-// their tools.
+// Missing returns the servers whose tools are missing from the list. These servers were never listed, and they failed,
+// are still connecting, or need a sign-in.
 func (l ToolList) Missing() (ids []drawbridge.ServerID) {
 	for _, s := range l.Servers {
 		switch s.Phase {
@@ -222,7 +223,7 @@ func (c runner) listItems(ctx context.Context, p ServerParams) ([]Tool, error) {
 type SearchParams struct {
 	ToolsParams
 	Query string `json:"query"`
-	// Top is the maximum number of tools to return. Explain requests the scores of each method and field.
+	// Top is the maximum number of tools to return. If Explain is set, each hit has its scores in SearchHit.Scores.
 	Top     int  `json:"top"`
 	Explain bool `json:"explain,omitempty"`
 }
@@ -239,13 +240,14 @@ type SearchHit struct {
 	Tool
 	Score  float64 `json:"score"`
 	Reason string  `json:"reason,omitempty"`
-	// Scores are the scores of each method and field; nil unless SearchParams.Explain is set.
+	// Scores are the scores of the tool by search method and by field; nil unless SearchParams.Explain is set.
 	Scores *SearchScores `json:"scores,omitempty"`
 }
 
-// SearchScores are the scores of one tool, each a share of the best tool's score. Words, Meaning and Far are the scores
-// of the three search methods: words, the built-in encoder and an external model. The other fields are the scores of a
-// word search in that part of the tool alone.
+// SearchScores are the scores of one tool by search method and by field. Each score is relative to the best score that
+// any tool has for that method or field, from 0 to 1. Words, Meaning and Far are the scores of the search methods:
+// matching words, the built-in encoder, and an external model, which replaces the encoder. Name, Server, Description
+// and Parameters are the scores of matching words in that field only.
 type SearchScores struct {
 	Words       float64 `json:"words"`
 	Meaning     float64 `json:"meaning"`

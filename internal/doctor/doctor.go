@@ -47,7 +47,8 @@ type ServerInfo struct {
 	Source   string                 `json:"source"`
 }
 
-// A Report contains the findings of the checks, in the order in which they were added.
+// A Report contains the findings of the checks, in the order in which they were added. A problem must be fixed; a note
+// only informs. Servers describes each server that may be started.
 type Report struct {
 	Problems []Finding    `json:"problems"`
 	Notes    []Finding    `json:"notes"`
@@ -68,20 +69,22 @@ func (r *Report) AddNote(f Finding) { r.Notes = append(r.Notes, f) }
 // An Input is the configuration to check, and the data that the checks need.
 type Input struct {
 	Set config.Configuration
-	// Statuses are the last known statuses of the rows in Set.Servers, in the same order; nil if no status is stored.
+	// Statuses are the last stored statuses of the servers in Set.Servers, in the same order; nil if no status is
+	// stored.
 	Statuses []drawbridge.ServerStatus
-	// Rejected reports whether a person rejected a row. If it is nil, no row is rejected.
+	// Rejected reports whether a person rejected the server of a project. If it is nil, no server is rejected.
 	Rejected func(config.Server) bool
 	// Environ is the environment from which servers get their variables, as "name=value".
 	Environ []string
-	// Secrets reads the keychain entries that rows refer to. If it is nil, no entry is read.
+	// Secrets reads the keychain entries that the servers' configurations refer to. If it is nil, no entry is read.
 	Secrets secrets.SecretGetter
 	// Tip returns the next step for a person after a fault, or "" if it knows none. Tip may be nil.
 	Tip func(fault string) string
 }
 
-// CheckConfig adds the findings on the configuration: its warnings, every row, shadowed rows and the modes of its
-// files.
+// CheckConfig checks the configuration. It adds the warnings of its files, the findings on each server, and a note for
+// each shadowed server. It adds a problem for each file with secrets that other users may read. A shadowed server is
+// not used, because an earlier server has the same name.
 func (r *Report) CheckConfig(p Input) {
 	for _, w := range p.Set.Warnings {
 		r.addWarning(w)
@@ -103,8 +106,8 @@ func (r *Report) CheckConfig(p Input) {
 	r.checkFileModes(p.Set)
 }
 
-// CheckTrust adds a problem if a server that may start is quarantined. T is the trust in the server; nil if no trust is
-// recorded.
+// CheckTrust adds a problem if a server that may be started is quarantined, so that none of its tools is listed. t is
+// the trust in the server; nil if no trust is recorded.
 func (r *Report) CheckTrust(s config.Server, t *drawbridge.Trust) {
 	if t != nil && t.Quarantined && s.Phase == drawbridge.Idle {
 		r.AddProblem(serverFinding(s, "nothing of it is listed: "+t.String(),
@@ -117,9 +120,9 @@ func serverFinding(s config.Server, text, fix string) Finding {
 	return Finding{About: fmt.Sprintf("server %q", s.ID), Text: text, Source: s.Origin.String(), Fix: fix}
 }
 
-// addWarning adds a warning of the configuration as a problem. A warning about a project's file becomes a note. So does
-// an unknown member, unless its name resembles a known member. Warnings about unset variables are skipped: checkValues
-// reports them with their server.
+// addWarning adds a warning of the configuration as a problem or as a note. A warning about a project's file is a note.
+// A warning about an unknown member is also a note, unless the name resembles a known member and may be misspelt.
+// Warnings about unset variables are skipped, because checkValues adds them for their server.
 func (r *Report) addWarning(w config.Warning) {
 	f := Finding{About: "the file", Text: w.Text, Source: w.Origin.String(), Fix: "mend it there"}
 	if w.Server != "" {
@@ -137,8 +140,9 @@ func (r *Report) addWarning(w config.Warning) {
 	}
 }
 
-// checkServer adds the findings on one row: why it is off, or else its program, confinement, values, status notes and
-// last fault.
+// checkServer adds the findings on one server. For a server that is refused, disabled or not approved, it only adds the
+// reason. For any other server it checks the program, the confinement and the values. It then adds the notes and the
+// fault of last, the last stored status of the server.
 func (r *Report) checkServer(p Input, s config.Server, last drawbridge.ServerStatus) {
 	switch s.Phase {
 	case drawbridge.Refused:
@@ -176,8 +180,8 @@ func (r *Report) checkServer(p Input, s config.Server, last drawbridge.ServerSta
 	}
 }
 
-// AddFault adds a problem: a server failed to start, or stopped with a fault. If tip is empty, the fix is the command
-// that tests the server.
+// AddFault adds a problem: the last start of a server failed, or the server stopped with a fault. tip is the fix; if it
+// is empty, the fix is the command that tests the server.
 func (r *Report) AddFault(s config.Server, fault, tip string) {
 	if tip == "" {
 		tip = fmt.Sprintf("see what it says: drawbridge mcp test %s", s.ID)
@@ -185,9 +189,10 @@ func (r *Report) AddFault(s config.Server, fault, tip string) {
 	r.AddProblem(serverFinding(s, "it did not work when it was last started: "+fault, tip))
 }
 
-// AddStatusNotes adds the notes of a server's status. A note on a value that was left out, because its reference could
-// not be resolved, becomes a problem: the server runs without the value. Notes on missing files are skipped, because
-// checkReference checks files again. Notes that repeat a problem of the report are skipped too.
+// AddStatusNotes adds the notes of a server's status to the report. A value is left out if its file, keychain entry or
+// command returns none. A note on such a value becomes a problem, because the server runs without the value. The note
+// is skipped if it names a missing file or repeats a problem, because checkReference checks files and keychain entries
+// again. All other notes are added as notes.
 func (r *Report) AddStatusNotes(s config.Server, notes []string) {
 	for _, text := range notes {
 		f := serverFinding(s, text, "")
@@ -208,8 +213,8 @@ func (r *Report) AddStatusNotes(s config.Server, notes []string) {
 	}
 }
 
-// checkProcess resolves the program of a stdio server, stores the result in shown, and reports whether the program can
-// be started.
+// checkProcess finds the program of a stdio server and reports whether it can be started. It stores the program, its
+// directory and its variables in shown.
 func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool {
 	shown.Dir = s.Cwd
 	program, names, err := gateway.ResolveProcess(s, p.Set.Settings, p.Environ)
@@ -238,8 +243,8 @@ func (r *Report) checkProcess(p Input, s config.Server, shown *ServerInfo) bool 
 	return true
 }
 
-// checkValues adds problems for variables that are not set and for references that cannot be resolved. It adds notes on
-// values that a command prints, and on plain-text values that look like secrets.
+// checkValues adds problems for variables that are not set, and for files and keychain entries that values refer to but
+// that cannot be read. It adds notes on values that a command prints, and on plain-text values that look like secrets.
 func (r *Report) checkValues(p Input, s config.Server) {
 	if len(s.Unresolved) > 0 {
 		r.AddProblem(serverFinding(s, "variables that are not set: "+strings.Join(s.Unresolved, ", "),
@@ -274,8 +279,9 @@ func (r *Report) checkValues(p Input, s config.Server) {
 	}
 }
 
-// checkReference adds a problem if the file or keychain entry that a value refers to cannot be read. Name is the name
-// of the value. If the keychain is not read, checkReference adds a note.
+// checkReference adds a problem if the file or keychain entry that a value refers to cannot be read. name is the name
+// of the value. If p.Secrets is nil, the keychain is not read: for a keychain entry, checkReference then only adds a
+// note.
 func (r *Report) checkReference(p Input, s config.Server, name string, part config.ValuePart) {
 	switch part.Kind {
 	case config.FilePart:

@@ -13,8 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// CheckStoreWritable adds a problem if no file can be written in the store's directory. It skips a store whose location
-// is a URL.
+// CheckStoreWritable adds a problem if no file can be written in the store's directory. It skips a location that is not
+// a file, such as a URL.
 func (r *Report) CheckStoreWritable(location string) {
 	if strings.Contains(location, ":") && !filepath.IsAbs(location) {
 		return
@@ -27,8 +27,9 @@ func (r *Report) CheckStoreWritable(location string) {
 	}
 }
 
-// CheckStoreCreatable checks whether a store that does not exist yet can be created. It adds a problem if the store's
-// directory cannot be written, else a note. If the directory does not exist, the nearest existing parent is checked.
+// CheckStoreCreatable checks whether a store that does not exist yet can be created. It adds a problem if no file can
+// be written in the store's directory. Otherwise it adds a note that the first start creates the store. If the
+// directory does not exist, the nearest existing parent is checked.
 func (r *Report) CheckStoreCreatable(location string) {
 	dir := filepath.Dir(location)
 	for {
@@ -47,7 +48,8 @@ func (r *Report) CheckStoreCreatable(location string) {
 	r.AddNote(Finding{About: "the store", Text: "there is none yet; the first start makes it", Source: location})
 }
 
-// CheckUncopied adds a problem if no server is configured, although other programs have servers that can be copied.
+// CheckUncopied adds a problem if no server is configured, but other programs have servers that can be copied. found
+// are the servers of other programs.
 func (r *Report) CheckUncopied(set config.Configuration, found []config.ImportCandidate) {
 	if len(set.Servers)+len(set.Shadowed) > 0 {
 		return

@@ -39,8 +39,9 @@ func StartDialogue(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue,
 	return NewKeyReader(in).StartDialogue(ctx, out)
 }
 
-// StartDialogue starts one of several dialogues that read the same keys. It returns false if the input or out is not a
-// terminal. Keys that this dialogue read before ctx ended are not passed to a later dialogue.
+// StartDialogue starts a dialogue that reads the keys of k. It returns false if the input of k or out is not a
+// terminal. Several dialogues may use k, one after the other. A key that a dialogue has not read is passed to the next
+// dialogue; keys of an unfinished answer are lost.
 func (k *KeyReader) StartDialogue(ctx context.Context, out io.Writer) (*Dialogue, bool) {
 	if !IsInteractive(k.in, out) {
 		return nil, false
@@ -79,7 +80,7 @@ func (d *Dialogue) AskHidden(question string) (string, error) {
 	return d.readAnswer(func() (string, error) { return d.terminal.ReadPassword(safetext.Text(question)) })
 }
 
-// readAnswer returns the line that read returns. If the dialogue's context has ended, it returns the context's error.
+// readAnswer calls read and returns the line. If the dialogue's context has ended, it returns the error of the context.
 func (d *Dialogue) readAnswer(read func() (string, error)) (string, error) {
 	line, err := read()
 	if d.ctx.Err() != nil {
@@ -94,7 +95,7 @@ func (d *Dialogue) readAnswer(read func() (string, error)) (string, error) {
 // Say prints a text of one or more lines.
 func (d *Dialogue) Say(text string) { fmt.Fprintln(d.terminal, safetext.Text(text)) }
 
-// Confirm asks a question until the answer is yes, no or empty. For an empty answer it returns otherwise.
+// Confirm asks a question until the answer is yes, no or empty. For an empty answer it returns the value of otherwise.
 func (d *Dialogue) Confirm(question string, otherwise bool) (bool, error) {
 	for {
 		line, err := d.Ask(question)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A StatusLineWriter writes to a terminal and keeps a status line below the output.
+// A StatusLineWriter writes output to a terminal, and shows a status line below the output.
 type StatusLineWriter struct {
 	w io.Writer
 

@@ -17,9 +17,9 @@ const (
 	minColumnWidth = 6
 )
 
-// A Table aligns rows of cells in columns. Each row is a line, and a tab ends each of its cells except the last. On a
-// terminal that is too narrow, the cells of the widest columns are shortened, so that a row stays on one line. The
-// columns ID, KEY, NAME and CLIENT are never shortened, and neither is output that is not a terminal.
+// A Table aligns rows of cells in columns. Each row is a line, and a tab ends each of its cells except the last. If a
+// terminal is too narrow, the cells of the widest columns are shortened, so that a row stays on one line. The columns
+// ID, KEY, NAME and CLIENT are never shortened. If the output is not a terminal, no cell is shortened.
 type Table struct {
 	w     io.Writer
 	width int // of the terminal; 0 if w is not a terminal
@@ -114,8 +114,8 @@ func shrinkWidths(widths, minima []int, total int) {
 	}
 }
 
-// cellWidth returns the number of terminal columns of a cell. A cell with escape sequences counts as minColumnWidth,
-// because such cells have short texts.
+// cellWidth returns the width of a cell in terminal columns. A cell with escape sequences, such as a coloured score,
+// counts as minColumnWidth, because such cells have short texts.
 func cellWidth(cell string) int {
 	if strings.ContainsRune(cell, '\x1b') {
 		return minColumnWidth
