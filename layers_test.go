@@ -87,11 +87,10 @@ var layers = map[string]int{
 	"internal/admin":   7,
 	"internal/doctor":  7,
 
-	"internal/cli":      8,
-	"internal/cli/term": 8,
-	"internal/tui":      8,
-	"internal/web":      8,
-	"cmd/drawbridge":    8,
+	"internal/cli":   8,
+	"internal/tui":   8,
+	"internal/web":   8,
+	"cmd/drawbridge": 8,
 }
 
 // testOnly are the suites, the servers for tests, the examples and the programs about the code. The program imports none of them.

@@ -225,8 +225,8 @@ func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
 			s.Audit.Arguments)}}).RecoverOrphans(ctx)
 }
 
-// AuditPublicKey returns the public key that verifies the audit of a gateway with this configuration, or nil if there
-// is no signing key yet.
+// AuditPublicKey returns the public key that verifies the audit of a gateway with this configuration, or nil if the
+// signing key does not exist yet.
 func AuditPublicKey(ctx context.Context, c Config) (ed25519.PublicKey, error) {
 	c = c.withLogger()
 	s, err := loadSettings(c)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -31,7 +30,7 @@ func (a *app) askChecklist(ctx context.Context, action string, items []checklist
 	return chooseItems(d, action, items)
 }
 
-func chooseItems(d *term.Dialogue, action string, items []checklistItem) (marked []int, err error) {
+func chooseItems(d *Dialogue, action string, items []checklistItem) (marked []int, err error) {
 	d.Say(checklistText(items))
 	for {
 		answer, err := d.Ask("Enter " + action + " the marked ones; a number marks or unmarks, a is all, n is none: ")

@@ -20,7 +20,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -106,7 +105,7 @@ func exitCode(err error) int {
 // NewRootCommand returns the command "drawbridge" with all its subcommands. Main runs it; tests read its names and
 // flags.
 func NewRootCommand(p Process) *cobra.Command {
-	a := &app{Process: p, statusLine: term.NewStatusLineWriter(p.Err)}
+	a := &app{Process: p, statusLine: NewStatusLineWriter(p.Err)}
 	root := &cobra.Command{
 		Use:   "drawbridge",
 		Short: "One guarded gateway between agents and the tools they may use",
@@ -177,7 +176,7 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 // An app is the state of one run of the program: its process and the flags that all commands share.
 type app struct {
 	Process
-	statusLine    *term.StatusLineWriter
+	statusLine    *StatusLineWriter
 	cachedVault   *secrets.Vault // set by openVault
 	configPaths   []string
 	storeLocation string
@@ -192,7 +191,7 @@ func (a *app) newLogger(level slog.Level) *slog.Logger {
 		level = slog.LevelDebug
 	}
 	o := &slog.HandlerOptions{Level: level}
-	if term.IsTerminal(a.Err) {
+	if IsTerminal(a.Err) {
 		o.ReplaceAttr = shortenLogTime
 	}
 	return slog.New(slog.NewTextHandler(safetext.NewWriter(a.statusLine), o))

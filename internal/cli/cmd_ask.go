@@ -11,7 +11,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -157,7 +156,7 @@ const watchInterval = 300 * time.Millisecond
 // watchPendingCalls shows each waiting call as it arrives and asks for an answer. It returns when ctx ends or the
 // person presses Ctrl-C.
 func (d askCommands) watchPendingCalls(ctx context.Context) error {
-	if !term.IsInteractive(d.In, d.Err) {
+	if !IsInteractive(d.In, d.Err) {
 		return admin.UserError("ask --watch needs a terminal (drawbridge ask lists waiting calls)")
 	}
 	queue, err := d.Admin().OpenApprovals(ctx, true)
@@ -168,7 +167,7 @@ func (d askCommands) watchPendingCalls(ctx context.Context) error {
 	fmt.Fprintln(d.Err, "Calls that wait for your approval appear here. Press Ctrl-C to stop.")
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
-	keys := term.NewKeyReader(d.In)
+	keys := NewKeyReader(d.In)
 	for seen := map[string]bool{}; ; {
 		all, err := queue.Pending(ctx)
 		if err != nil {
@@ -221,7 +220,7 @@ func awaitCallAnswered(ctx context.Context, queue *admin.Approvals, id string) e
 
 // promptForAnswer shows a waiting call, asks for an answer, and stores the answer. After an empty answer the call
 // continues to wait. If the call is answered elsewhere or ends meanwhile, the question ends without an answer.
-func (d askCommands) promptForAnswer(ctx context.Context, queue *admin.Approvals, keys *term.KeyReader,
+func (d askCommands) promptForAnswer(ctx context.Context, queue *admin.Approvals, keys *KeyReader,
 	p admin.PendingCall) error {
 	if p.Damage != nil {
 		safetext.Fprintln(d.Err, p.Damage)

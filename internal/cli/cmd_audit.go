@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -128,7 +127,7 @@ lines suffice to check the chain without the store.`,
 // exporter returns a function that prints one record as a line of JSON. At a terminal, invisible characters are printed
 // as JSON escapes. Any other output receives the bytes of the record unchanged.
 func (d AuditCommands) exporter() func(storedRecordJSON) error {
-	if term.IsTerminal(d.Out) {
+	if IsTerminal(d.Out) {
 		return func(row storedRecordJSON) error { return printJSONLine(d.Out, row) }
 	}
 	enc := json.NewEncoder(d.Out)

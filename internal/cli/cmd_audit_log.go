@@ -9,7 +9,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
 	"github.com/drawbridge-mcp/drawbridge/internal/audit"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -85,7 +84,7 @@ func (d AuditCommands) printRecords(records []audit.Record, asJSON bool) error {
 	if asJSON {
 		return PrintJSON(d.Out, records)
 	}
-	tw := term.NewTable(d.Out)
+	tw := NewTable(d.Out)
 	fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tTOOL\tOUTCOME\tTOOK\tID")
 	for _, r := range records {
 		fmt.Fprintln(tw, strings.Join(auditColumns(r), "\t"))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -109,7 +108,7 @@ func (d clientTokenCommands) listCommand() *cobra.Command {
 }
 
 func printClients(w io.Writer, all []admin.Client, now time.Time) error {
-	tw := term.NewTable(w)
+	tw := NewTable(w)
 	fmt.Fprintln(tw, "CLIENT\tSCOPES\tCREATED\tEXPIRES\tLAST USED")
 	for _, c := range all {
 		end := "never"

@@ -9,7 +9,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -140,7 +139,7 @@ func (a *app) printImportableServers(found admin.ImportReport) error {
 	if len(found.Servers) == 0 {
 		return nil
 	}
-	tw := term.NewTable(a.Out)
+	tw := NewTable(a.Out)
 	fmt.Fprintln(tw, "NAME\tFROM\tTRANSPORT\tSTATUS")
 	for _, f := range found.Servers {
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.From, f.Transport, f.Status)

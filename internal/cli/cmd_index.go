@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/index"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -148,7 +147,7 @@ func formatProgressBar(done, all, cells int) string {
 
 // drawProgress shows a text and a progress bar in the status line, on a terminal only.
 func (d toolIndexCommands) drawProgress(what string, done, all int) {
-	if term.IsTerminal(d.Err) {
+	if IsTerminal(d.Err) {
 		d.StatusLine.SetStatus(what + " " + formatProgressBar(done, all, 30))
 	}
 }

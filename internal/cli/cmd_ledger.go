@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/spf13/cobra"
@@ -120,7 +119,7 @@ func (d ledgerCommands) printEntries(entries []ledger.Entry, asJSON bool) error 
 		return PrintJSON(d.Out, rows)
 	}
 	tools := map[ledger.CardKey]string{}
-	tw := term.NewTable(d.Out)
+	tw := NewTable(d.Out)
 	fmt.Fprintln(tw, "SEQ\tAT\tEVENT\tSERVER\tTOOL\tKEY")
 	for _, e := range entries {
 		if e.Card != nil {
@@ -229,7 +228,7 @@ func (d ledgerCommands) printDeck(s ledger.Snapshot, asJSON bool) error {
 		}
 		return PrintJSON(d.Out, rows)
 	}
-	tw := term.NewTable(d.Out)
+	tw := NewTable(d.Out)
 	fmt.Fprintln(tw, "SERVER\tTOOL\tSINCE\tKEY")
 	for _, e := range live {
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", e.Server, e.Card.Tool, formatLocalTime(e.At), e.Key)

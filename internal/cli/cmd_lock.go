@@ -7,7 +7,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 	"github.com/spf13/cobra"
@@ -21,7 +20,7 @@ type lockCommands struct {
 	// WithGateway runs work with a gateway that starts servers only when they are needed.
 	WithGateway admin.GatewayRunner
 	// StatusLine is the status line of the terminal. It shows which server is being listed.
-	StatusLine *term.StatusLineWriter
+	StatusLine *StatusLineWriter
 	// ErrAlreadyPrinted is the error of a command that failed and has printed the reason.
 	ErrAlreadyPrinted error
 }
@@ -47,7 +46,7 @@ server. It covers your own servers, and none of a project directory.`,
 
 // showProgress shows in the status line of a terminal which server is being listed.
 func (d lockCommands) showProgress(server drawbridge.ServerID, done, all int) {
-	if term.IsTerminal(d.Err) {
+	if IsTerminal(d.Err) {
 		d.StatusLine.SetStatus(safetext.Sprintf("listing %s  %d of %d", server, done+1, all))
 	}
 }
@@ -144,7 +143,7 @@ func (d lockCommands) showCommand(file *string) *cobra.Command {
 			case asJSON:
 				return PrintJSON(d.Out, all)
 			}
-			tw := term.NewTable(d.Out)
+			tw := NewTable(d.Out)
 			fmt.Fprintln(tw, "SERVER\tTOOL\tDEFINITION")
 			for _, t := range all {
 				safetext.Fprintf(tw, "%s\t%s\t%s\n", t.Server, safetext.Exact(shield.PinLabel(t.Part, t.Tool)), t.Hash)

@@ -4,7 +4,6 @@ import (
 	"io"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 	"github.com/spf13/cobra"
@@ -62,7 +61,7 @@ func printLockDifference(w io.Writer, f admin.LockDifference) {
 	switch {
 	case f.Difference != nil:
 		safetext.Fprintf(w, "✗ %s %s: %s\n", f.Server, safetext.Exact(shield.PinLabel(f.Part, f.Tool)), f.Difference)
-		PrintDefinitionDiff(w, *f.Difference, term.IsTerminal(w))
+		PrintDefinitionDiff(w, *f.Difference, IsTerminal(w))
 	case f.Tool == "":
 		safetext.Fprintf(w, "✗ %s: %s: %s\n", f.Server, f.Found, f.Why)
 	default:

@@ -13,7 +13,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/command"
 	"github.com/drawbridge-mcp/drawbridge/internal/process"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
@@ -88,7 +87,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 
 func (a *app) printStatuses(w io.Writer, rows []admin.ServerWithCredential) error {
 	paint := newScoreColours(w, a.Env)
-	tw := term.NewTable(w)
+	tw := NewTable(w)
 	flagged := slices.ContainsFunc(rows, func(r admin.ServerWithCredential) bool { return r.Flagged > 0 })
 	header := "NAME\tSTATE\tTOOLS\tPROTOCOL\tTRANSPORT\tSTART\tLISTED\t" + paint.header("TRUST")
 	if flagged {

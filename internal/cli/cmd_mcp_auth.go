@@ -11,7 +11,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 	"github.com/spf13/cobra"
@@ -195,7 +194,7 @@ func (d signInCommands) readRedirectURL(ctx context.Context, text string) (strin
 	if text != "-" {
 		return text, nil
 	}
-	if talk, ok := term.StartDialogue(ctx, d.In, d.Err); ok {
+	if talk, ok := StartDialogue(ctx, d.In, d.Err); ok {
 		defer talk.Close()
 		line, err := talk.Ask("The address that your browser ended at: ")
 		if err != nil || strings.TrimSpace(line) == "" {
@@ -333,7 +332,7 @@ func (u *terminalSignInPrompter) ShowSignInURL(p admin.SignInPrompt) {
 // sign-in page and of the token endpoint. Without a terminal it returns asked as the error.
 func (u *terminalSignInPrompter) ConfirmEndpoints(ctx context.Context,
 	asked *drawbridge.EndpointsNotAcceptedError) (bool, error) {
-	talk, ok := term.StartDialogue(ctx, u.commands.In, u.commands.Err)
+	talk, ok := StartDialogue(ctx, u.commands.In, u.commands.Err)
 	if !ok {
 		return false, asked
 	}
@@ -351,7 +350,7 @@ func (u *terminalSignInPrompter) ConfirmEndpoints(ctx context.Context,
 // entered before; nil at the first question. Without a terminal it returns wrong; if wrong is nil, it waits until ctx
 // ends.
 func (u *terminalSignInPrompter) AskRedirectURL(ctx context.Context, wrong error) (string, error) {
-	talk, ok := term.StartDialogue(ctx, u.commands.In, u.commands.Err)
+	talk, ok := StartDialogue(ctx, u.commands.In, u.commands.Err)
 	if !ok {
 		if wrong != nil {
 			return "", wrong

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -48,7 +47,7 @@ func printNotifications(w io.Writer, r drawbridge.NotificationReport) error {
 		_, err := fmt.Fprintln(w, "no notifications were received")
 		return err
 	}
-	tw := term.NewTable(w)
+	tw := NewTable(w)
 	fmt.Fprintln(tw, "\nNOTIFICATION\tRECEIVED")
 	for _, method := range slices.Sorted(maps.Keys(r.Counts)) {
 		safetext.Fprintf(tw, "%s\t%d\n", method, r.Counts[method])

@@ -9,7 +9,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -169,7 +168,7 @@ func (d policyCommands) printExplanation(e gateway.Explanation) error {
 		safetext.Fprintf(d.Out, "; hidden from %s (not listed, calls say 'unknown %s')", e.Caller, kind)
 	}
 	fmt.Fprintln(d.Out)
-	tw := term.NewTable(d.Out)
+	tw := NewTable(d.Out)
 	for _, s := range e.Steps {
 		matched := "matches"
 		switch {

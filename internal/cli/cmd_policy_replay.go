@@ -9,7 +9,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -71,7 +70,7 @@ func (d policyCommands) printReplayResult(r gateway.ReplayReport, asJSON bool) e
 func (d policyCommands) printReplay(r gateway.ReplayReport) error {
 	changes := map[string]int{}
 	if len(r.Changed) > 0 {
-		tw := term.NewTable(d.Out)
+		tw := NewTable(d.Out)
 		fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tTOOL\tBEFORE\tNOW\tBY\tID")
 		for _, c := range r.Changed {
 			changes[c.Before+" → "+c.Now]++

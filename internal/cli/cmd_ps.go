@@ -11,7 +11,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/server"
@@ -59,7 +58,7 @@ func (a *app) printHubState(s hub.State) error {
 		formatBytes(s.Memory))
 	if len(s.Clients) > 0 {
 		fmt.Fprintln(w)
-		tw := term.NewTable(w)
+		tw := NewTable(w)
 		fmt.Fprintln(tw, "CLIENT\tPID\tVIA\tSINCE\tMEMORY\tDIRECTORY")
 		for _, c := range s.Clients {
 			safetext.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", dashIfEmpty(c.Host), c.PID, c.Door, formatUptime(c.Since),
@@ -80,7 +79,7 @@ func (a *app) printHubState(s hub.State) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	tw := term.NewTable(w)
+	tw := NewTable(w)
 	fmt.Fprintln(tw, "SERVER\tSTATE\tPIDS\tMEMORY\tTOKENS\tCLIENTS\tSOURCE")
 	for _, one := range s.Servers {
 		pids := strings.Trim(fmt.Sprint(one.PIDs), "[]")
@@ -97,7 +96,7 @@ func printCallers(w io.Writer, callers []server.ClientActivity) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	tw := term.NewTable(w)
+	tw := NewTable(w)
 	fmt.Fprintln(tw, "CALLER\tNAME\tVIA\tSESSIONS\tCALLS\tERRORS\tLAST CALL")
 	for _, c := range callers {
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", truncateEscaped(c.Principal, 40),

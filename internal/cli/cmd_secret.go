@@ -10,7 +10,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -95,7 +94,7 @@ func (d secretCommands) setSecret(ctx context.Context, name string) error {
 // readValue returns the value of a secret, which a person types at a terminal or a program writes to standard input.
 func (d secretCommands) readValue(ctx context.Context, name string) ([]byte, error) {
 	var value []byte
-	if person, ok := term.StartDialogue(ctx, d.In, d.Err); ok {
+	if person, ok := StartDialogue(ctx, d.In, d.Err); ok {
 		typed, err := person.AskHidden("Value of " + name + ": ")
 		person.Close()
 		if err != nil {
@@ -103,7 +102,7 @@ func (d secretCommands) readValue(ctx context.Context, name string) ([]byte, err
 			return nil, errors.New("nothing was kept: there was no answer")
 		}
 		value = []byte(typed)
-	} else if term.IsTerminal(d.In) {
+	} else if IsTerminal(d.In) {
 		return nil, admin.UserError(
 			"the value is asked for on standard error, which is not a terminal: give it on standard input")
 	} else {
@@ -145,7 +144,7 @@ func (d secretCommands) listSecrets(asJSON bool) error {
 		fmt.Fprintln(d.Out, "no secrets are kept (drawbridge secret set NAME keeps one)")
 		return all.Damage
 	}
-	tw := term.NewTable(d.Out)
+	tw := NewTable(d.Out)
 	fmt.Fprintln(tw, "NAME\tKEY IN\tCHANGED")
 	for _, e := range all.Secrets {
 		safetext.Fprintf(tw, "%s\t%s\t%s\n", e.Name, e.KeyLocation, e.Changed.Local().Format(time.DateTime))

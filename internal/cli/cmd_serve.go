@@ -11,7 +11,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
@@ -91,7 +90,7 @@ func (a *app) runServe(ctx context.Context, addr, token string, origins []string
 	o.Config.Token, o.Config.Origins = token, origins
 	o.WhileHub = a.showProgress
 	if addr == "" {
-		if term.IsTerminal(a.In) {
+		if IsTerminal(a.In) {
 			safetext.Fprintln(a.Err, "drawbridge serve speaks MCP on standard input and output: a client starts it "+
 				"(drawbridge connect CLIENT). Ctrl-C ends it.")
 		}
@@ -103,7 +102,7 @@ func (a *app) runServe(ctx context.Context, addr, token string, origins []string
 	}
 	ready := func() {
 		safetext.Fprintf(a.Out, "http://%s/mcp\n", publishedAddress(addr, listener.Addr()))
-		if term.IsTerminal(a.Err) {
+		if IsTerminal(a.Err) {
 			safetext.Fprintln(a.Err, "Give clients this URL; drawbridge client add NAME makes a token for one. Ctrl-C ends it.")
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 	"github.com/spf13/cobra"
@@ -99,7 +98,7 @@ code is 1 if a server could not be listed or a row cannot be read; both are name
 			if err != nil {
 				return err
 			}
-			p := &scanPrinter{out: bufio.NewWriter(d.Out), json: asJSON || len(args) == 1 && !term.IsTerminal(d.Out),
+			p := &scanPrinter{out: bufio.NewWriter(d.Out), json: asJSON || len(args) == 1 && !IsTerminal(d.Out),
 				failVerdict: least, errAlreadyPrinted: d.ErrAlreadyPrinted}
 			switch {
 			case len(args) == 1 && server != "":
@@ -208,7 +207,7 @@ A row that cannot be read is of high risk, and the exit code is 1 then.`,
 			if err != nil {
 				return err
 			}
-			p := &scanPrinter{out: bufio.NewWriter(d.Out), json: asJSON || !term.IsTerminal(d.Out), failVerdict: -1,
+			p := &scanPrinter{out: bufio.NewWriter(d.Out), json: asJSON || !IsTerminal(d.Out), failVerdict: -1,
 				errAlreadyPrinted: d.ErrAlreadyPrinted}
 			return p.finish(d.eachFileRow(args[0], p, func(r jsonLine) error { return p.diffRow(s, r) }))
 		},

@@ -12,7 +12,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/shield"
 	"github.com/spf13/cobra"
@@ -100,7 +99,7 @@ func (d shieldCommands) printHeld(w io.Writer, tools []admin.HeldTool, hint bool
 		diff := admin.DiffDefinitions(s, h.Pin.Definition, h.Pin.Pending.Definition)
 		safetext.Fprintf(w, "%s %s: %s, %s since %s\n", h.Server, safetext.Exact(h.Label()), diff, heldToolState(h),
 			formatLocalTime(h.Pin.Pending.At))
-		PrintDefinitionDiff(w, diff, term.IsTerminal(w))
+		PrintDefinitionDiff(w, diff, IsTerminal(w))
 		if !hint {
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -28,7 +27,7 @@ A result is foreign text, and may contain instructions for a model: without a te
 		Example: "  drawbridge shield results\n  drawbridge shield results k3f9qzab",
 		Args:    maxOneResultID,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			showText := yes || term.IsTerminal(d.Out)
+			showText := yes || IsTerminal(d.Out)
 			if len(args) == 0 {
 				return d.listResults(cmd.Context(), asJSON, showText)
 			}

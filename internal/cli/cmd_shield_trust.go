@@ -7,7 +7,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 	"github.com/spf13/cobra"
@@ -65,7 +64,7 @@ func (d shieldCommands) printTrust(all []admin.ServerTrust, server drawbridge.Se
 	if asJSON {
 		return PrintJSON(d.Out, newServerTrustJSON(all))
 	}
-	tw := term.NewTable(d.Out)
+	tw := NewTable(d.Out)
 	paint := newScoreColours(d.Out, d.Env)
 	fmt.Fprintln(tw, "NAME\t"+paint.header("TRUST")+"\tSETTING\tSTATE")
 	for _, t := range all {
@@ -122,7 +121,7 @@ type scoreColours struct{ on bool }
 // (no-color.org).
 func newScoreColours(out io.Writer, lookup func(string) (string, bool)) scoreColours {
 	none, _ := lookup("NO_COLOR")
-	return scoreColours{term.IsTerminal(out) && none == ""}
+	return scoreColours{IsTerminal(out) && none == ""}
 }
 
 // header returns the header of a column of scores. It has the same number of escape bytes as a score, so that the table

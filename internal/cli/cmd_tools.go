@@ -9,7 +9,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/command"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
@@ -79,7 +78,7 @@ built-in, all. Clients are not listed them; tools call runs them.`,
 // toolsParams returns params with the limit of the wait for servers that were never listed. At a terminal there is no
 // limit, because a person sees the wait and can end it.
 func (a *app) toolsParams() command.ToolsParams {
-	if term.IsTerminal(a.Err) {
+	if IsTerminal(a.Err) {
 		return command.ToolsParams{WaitMillis: -1}
 	}
 	return command.ToolsParams{WaitMillis: newServersTimeout.Milliseconds()}
@@ -94,7 +93,7 @@ func (a *app) printToolDefinitions(list command.ToolList) error {
 }
 
 func (a *app) printTools(list command.ToolList) error {
-	tw := term.NewTable(a.Out)
+	tw := NewTable(a.Out)
 	for _, one := range list.Tools {
 		if one.Name != "" {
 			safetext.Fprintf(tw, "%s\t%s\n", one.Name, truncateLine(one.Summary, 80))

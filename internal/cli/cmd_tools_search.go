@@ -10,7 +10,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -27,7 +26,7 @@ type toolIndexCommands struct {
 	// HubModelStatus returns the status of the hub's models. It returns false if no hub answers.
 	HubModelStatus func() (gateway.ModelStatus, bool)
 	// StatusLine is the status line of the terminal.
-	StatusLine *term.StatusLineWriter
+	StatusLine *StatusLineWriter
 }
 
 // A searchHit is a tool that a search found, as "tools search --json" prints it.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/undo"
 )
@@ -102,7 +101,7 @@ func (a *app) printUndoRuns(runs []undo.Run) error {
 		safetext.Fprintln(a.Err, "no tool of Drawbridge changed a file yet")
 		return nil
 	}
-	tw := term.NewTable(a.Out)
+	tw := NewTable(a.Out)
 	fmt.Fprintln(tw, "RUN\tLAST CHANGE\tBY\tFILES\tDIRECTORY")
 	for _, r := range runs {
 		safetext.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\n", r.ID, formatAgo(r.Last),

@@ -3,17 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
-
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 )
 
 // isInteractive reports whether a person can be asked at a terminal.
-func (a *app) isInteractive() bool { return term.IsInteractive(a.In, a.Err) }
+func (a *app) isInteractive() bool { return IsInteractive(a.In, a.Err) }
 
 // startDialogue starts a dialogue at the terminal, which the caller must close. It drops the input that was typed
 // before, because that input does not answer a question of this dialogue. It returns false if there is no terminal.
-func (a *app) startDialogue(ctx context.Context) (*term.Dialogue, bool) {
-	d, ok := term.StartDialogue(ctx, a.In, a.Err)
+func (a *app) startDialogue(ctx context.Context) (*Dialogue, bool) {
+	d, ok := StartDialogue(ctx, a.In, a.Err)
 	if ok {
 		_ = d.DiscardInput() // on error, earlier input may answer a question
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"golang.org/x/sync/errgroup"
 )
@@ -76,7 +75,7 @@ type startProgress struct {
 
 // draw shows the starting servers and the elapsed seconds in the status line of a terminal, until ctx ends.
 func (w *startProgress) draw(ctx context.Context) {
-	if !term.IsTerminal(w.Err) {
+	if !IsTerminal(w.Err) {
 		return
 	}
 	tick := time.NewTicker(progressInterval)

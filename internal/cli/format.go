@@ -12,7 +12,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
@@ -88,7 +87,7 @@ func (l listPrinter[T]) print(out, whom io.Writer, all []T, asJSON bool) error {
 		safetext.Fprintln(whom, l.EmptyText)
 		return nil
 	}
-	table := term.NewTable(out)
+	table := NewTable(out)
 	fmt.Fprintln(table, l.Header)
 	for _, one := range all {
 		fmt.Fprintln(table, l.Columns(one))

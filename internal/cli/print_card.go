@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
@@ -50,7 +49,7 @@ func printToolResult(out io.Writer, result json.RawMessage) {
 	if text == "" {
 		return
 	}
-	if term.IsTerminal(out) {
+	if IsTerminal(out) {
 		text = safetext.Text(text)
 	}
 	_, _ = io.WriteString(out, text+"\n") // a closed pipe ends the command

@@ -7,7 +7,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -28,7 +27,7 @@ func (a *app) withProgress(ctx context.Context, g *gateway.Gateway, work func())
 // showProgress shows in the status line of a terminal which servers are still connecting. It returns when ctx ends,
 // when all have connected, or when none has begun to connect within two seconds.
 func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
-	if !term.IsTerminal(a.Err) {
+	if !IsTerminal(a.Err) {
 		return
 	}
 	start := time.Now()

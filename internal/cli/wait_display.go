@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/admin"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
 	"github.com/drawbridge-mcp/drawbridge/internal/command"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
@@ -42,7 +41,7 @@ func (r requester) newWaitDisplay(ctx context.Context) (context.Context, *waitDi
 func (d *waitDisplay) close() {
 	d.cancel(nil)
 	d.asking.Wait()
-	if term.IsTerminal(d.r.a.Err) {
+	if IsTerminal(d.r.a.Err) {
 		d.r.a.statusLine.SetStatus("")
 	}
 }
@@ -62,7 +61,7 @@ func (d *waitDisplay) event(e command.Event) {
 func (d *waitDisplay) setStatus(line string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.question && term.IsTerminal(d.r.a.Err) {
+	if !d.question && IsTerminal(d.r.a.Err) {
 		d.r.a.statusLine.SetStatus(line)
 	}
 }
@@ -110,7 +109,7 @@ func formatWait(until time.Time) string {
 // otherwise it prints the command that shows the call.
 func (d *waitDisplay) showApproval(p command.Approval) {
 	a := d.r.a
-	if !term.IsInteractive(a.In, a.Err) {
+	if !IsInteractive(a.In, a.Err) {
 		safetext.Fprintf(a.Err, "waits for approval (%s): drawbridge ask show %s\n", formatWait(p.Until), p.ID)
 		return
 	}
@@ -131,7 +130,7 @@ func (d *waitDisplay) showApproval(p command.Approval) {
 func (d *waitDisplay) ask(p command.Approval) {
 	a := d.r.a
 	fmt.Fprintf(a.Err, "%s\n", formatPendingCall(admin.PendingCall{ID: p.ID, Until: p.Until, Call: p.Call}))
-	person, ok := term.StartDialogue(d.ctx, a.In, a.Err)
+	person, ok := StartDialogue(d.ctx, a.In, a.Err)
 	if !ok {
 		return
 	}
@@ -166,7 +165,7 @@ func (d *waitDisplay) ask(p command.Approval) {
 	}
 }
 
-func (d *waitDisplay) answer(person *term.Dialogue, id string, allow bool) {
+func (d *waitDisplay) answer(person *Dialogue, id string, allow bool) {
 	if err := d.r.answerApproval(d.ctx, id, allow); err != nil && d.ctx.Err() == nil {
 		person.Say(err.Error())
 	}

@@ -40,7 +40,7 @@ func (l limit) bar() string {
 const (
 	maxShownPhrases  = 0
 	maxInsidePhrases = 17
-	maxBackgrounds   = 1
+	maxBackgrounds   = 2 // a request of a command to the hub; the main function of a worker of the sandbox
 )
 
 // facts returns texts with the measured values that have no limit.

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin && !windows
 
-package term
+package cli
 
 import "errors"
 

@@ -1,6 +1,4 @@
-// Package term provides dialogues, a status line and tables for a terminal. A dialogue starts only if a terminal is
-// connected, and restores the terminal's state when it is closed.
-package term
+package cli
 
 import (
 	"context"

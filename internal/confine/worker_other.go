@@ -1,0 +1,7 @@
+//go:build !linux || (!amd64 && !arm64)
+
+package confine
+
+// RestrictWorker does nothing on this system: a worker has the rights of its user, and WebAssembly alone holds its
+// scripts.
+func RestrictWorker() (kinds []string, err error) { return nil, nil }

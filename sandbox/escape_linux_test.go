@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/confine"
+	"golang.org/x/sys/unix"
+)
+
+const escapeArgument = "escape"
+
+// escapeIfAsked does, in a process that is confined as a worker, what a script would do that escaped from WebAssembly.
+func escapeIfAsked() {
+	if len(os.Args) != 2 || os.Args[1] != escapeArgument {
+		return
+	}
+	parent := os.Getppid()
+	kinds, err := confine.RestrictWorker()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	tried := map[string]string{}
+	try := func(what string, err error) {
+		tried[what] = "allowed"
+		if err != nil {
+			tried[what] = ""
+		}
+	}
+	_, err = unix.Open("/etc/passwd", unix.O_RDONLY, 0)
+	try("open a file", err)
+	_, err = unix.Open("/proc/self/environ", unix.O_RDONLY, 0)
+	try("open /proc", err)
+	_, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	try("open a socket", err)
+	_, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	try("open a Unix socket", err)
+	try("execute a program", unix.Exec("/bin/true", []string{"true"}, nil))
+	try("signal the parent", unix.Kill(parent, 0))
+	_, _, errno := unix.RawSyscall(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0)
+	if errno == 0 {
+		try("fork", nil)
+	}
+	_, err = unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
+	try("map code", err)
+	b, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err == nil {
+		err = unix.Mprotect(b, unix.PROT_READ|unix.PROT_EXEC)
+	}
+	try("make code", err)
+	_, err = unix.MemfdCreate("x", 0)
+	try("make a file in memory", err)
+	try("trace the parent", unix.PtraceAttach(parent))
+	try("remove a file", unix.Unlink("/tmp/none"))
+	try("change the directory", unix.Chdir("/"))
+	for what, result := range tried {
+		if result == "" {
+			delete(tried, what)
+		}
+	}
+	text, _ := json.Marshal(map[string]any{"kinds": kinds, "allowed": tried})
+	fmt.Println(string(text))
+	os.Exit(0)
+}
+
+// TestNativeCodeInAWorkerReachesNothing runs native code in a process that is confined as a worker.
+func TestNativeCodeInAWorkerReachesNothing(t *testing.T) {
+	if s := confine.DetectSupport(); s.Landlock == 0 || !s.Seccomp {
+		t.Skip("this kernel cannot confine processes")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), program, escapeArgument).CombinedOutput()
+	if want := `{"allowed":{},"kinds":["landlock","rlimit","seccomp"]}` + "\n"; err != nil || string(out) != want {
+		t.Errorf("%v: %s", err, out)
+	}
+}

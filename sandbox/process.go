@@ -1,0 +1,272 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// A starter starts worker processes, all from one thread that lives as long as it does: the kernel kills a worker when
+// the thread that started it ends. The zero value is ready.
+type starter struct {
+	once  sync.Once
+	jobs  chan func()
+	ended chan struct{}
+}
+
+// do runs f on the thread of the starter.
+func (s *starter) do(f func()) {
+	s.once.Do(func() {
+		s.jobs, s.ended = make(chan func()), make(chan struct{})
+		go func() {
+			defer close(s.ended)
+			runtime.LockOSThread()
+			for job := range s.jobs {
+				job()
+			}
+		}()
+	})
+	done := make(chan struct{})
+	s.jobs <- func() {
+		defer close(done)
+		f()
+	}
+	<-done
+}
+
+// close ends the thread. No worker is alive and none is started afterwards.
+func (s *starter) close() {
+	s.once.Do(func() {})
+	if s.jobs != nil {
+		close(s.jobs)
+		<-s.ended
+	}
+}
+
+// A process is a worker process, seen from the program.
+type process struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	buffer  []byte
+	ready   workerReady
+	log     *slog.Logger
+	// owner is the principal that it serves, and runs the number of scripts that it ran. broken reports that it cannot
+	// run more.
+	owner     string
+	runs      int
+	broken    bool
+	idleTimer *time.Timer
+	// life ends with the sandbox.
+	life context.Context
+}
+
+// start starts a worker and waits until it can run scripts.
+func (s *starter) start(ctx context.Context, setup workerSetup, log *slog.Logger) (*process, error) {
+	path, err := programPath()
+	if err != nil {
+		return nil, err
+	}
+	argument, err := json.Marshal(setup)
+	if err != nil {
+		return nil, err
+	}
+	c := exec.Command(path, workerArgument, string(argument))
+	c.Env = []string{} // nil would pass on ours
+	c.Dir = setup.Compiled
+	prepareCommand(c)
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	s.do(func() { err = c.Start() })
+	if err != nil {
+		return nil, fmt.Errorf("start a worker of the sandbox: %w", err)
+	}
+	p := &process{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), log: log}
+	stop := context.AfterFunc(ctx, p.kill)
+	kind, payload, err := readFrame(p.out)
+	if !stop() && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	switch {
+	case err == nil && kind == errorFrame:
+		err = errors.New(string(payload))
+	case err == nil && kind != readyFrame:
+		err = errProtocol
+	case err == nil:
+		err = json.Unmarshal(payload, &p.ready)
+	}
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("start a worker of the sandbox: %w", err)
+	}
+	return p, nil
+}
+
+var (
+	errProtocol = errors.New("the worker does not keep to the protocol")
+	errTimeUp   = errors.New("the time limit of the script was met")
+)
+
+func (p *process) kill() { _ = p.command.Process.Kill() } // it may have ended
+
+// close ends the worker and waits for it.
+func (p *process) close() {
+	p.kill()
+	_ = p.in.Close()
+	_ = p.command.Wait() // it was killed
+}
+
+// run runs one script. The worker is broken after anything but a regular end.
+func (p *process) run(ctx context.Context, script Script, limits Limits, host Host) (Outcome, error) {
+	p.runs++
+	message, err := script.message()
+	if err != nil {
+		return Outcome{}, err
+	}
+	job, err := json.Marshal(workerRun{Message: message, Limits: limits})
+	if err != nil {
+		return Outcome{}, err
+	}
+	runCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(errors.New("the run has ended"))
+	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
+	stop := context.AfterFunc(runCtx, p.kill)
+	clock := startClock(limits.Time, func() { cancel(errTimeUp) })
+	defer clock.stop()
+	r := &requests{host: host, limits: limits, pause: clock.pause}
+	result, err := p.exchange(runCtx, job, r)
+	if !stop() {
+		p.broken = true
+	}
+	outcome := Outcome{Calls: r.calls}
+	switch {
+	case err == nil:
+		outcome.fill(result, r, limits)
+	case errors.Is(context.Cause(runCtx), errTimeUp):
+		p.broken = true
+		outcome.Limit = "time"
+		outcome.Error = &ScriptError{Type: "TimeoutError", Message: fmt.Sprintf("the script ran for more than %s",
+			limits.Time)}
+	case runCtx.Err() != nil:
+		p.broken = true
+		return outcome, context.Cause(runCtx)
+	default:
+		p.broken = true
+		p.log.Warn("a worker of the sandbox ended during a script", "err", err)
+		outcome.Limit = "crash"
+		outcome.Error = &ScriptError{Type: "SystemError", Message: "the interpreter ended"}
+	}
+	return outcome, nil
+}
+
+// exchange sends a script to the worker and answers its requests until it reports the end.
+func (p *process) exchange(ctx context.Context, job []byte, r *requests) (result workerResult, err error) {
+	if p.buffer, err = writeFrame(p.in, p.buffer, runFrame, job); err != nil {
+		return result, err
+	}
+	for {
+		kind, payload, err := readFrame(p.out)
+		if err != nil {
+			return result, err
+		}
+		switch kind {
+		case requestFrame:
+			reply := r.answer(ctx, payload)
+			if p.buffer, err = writeFrame(p.in, p.buffer, replyFrame, reply); err != nil {
+				return result, err
+			}
+		case doneFrame:
+			return result, json.Unmarshal(payload, &result)
+		default:
+			return result, errProtocol
+		}
+	}
+}
+
+// fill fills the outcome of a run whose worker reported the end.
+func (o *Outcome) fill(result workerResult, r *requests, limits Limits) {
+	o.Stdout, o.Truncated = clip(result.Stdout, limits.Output, result.Truncated)
+	o.Stderr, o.Truncated = clip(result.Stderr, limits.Output, o.Truncated)
+	o.Memory = result.Memory
+	switch {
+	case result.Flooded:
+		o.Limit = "output"
+		o.Error = &ScriptError{Type: "OutputLimit", Message: fmt.Sprintf("the script wrote more than %d bytes",
+			floodFactor*limits.Output)}
+		return
+	case result.Fault != "":
+		o.Limit = "crash"
+		o.Error = &ScriptError{Type: "SystemError", Message: result.Fault}
+		return
+	}
+	// The script may have reported anything.
+	var end struct {
+		Value json.RawMessage `json:"value"`
+		Repr  string          `json:"repr"`
+		Exit  *int            `json:"exit"`
+		Error *ScriptError    `json:"error"`
+	}
+	if err := json.Unmarshal(r.outcome, &end); err != nil {
+		o.Limit = "crash"
+		o.Error = &ScriptError{Type: "SystemError", Message: "the script did not report its end"}
+		return
+	}
+	o.Value, o.Repr, o.Exit, o.Error = end.Value, end.Repr, end.Exit, end.Error
+	switch {
+	case end.Error == nil:
+	case end.Error.Type == "MemoryError":
+		o.Limit = "memory"
+	case r.callsMet:
+		o.Limit = "calls"
+	}
+}
+
+// clip returns at most limit bytes of a text, and whether something is missing.
+func clip(text string, limit int, truncated bool) (string, bool) {
+	if len(text) <= 3*limit { // invalid bytes of the output became three bytes each
+		return text, truncated
+	}
+	return text[:limit], true
+}
+
+// A runClock calls a function when a run has taken its time. It can be paused.
+type runClock struct {
+	mu    sync.Mutex
+	left  time.Duration
+	since time.Time
+	timer *time.Timer
+}
+
+func startClock(limit time.Duration, expire func()) *runClock {
+	return &runClock{left: limit, since: time.Now(), timer: time.AfterFunc(limit, expire)}
+}
+
+// pause stops the clock until resume is called.
+func (c *runClock) pause() (resume func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timer.Stop()
+	c.left -= time.Since(c.since)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.since = time.Now()
+		c.timer.Reset(max(c.left, 0))
+	}
+}
+
+func (c *runClock) stop() { c.timer.Stop() }

@@ -1,0 +1,188 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/confine"
+)
+
+// workerArgument is the first argument of a worker process; a workerSetup as JSON is the second.
+const workerArgument = "drawbridge-run-python"
+
+// A workerSetup is what a worker is started with.
+type workerSetup struct {
+	// Code and Image are the files of the interpreter; Compiled is the directory of the compiled code.
+	Code, Image, Compiled string
+	// Memory is the maximum size of an interpreter's memory in bytes.
+	Memory int64
+}
+
+// A workerReady describes a worker that can run scripts.
+type workerReady struct {
+	// Confinement has the kinds of confinement that hold for the worker.
+	Confinement []string
+}
+
+// A workerRun is a script for a worker. Message is what the bootstrap reads.
+type workerRun struct {
+	Message json.RawMessage
+	Limits  Limits
+}
+
+// A workerResult is the end of a run, as the worker reports it.
+type workerResult struct {
+	Stdout, Stderr string
+	Truncated      bool
+	Flooded        bool
+	Fault          string
+	Memory         int64
+}
+
+// firstScript is run once by every worker, before it is confined: later scripts find the pages that any script uses in
+// place.
+const firstScript = `{"code": "print(1)"}`
+
+// workersEnabled is true if this program calls RunWorker, so that running it again makes a worker. It is a fact about
+// the process, written once.
+var workersEnabled atomic.Bool
+
+// RunWorker must be called first thing in main by a program that runs scripts. It returns at once, unless this process
+// was started by this package as a worker: then it runs scripts and never returns.
+func RunWorker() {
+	if len(os.Args) != 3 || os.Args[1] != workerArgument {
+		workersEnabled.Store(true)
+		return
+	}
+	w := &worker{}
+	if err := w.serve(context.Background(), os.Args[2]); err != nil {
+		_ = w.send(errorFrame, []byte(err.Error())) // the program may be gone
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// A worker runs the scripts that it reads from its standard input.
+type worker struct {
+	engine *engine
+	buffer []byte
+}
+
+func (w *worker) send(kind frameKind, payload []byte) (err error) {
+	w.buffer, err = writeFrame(os.Stdout, w.buffer, kind, payload)
+	return err
+}
+
+// serve runs scripts until the standard input ends.
+func (w *worker) serve(ctx context.Context, argument string) error {
+	if err := closeInherited(); err != nil {
+		return err
+	}
+	var setup workerSetup
+	if err := json.Unmarshal([]byte(argument), &setup); err != nil {
+		return fmt.Errorf("read the setup: %w", err)
+	}
+	// A script that does not return occupies one thread. A number that is set by hand also keeps the runtime from reading
+	// the limits of the control group, which a confined process cannot.
+	runtime.GOMAXPROCS(2)
+	debug.SetGCPercent(25)
+	if err := w.open(ctx, setup); err != nil {
+		return err
+	}
+	kinds, err := confine.RestrictWorker()
+	if err != nil {
+		return fmt.Errorf("confine the worker: %w", err)
+	}
+	if err := w.engine.prepare(ctx); err != nil {
+		return err
+	}
+	ready, err := json.Marshal(workerReady{Confinement: kinds})
+	if err != nil {
+		return err
+	}
+	if err := w.send(readyFrame, ready); err != nil {
+		return err
+	}
+	for {
+		kind, payload, err := readFrame(os.Stdin)
+		if err != nil {
+			return nil // the program ended this worker
+		}
+		if kind != runFrame {
+			return errors.New("a script was expected")
+		}
+		if err := w.run(ctx, payload); err != nil {
+			return err
+		}
+	}
+}
+
+// open loads the interpreter and runs a first script.
+func (w *worker) open(ctx context.Context, setup workerSetup) error {
+	code, err := mapFile(setup.Code)
+	if err != nil {
+		return err
+	}
+	memory, err := openImage(setup.Image, setup.Memory)
+	if err != nil {
+		return err
+	}
+	if w.engine, err = openEngine(ctx, code, memory, setup.Compiled); err != nil {
+		return err
+	}
+	if err := w.engine.prepare(ctx); err != nil {
+		return err
+	}
+	first := &world{limits: Limits{}.withDefaults(), start: time.Now(),
+		exchange: func([]byte) ([]byte, error) { return []byte("{}"), nil }}
+	if fault := w.engine.run(ctx, first, []byte(firstScript)); fault != "" || string(first.output[0]) != "1\n" {
+		return fmt.Errorf("the interpreter does not run: %q %s", first.output, fault)
+	}
+	w.engine.discard(ctx)
+	debug.FreeOSMemory()
+	return nil
+}
+
+// run runs one script, and prepares the next instance after the result was sent.
+func (w *worker) run(ctx context.Context, payload []byte) error {
+	var job workerRun
+	if err := json.Unmarshal(payload, &job); err != nil {
+		return fmt.Errorf("read the script: %w", err)
+	}
+	world := &world{limits: job.Limits, start: time.Now(), exchange: w.exchange}
+	fault := w.engine.run(ctx, world, job.Message)
+	if world.exited && fault != "" {
+		fault = "the script ended the interpreter"
+	}
+	result, err := json.Marshal(workerResult{
+		Stdout: string(world.output[0]), Stderr: string(world.output[1]), Truncated: world.truncated,
+		Flooded: world.flooded, Fault: fault, Memory: int64(w.engine.memorySize()),
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.send(doneFrame, result); err != nil {
+		return err
+	}
+	w.engine.discard(ctx)
+	return w.engine.prepare(ctx)
+}
+
+// exchange sends a request of the script to the program and returns the answer.
+func (w *worker) exchange(request []byte) ([]byte, error) {
+	if err := w.send(requestFrame, request); err != nil {
+		return nil, err
+	}
+	kind, reply, err := readFrame(os.Stdin)
+	if err == nil && kind != replyFrame {
+		err = errors.New("a reply was expected")
+	}
+	return reply, err
+}
